@@ -1,0 +1,162 @@
+//! What a cluster's works prove: whether it has what it was told, and whether that is healthy (semantics §7.1).
+//!
+//! Nothing counts as applied because somebody wrote so; it counts because every work carries the hashes and the cluster's
+//! agent has reported on the work as it is now.
+
+use std::sync::Arc;
+
+use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
+use jiff::Timestamp;
+
+use crate::configs::{Overrides, Pin};
+use crate::name::Text;
+use crate::observed::{Instance, Seen, Work};
+use crate::problem::Problem;
+use crate::render::Prepared;
+
+/// What is known of one instance from its works and its own status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// It has had something applied at some time.
+    pub installed: bool,
+    /// Its works carry exactly the hashes it was told.
+    pub holds_told: bool,
+    /// The same, leaving out the kinds that its user overrides.
+    pub holds_placed: bool,
+    /// Every work is applied and available as it is now.
+    pub healthy: bool,
+    /// Why the agent could not apply a work as it is now.
+    pub failure: Option<Text>,
+    /// Why a work is not available.
+    pub unavailable: Option<Text>,
+}
+
+impl Evidence {
+    pub fn of(
+        instance: &Instance,
+        works: &[&Work],
+        overrides: Option<&Overrides>,
+        prepared: Option<&Result<Arc<Prepared>, Problem>>,
+    ) -> Self {
+        // Where we render the works we know how many there must be; a part of them is not all of them.
+        let complete = match prepared {
+            Some(Ok(prepared)) => works.len() == prepared.works(),
+            Some(Err(_)) | None => !works.is_empty(),
+        };
+        let current = complete && works.iter().all(|work| !work.deleting);
+        let holds_told = current && works.iter().all(|work| carries(work, instance, None));
+        let holds_placed = match overrides {
+            None => holds_told,
+            Some(_) => current && works.iter().all(|work| carries(work, instance, overrides)),
+        };
+        let healthy =
+            current && works.iter().all(|work| work.applied == Seen::Yes && work.available == Seen::Yes);
+        let refused = works.iter().find_map(|work| refusal(&work.applied));
+        let unrendered = match prepared {
+            Some(Err(problem)) if !holds_told => Some(problem.to_string().into()),
+            _ => None,
+        };
+        Self {
+            installed: was_installed(instance),
+            holds_told,
+            holds_placed,
+            healthy,
+            failure: unrendered.or(refused),
+            unavailable: works.iter().find_map(|work| refusal(&work.available)),
+        }
+    }
+
+    /// Everything it was told is there, applied and available.
+    pub fn arrived(&self) -> bool {
+        self.holds_told && self.healthy
+    }
+}
+
+fn refusal(seen: &Seen) -> Option<Text> {
+    match seen {
+        Seen::No { message } => Some(message.clone()),
+        Seen::Yes | Seen::NotYet => None,
+    }
+}
+
+/// Whether a work's annotations are the hashes the instance was told, of all kinds or of those that are not overridden.
+fn carries(work: &Work, instance: &Instance, overrides: Option<&Overrides>) -> bool {
+    let counts = |kind: &_| overrides.is_none_or(|overrides| !overrides.covers(kind));
+    let mut told = instance.status.told().filter(|pin| counts(&pin.config.kind)).peekable();
+    let Some(hashes) = &work.hashes else { return told.peek().is_none() };
+    let mut found = hashes.iter().filter(|(kind, _)| counts(kind));
+    told.all(|pin| found.next().is_some_and(|(kind, hash)| *kind == pin.config.kind && *hash == pin.hash))
+        && found.next().is_none()
+}
+
+/// The add-on has been there once: something is recorded as applied, or, for an add-on without configs, its condition says so.
+fn was_installed(instance: &Instance) -> bool {
+    let status = &instance.status;
+    status.references.iter().any(|reference| reference.applied.is_some())
+        || status.condition(PROGRESSING).is_some_and(|condition| {
+            matches!(
+                &*condition.reason,
+                "InstallSucceed" | "Upgrading" | "UpgradeSucceed" | "UpgradeFailed" | "Succeed" | "Rollingback"
+            )
+        })
+}
+
+/// Whether what the instance was told is the same as `pins`, leaving out the kinds that its user overrides.
+pub fn told_same(instance: &Instance, pins: &[Pin], overrides: Option<&Overrides>) -> bool {
+    let counts = |pin: &&Pin| overrides.is_none_or(|overrides| !overrides.covers(&pin.config.kind));
+    let mut wanted = pins.iter().filter(counts);
+    let mut told = instance.status.told().filter(counts);
+    loop {
+        match (wanted.next(), told.next()) {
+            (None, None) => return true,
+            (Some(a), Some(b)) if a.hash == b.hash && a.config.kind == b.config.kind => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Whether what the instance was told includes all of `pins`, whoever decided it.
+pub fn told_includes(instance: &Instance, pins: &[Pin]) -> bool {
+    let mut told = instance.status.told();
+    pins.iter().all(|pin| told.any(|own| own.config.kind == pin.config.kind && own.hash == pin.hash))
+}
+
+/// When the present revision started on this cluster, and since when it has been healthy or not. Kept in a condition of the
+/// instance, so that a restart of the manager starts no clock anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clock {
+    pub revision: Text,
+    pub started: Timestamp,
+    pub healthy: bool,
+    /// Since when `healthy` is what it is.
+    pub since: Timestamp,
+}
+
+impl Clock {
+    /// The clock that an instance carries, if it is one of `revision`.
+    pub fn of(instance: &Instance, revision: &str) -> Option<Self> {
+        let condition = instance.status.condition(REVISION_HEALTHY)?;
+        let (id, started) = read_message(&condition.message)?;
+        (id == revision).then(|| Self {
+            revision: id.into(),
+            started,
+            healthy: condition.is_true(),
+            since: condition.since.unwrap_or(started),
+        })
+    }
+
+    /// Since when it is neither settled nor on its way for the first time.
+    pub fn unsettled_since(&self) -> Timestamp {
+        if self.healthy { self.started } else { self.started.max(self.since) }
+    }
+}
+
+/// The message under which the start of a revision is kept.
+pub fn clock_message(revision: &str, started: Timestamp) -> String {
+    format!("revision {revision} started at {started}")
+}
+
+fn read_message(message: &str) -> Option<(&str, Timestamp)> {
+    let (revision, started) = message.strip_prefix("revision ")?.split_once(" started at ")?;
+    Some((revision, started.parse().ok()?))
+}

@@ -1,0 +1,243 @@
+//! Why: one typed reason for every cluster, in one place, for conditions, commands, metrics and tests alike.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::duration;
+use crate::name::{ClusterName, PlacementName, Text};
+use crate::problem::Problem;
+
+/// What is decided for one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The instance is created now.
+    Create,
+    /// The instance is deleted now.
+    Delete(Removal),
+    /// The instance is told its revision now.
+    Start(Start),
+    /// It has been told its revision and has not settled on it.
+    InFlight(Flight),
+    /// It waits.
+    Hold(Wait),
+    /// It has what it should have.
+    Settled,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Removal {
+    Deselected,
+    ClusterDeleting,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Nothing was applied before.
+    Install,
+    Update,
+    /// It was on its way to another revision and turns to this one; it keeps the slot it has.
+    Retarget,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flight {
+    Installing,
+    Updating,
+    /// Healthy, but not for long enough.
+    Soaking { until: Timestamp },
+    /// Applied, and not available since.
+    Unavailable { why: Text },
+    /// The agent could not apply it, or it could not be rendered.
+    Failed { why: Text },
+    TimedOut { after: Duration },
+    Offline { since: Option<Timestamp> },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wait {
+    BudgetFull { in_flight: usize, budget: usize },
+    Canary(CanaryWait),
+    /// The rollout to the known good revision goes first.
+    KnownGoodFirst { left: usize },
+    Stage { first: String },
+    Halted { failed: usize, tolerated: usize },
+    Paused,
+    /// Not started yet, and started after all clusters that can be reached.
+    Offline { since: Option<Timestamp> },
+    Problem(Problem),
+    /// Its placement does not say for certain whether it selects it.
+    PlacementUncertain,
+    /// It would be deleted, and the brake holds.
+    DeletionHeld,
+    /// Deselected while its placement's decisions do not add up.
+    DeletionWaits,
+    /// The install strategy became Manual: what it made is kept as it is.
+    Kept,
+    /// Selected, but the hub has no such cluster.
+    ClusterAbsent,
+    /// Selected, but annotated to get no add-on by itself.
+    OptedOut,
+    /// The instance is being deleted.
+    Terminating,
+    /// It belongs to an earlier add-on of the same name and will be garbage-collected.
+    OtherOwner,
+    /// There is no known good revision to install yet.
+    NothingKnownGood,
+}
+
+/// What a canary gate waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CanaryWait {
+    NotFound { placement: PlacementName },
+    Empty { placement: PlacementName },
+    NotPassed { placement: PlacementName, missing: usize, of: usize, first: ClusterName },
+}
+
+impl Decision {
+    /// The word for the kind of decision.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delete(_) => "delete",
+            Self::Start(_) => "start",
+            Self::InFlight(Flight::Failed { .. } | Flight::TimedOut { .. }) => "failed",
+            Self::InFlight(_) => "in flight",
+            Self::Hold(_) => "hold",
+            Self::Settled => "settled",
+        }
+    }
+
+    /// The machine-readable reason.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Create => "Create",
+            Self::Delete(Removal::Deselected) => "Deselected",
+            Self::Delete(Removal::ClusterDeleting) => "ClusterDeleting",
+            Self::Start(Start::Install) => "Install",
+            Self::Start(Start::Update) => "Update",
+            Self::Start(Start::Retarget) => "Retarget",
+            Self::InFlight(flight) => flight.code(),
+            Self::Hold(wait) => wait.code(),
+            Self::Settled => "Settled",
+        }
+    }
+}
+
+impl Flight {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Installing => "Installing",
+            Self::Updating => "Updating",
+            Self::Soaking { .. } => "Soaking",
+            Self::Unavailable { .. } => "Unavailable",
+            Self::Failed { .. } => "Failed",
+            Self::TimedOut { .. } => "TimedOut",
+            Self::Offline { .. } => "OfflineInFlight",
+        }
+    }
+
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::TimedOut { .. })
+    }
+}
+
+impl Wait {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BudgetFull { .. } => "BudgetFull",
+            Self::Canary(_) => "WaitingForCanary",
+            Self::KnownGoodFirst { .. } => "KnownGoodFirst",
+            Self::Stage { .. } => "WaitingForGroup",
+            Self::Halted { .. } => "Halted",
+            Self::Paused => "Paused",
+            Self::Offline { .. } => "Offline",
+            Self::Problem(problem) => problem.code(),
+            Self::PlacementUncertain => "PlacementUncertain",
+            Self::DeletionHeld => "DeletionHeld",
+            Self::DeletionWaits => "DeletionWaits",
+            Self::Kept => "Kept",
+            Self::ClusterAbsent => "ClusterAbsent",
+            Self::OptedOut => "OptedOut",
+            Self::Terminating => "Terminating",
+            Self::OtherOwner => "OtherOwner",
+            Self::NothingKnownGood => "NothingKnownGood",
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create => f.write_str("selected, instance is created"),
+            Self::Delete(Removal::Deselected) => f.write_str("no longer selected"),
+            Self::Delete(Removal::ClusterDeleting) => f.write_str("the cluster is being deleted"),
+            Self::Start(Start::Install) => f.write_str("installs"),
+            Self::Start(Start::Update) => f.write_str("updates"),
+            Self::Start(Start::Retarget) => f.write_str("turns to the newer revision"),
+            Self::InFlight(flight) => flight.fmt(f),
+            Self::Hold(wait) => wait.fmt(f),
+            Self::Settled => f.write_str("settled"),
+        }
+    }
+}
+
+impl fmt::Display for Flight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Installing => f.write_str("installing"),
+            Self::Updating => f.write_str("updating"),
+            Self::Soaking { until } => write!(f, "healthy, soaking until {until}"),
+            Self::Unavailable { why } => write!(f, "applied but not available: {why}"),
+            Self::Failed { why } => write!(f, "failed: {why}"),
+            Self::TimedOut { after } => write!(f, "failed: not settled within {}", duration::shown(*after)),
+            Self::Offline { since } => write_offline(f, *since, "in flight"),
+        }
+    }
+}
+
+fn write_offline(f: &mut fmt::Formatter<'_>, since: Option<Timestamp>, what: &str) -> fmt::Result {
+    match since {
+        Some(since) => write!(f, "offline since {since}, {what}"),
+        None => write!(f, "offline, {what}"),
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BudgetFull { in_flight, budget } => write!(f, "budget full: {in_flight} of {budget} in flight"),
+            Self::Canary(wait) => wait.fmt(f),
+            Self::KnownGoodFirst { left } => {
+                write!(f, "the rollout to the known good revision goes first: {left} clusters left")
+            }
+            Self::Stage { first } => write!(f, "{first} goes first"),
+            Self::Halted { failed, tolerated } => write!(f, "halted: {failed} failed, {tolerated} tolerated"),
+            Self::Paused => f.write_str("paused"),
+            Self::Offline { since } => write_offline(f, *since, "starts after all others"),
+            Self::Problem(problem) => problem.fmt(f),
+            Self::PlacementUncertain => f.write_str("which placement governs it is not certain: kept as it is"),
+            Self::DeletionHeld => f.write_str("no longer selected, but the deletion brake holds"),
+            Self::DeletionWaits => f.write_str("no longer selected, but its placement is unknown or in motion"),
+            Self::Kept => f.write_str("kept as it is: no placement governs it any more"),
+            Self::ClusterAbsent => f.write_str("selected, but there is no such cluster"),
+            Self::OptedOut => f.write_str("selected, but the cluster opts out of automatic installation"),
+            Self::Terminating => f.write_str("the instance is being deleted"),
+            Self::OtherOwner => f.write_str("the instance belongs to an earlier add-on of this name"),
+            Self::NothingKnownGood => f.write_str("no known good revision to install yet"),
+        }
+    }
+}
+
+impl fmt::Display for CanaryWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound { placement } => write!(f, "canary {placement} does not exist"),
+            Self::Empty { placement } => write!(f, "canary {placement} selects no cluster"),
+            Self::NotPassed { placement, missing, of, first } => {
+                write!(f, "canary {placement}: {missing} of {of} not passed, first {first}")
+            }
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! The snapshot lined up cluster by cluster: who selects it, who governs it, what it was told, what its works prove.
+//!
+//! Built once per pass, in time linear in the clusters. Everything behind this module works on positions in
+//! [`Fleet::members`], which are in order of cluster name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use crate::configs::{Overrides, Pin, Resolver, Revision, Wanted};
+use crate::evidence::Evidence;
+use crate::limit::Limit;
+use crate::name::{ClusterName, PlacementName};
+use crate::observed::{
+    Cluster, GroupKey, InstallStrategy, Instance, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection, Work,
+};
+use crate::problem::Problem;
+use crate::render::{self, Prepared, Templates};
+
+/// One add-on's clusters and placements at one moment.
+#[derive(Debug)]
+pub struct Fleet<'a> {
+    pub observed: &'a Observed,
+    pub resolver: Resolver<'a>,
+    /// In order of cluster name.
+    pub members: Vec<Member<'a>>,
+    /// In the order of the add-on's list.
+    pub governors: Vec<Governor<'a>>,
+    /// The instances that no placement governs, as if one did.
+    pub free: Governor<'a>,
+    pub problems: Vec<Problem>,
+}
+
+/// One cluster that is selected for the add-on, or has an instance of it.
+#[derive(Debug)]
+pub struct Member<'a> {
+    pub name: &'a ClusterName,
+    pub cluster: Option<&'a Cluster>,
+    pub instance: Option<&'a Instance>,
+    /// Its works: where we render them, ours only.
+    pub works: Vec<&'a Work>,
+    /// What its works should be rendered from; `None` when somebody else writes them.
+    pub prepared: Option<Result<Arc<Prepared>, Problem>>,
+    /// The install strategy selects it.
+    pub selected: bool,
+    /// The placement whose configs and strategy hold for it: the last in the list that selects it.
+    pub governor: Option<usize>,
+    /// Its place in the order in which that placement's stages go.
+    pub stage: usize,
+    pub overrides: Option<Overrides>,
+    pub evidence: Evidence,
+}
+
+impl Member<'_> {
+    pub fn reachable(&self) -> bool {
+        self.cluster.is_some_and(|cluster| cluster.unreachable.is_none())
+    }
+}
+
+/// A placement of the add-on's list and the clusters it governs.
+#[derive(Debug)]
+pub struct Governor<'a> {
+    pub addon_uid: &'a str,
+    pub spec: &'a PlacementSpec,
+    pub recorded: Option<&'a Recorded>,
+    /// Revisions that the placement completed, oldest first.
+    pub completed: &'a [Revision],
+    pub desired: Wanted,
+    /// Positions in [`Fleet::members`], in order.
+    pub members: Vec<usize>,
+    /// The names of the stages, in order: decision groups that go one after another.
+    pub stages: Vec<Stage>,
+    pub canary: Option<Canary<'a>>,
+    /// It exists; its clusters are known.
+    pub known: bool,
+    /// Its clusters per decision group, where it says so.
+    pub group_size: Option<Limit>,
+    pub fault: Option<Problem>,
+}
+
+impl Governor<'_> {
+    /// Whether the cluster at this position is one of the placement's canary clusters.
+    pub fn in_canary(&self, position: usize) -> bool {
+        self.canary.as_ref().is_some_and(|canary| canary.includes.get(position) == Some(&true))
+    }
+}
+
+/// Clusters that must all have settled before those of the next stage start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    pub name: String,
+    /// Of a mandatory decision group: no failure is tolerated in it.
+    pub mandatory: bool,
+}
+
+/// The clusters that go first.
+#[derive(Debug)]
+pub struct Canary<'a> {
+    pub name: &'a PlacementName,
+    /// `None`: no such placement.
+    pub clusters: Option<Vec<&'a ClusterName>>,
+    /// By position in [`Fleet::members`]: whether that cluster is one of them.
+    pub includes: Vec<bool>,
+    /// Positions of the canary clusters that are members; the others have no instance and cannot have.
+    pub members: Vec<usize>,
+}
+
+/// Who selects a cluster, and where it stands in that placement's order.
+struct Claim {
+    governor: usize,
+    stage: usize,
+}
+
+impl<'a> Fleet<'a> {
+    pub fn line_up(observed: &'a Observed) -> Self {
+        let resolver = Resolver::new(observed);
+        let mut templates = Templates::new(observed);
+        let mut problems = observed.problems.clone();
+        let mut governors: Vec<Governor<'a>> = Vec::new();
+        let mut claims: HashMap<&'a ClusterName, Claim> = HashMap::new();
+        for (index, spec) in observed.addon.strategy.placements().iter().enumerate() {
+            let selection = observed.placements.get(&spec.name);
+            problems.extend(doubt(spec, selection));
+            let desired = renderable(&mut templates, resolver.wanted_by(Some(spec)));
+            governors.push(Governor::new(observed, spec, selection, desired));
+            claim(&mut claims, index, spec, selection);
+        }
+        for (governor, cycle) in governors.iter_mut().zip(canary_cycles(observed.addon.strategy.placements())) {
+            if let Some(cycle) = cycle {
+                problems.push(cycle.clone());
+                governor.fault.get_or_insert(cycle);
+            }
+        }
+        let members = members(observed, &resolver, &mut templates, &claims);
+        let defaults = renderable(&mut templates, resolver.wanted_by(None));
+        let mut free = Governor::new(observed, &FREE, None, defaults);
+        for (position, member) in members.iter().enumerate() {
+            match member.governor.and_then(|index| governors.get_mut(index)) {
+                Some(governor) => governor.members.push(position),
+                None if member.instance.is_some() => free.members.push(position),
+                None => {}
+            }
+        }
+        let positions: HashMap<&ClusterName, usize> =
+            members.iter().enumerate().map(|(position, member)| (member.name, position)).collect();
+        for governor in &mut governors {
+            governor.canary = canary(observed, governor.spec, &positions, members.len());
+        }
+        Self { observed, resolver, members, governors, free, problems }
+    }
+
+    /// Some listed placement does not say for certain which clusters it selects.
+    pub fn uncertain(&self) -> bool {
+        self.problems
+            .iter()
+            .any(|problem| matches!(problem, Problem::PlacementUnknown { .. } | Problem::PlacementInMotion { .. }))
+    }
+}
+
+/// What is not certain about a placement's clusters.
+fn doubt(spec: &PlacementSpec, selection: Option<&Selection>) -> Option<Problem> {
+    let placement = spec.name.clone();
+    let Some(selection) = selection else { return Some(Problem::PlacementUnknown { placement }) };
+    let (published, decided) = (selection.published.unwrap_or(0), selection.len());
+    (published > 0 && published != decided).then_some(Problem::PlacementInMotion { placement, published, decided })
+}
+
+/// The strategy of instances that no placement governs: they follow the add-on's defaults at once.
+static FREE: LazyLock<PlacementSpec> = LazyLock::new(|| PlacementSpec {
+    name: PlacementName::new("", ""),
+    configs: Vec::new(),
+    version: None,
+    install_namespace: None,
+    rollout: Rollout::default(),
+    fault: None,
+});
+
+impl<'a> Governor<'a> {
+    fn new(
+        observed: &'a Observed,
+        spec: &'a PlacementSpec,
+        selection: Option<&Selection>,
+        desired: Wanted,
+    ) -> Self {
+        Self {
+            addon_uid: &observed.addon.uid,
+            spec,
+            recorded: observed.addon.status.placements.get(&spec.name),
+            completed: observed.revisions.completed.get(&spec.name).map_or(&[], Vec::as_slice),
+            desired,
+            members: Vec::new(),
+            stages: selection.map(|selection| stages(spec, selection)).unwrap_or_default(),
+            canary: None,
+            known: selection.is_some(),
+            group_size: selection.and_then(|selection| selection.group_size),
+            fault: spec.fault.clone(),
+        }
+    }
+}
+
+/// A revision that cannot be rendered is not one that anybody should be told.
+fn renderable(templates: &mut Templates<'_>, wanted: Wanted) -> Wanted {
+    let revision = wanted?;
+    let pins: Vec<&Pin> = revision.pins().iter().collect();
+    match templates.prepare(&pins) {
+        Some(Err(problem)) => Err(problem),
+        Some(Ok(_)) | None => Ok(revision),
+    }
+}
+
+/// Decision groups that go together, and whether they are mandatory.
+struct Together {
+    groups: Vec<usize>,
+    mandatory: bool,
+}
+
+/// The order in which decision groups go: mandatory ones as listed, then the others, together or one by one.
+fn group_order(spec: &PlacementSpec, selection: &Selection) -> Vec<Together> {
+    let mut left: Vec<usize> = (0..selection.groups.len()).collect();
+    let mut order = Vec::new();
+    for key in &spec.rollout.mandatory {
+        let (groups, others): (Vec<usize>, Vec<usize>) = left.into_iter().partition(|&index| match key {
+            GroupKey::Index(wanted) => index == *wanted,
+            GroupKey::Name(wanted) => selection.groups.get(index).is_some_and(|group| group.name == *wanted),
+        });
+        left = others;
+        if !groups.is_empty() {
+            order.push(Together { groups, mandatory: true });
+        }
+    }
+    match spec.rollout.pace {
+        Pace::PerGroup => {
+            order.extend(left.into_iter().map(|index| Together { groups: vec![index], mandatory: false }));
+        }
+        Pace::AllAtOnce | Pace::Rolling(_) | Pace::RollingByGroupSize => {
+            if !left.is_empty() {
+                order.push(Together { groups: left, mandatory: false });
+            }
+        }
+    }
+    order
+}
+
+fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<Stage> {
+    let name = |groups: &[usize]| match groups {
+        [one] => match selection.groups.get(*one) {
+            Some(group) if !group.name.is_empty() => format!("group {}", group.name),
+            _ => format!("group {one}"),
+        },
+        _ => "the rest".to_owned(),
+    };
+    let order = group_order(spec, selection);
+    order.iter().map(|together| Stage { name: name(&together.groups), mandatory: together.mandatory }).collect()
+}
+
+/// Enters the clusters of a placement; a later placement takes them over.
+fn claim<'a>(
+    claims: &mut HashMap<&'a ClusterName, Claim>,
+    governor: usize,
+    spec: &PlacementSpec,
+    selection: Option<&'a Selection>,
+) {
+    let Some(selection) = selection else { return };
+    for (stage, together) in group_order(spec, selection).iter().enumerate() {
+        for group in together.groups.iter().filter_map(|&index| selection.groups.get(index)) {
+            for cluster in &group.clusters {
+                claims.insert(cluster, Claim { governor, stage });
+            }
+        }
+    }
+}
+
+fn members<'a>(
+    observed: &'a Observed,
+    resolver: &Resolver<'a>,
+    templates: &mut Templates<'a>,
+    claims: &HashMap<&'a ClusterName, Claim>,
+) -> Vec<Member<'a>> {
+    let mut names: BTreeMap<&'a ClusterName, bool> = BTreeMap::new();
+    names.extend(observed.instances.keys().map(|name| (name, false)));
+    names.extend(claims.keys().map(|name| (*name, true)));
+    if let InstallStrategy::Labels(selector) = &observed.addon.strategy {
+        let chosen = observed.clusters.values().filter(|cluster| selector.matches(&cluster.labels));
+        names.extend(chosen.map(|cluster| (&cluster.name, true)));
+    }
+    let prefix = render::work_prefix(&observed.addon.name);
+    names
+        .into_iter()
+        .map(|(name, selected)| {
+            let cluster = observed.clusters.get(name).map(|cluster| &**cluster);
+            let instance = observed.instances.get(name).map(|instance| &**instance);
+            let claim = claims.get(name).filter(|_| governable(cluster, instance));
+            let governor = claim.map(|claim| claim.governor);
+            let spec = governor.and_then(|index| observed.addon.strategy.placements().get(index));
+            let overrides = instance.and_then(|instance| resolver.overrides(spec, instance));
+            let told: Vec<&Pin> = instance.map(|instance| instance.status.told().collect()).unwrap_or_default();
+            let prepared = templates.prepare(&told);
+            let works: Vec<&Work> = observed.works.get(name).map_or(&[][..], |works| works.as_slice()).iter()
+                .filter(|work| prepared.is_none() || work.name.starts_with(&prefix))
+                .collect();
+            let evidence = instance
+                .map(|instance| Evidence::of(instance, &works, overrides.as_ref(), prepared.as_ref()))
+                .unwrap_or_default();
+            let stage = claim.map_or(0, |claim| claim.stage);
+            Member { name, cluster, instance, works, prepared, selected, governor, stage, overrides, evidence }
+        })
+        .collect()
+}
+
+/// A cluster that is not there, is going, or was opted out before it had an instance counts nowhere.
+fn governable(cluster: Option<&Cluster>, instance: Option<&Instance>) -> bool {
+    cluster.is_some_and(|cluster| !cluster.deleting && (instance.is_some() || !cluster.opted_out))
+}
+
+fn canary<'a>(
+    observed: &'a Observed,
+    spec: &'a PlacementSpec,
+    positions: &HashMap<&ClusterName, usize>,
+    members: usize,
+) -> Option<Canary<'a>> {
+    let name = spec.rollout.canary.as_ref()?;
+    let clusters: Option<Vec<&ClusterName>> =
+        observed.placements.get(name).map(|selection| selection.clusters().collect());
+    let mut includes = vec![false; members];
+    let mut found = Vec::new();
+    for cluster in clusters.iter().flatten() {
+        if let Some(&position) = positions.get(*cluster)
+            && let Some(included) = includes.get_mut(position)
+        {
+            *included = true;
+            found.push(position);
+        }
+    }
+    found.sort_unstable();
+    Some(Canary { name, clusters, includes, members: found })
+}
+
+/// For each placement, the cycle of canary references that it is part of, if any.
+fn canary_cycles(placements: &[PlacementSpec]) -> Vec<Option<Problem>> {
+    let next: BTreeMap<&PlacementName, &PlacementName> = placements
+        .iter()
+        .filter_map(|spec| spec.rollout.canary.as_ref().map(|canary| (&spec.name, canary)))
+        .collect();
+    placements
+        .iter()
+        .map(|spec| {
+            // Each placement has at most one canary, so following them either ends or comes back within the list's length.
+            let mut path = vec![spec.name.clone()];
+            let mut at = &spec.name;
+            while let Some(&canary) = next.get(at) {
+                path.push(canary.clone());
+                if *canary == spec.name {
+                    return Some(Problem::CanaryCycle { path });
+                }
+                if path.len() > placements.len() + 1 {
+                    return None;
+                }
+                at = canary;
+            }
+            None
+        })
+        .collect()
+}

@@ -1,0 +1,151 @@
+//! The install controller as a function: which instances to create and which to delete (semantics §4).
+//!
+//! It never changes an instance, never deletes one that a user made, and never takes "unknown" for "none".
+
+use std::collections::BTreeMap;
+
+use aviary_api::names;
+
+use crate::explain::{Decision, Removal, Wait};
+use crate::fleet::{Fleet, Member};
+use crate::name::{ClusterName, Text};
+use crate::observed::{Instance, InstallStrategy};
+use crate::problem::Problem;
+
+/// An instance to create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Create {
+    pub cluster: ClusterName,
+    pub install_namespace: Text,
+    /// The value of the marker label.
+    pub marker: &'static str,
+}
+
+/// An instance to delete, and only this very one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delete {
+    pub cluster: ClusterName,
+    pub uid: Text,
+    pub why: Removal,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Install {
+    pub creates: Vec<Create>,
+    pub deletes: Vec<Delete>,
+    /// By position in the fleet: clusters about which the rollout has nothing to say.
+    pub decisions: BTreeMap<usize, Decision>,
+    pub problem: Option<Problem>,
+}
+
+enum Presence {
+    Create,
+    Delete(Removal),
+    Hold(Wait),
+    /// It is there and stays; what it is told is for the rollout.
+    Stays,
+}
+
+pub fn decide(fleet: &Fleet<'_>) -> Install {
+    let uncertain = fleet.uncertain();
+    let mut install = Install::default();
+    let mut deselected = Vec::new();
+    let mut leaving = 0;
+    for (position, member) in fleet.members.iter().enumerate() {
+        match presence(fleet, member, uncertain) {
+            Presence::Create => {
+                install.creates.push(create(fleet, member));
+                install.decisions.insert(position, Decision::Create);
+            }
+            Presence::Delete(Removal::Deselected) => deselected.push(position),
+            Presence::Delete(why) => install.delete(position, member, why),
+            Presence::Hold(wait) => {
+                leaving += usize::from(wait == Wait::Terminating && !member.selected);
+                install.decisions.insert(position, Decision::Hold(wait));
+            }
+            Presence::Stays => {}
+        }
+    }
+    let braked = brakes(fleet, deselected.len(), leaving);
+    for &position in &deselected {
+        match fleet.members.get(position) {
+            Some(_) if braked => {
+                install.decisions.insert(position, Decision::Hold(Wait::DeletionHeld));
+            }
+            Some(member) => install.delete(position, member, Removal::Deselected),
+            None => {}
+        }
+    }
+    if braked {
+        let of = fleet.observed.instances.len();
+        install.problem = Some(Problem::DeletionHeld { count: deselected.len(), of });
+    }
+    install
+}
+
+impl Install {
+    fn delete(&mut self, position: usize, member: &Member<'_>, why: Removal) {
+        if let Some(instance) = member.instance {
+            self.deletes.push(Delete { cluster: member.name.clone(), uid: instance.uid.clone(), why: why.clone() });
+            self.decisions.insert(position, Decision::Delete(why));
+        }
+    }
+}
+
+fn presence(fleet: &Fleet<'_>, member: &Member<'_>, uncertain: bool) -> Presence {
+    let gone = member.cluster.is_some_and(|cluster| cluster.deleting);
+    let Some(instance) = member.instance else {
+        return match member.cluster {
+            None => Presence::Hold(Wait::ClusterAbsent),
+            Some(_) if gone => Presence::Hold(Wait::Terminating),
+            Some(cluster) if cluster.opted_out => Presence::Hold(Wait::OptedOut),
+            Some(_) => Presence::Create,
+        };
+    };
+    if instance.deleting {
+        return Presence::Hold(Wait::Terminating);
+    }
+    if gone {
+        return Presence::Delete(Removal::ClusterDeleting);
+    }
+    if member.selected || !made_by_strategy(instance, fleet) {
+        return Presence::Stays;
+    }
+    match &fleet.observed.addon.strategy {
+        // Changed to Manual: everything is kept. What placements had rolled out stays as it is; no placement governs it any more.
+        InstallStrategy::Manual | InstallStrategy::Unusable(_) => match instance.marker.as_deref() {
+            Some("Placements") => Presence::Hold(Wait::Kept),
+            _ => Presence::Stays,
+        },
+        InstallStrategy::Placements(_) if uncertain => Presence::Hold(Wait::DeletionWaits),
+        InstallStrategy::Placements(_) | InstallStrategy::Labels(_) => Presence::Delete(Removal::Deselected),
+    }
+}
+
+/// It carries our marker, and is not a leftover of an earlier add-on of the same name.
+fn made_by_strategy(instance: &Instance, fleet: &Fleet<'_>) -> bool {
+    instance.marker.is_some()
+        && instance.owner.as_deref().is_none_or(|owner| owner == &*fleet.observed.addon.uid)
+}
+
+/// Deletions under way count towards the brake, so that it cannot be passed in small steps; what needs a person's word is
+/// the number still to be deleted.
+fn brakes(fleet: &Fleet<'_>, deselected: usize, leaving: usize) -> bool {
+    let brake = fleet.observed.options.brake;
+    let at_once = deselected + leaving;
+    deselected > 0
+        && at_once > brake.more_than
+        && at_once * 100 > fleet.observed.instances.len() * brake.more_than_percent
+        && fleet.observed.addon.allow_deletions != Some(deselected)
+}
+
+fn create(fleet: &Fleet<'_>, member: &Member<'_>) -> Create {
+    let strategy = &fleet.observed.addon.strategy;
+    let placement = member.governor.and_then(|index| strategy.placements().get(index));
+    let namespace = placement.and_then(|placement| placement.install_namespace.clone());
+    Create {
+        cluster: member.name.clone(),
+        install_namespace: namespace.unwrap_or_else(|| names::DEFAULT_INSTALL_NAMESPACE.into()),
+        marker: strategy.marker(),
+    }
+}

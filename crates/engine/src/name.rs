@@ -1,0 +1,116 @@
+//! Names that have been checked: of clusters and of placements.
+//!
+//! A cluster's name becomes a namespace and part of object names, so nothing behind this module handles one that
+//! Kubernetes would not accept, nor one whose namespace belongs to the hub itself.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Text that is shared rather than copied: the same few names and hashes stand in thousands of objects.
+pub type Text = Arc<str>;
+
+/// Why a cluster name cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    #[error("is empty")]
+    Empty,
+    #[error("is longer than 63 characters")]
+    TooLong,
+    #[error("may only have lower-case letters, digits and '-', and must start and end with a letter or digit")]
+    NotALabel,
+    #[error("is a namespace of the hub itself")]
+    Reserved,
+}
+
+/// The name of a managed cluster, which is also the name of its namespace on the hub.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterName(Text);
+
+impl ClusterName {
+    /// Accepts a DNS label that is not a namespace of the hub.
+    pub fn parse(name: &str) -> Result<Self, NameError> {
+        if name.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if name.len() > 63 {
+            return Err(NameError::TooLong);
+        }
+        let alphanumeric = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let bytes = name.as_bytes();
+        let inner = bytes.iter().all(|&b| alphanumeric(b) || b == b'-');
+        let ends = bytes.first().copied().is_some_and(alphanumeric) && bytes.last().copied().is_some_and(alphanumeric);
+        if !inner || !ends {
+            return Err(NameError::NotALabel);
+        }
+        if is_hub_namespace(name) {
+            return Err(NameError::Reserved);
+        }
+        Ok(Self(name.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A cluster with such a name would have its agent read and write what belongs to the hub.
+fn is_hub_namespace(name: &str) -> bool {
+    name == "default"
+        || name.starts_with("kube-")
+        || name == "open-cluster-management"
+        || name == "open-cluster-management-hub"
+}
+
+impl fmt::Display for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The namespace and name of a placement.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlacementName {
+    pub namespace: Text,
+    pub name: Text,
+}
+
+impl PlacementName {
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for PlacementName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+impl fmt::Debug for PlacementName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_name_is_a_label_outside_the_hub() {
+        assert!(ClusterName::parse("cluster1").is_ok());
+        assert_eq!(ClusterName::parse(""), Err(NameError::Empty));
+        assert_eq!(ClusterName::parse("../x"), Err(NameError::NotALabel));
+        assert_eq!(ClusterName::parse("Prod"), Err(NameError::NotALabel));
+        assert_eq!(ClusterName::parse("-a"), Err(NameError::NotALabel));
+        assert_eq!(ClusterName::parse(&"a".repeat(64)), Err(NameError::TooLong));
+        assert_eq!(ClusterName::parse("default"), Err(NameError::Reserved));
+        assert_eq!(ClusterName::parse("kube-system"), Err(NameError::Reserved));
+    }
+}

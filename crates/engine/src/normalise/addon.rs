@@ -1,0 +1,169 @@
+//! A ClusterManagementAddOn in all its dialects.
+
+use std::collections::BTreeMap;
+
+use aviary_api::ClusterManagementAddOn;
+use aviary_api::addon::{AddOnConfig, ClusterManagementAddOnSpec, ClusterManagementAddOnStatus, PlacementStrategy};
+use aviary_api::names::annotations;
+
+use super::rollout_strategy::rollout_strategy;
+use super::{condition, config_refs, pin, text, version};
+use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
+use crate::name::PlacementName;
+use crate::observed::{AddOn, AddOnStatus, InstallStrategy, PlacementSpec, Recorded};
+use crate::problem::Problem;
+use crate::selector::Selector;
+
+/// Reads an add-on, and says what of it cannot be used.
+pub fn addon(object: &ClusterManagementAddOn) -> (AddOn, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let metadata = &object.metadata;
+    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
+    let spec = &object.spec;
+    if spec.add_on_configuration.as_ref().is_some_and(|coordinates| *coordinates != Default::default()) {
+        let field = "spec.addOnConfiguration";
+        problems.push(Problem::FieldDeprecated { field, instead: "spec.supportedConfigs and spec.defaultConfigs" });
+    }
+    let addon = AddOn {
+        name: metadata.name.as_deref().unwrap_or_default().into(),
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
+        generation: metadata.generation.unwrap_or(0),
+        deleting: metadata.deletion_timestamp.is_some(),
+        self_managed: annotation(annotations::LIFECYCLE).is_some_and(|value| value == annotations::LIFECYCLE_SELF),
+        allow_deletions: annotation(annotations::ALLOW_DELETIONS).and_then(|count| count.trim().parse().ok()),
+        defaults: defaults(spec, &mut problems),
+        supported: supported(spec),
+        strategy: install_strategy(spec, &mut problems),
+        status: object.status.as_ref().map(status).unwrap_or_default(),
+    };
+    (addon, problems)
+}
+
+/// 000's `defaultConfigs`, and before them 004's default of each supported kind.
+fn defaults(spec: &ClusterManagementAddOnSpec, problems: &mut Vec<Problem>) -> Vec<ConfigRef> {
+    let of_kinds: Vec<AddOnConfig> = spec
+        .supported_configs
+        .iter()
+        .filter_map(|supported| {
+            let default = supported.default_config.as_ref().filter(|default| !default.name.is_empty())?;
+            Some(AddOnConfig {
+                group: supported.group.clone(),
+                resource: supported.resource.clone(),
+                namespace: default.namespace.clone(),
+                name: default.name.clone(),
+            })
+        })
+        .collect();
+    config_refs(of_kinds.iter().chain(&spec.default_configs), problems)
+}
+
+fn supported(spec: &ClusterManagementAddOnSpec) -> Option<Vec<GroupResource>> {
+    let kinds = spec.supported_configs.iter().map(|kind| GroupResource::new(&kind.group, &kind.resource));
+    (!spec.supported_configs.is_empty()).then(|| kinds.collect())
+}
+
+fn install_strategy(spec: &ClusterManagementAddOnSpec, problems: &mut Vec<Problem>) -> InstallStrategy {
+    let Some(strategy) = &spec.install_strategy else { return InstallStrategy::Manual };
+    let mut unusable = |problem: Problem| {
+        problems.push(problem.clone());
+        InstallStrategy::Unusable(problem)
+    };
+    match strategy.type_.as_deref().unwrap_or("Manual") {
+        "Manual" | "" => InstallStrategy::Manual,
+        "ClusterLabelSelector" => match &strategy.label_selector {
+            // An empty selector selects everything in Kubernetes; a missing one is a mistake, not a wish for everything.
+            None => unusable(Problem::LabelSelectorInvalid { why: "it is missing".to_owned() }),
+            Some(selector) => match Selector::parse(selector) {
+                Ok(selector) => InstallStrategy::Labels(selector),
+                Err(why) => unusable(Problem::LabelSelectorInvalid { why }),
+            },
+        },
+        "Placements" => InstallStrategy::Placements(placements(&strategy.placements, problems)),
+        other => unusable(Problem::InstallTypeUnknown { given: other.into() }),
+    }
+}
+
+fn placements(listed: &[PlacementStrategy], problems: &mut Vec<Problem>) -> Vec<PlacementSpec> {
+    let mut specs: Vec<PlacementSpec> = Vec::with_capacity(listed.len());
+    for entry in listed {
+        let spec = placement(entry, problems);
+        if let Some(at) = specs.iter().position(|known| known.name == spec.name) {
+            problems.push(Problem::PlacementListedTwice { placement: spec.name.clone() });
+            specs.remove(at);
+        }
+        specs.push(spec);
+    }
+    specs
+}
+
+fn placement(entry: &PlacementStrategy, problems: &mut Vec<Problem>) -> PlacementSpec {
+    let name = PlacementName::new(&entry.namespace, &entry.name);
+    let template = entry.addon_template.clone().unwrap_or_default();
+    // 003's template and 000's configs say the same; where both do, 000's is the later word.
+    let mut configs = config_refs(&template.configs, problems);
+    for config in config_refs(&entry.configs, problems) {
+        configs.retain(|known| known.kind != config.kind);
+        configs.push(config);
+    }
+    let (rollout, faults) = rollout_strategy(&name, entry.rollout_strategy.as_ref());
+    problems.extend(faults.iter().cloned());
+    PlacementSpec {
+        name,
+        configs,
+        version: version(template.desired_version.as_ref(), template.install_version.as_ref(), problems),
+        install_namespace: text(template.install_namespace.as_ref()),
+        rollout,
+        fault: faults.into_iter().next(),
+    }
+}
+
+/// What is remembered. OCM's list carries names with the hashes, so it is read where it is there.
+fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
+    let mut placements: BTreeMap<PlacementName, Recorded> = BTreeMap::new();
+    for progression in &status.install_progression {
+        let mut revisions: [Vec<Pin>; 3] = Default::default();
+        for reference in &progression.config_references {
+            let kind = GroupResource::new(&reference.group, &reference.resource);
+            let named = ConfigRef {
+                kind: kind.clone(),
+                namespace: text(reference.namespace.as_ref()),
+                name: reference.name.as_str().into(),
+            };
+            let flat = [
+                &reference.desired_config_spec_hash,
+                &reference.last_known_good_config_spec_hash,
+                &reference.last_applied_config_spec_hash,
+            ];
+            for (pins, hash) in revisions.iter_mut().zip(flat) {
+                pins.extend(pin(&kind, &named, None, hash.as_ref()));
+            }
+        }
+        let name = PlacementName::new(&progression.namespace, &progression.name);
+        placements.insert(name, recorded(revisions, &progression.conditions));
+    }
+    for progression in &status.install_progressions {
+        let mut revisions: [Vec<Pin>; 3] = Default::default();
+        for reference in &progression.config_references {
+            let kind = GroupResource::new(&reference.group, &reference.resource);
+            let named = ConfigRef { kind: kind.clone(), namespace: None, name: "".into() };
+            let objects =
+                [&reference.desired_config, &reference.last_known_good_config, &reference.last_applied_config];
+            for (pins, object) in revisions.iter_mut().zip(objects) {
+                pins.extend(pin(&kind, &named, object.as_ref(), None));
+            }
+        }
+        let name = PlacementName::new(&progression.namespace, &progression.name);
+        placements.insert(name, recorded(revisions, &progression.conditions));
+    }
+    AddOnStatus {
+        placements,
+        supported_versions: status.supported_versions.iter().map(|version| version.as_str().into()).collect(),
+        default_version: text(status.default_version.as_ref()),
+        conditions: status.conditions.iter().map(condition).collect(),
+    }
+}
+
+fn recorded(revisions: [Vec<Pin>; 3], conditions: &[aviary_api::Condition]) -> Recorded {
+    let [desired, known_good, applied] = revisions.map(|pins| (!pins.is_empty()).then(|| Revision::new(pins)));
+    Recorded { desired, known_good, applied, conditions: conditions.iter().map(condition).collect() }
+}

@@ -1,0 +1,77 @@
+//! A ManagedClusterAddOn in all its dialects.
+
+use std::collections::BTreeMap;
+
+use aviary_api::ManagedClusterAddOn;
+use aviary_api::addon::ManagedClusterAddOnStatus;
+use aviary_api::names::{self, labels};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::{condition, config_refs, pin, text, version};
+use crate::configs::{ConfigRef, GroupResource};
+use crate::name::{ClusterName, NameError, Text};
+use crate::observed::{Instance, InstanceStatus, Reference};
+use crate::problem::Problem;
+
+/// Reads an instance, and says what of it cannot be used.
+pub fn instance(object: &ManagedClusterAddOn) -> Result<(Instance, Vec<Problem>), NameError> {
+    let mut problems = Vec::new();
+    let metadata = &object.metadata;
+    let spec = &object.spec;
+    let labels = metadata.labels.as_ref();
+    let instance = Instance {
+        cluster: ClusterName::parse(metadata.namespace.as_deref().unwrap_or_default())?,
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
+        resource_version: metadata.resource_version.as_deref().unwrap_or_default().into(),
+        generation: metadata.generation.unwrap_or(0),
+        deleting: metadata.deletion_timestamp.is_some(),
+        marker: labels.and_then(|labels| text(labels.get(labels::INSTALLED_BY_STRATEGY))),
+        owner: owner(metadata, "ClusterManagementAddOn"),
+        install_namespace: text(spec.install_namespace.as_ref())
+            .unwrap_or_else(|| names::DEFAULT_INSTALL_NAMESPACE.into()),
+        overrides: config_refs(&spec.configs, &mut problems),
+        version: version(spec.desired_version.as_ref(), spec.install_version.as_ref(), &mut problems),
+        status: object.status.as_ref().map(status).unwrap_or_default(),
+    };
+    Ok((instance, problems))
+}
+
+/// The uid of the owner of this kind.
+pub(super) fn owner(metadata: &ObjectMeta, kind: &str) -> Option<Text> {
+    let owners = metadata.owner_references.as_deref().unwrap_or_default();
+    owners.iter().find(|owner| owner.kind == kind).map(|owner| owner.uid.as_str().into())
+}
+
+fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
+    let mut references: BTreeMap<GroupResource, Reference> = BTreeMap::new();
+    for reference in &status.config_references {
+        let kind = GroupResource::new(&reference.group, &reference.resource);
+        let named = ConfigRef {
+            kind: kind.clone(),
+            namespace: text(reference.namespace.as_ref()),
+            name: reference.name.as_str().into(),
+        };
+        let desired =
+            pin(&kind, &named, reference.desired_config.as_ref(), reference.desired_config_spec_hash.as_ref());
+        let applied = pin(
+            &kind,
+            &named,
+            reference.last_applied_config.as_ref(),
+            reference.last_applied_config_spec_hash.as_ref(),
+        );
+        let observed_generation = reference.last_observed_generation;
+        references.insert(kind.clone(), Reference { kind, desired, applied, observed_generation });
+    }
+    InstanceStatus {
+        supported: status
+            .supported_configs
+            .iter()
+            .map(|kind| GroupResource::new(&kind.group, &kind.resource))
+            .collect(),
+        references: references.into_values().collect(),
+        desired_version: text(status.desired_version.as_ref()),
+        current_version: text(status.current_version.as_ref()),
+        last_version: text(status.last_version.as_ref()),
+        conditions: status.conditions.iter().map(condition).collect(),
+    }
+}

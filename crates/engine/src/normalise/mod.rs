@@ -1,0 +1,107 @@
+//! From the API's dialects to the one model: whatever spelling a user chose, nothing behind this module knows it.
+//!
+//! Reading never fails on the whole: what cannot be used is left out and returned as a [`Problem`](crate::problem::Problem).
+
+mod addon;
+mod cluster;
+mod instance;
+mod rollout_strategy;
+mod work;
+
+pub use addon::addon;
+pub use cluster::{cluster, selection};
+pub use instance::instance;
+pub use work::work;
+
+use std::sync::Arc;
+
+use aviary_api::addon::{AddOnConfig, ConfigSpecHash};
+use serde_json::Value;
+
+use crate::configs::{ConfigRef, GroupResource, Pin};
+use crate::hash::{self, Hash};
+use crate::name::Text;
+use crate::observed::{Condition, LiveConfig, Template};
+use crate::problem::Problem;
+
+/// A config object as it is on the hub.
+pub fn config(object: &Value) -> LiveConfig {
+    LiveConfig {
+        hash: hash::spec_hash(object),
+        generation: object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0),
+        content: Arc::new(hash::content(object)),
+    }
+}
+
+/// An AddOnTemplate, with the name of the add-on that it is for.
+pub fn template(object: &Value) -> (Text, Template) {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let LiveConfig { hash, generation, content } = config(object);
+    let version = Some(text("/spec/version")).filter(|version| !version.is_empty()).map(Text::from);
+    (text("/spec/addonName").into(), Template { name: text("/metadata/name").into(), version, hash, generation, content })
+}
+
+fn condition(condition: &aviary_api::Condition) -> Condition {
+    Condition {
+        kind: condition.type_.as_str().into(),
+        status: condition.status.as_str().into(),
+        reason: condition.reason.as_deref().unwrap_or_default().into(),
+        message: condition.message.as_deref().unwrap_or_default().into(),
+        since: condition.last_transition(),
+        observed_generation: condition.observed_generation,
+    }
+}
+
+fn text(given: Option<&String>) -> Option<Text> {
+    given.filter(|text| !text.is_empty()).map(|text| text.as_str().into())
+}
+
+fn config_ref(config: &AddOnConfig) -> ConfigRef {
+    ConfigRef {
+        kind: GroupResource::new(&config.group, &config.resource),
+        namespace: text(config.namespace.as_ref()),
+        name: config.name.as_str().into(),
+    }
+}
+
+/// The configs of one list; the later of two of one kind is used, and said to be.
+fn config_refs<'a>(configs: impl IntoIterator<Item = &'a AddOnConfig>, problems: &mut Vec<Problem>) -> Vec<ConfigRef> {
+    let mut refs: Vec<ConfigRef> = Vec::new();
+    for config in configs.into_iter().map(config_ref) {
+        match refs.iter_mut().find(|known| known.kind == config.kind) {
+            Some(known) if *known == config => {}
+            Some(known) => {
+                problems.push(Problem::ConfigListedTwice { config: config.clone() });
+                *known = config;
+            }
+            None => refs.push(config),
+        }
+    }
+    refs
+}
+
+/// `desiredVersion` of the later draft and `installVersion` of the earlier are one setting.
+fn version(desired: Option<&String>, install: Option<&String>, problems: &mut Vec<Problem>) -> Option<Text> {
+    let (desired, install) = (text(desired), text(install));
+    if let (Some(desired), Some(install)) = (&desired, &install)
+        && desired != install
+    {
+        problems.push(Problem::VersionsDiffer { desired: desired.clone(), install: install.clone() });
+    }
+    desired.or(install)
+}
+
+/// A recorded pin: OCM's object with its own name where it is given, else the flat hash under the reference's name.
+fn pin(kind: &GroupResource, named: &ConfigRef, object: Option<&ConfigSpecHash>, flat: Option<&String>) -> Option<Pin> {
+    if let Some(object) = object
+        && let Some(hash) = Hash::recorded(object.spec_hash.as_deref().unwrap_or_default())
+    {
+        let config = ConfigRef {
+            kind: kind.clone(),
+            namespace: text(object.namespace.as_ref()),
+            name: object.name.as_str().into(),
+        };
+        return Some(Pin { config, hash });
+    }
+    Some(Pin { config: named.clone(), hash: Hash::recorded(flat.map(String::as_str).unwrap_or_default())? })
+}

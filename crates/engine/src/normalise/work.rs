@@ -1,0 +1,93 @@
+//! A ManifestWork: what it was made from and what the agent says of it. Its manifests are reduced to a digest.
+
+use std::collections::BTreeMap;
+
+use aviary_api::names::{annotations, conditions, labels};
+use aviary_api::{Condition, ManifestWork};
+use serde_json::Value;
+
+use super::instance::owner;
+use super::text;
+use crate::configs::GroupResource;
+use crate::hash::{self, Hash};
+use crate::name::Text;
+use crate::observed::{Seen, Work, WorkHashes};
+
+/// Reads a work, with the name of the add-on that it belongs to.
+pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
+    let metadata = &object.metadata;
+    let labels = metadata.labels.as_ref()?;
+    let addon = text(labels.get(labels::ADDON_NAME))?;
+    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
+    let generation = metadata.generation.unwrap_or(0);
+    let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
+    let manifests = object.spec.manifests();
+    let work = Work {
+        name: metadata.name.as_deref().unwrap_or_default().into(),
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
+        resource_version: metadata.resource_version.as_deref().unwrap_or_default().into(),
+        generation,
+        deleting: metadata.deletion_timestamp.is_some(),
+        version: text(labels.get(labels::ADDON_VERSION)),
+        hashes: hashes(annotations::ALL_CONFIG_SPEC_HASHES.iter().filter_map(|key| annotation(key))),
+        owner: owner(metadata, "ManagedClusterAddOn"),
+        rendered_from: text(annotation(annotations::RENDERED_FROM)),
+        rendered_digest: text(annotation(annotations::RENDERED_DIGEST)),
+        digest: Some(hash::digest(&Value::Array(manifests.to_vec())).as_str().into()),
+        applied: seen(conditions, conditions::APPLIED, generation),
+        available: seen(conditions, conditions::AVAILABLE, generation),
+    };
+    Some((addon, work))
+}
+
+/// What the agent says of the work as it is now; what it says of another generation proves nothing.
+fn seen(conditions: &[Condition], kind: &str, generation: i64) -> Seen {
+    match Condition::find(conditions, kind) {
+        Some(condition) if condition.observed_generation != Some(generation) => Seen::NotYet,
+        Some(condition) if condition.is_true() => Seen::Yes,
+        Some(condition) if condition.is_false() => {
+            let said = condition.message.as_deref().filter(|message| !message.is_empty());
+            let why = said.or(condition.reason.as_deref()).unwrap_or_default();
+            Seen::No { message: clipped(&format!("work reports {kind}=False: {why}")) }
+        }
+        _ => Seen::NotYet,
+    }
+}
+
+/// An agent's message goes into our own statuses, so it is kept to a length that fits there.
+fn clipped(message: &str) -> Text {
+    const LONGEST: usize = 1024;
+    let trimmed = message.trim_end_matches(": ");
+    match trimmed.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", trimmed.get(..end).unwrap_or_default()).into(),
+        None => trimmed.into(),
+    }
+}
+
+/// The annotated hashes by kind. Spellings that contradict each other, or cannot be read, prove nothing.
+fn hashes<'a>(annotated: impl Iterator<Item = &'a String>) -> Option<WorkHashes> {
+    let mut read: Option<WorkHashes> = None;
+    for text in annotated {
+        let map: BTreeMap<String, String> = serde_json::from_str(text.trim()).ok()?;
+        let mut hashes: WorkHashes =
+            map.iter().filter_map(|(key, hash)| Some((kind_of(key)?, Hash::recorded(hash)?))).collect();
+        if hashes.len() != map.len() {
+            return None;
+        }
+        hashes.sort();
+        match &read {
+            Some(known) if *known != hashes => return None,
+            _ => read = Some(hashes),
+        }
+    }
+    read
+}
+
+/// The kind in `<resource>.<group>/<namespace>/<name>`; cluster-scoped ones are written with an empty namespace or with none.
+fn kind_of(key: &str) -> Option<GroupResource> {
+    let (kind, _) = key.split_once('/')?;
+    match kind.split_once('.') {
+        Some((resource, group)) => Some(GroupResource::new(group, resource)),
+        None => Some(GroupResource::new("", kind)),
+    }
+}

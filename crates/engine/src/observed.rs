@@ -1,0 +1,411 @@
+//! The snapshot: everything about one add-on at one moment, as plain values in one model.
+//!
+//! Filled by [`crate::normalise`] from whatever dialect the objects were written in. What is not needed for a decision is
+//! not here: a store that keeps these values keeps no manifests, no managed fields, no spelling variants.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
+use crate::hash::Hash;
+use crate::limit::Limit;
+use crate::name::{ClusterName, PlacementName, Text};
+use crate::problem::Problem;
+use crate::selector::Selector;
+
+/// One add-on and all that bears on it.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    pub addon: AddOn,
+    pub clusters: BTreeMap<ClusterName, Arc<Cluster>>,
+    pub instances: BTreeMap<ClusterName, Arc<Instance>>,
+    pub works: BTreeMap<ClusterName, Arc<Vec<Work>>>,
+    /// Placements that exist. One that is listed and not here is unknown, which is not the same as empty.
+    pub placements: BTreeMap<PlacementName, Selection>,
+    pub configs: BTreeMap<ConfigRef, Lookup>,
+    /// The templates whose `addonName` is this add-on.
+    pub templates: Vec<Template>,
+    pub revisions: Revisions,
+    /// What normalising found wrong.
+    pub problems: Vec<Problem>,
+    pub options: Options,
+}
+
+impl Observed {
+    /// Whether we render this add-on's works from templates, or somebody else writes them.
+    pub fn renders_templates(&self) -> bool {
+        self.templates.iter().any(|template| template.version.is_some())
+            || self.addon.referenced_configs().any(|config| config.kind == *GroupResource::templates())
+    }
+
+    /// The content that a hash pins: from the kept revisions, else from a live object that still has that very content.
+    pub fn content(&self, pin: &Pin) -> Option<&Arc<Value>> {
+        if let Some(kept) = self.revisions.contents.get(&pin.hash) {
+            return Some(kept);
+        }
+        if let Some(Lookup::Found(live)) = self.configs.get(&pin.config)
+            && live.hash == pin.hash
+        {
+            return Some(&live.content);
+        }
+        self.templates.iter().find(|template| template.hash == pin.hash).map(|template| &template.content)
+    }
+}
+
+/// How the manager was started, as far as decisions depend on it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Namespaces from which any instance may take configs.
+    pub config_namespaces: Vec<Text>,
+    pub brake: Brake,
+    /// How many completed revisions of a placement are kept to roll back to.
+    pub history_limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { config_namespaces: vec!["open-cluster-management".into()], brake: Brake::default(), history_limit: 10 }
+    }
+}
+
+/// Deleting more than this at once needs a person's word. Both must be passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brake {
+    pub more_than: usize,
+    pub more_than_percent: usize,
+}
+
+impl Default for Brake {
+    fn default() -> Self {
+        Self { more_than: 10, more_than_percent: 25 }
+    }
+}
+
+/// A ClusterManagementAddOn.
+#[derive(Clone, Debug, Default)]
+pub struct AddOn {
+    pub name: Text,
+    pub uid: Text,
+    pub generation: i64,
+    pub deleting: bool,
+    /// Annotated `lifecycle: self`: left alone.
+    pub self_managed: bool,
+    pub allow_deletions: Option<usize>,
+    pub defaults: Vec<ConfigRef>,
+    /// `spec.supportedConfigs`, where given.
+    pub supported: Option<Vec<GroupResource>>,
+    pub strategy: InstallStrategy,
+    pub status: AddOnStatus,
+}
+
+impl AddOn {
+    /// Every config that the add-on's author named.
+    pub fn referenced_configs(&self) -> impl Iterator<Item = &ConfigRef> {
+        self.defaults.iter().chain(self.strategy.placements().iter().flat_map(|placement| &placement.configs))
+    }
+
+    pub fn lists(&self, kind: &GroupResource) -> bool {
+        self.supported.as_ref().is_some_and(|supported| supported.contains(kind))
+    }
+}
+
+/// Which clusters get the add-on.
+#[derive(Clone, Debug, Default)]
+pub enum InstallStrategy {
+    #[default]
+    Manual,
+    Labels(Selector),
+    Placements(Vec<PlacementSpec>),
+    /// Cannot be read: nothing is created, nothing is deleted.
+    Unusable(Problem),
+}
+
+impl InstallStrategy {
+    pub fn placements(&self) -> &[PlacementSpec] {
+        match self {
+            Self::Placements(placements) => placements,
+            _ => &[],
+        }
+    }
+
+    /// The value of the marker label on instances that this strategy makes.
+    pub fn marker(&self) -> &'static str {
+        match self {
+            Self::Manual | Self::Unusable(_) => "Manual",
+            Self::Labels(_) => "ClusterLabelSelector",
+            Self::Placements(_) => "Placements",
+        }
+    }
+}
+
+/// One entry of `installStrategy.placements`.
+#[derive(Clone, Debug)]
+pub struct PlacementSpec {
+    pub name: PlacementName,
+    pub configs: Vec<ConfigRef>,
+    /// The version shorthand of `addonTemplate`.
+    pub version: Option<Text>,
+    pub install_namespace: Option<Text>,
+    pub rollout: Rollout,
+    /// Its rollout strategy cannot be used: nothing but known good installs moves until it is mended.
+    pub fault: Option<Problem>,
+}
+
+/// A rollout strategy in the one form that all dialects come down to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rollout {
+    pub pace: Pace,
+    /// The placement whose clusters must have a revision applied and healthy first.
+    pub canary: Option<PlacementName>,
+    /// Decision groups that go before all others, in this order.
+    pub mandatory: Vec<GroupKey>,
+    pub max_failures: Option<Limit>,
+    pub progress_deadline: Option<Duration>,
+    pub min_success_time: Duration,
+    pub paused: bool,
+}
+
+/// How many clusters may be in flight at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    #[default]
+    AllAtOnce,
+    Rolling(Limit),
+    /// As many as the placement puts into one decision group, else the default budget.
+    RollingByGroupSize,
+    /// Decision group by decision group, each at once.
+    PerGroup,
+}
+
+/// How a rollout strategy names a decision group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupKey {
+    Name(Text),
+    Index(usize),
+}
+
+/// What the add-on's status says, as far as it is memory and not derived anew.
+#[derive(Clone, Debug, Default)]
+pub struct AddOnStatus {
+    pub placements: BTreeMap<PlacementName, Recorded>,
+    pub supported_versions: Vec<Text>,
+    pub default_version: Option<Text>,
+    pub conditions: Vec<Condition>,
+}
+
+/// What is remembered of a placement's rollout.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    pub desired: Option<Revision>,
+    pub known_good: Option<Revision>,
+    pub applied: Option<Revision>,
+    pub conditions: Vec<Condition>,
+}
+
+/// A condition, in any status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    pub kind: Text,
+    /// `True`, `False` or `Unknown`.
+    pub status: Text,
+    pub reason: Text,
+    pub message: Text,
+    pub since: Option<Timestamp>,
+    pub observed_generation: Option<i64>,
+}
+
+impl Condition {
+    pub fn find<'a>(conditions: &'a [Self], kind: &str) -> Option<&'a Self> {
+        conditions.iter().find(|condition| &*condition.kind == kind)
+    }
+
+    pub fn is_true(&self) -> bool {
+        &*self.status == "True"
+    }
+}
+
+/// A ManagedCluster.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub name: ClusterName,
+    pub labels: BTreeMap<String, String>,
+    pub deleting: bool,
+    /// Annotated to get no add-on by itself.
+    pub opted_out: bool,
+    /// Since when the hub reports it unreachable.
+    pub unreachable: Option<Unreachable>,
+}
+
+/// The hub has no word from the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    pub since: Option<Timestamp>,
+}
+
+/// A placement's decisions, complete or not.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// The count that the placement publishes, if it publishes one.
+    pub published: Option<usize>,
+    /// How many clusters the placement puts into one decision group.
+    pub group_size: Option<Limit>,
+    /// Decision groups in their order; without groups, one.
+    pub groups: Vec<DecisionGroup>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DecisionGroup {
+    pub name: Text,
+    pub clusters: Vec<ClusterName>,
+}
+
+impl Selection {
+    pub fn clusters(&self) -> impl Iterator<Item = &ClusterName> {
+        self.groups.iter().flat_map(|group| &group.clusters)
+    }
+
+    pub fn len(&self) -> usize {
+        self.groups.iter().map(|group| group.clusters.len()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.groups.iter().all(|group| group.clusters.is_empty())
+    }
+}
+
+/// What is known of a referenced config.
+#[derive(Clone, Debug)]
+pub enum Lookup {
+    Found(LiveConfig),
+    Missing,
+    /// The hub serves no such resource.
+    UnknownKind,
+    /// The resource is namespaced and the reference has no namespace.
+    NeedsNamespace,
+}
+
+#[derive(Clone, Debug)]
+pub struct LiveConfig {
+    pub hash: Hash,
+    pub generation: i64,
+    pub content: Arc<Value>,
+}
+
+/// An AddOnTemplate of this add-on.
+#[derive(Clone, Debug)]
+pub struct Template {
+    pub name: Text,
+    pub version: Option<Text>,
+    pub hash: Hash,
+    pub generation: i64,
+    pub content: Arc<Value>,
+}
+
+impl Template {
+    pub fn pin(&self) -> Pin {
+        let config = ConfigRef { kind: GroupResource::templates().clone(), namespace: None, name: self.name.clone() };
+        Pin { config, hash: self.hash.clone() }
+    }
+}
+
+/// Contents kept by hash, and what each placement completed.
+#[derive(Clone, Debug, Default)]
+pub struct Revisions {
+    pub contents: BTreeMap<Hash, Arc<Value>>,
+    /// Oldest first.
+    pub completed: BTreeMap<PlacementName, Vec<Revision>>,
+}
+
+/// A ManagedClusterAddOn: this add-on on one cluster.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    pub cluster: ClusterName,
+    pub uid: Text,
+    pub resource_version: Text,
+    pub generation: i64,
+    pub deleting: bool,
+    /// Which install strategy made it; none: a user did.
+    pub marker: Option<Text>,
+    /// The uid of the add-on that owns it.
+    pub owner: Option<Text>,
+    pub install_namespace: Text,
+    pub overrides: Vec<ConfigRef>,
+    /// The version shorthand.
+    pub version: Option<Text>,
+    pub status: InstanceStatus,
+}
+
+/// An instance's status, both as it was found and as it should be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InstanceStatus {
+    pub supported: Vec<GroupResource>,
+    /// Sorted by kind, at most one of each.
+    pub references: Vec<Reference>,
+    pub desired_version: Option<Text>,
+    pub current_version: Option<Text>,
+    pub last_version: Option<Text>,
+    pub conditions: Vec<Condition>,
+}
+
+/// One kind of config of an instance: what it was told to have, and what it has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    pub kind: GroupResource,
+    pub desired: Option<Pin>,
+    pub applied: Option<Pin>,
+    pub observed_generation: Option<i64>,
+}
+
+impl InstanceStatus {
+    /// What the instance was told to have.
+    pub fn told(&self) -> impl Iterator<Item = &Pin> {
+        self.references.iter().filter_map(|reference| reference.desired.as_ref())
+    }
+
+    pub fn told_revision(&self) -> Revision {
+        Revision::new(self.told().cloned().collect())
+    }
+
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        Condition::find(&self.conditions, kind)
+    }
+}
+
+/// A ManifestWork of the add-on, without its manifests.
+#[derive(Clone, Debug)]
+pub struct Work {
+    pub name: Text,
+    pub uid: Text,
+    pub resource_version: Text,
+    pub generation: i64,
+    pub deleting: bool,
+    pub version: Option<Text>,
+    /// What its annotations say it was made from; `None` when they say nothing, or contradict each other.
+    pub hashes: Option<WorkHashes>,
+    /// Uid of the owning instance.
+    pub owner: Option<Text>,
+    /// Our mark of the inputs it was rendered from.
+    pub rendered_from: Option<Text>,
+    /// Our mark of the manifests as we wrote them.
+    pub rendered_digest: Option<Text>,
+    /// The digest of the manifests as they are.
+    pub digest: Option<Text>,
+    pub applied: Seen,
+    pub available: Seen,
+}
+
+/// The hashes annotated on a work, by kind, sorted.
+pub type WorkHashes = Vec<(GroupResource, Hash)>;
+
+/// A condition that the cluster's agent reports, as far as it speaks of the work as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Not reported, or reported of another generation.
+    NotYet,
+    Yes,
+    No { message: Text },
+}

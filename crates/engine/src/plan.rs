@@ -1,0 +1,466 @@
+//! All of it together: a snapshot and a time in; what to write, and a reason for every cluster, out.
+//!
+//! Deterministic and total. An empty plan is the state of rest. Per cluster the writes come one after another over several
+//! passes: its status says what it is told, then its works are rendered from that, then its status says what was applied. Whatever
+//! is lost in between, the same rules go on from what is there.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
+use crate::explain::{Decision, Wait};
+use crate::fleet::{Fleet, Member};
+use crate::hash::Hash;
+use crate::install::{self, Create, Delete, Install};
+use crate::name::{ClusterName, PlacementName, Text};
+use crate::observed::{AddOnStatus, InstallStrategy, Instance, InstanceStatus, Lookup, Observed};
+use crate::problem::Problem;
+use crate::render::{self, Prepared, Site};
+use crate::rollout::{self, Counts, Failure, Move, Outcome, State, gate::Promotion};
+use crate::status;
+
+/// Everything to be written, in the order in which it is safe to write it.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Contents to keep before anybody is told their hash.
+    pub keeps: Vec<Keep>,
+    pub creates: Vec<Create>,
+    pub deletes: Vec<Delete>,
+    /// The add-on's own status, where it changes. Written before any start: it reserves the wave.
+    pub addon: Option<AddOnStatus>,
+    /// Statuses that tell an instance another revision.
+    pub starts: Vec<StatusWrite>,
+    /// All other statuses that change.
+    pub statuses: Vec<StatusWrite>,
+    pub works: Vec<WorkWrite>,
+    pub surplus_works: Vec<SurplusWork>,
+    /// AddOnHubConfigs whose status should list the versions offered.
+    pub hub_configs: Vec<ConfigRef>,
+    /// Revisions that placements completed.
+    pub completed: Vec<(PlacementName, Revision)>,
+    /// Contents that nobody needs any more.
+    pub forgets: Vec<Hash>,
+    pub events: Vec<Event>,
+    pub report: Report,
+    /// When to look again if nothing happens before.
+    pub recheck_at: Option<Timestamp>,
+}
+
+impl Plan {
+    /// Nothing is to be written: the add-on is at rest.
+    pub fn is_at_rest(&self) -> bool {
+        let Self {
+            keeps, creates, deletes, addon, starts, statuses, works, surplus_works, completed, forgets,
+            hub_configs: _, events: _, report: _, recheck_at: _,
+        } = self;
+        keeps.is_empty()
+            && creates.is_empty()
+            && deletes.is_empty()
+            && addon.is_none()
+            && starts.is_empty()
+            && statuses.is_empty()
+            && works.is_empty()
+            && surplus_works.is_empty()
+            && completed.is_empty()
+            && forgets.is_empty()
+    }
+}
+
+/// Content to keep under its hash.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keep {
+    pub pin: Pin,
+    pub content: Arc<Value>,
+}
+
+/// The status of one instance; to be written only over the very object it was decided for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatusWrite {
+    pub cluster: ClusterName,
+    pub uid: Text,
+    pub resource_version: Text,
+    pub status: InstanceStatus,
+}
+
+/// One work to create, or to put right.
+#[derive(Clone, Debug)]
+pub struct WorkWrite {
+    pub cluster: ClusterName,
+    pub name: String,
+    /// Uid and resource version of the work that is there.
+    pub replaces: Option<(Text, Text)>,
+    prepared: Arc<Prepared>,
+    index: usize,
+    install_namespace: Text,
+    instance_uid: Text,
+    told: Revision,
+}
+
+impl WorkWrite {
+    /// The work as it is to be written.
+    pub fn object(&self) -> Value {
+        let told: Vec<&Pin> = self.told.pins().iter().collect();
+        let site = Site {
+            cluster: &self.cluster,
+            install_namespace: &self.install_namespace,
+            instance_uid: &self.instance_uid,
+        };
+        self.prepared.work(self.index, &site, &told)
+    }
+
+    /// What it is rendered from.
+    pub fn told(&self) -> &Revision {
+        &self.told
+    }
+}
+
+/// A work of an earlier, longer template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SurplusWork {
+    pub cluster: ClusterName,
+    pub name: Text,
+    pub uid: Text,
+}
+
+/// Something worth telling people once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub placement: PlacementName,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// Why, for every cluster and every placement.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// In order of cluster name.
+    pub clusters: Vec<ClusterReport>,
+    pub placements: Vec<PlacementReport>,
+    pub problems: Vec<Problem>,
+    /// The add-on is left alone, and why.
+    pub left_alone: Option<&'static str>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ClusterReport {
+    pub cluster: ClusterName,
+    pub placement: Option<usize>,
+    pub decision: Decision,
+    /// The version or, without versions, the revision that it has been told after this pass.
+    pub told: Option<Text>,
+}
+
+#[derive(Clone, Debug)]
+pub struct PlacementReport {
+    pub name: PlacementName,
+    pub state: State,
+    pub counts: Counts,
+    /// `Progressing`, as it stands in the status.
+    pub reason: &'static str,
+    pub message: String,
+    pub desired: Option<Text>,
+    pub target: Option<Text>,
+}
+
+/// Decides everything about one add-on.
+pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    if observed.addon.self_managed {
+        plan.report.left_alone = Some("its lifecycle annotation says that it manages itself");
+        return plan;
+    }
+    if observed.addon.deleting {
+        plan.report.left_alone = Some("it is being deleted, and its instances with it");
+        return plan;
+    }
+    let fleet = Fleet::line_up(observed);
+    let install = install::decide(&fleet);
+    let outcomes: Vec<Outcome> =
+        fleet.governors.iter().map(|governor| rollout::decide(&fleet, governor, now)).collect();
+    let free = rollout::decide(&fleet, &fleet.free, now);
+
+    plan.keeps = keeps(&fleet);
+    decide_members(&fleet, &install, &outcomes, &free, now, &mut plan);
+    let status = status::addon::next(&fleet, &install, &outcomes, now);
+    plan.addon = (!same_status(&status, &observed.addon.status)).then_some(status);
+    plan.hub_configs = hub_configs(observed);
+    for (governor, outcome) in fleet.governors.iter().zip(&outcomes) {
+        let name = &governor.spec.name;
+        plan.completed.extend(outcome.completed.clone().map(|revision| (name.clone(), revision)));
+        plan.events.extend(events(&fleet, name, governor.recorded, outcome));
+        let (_, reason, message) = status::addon::summary(&fleet, governor, outcome);
+        plan.report.placements.push(PlacementReport {
+            name: name.clone(),
+            state: outcome.state.clone(),
+            counts: outcome.counts,
+            reason,
+            message,
+            desired: outcome.aim.desired.as_ref().ok().map(|revision| label(observed, revision)),
+            target: outcome.aim.target.as_ref().map(|revision| label(observed, revision)),
+        });
+    }
+    plan.recheck_at = outcomes.iter().chain([&free]).filter_map(|outcome| outcome.recheck_at).min();
+    plan.forgets = forgets(&fleet, &outcomes);
+    plan.creates = install.creates;
+    plan.deletes = install.deletes;
+    plan.report.problems = fleet.problems.into_iter().chain(install.problem).collect();
+    plan
+}
+
+/// A revision for people: its version, else its id.
+pub fn label(observed: &Observed, revision: &Revision) -> Text {
+    crate::versions::of_revision(observed, revision).unwrap_or_else(|| revision.id())
+}
+
+fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
+    let AddOnStatus { placements, supported_versions, default_version, conditions } = a;
+    *supported_versions == b.supported_versions
+        && *default_version == b.default_version
+        && *conditions == b.conditions
+        && placements.len() == b.placements.len()
+        && placements.iter().zip(&b.placements).all(|((name, one), (other_name, other))| {
+            let same = |x: &Option<Revision>, y: &Option<Revision>| match (x, y) {
+                (Some(x), Some(y)) => x.same_names(y),
+                (None, None) => true,
+                _ => false,
+            };
+            name == other_name
+                && same(&one.desired, &other.desired)
+                && same(&one.known_good, &other.known_good)
+                && same(&one.applied, &other.applied)
+                && one.conditions == other.conditions
+        })
+}
+
+fn decide_members(
+    fleet: &Fleet<'_>,
+    install: &Install,
+    outcomes: &[Outcome],
+    free: &Outcome,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
+    let uncertain = fleet.uncertain();
+    for (position, member) in fleet.members.iter().enumerate() {
+        let rolled = match member.governor {
+            Some(index) => outcomes.get(index).and_then(|outcome| outcome.decisions.get(&position)),
+            None => free.decisions.get(&position),
+        };
+        let (decision, decided) = match (install.decisions.get(&position), rolled) {
+            // What the install strategy says about being there comes before what it should have.
+            (Some(decision), _) => (decision.clone(), None),
+            (None, Some(decided)) => match keeps_still(fleet, member, decided, uncertain) {
+                Some(wait) => (Decision::Hold(wait), None),
+                None => (decided.decision.clone(), Some(decided)),
+            },
+            (None, None) => (Decision::Hold(Wait::ClusterAbsent), None),
+        };
+        if let (Some(instance), Some(decided)) = (member.instance, decided) {
+            write_instance(fleet, member, instance, decided, now, plan);
+        }
+        let told = match decided {
+            Some(Move { told: Some(told), .. }) => Some(told.version.clone().unwrap_or_else(|| told.id.clone())),
+            _ => member.instance.and_then(|instance| instance.status.desired_version.clone()),
+        };
+        plan.report.clusters.push(ClusterReport {
+            cluster: member.name.clone(),
+            placement: member.governor,
+            decision,
+            told,
+        });
+    }
+}
+
+/// While a placement's clusters are not certain, an instance that no other placement governs may be one of them: it is not to
+/// fall back to the add-on's defaults because of that.
+fn keeps_still(fleet: &Fleet<'_>, member: &Member<'_>, decided: &Move, uncertain: bool) -> Option<Wait> {
+    let placements = matches!(fleet.observed.addon.strategy, InstallStrategy::Placements(_));
+    (member.governor.is_none() && placements && uncertain && decided.starts).then_some(Wait::PlacementUncertain)
+}
+
+fn write_instance(
+    fleet: &Fleet<'_>,
+    member: &Member<'_>,
+    instance: &Instance,
+    decided: &Move,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
+    if matches!(decided.decision, Decision::Hold(Wait::Terminating | Wait::OtherOwner)) {
+        return;
+    }
+    let next = status::instance::next(fleet, member, instance, decided, now);
+    let retold = next.told().map(|pin| &pin.hash).ne(instance.status.told().map(|pin| &pin.hash));
+    if next != instance.status {
+        let write = StatusWrite {
+            cluster: member.name.clone(),
+            uid: instance.uid.clone(),
+            resource_version: instance.resource_version.clone(),
+            status: next,
+        };
+        if decided.starts || retold { plan.starts.push(write) } else { plan.statuses.push(write) }
+    }
+    // Works follow what the instance's status says, never what it is about to say.
+    if !decided.starts && !retold {
+        write_works(member, instance, plan);
+    }
+}
+
+fn write_works(member: &Member<'_>, instance: &Instance, plan: &mut Plan) {
+    let Some(Ok(prepared)) = &member.prepared else { return };
+    let told = instance.status.told_revision();
+    let inputs = prepared.inputs(&instance.install_namespace);
+    for index in 0..prepared.works() {
+        let name = prepared.work_name(index);
+        let there = member.works.iter().find(|work| *work.name == *name);
+        if there.is_some_and(|work| work.deleting) {
+            continue;
+        }
+        let as_it_should_be = there.is_some_and(|work| {
+            work.rendered_from.as_deref() == Some(inputs.as_str())
+                && work.rendered_digest.is_some()
+                && work.rendered_digest == work.digest
+                && work.owner.as_deref() == Some(&*instance.uid)
+                && work.hashes.as_deref().is_some_and(|hashes| carries_exactly(hashes, &told))
+        });
+        if !as_it_should_be {
+            plan.works.push(WorkWrite {
+                cluster: member.name.clone(),
+                name,
+                replaces: there.map(|work| (work.uid.clone(), work.resource_version.clone())),
+                prepared: Arc::clone(prepared),
+                index,
+                install_namespace: instance.install_namespace.clone(),
+                instance_uid: instance.uid.clone(),
+                told: told.clone(),
+            });
+        }
+    }
+    if member.works.len() > prepared.works() {
+        let wanted: HashSet<String> = (0..prepared.works()).map(|index| prepared.work_name(index)).collect();
+        let surplus = member.works.iter().filter(|work| !work.deleting && !wanted.contains(&*work.name));
+        plan.surplus_works.extend(surplus.map(|work| SurplusWork {
+            cluster: member.name.clone(),
+            name: work.name.clone(),
+            uid: work.uid.clone(),
+        }));
+    }
+}
+
+fn carries_exactly(hashes: &[(GroupResource, Hash)], told: &Revision) -> bool {
+    hashes.len() == told.pins().len()
+        && hashes.iter().zip(told.pins()).all(|((kind, hash), pin)| *kind == pin.config.kind && *hash == pin.hash)
+}
+
+/// Contents that somebody is, or is about to be, told, and that are not kept yet. The version shorthand needs no keeping: its
+/// name is its content.
+fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
+    let observed = fleet.observed;
+    let wanted = fleet.governors.iter().chain([&fleet.free]).filter_map(|governor| governor.desired.as_ref().ok());
+    let own = fleet.members.iter().filter_map(|member| member.overrides.as_ref()).flat_map(|overrides| &overrides.pins);
+    let mut seen = HashSet::new();
+    wanted
+        .flat_map(Revision::pins)
+        .chain(own)
+        .filter(|pin| !observed.revisions.contents.contains_key(&pin.hash) && seen.insert(&pin.hash))
+        .filter_map(|pin| Some(Keep { pin: pin.clone(), content: Arc::clone(observed.content(pin)?) }))
+        .collect()
+}
+
+/// Kept contents that are neither wanted, known good, applied, told, nor in any placement's history.
+fn forgets(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Vec<Hash> {
+    let observed = fleet.observed;
+    let mut left: HashSet<&Hash> = observed.revisions.contents.keys().collect();
+    let mut need = |pins: &[Pin]| {
+        for pin in pins {
+            left.remove(&pin.hash);
+        }
+    };
+    for (governor, outcome) in fleet.governors.iter().zip(outcomes) {
+        let aim = &outcome.aim;
+        let remembered = governor.recorded.into_iter().flat_map(|recorded| [&recorded.desired, &recorded.known_good, &recorded.applied]);
+        let current = [&aim.target, &aim.canary_target, &aim.known_good, &outcome.applied];
+        for revision in remembered.chain(current).flatten() {
+            need(revision.pins());
+        }
+        for revision in governor.completed.iter().rev().take(observed.options.history_limit) {
+            need(revision.pins());
+        }
+    }
+    if let Ok(revision) = &fleet.free.desired {
+        need(revision.pins());
+    }
+    for member in &fleet.members {
+        if left.is_empty() {
+            break;
+        }
+        for reference in member.instance.iter().flat_map(|instance| &instance.status.references) {
+            for pin in [&reference.desired, &reference.applied].into_iter().flatten() {
+                left.remove(&pin.hash);
+            }
+        }
+        for pin in member.overrides.iter().flat_map(|overrides| &overrides.pins) {
+            left.remove(&pin.hash);
+        }
+    }
+    let mut forgets: Vec<Hash> = left.into_iter().cloned().collect();
+    forgets.sort();
+    forgets
+}
+
+/// The AddOnHubConfigs that the add-on or its instances reference and that exist.
+fn hub_configs(observed: &Observed) -> Vec<ConfigRef> {
+    if !observed.renders_templates() {
+        return Vec::new();
+    }
+    observed
+        .configs
+        .iter()
+        .filter(|(config, found)| config.kind == *GroupResource::hub_configs() && matches!(found, Lookup::Found(_)))
+        .map(|(config, _)| config.clone())
+        .collect()
+}
+
+/// What happened since the recorded status, told once: an event follows a change of what is recorded.
+fn events(
+    fleet: &Fleet<'_>,
+    name: &PlacementName,
+    recorded: Option<&crate::observed::Recorded>,
+    outcome: &Outcome,
+) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut tell = |reason, message| events.push(Event { placement: name.clone(), reason, message });
+    let shown = |revision: &Option<Revision>| revision.as_ref().map(|revision| label(fleet.observed, revision)).unwrap_or_default();
+    let before = recorded.and_then(|recorded| recorded.desired.clone());
+    if let Ok(desired) = &outcome.aim.desired
+        && before.as_ref() != Some(desired)
+    {
+        tell("RolloutStarted", format!("rolling out {} to {} clusters", label(fleet.observed, desired), outcome.counts.governed));
+    }
+    match outcome.aim.promotion {
+        Some(Promotion::CanaryPassed) => tell("CanaryPassed", format!("{} passed the canary", shown(&outcome.aim.known_good))),
+        Some(Promotion::RolledBack) => tell("RolledBack", format!("rolling back to {}", shown(&outcome.aim.known_good))),
+        None => {}
+    }
+    if let Some(completed) = &outcome.completed {
+        tell("RolloutCompleted", format!("all {} clusters have {}", outcome.counts.governed, label(fleet.observed, completed)));
+    }
+    let was_failed = recorded
+        .and_then(|recorded| crate::observed::Condition::find(&recorded.conditions, aviary_api::names::conditions::PROGRESSING))
+        .is_some_and(|condition| matches!(&*condition.reason, "InstallFailed" | "UpgradeFailed"));
+    if let State::Failed(failure) = &outcome.state
+        && !was_failed
+    {
+        let reason = if matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. }) { "RolloutHalted" } else { "RolloutFailed" };
+        tell(reason, failure.to_string());
+    }
+    events
+}
+
+/// The name under which the works of an add-on are known, for those who look for them.
+pub fn work_prefix(observed: &Observed) -> String {
+    render::work_prefix(&observed.addon.name)
+}

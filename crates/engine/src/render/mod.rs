@@ -1,0 +1,266 @@
+//! Rendering: from a template and the configs that pin its variables to works (semantics §6).
+//!
+//! Done in two steps. [`prepare`](Prepared::prepare) does all that is the same for every cluster and finds all that can be
+//! wrong, once per pair of hashes. [`Prepared::work`] puts one cluster's names in; that cannot fail. Content comes from the
+//! revisions by hash; there is no way from here to "the latest by name".
+
+mod node_placement;
+mod variables;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use aviary_api::names::{self, annotations, labels};
+use serde_json::{Map, Value, json};
+
+use crate::configs::{GroupResource, Pin, version_in};
+use crate::hash::{self, Hash};
+use crate::name::{ClusterName, Text};
+use crate::observed::Observed;
+use crate::problem::Problem;
+use variables::Builtin;
+
+/// A work is split before its manifests pass this many bytes.
+pub const WORK_LIMIT: usize = 400 * 1024;
+
+/// Changes when the same inputs render to something else, so that an upgrade of the manager renders anew.
+const RENDERER: u32 = 1;
+
+/// A template with its variables filled in, all but the names of the cluster.
+#[derive(Debug, PartialEq)]
+pub struct Prepared {
+    addon: Text,
+    pub template: Text,
+    pub version: Option<Text>,
+    manifests: Vec<Value>,
+    /// What else the template says about its works.
+    options: Map<String, Value>,
+    /// Which manifests go into which work: the same for every cluster.
+    split: Vec<Range<usize>>,
+    /// Names the inputs; with the cluster's own it marks what a work was rendered from.
+    inputs: String,
+}
+
+/// The templates used in one snapshot, each prepared once.
+#[derive(Debug)]
+pub struct Templates<'a> {
+    observed: &'a Observed,
+    prepared: HashMap<[Option<Hash>; 3], Result<Arc<Prepared>, Problem>>,
+}
+
+impl<'a> Templates<'a> {
+    pub fn new(observed: &'a Observed) -> Self {
+        Self { observed, prepared: HashMap::new() }
+    }
+
+    /// What these configs render to; `None` when they name no template and somebody else writes the works.
+    pub fn prepare(&mut self, pins: &[&Pin]) -> Option<Result<Arc<Prepared>, Problem>> {
+        let of_kind = |kind: &GroupResource| pins.iter().copied().find(|pin| pin.config.kind == *kind);
+        let template = of_kind(GroupResource::templates())?;
+        let deployment = of_kind(GroupResource::deployment_configs());
+        let hub_config = of_kind(GroupResource::hub_configs());
+        let key = [Some(template), deployment, hub_config].map(|pin| pin.map(|pin| pin.hash.clone()));
+        let observed = self.observed;
+        let prepared = self
+            .prepared
+            .entry(key)
+            .or_insert_with(|| Prepared::prepare(observed, template, deployment, hub_config).map(Arc::new));
+        Some(prepared.clone())
+    }
+}
+
+impl Prepared {
+    fn prepare(
+        observed: &Observed,
+        template: &Pin,
+        deployment: Option<&Pin>,
+        hub_config: Option<&Pin>,
+    ) -> Result<Self, Problem> {
+        let content = kept(observed, template)?;
+        let name = &template.config.name;
+        let spec = content.get("spec").unwrap_or(&Value::Null);
+        let stated = spec.get("version").and_then(Value::as_str).map(Text::from);
+        let version = stated.or_else(|| hub_config.and_then(|pin| version_in(observed.content(pin)?)));
+        let agent = spec.get("agentSpec").and_then(Value::as_object);
+        let mut manifests = agent
+            .and_then(|agent| agent.get("workload")?.get("manifests")?.as_array())
+            .filter(|manifests| !manifests.is_empty())
+            .ok_or_else(|| Problem::TemplateEmpty { template: name.clone() })?
+            .clone();
+        check_manifests(name, &manifests)?;
+
+        let mut defined = BTreeMap::new();
+        if let Some(pin) = deployment {
+            let content = kept(observed, pin)?;
+            defined = variables::defined(&pin.config, content)?;
+            for manifest in &mut manifests {
+                node_placement::apply(manifest, content);
+            }
+        }
+        let builtins = Builtin { addon: &observed.addon.name, version: version.as_deref() };
+        for manifest in &mut manifests {
+            variables::fill(manifest, &defined, &builtins)
+                .map_err(|variable| Problem::VariableUnknown { template: name.clone(), variable })?;
+        }
+        let split = split(name, &manifests)?;
+        let options = agent.cloned().unwrap_or_default().into_iter().filter(|(key, _)| key != "workload").collect();
+        let with = deployment.map_or("-", |pin| pin.hash.as_str());
+        let inputs = format!("{RENDERER}/{}/{with}/{}", template.hash, version.as_deref().unwrap_or("-"));
+        Ok(Self { addon: observed.addon.name.clone(), template: name.clone(), version, manifests, options, split, inputs })
+    }
+
+    /// How many works every cluster gets.
+    pub fn works(&self) -> usize {
+        self.split.len()
+    }
+
+    /// The name of the `index`-th work.
+    pub fn work_name(&self, index: usize) -> String {
+        work_name(&self.addon, index)
+    }
+
+    /// The mark of what a cluster's works are rendered from.
+    pub fn inputs(&self, install_namespace: &str) -> String {
+        format!("{}/{install_namespace}", self.inputs)
+    }
+
+    /// The manifests of one work for one cluster.
+    pub fn manifests(&self, index: usize, cluster: &ClusterName, install_namespace: &str) -> Vec<Value> {
+        let range = self.split.get(index).cloned().unwrap_or_default();
+        let mut manifests = self.manifests.get(range).unwrap_or_default().to_vec();
+        for manifest in &mut manifests {
+            variables::name_cluster(manifest, cluster, install_namespace);
+        }
+        manifests
+    }
+
+    /// One whole work, as it is written.
+    pub fn work(&self, index: usize, site: &Site<'_>, told: &[&Pin]) -> Value {
+        let manifests = Value::Array(self.manifests(index, site.cluster, site.install_namespace));
+        let hashes = hash_annotation(told);
+        let digest = hash::digest(&manifests);
+        let mut spec = self.options.clone();
+        spec.insert("workload".to_owned(), json!({ "manifests": manifests }));
+        let mut named = BTreeMap::from([(labels::ADDON_NAME, self.addon.to_string())]);
+        if let Some(version) = self.version.as_deref().filter(|version| is_label_value(version)) {
+            named.insert(labels::ADDON_VERSION, version.to_owned());
+        }
+        json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {
+                "name": self.work_name(index),
+                "namespace": site.cluster.as_str(),
+                "labels": named,
+                "annotations": {
+                    annotations::CONFIGS_SPEC_HASH: hashes,
+                    annotations::OCM_CONFIG_SPEC_HASH: hashes,
+                    annotations::RENDERED_FROM: self.inputs(site.install_namespace),
+                    annotations::RENDERED_DIGEST: digest.as_str(),
+                },
+                "ownerReferences": [{
+                    "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+                    "kind": "ManagedClusterAddOn",
+                    "name": self.addon,
+                    "uid": site.instance_uid,
+                }],
+            },
+            "spec": spec,
+        })
+    }
+}
+
+/// The cluster that a work is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    pub cluster: &'a ClusterName,
+    pub install_namespace: &'a str,
+    pub instance_uid: &'a str,
+}
+
+/// The name of an add-on's `index`-th work.
+pub fn work_name(addon: &str, index: usize) -> String {
+    format!("{}{index}", work_prefix(addon))
+}
+
+/// What the names of the works that we render begin with.
+pub fn work_prefix(addon: &str) -> String {
+    format!("addon-{addon}-deploy-")
+}
+
+fn kept<'a>(observed: &'a Observed, pin: &Pin) -> Result<&'a Value, Problem> {
+    observed
+        .content(pin)
+        .map(|content| &**content)
+        .ok_or_else(|| Problem::RevisionLost { config: pin.config.clone(), hash: pin.hash.clone() })
+}
+
+/// `"<resource>.<group>/<namespace>/<name>": "<hash>"` for each config.
+pub fn hash_annotation(pins: &[&Pin]) -> String {
+    let entries: BTreeMap<String, &str> = pins
+        .iter()
+        .map(|pin| {
+            let namespace = pin.config.namespace.as_deref().unwrap_or_default();
+            (format!("{}/{}/{}", pin.config.kind, namespace, pin.config.name), pin.hash.as_str())
+        })
+        .collect();
+    hash::canonical(&json!(entries))
+}
+
+fn is_label_value(text: &str) -> bool {
+    let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
+    text.len() <= 63
+        && edge(text.as_bytes().first())
+        && edge(text.as_bytes().last())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+fn check_manifests(template: &Text, manifests: &[Value]) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    for (index, manifest) in manifests.iter().enumerate() {
+        let identity = identity(manifest)
+            .map_err(|why| Problem::TemplateMalformed { template: template.clone(), why: format!("manifests[{index}] {why}") })?;
+        if !seen.insert(identity.clone()) {
+            return Err(Problem::ManifestDuplicate { template: template.clone(), manifest: identity });
+        }
+    }
+    Ok(())
+}
+
+/// What makes a manifest the one it is.
+fn identity(manifest: &Value) -> Result<String, String> {
+    let text = |value: Option<&Value>, what: &str| {
+        value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned).ok_or(format!("has no {what}"))
+    };
+    let metadata = manifest.get("metadata");
+    let version = text(manifest.get("apiVersion"), "apiVersion")?;
+    let kind = text(manifest.get("kind"), "kind")?;
+    let name = text(metadata.and_then(|metadata| metadata.get("name")), "metadata.name")?;
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let namespace = metadata.and_then(|metadata| metadata.get("namespace")).and_then(Value::as_str).unwrap_or_default();
+    let kind = if group.is_empty() { kind } else { format!("{kind}.{group}") };
+    Ok(if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") })
+}
+
+/// Fills works in order. Sizes are taken at their largest, so that the split is the same for every cluster.
+fn split(template: &Text, manifests: &[Value]) -> Result<Vec<Range<usize>>, Problem> {
+    let mut works = Vec::new();
+    let mut start = 0;
+    let mut filled = 0;
+    for (index, manifest) in manifests.iter().enumerate() {
+        let text = hash::canonical(manifest);
+        let size = text.len() + variables::cluster_names_in(&text) * names::MAX_NAME;
+        if size > WORK_LIMIT {
+            let manifest = identity(manifest).unwrap_or_default();
+            return Err(Problem::ManifestTooLarge { template: template.clone(), manifest, kib: size.div_ceil(1024) });
+        }
+        if filled + size > WORK_LIMIT {
+            works.push(start..index);
+            (start, filled) = (index, 0);
+        }
+        filled += size + 1;
+    }
+    works.push(start..manifests.len());
+    Ok(works)
+}

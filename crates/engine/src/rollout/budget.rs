@@ -1,0 +1,232 @@
+//! Who may go: slots, failures, stages. Counted first, handed out after; a limit that is full stays full (semantics §5.3, §5.9).
+
+use std::collections::BTreeMap;
+
+use super::gate::{Aim, Gate};
+use super::standing::{Identified, Judge, Standing};
+use super::{Move, flying, start_of};
+use crate::explain::{Decision, Flight, Wait};
+use crate::fleet::{Fleet, Governor};
+use crate::limit::Limit;
+use crate::observed::Pace;
+
+/// The state of a placement's budget.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    /// How many may be in flight; of no meaning where not `limited`.
+    pub budget: usize,
+    pub limited: bool,
+    /// Clusters that hold a slot.
+    pub in_flight: usize,
+    /// Of those, the ones that were told something and have not arrived: a cluster that is broken where it stands holds a slot
+    /// and is not under way.
+    under_way: usize,
+    pub failed: usize,
+    /// Failed clusters that hold a slot.
+    pub held_by_failed: usize,
+    /// More failed than tolerated: how many, and how many would be.
+    pub halted: Option<(usize, usize)>,
+    /// The first stage that has not settled.
+    open_stage: usize,
+}
+
+impl Ledger {
+    pub fn open(fleet: &Fleet<'_>, governor: &Governor<'_>, standings: &[(usize, Standing)]) -> Self {
+        let governed = standings.len();
+        let limit = match governor.spec.rollout.pace {
+            Pace::Rolling(limit) => Some(limit),
+            Pace::RollingByGroupSize => Some(governor.group_size.unwrap_or(Limit::DEFAULT)),
+            Pace::AllAtOnce | Pace::PerGroup => None,
+        };
+        let failed = standings.iter().filter(|(_, standing)| standing.failed()).count();
+        let tolerated = governor.spec.rollout.max_failures.map(|limit| limit.of(governed));
+        let halted = tolerated.filter(|&tolerated| failed > tolerated).map(|tolerated| (failed, tolerated));
+        let mut ledger = Self {
+            budget: limit.map_or(governed, |limit| limit.of(governed)),
+            limited: limit.is_some(),
+            in_flight: 0,
+            under_way: 0,
+            failed,
+            held_by_failed: 0,
+            halted,
+            open_stage: 0,
+        };
+        let forgiven = tolerated.is_some() && halted.is_none();
+        for (_, standing) in standings {
+            if holds_slot(standing, forgiven) {
+                ledger.in_flight += 1;
+                ledger.under_way += usize::from(!matches!(standing, Standing::Elsewhere { moving: false, .. }));
+                ledger.held_by_failed += usize::from(standing.failed());
+            }
+        }
+        ledger.open_stage = open_stage(fleet, governor, standings, forgiven);
+        ledger
+    }
+
+    /// Decides for every governed cluster; afterwards `in_flight` includes what was started.
+    pub fn assign(
+        &mut self,
+        fleet: &Fleet<'_>,
+        governor: &Governor<'_>,
+        aim: &Aim,
+        judge: &Judge<'_>,
+        standings: &[(usize, Standing)],
+    ) -> BTreeMap<usize, Move> {
+        let mut decisions = BTreeMap::new();
+        let mut candidates = Vec::new();
+        for (position, standing) in standings {
+            if let Standing::Elsewhere { moving: false, broken, reachable } = standing {
+                // Broken ones first: they have nothing to lose and hold a slot until they are well. Then those that can be
+                // reached, then the others, each in order of name.
+                candidates.push((!reachable, !broken, *position, standing));
+                continue;
+            }
+            decisions.insert(*position, self.decide_standing(governor, aim, judge, *position, standing));
+        }
+        candidates.sort_by_key(|(unreachable, whole, position, _)| (*unreachable, *whole, *position));
+        for (_, _, position, standing) in candidates {
+            let decided = self.decide_candidate(fleet, governor, aim, judge, position, standing);
+            decisions.insert(position, decided);
+        }
+        decisions
+    }
+
+    /// Clusters that need no new slot.
+    fn decide_standing(
+        &self,
+        governor: &Governor<'_>,
+        aim: &Aim,
+        judge: &Judge<'_>,
+        position: usize,
+        standing: &Standing,
+    ) -> Move {
+        let target = judge.target_of(position);
+        match standing {
+            Standing::Absent => Move::stay(Decision::Create),
+            Standing::Aside(wait) => Move::stay(Decision::Hold(wait.clone())),
+            Standing::Settled => {
+                let gated = !governor.in_canary(position) && !aim.target_is_desired();
+                let decision = match (&aim.gate, aim.problem()) {
+                    (_, Some(problem)) => Decision::Hold(Wait::Problem(problem.clone())),
+                    (Gate::Closed(wait), None) if gated => Decision::Hold(wait.clone()),
+                    _ => Decision::Settled,
+                };
+                Move::on(decision, target)
+            }
+            Standing::OnTarget { flight, .. } => Move::on(flying(flight), target),
+            Standing::Fresh { told: true, flight, .. } => Move::on(flying(flight), judge.fresh()),
+            Standing::Fresh { told: false, flight, on_target, .. } => match judge.fresh() {
+                Some(revision) => Move::start(standing, revision),
+                // Frozen before anything was known good: what it was told before, it finishes.
+                None if *on_target => Move::on(flying(flight), target),
+                None => Move::stay(Decision::Hold(self.frozen(governor, aim).unwrap_or(Wait::NothingKnownGood))),
+            },
+            Standing::Elsewhere { .. } => match (self.blocked(governor, aim, position), target) {
+                (None, Some(revision)) => Move::start(standing, revision),
+                (Some(wait), _) => Move::stay(Decision::Hold(wait)),
+                (None, None) => Move::stay(Decision::Hold(Wait::NothingKnownGood)),
+            },
+        }
+    }
+
+    /// A cluster that has arrived at another revision, and would be moved into flight.
+    fn decide_candidate(
+        &mut self,
+        fleet: &Fleet<'_>,
+        governor: &Governor<'_>,
+        aim: &Aim,
+        judge: &Judge<'_>,
+        position: usize,
+        standing: &Standing,
+    ) -> Move {
+        let Some(target) = judge.target_of(position) else {
+            return Move::stay(Decision::Hold(self.blocked(governor, aim, position).unwrap_or(Wait::NothingKnownGood)));
+        };
+        let member = fleet.members.get(position);
+        let stage = member.map_or(0, |member| member.stage);
+        if let Some(wait) = self.blocked(governor, aim, position).or_else(|| self.before_its_stage(governor, stage)) {
+            return Move::stay(Decision::Hold(wait));
+        }
+        let holds_one_already = matches!(standing, Standing::Elsewhere { broken: true, reachable: true, .. });
+        let taken = if holds_one_already { self.under_way } else { self.in_flight };
+        if self.limited && taken >= self.budget {
+            let offline = member.and_then(|member| member.cluster?.unreachable);
+            return Move::stay(Decision::Hold(match offline {
+                Some(offline) => Wait::Offline { since: offline.since },
+                None => Wait::BudgetFull { in_flight: self.in_flight, budget: self.budget },
+            }));
+        }
+        self.under_way += 1;
+        self.in_flight += usize::from(!holds_one_already);
+        Move::start(standing, target)
+    }
+
+    /// Why nothing of this placement may be started, in order of what to mend first.
+    fn blocked(&self, governor: &Governor<'_>, aim: &Aim, position: usize) -> Option<Wait> {
+        if let Some(wait) = self.frozen(governor, aim) {
+            return Some(wait);
+        }
+        // With a known good revision clusters move towards that; without one the gate keeps them where they are.
+        if let Gate::Closed(wait) = &aim.gate
+            && aim.known_good.is_none()
+            && !governor.in_canary(position)
+        {
+            return Some(wait.clone());
+        }
+        self.halted.map(|(failed, tolerated)| Wait::Halted { failed, tolerated })
+    }
+
+    fn frozen(&self, governor: &Governor<'_>, aim: &Aim) -> Option<Wait> {
+        if let Some(problem) = governor.fault.as_ref().or(aim.problem()) {
+            return Some(Wait::Problem(problem.clone()));
+        }
+        governor.spec.rollout.paused.then_some(Wait::Paused)
+    }
+
+    fn before_its_stage(&self, governor: &Governor<'_>, stage: usize) -> Option<Wait> {
+        let first = governor.stages.get(self.open_stage)?;
+        (stage > self.open_stage).then(|| Wait::Stage { first: first.name.clone() })
+    }
+}
+
+impl Move {
+    fn stay(decision: Decision) -> Self {
+        Self { decision, told: None, starts: false }
+    }
+
+    fn on(decision: Decision, told: Option<&Identified>) -> Self {
+        Self { decision, told: told.cloned(), starts: false }
+    }
+
+    fn start(standing: &Standing, told: &Identified) -> Self {
+        Self { decision: Decision::Start(start_of(standing)), told: Some(told.clone()), starts: true }
+    }
+}
+
+/// Whether a cluster counts against the budget. A failed one does, unless failures are tolerated; an offline one that was never
+/// started does not, and one that went offline in flight only until its deadline.
+fn holds_slot(standing: &Standing, forgiven: bool) -> bool {
+    match standing {
+        Standing::OnTarget { flight, reachable, .. } => match flight {
+            Flight::TimedOut { .. } if !reachable => false,
+            flight => !(forgiven && flight.is_failure()),
+        },
+        Standing::Fresh { flight, reachable, .. } => *reachable && !(forgiven && flight.is_failure()),
+        Standing::Elsewhere { moving, broken, reachable } => *moving || (*broken && *reachable),
+        Standing::Absent | Standing::Aside(_) | Standing::Settled => false,
+    }
+}
+
+/// The first stage with a cluster that has neither settled nor failed within what is tolerated.
+fn open_stage(fleet: &Fleet<'_>, governor: &Governor<'_>, standings: &[(usize, Standing)], forgiven: bool) -> usize {
+    standings
+        .iter()
+        .filter_map(|(position, standing)| {
+            let stage = fleet.members.get(*position)?.stage;
+            let mandatory = governor.stages.get(stage).is_some_and(|stage| stage.mandatory);
+            let done = *standing == Standing::Settled || (standing.failed() && forgiven && !mandatory);
+            (!done).then_some(stage)
+        })
+        .min()
+        .unwrap_or(0)
+}

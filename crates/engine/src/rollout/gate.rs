@@ -1,0 +1,222 @@
+//! Where a placement's clusters should go: the desired revision, or with a canary the last known good one (semantics §5.4–5.6).
+
+use jiff::Timestamp;
+
+use super::standing::{Judge, Standing};
+use crate::configs::{Revision, Wanted};
+use crate::evidence::told_includes;
+use crate::explain::{CanaryWait, Wait};
+use crate::fleet::{Canary, Fleet, Governor, Member};
+use crate::name::ClusterName;
+use crate::observed::Pace;
+use crate::problem::Problem;
+
+/// Where to.
+#[derive(Clone, Debug)]
+pub struct Aim {
+    pub desired: Wanted,
+    /// For the clusters that the canary gates, or for all where there is none.
+    pub target: Option<Revision>,
+    /// For the clusters inside the canary: they are never gated by it.
+    pub canary_target: Option<Revision>,
+    /// For instances on which nothing was ever applied.
+    pub fresh: Option<Revision>,
+    pub known_good: Option<Revision>,
+    pub gate: Gate,
+    /// What made the known good revision change in this pass.
+    pub promotion: Option<Promotion>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gate {
+    Open,
+    /// The desired revision may not reach gated clusters yet.
+    Closed(Wait),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promotion {
+    CanaryPassed,
+    RolledBack,
+}
+
+impl Aim {
+    pub fn problem(&self) -> Option<&Problem> {
+        self.desired.as_ref().err()
+    }
+
+    /// Whether clusters that have settled on the target are where the placement wants them in the end.
+    pub fn target_is_desired(&self) -> bool {
+        self.desired.as_ref().ok() == self.target.as_ref()
+    }
+}
+
+pub fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Aim {
+    let recorded = governor.recorded;
+    let known_good = recorded.and_then(|recorded| recorded.known_good.clone());
+    let mut aim = Aim {
+        desired: governor.desired.clone(),
+        target: None,
+        canary_target: None,
+        fresh: known_good.clone(),
+        known_good,
+        gate: Gate::Open,
+        promotion: None,
+    };
+    let Ok(desired) = &governor.desired else {
+        // Clusters stay on what they have; those under way finish.
+        aim.target = match &governor.canary {
+            Some(_) => aim.known_good.clone(),
+            None => recorded.and_then(|recorded| recorded.desired.clone()),
+        };
+        aim.canary_target.clone_from(&aim.target);
+        return aim;
+    };
+    aim.canary_target = Some(desired.clone());
+    match &governor.canary {
+        None => aim.target = Some(desired.clone()),
+        Some(canary) => pass_canary(&mut aim, fleet, governor, canary, desired, now),
+    }
+    let frozen = governor.spec.rollout.paused || governor.fault.is_some();
+    if frozen {
+        return aim;
+    }
+    let at_once = governor.spec.rollout.pace == Pace::AllAtOnce && governor.canary.is_none();
+    if at_once || aim.known_good.is_none() {
+        aim.fresh = Some(desired.clone());
+    } else {
+        aim.fresh.clone_from(&aim.known_good);
+    }
+    aim
+}
+
+fn pass_canary(
+    aim: &mut Aim,
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    canary: &Canary<'_>,
+    desired: &Revision,
+    now: Timestamp,
+) {
+    if aim.known_good.as_ref() == Some(desired) {
+        aim.target = Some(desired.clone());
+        return;
+    }
+    if governor.completed.contains(desired) {
+        promote(aim, desired, Promotion::RolledBack);
+        return;
+    }
+    if governor.fault.is_none()
+        && aim.known_good.is_some()
+        && let Some(left) = left_on_known_good(aim, fleet, governor, now)
+    {
+        aim.target.clone_from(&aim.known_good);
+        aim.gate = Gate::Closed(Wait::KnownGoodFirst { left });
+        return;
+    }
+    match canary_wait(fleet, governor, canary, desired, now) {
+        None => promote(aim, desired, Promotion::CanaryPassed),
+        Some(wait) => {
+            // Without a known good revision the first installs go ahead, and are judged against what they were told.
+            aim.target = aim.known_good.clone().or_else(|| Some(desired.clone()));
+            aim.gate = Gate::Closed(Wait::Canary(wait));
+        }
+    }
+}
+
+fn promote(aim: &mut Aim, desired: &Revision, promotion: Promotion) {
+    aim.known_good = Some(desired.clone());
+    aim.target = Some(desired.clone());
+    aim.promotion = Some(promotion);
+}
+
+/// How many gated clusters are still on their way to the known good revision. Failed ones are at their end.
+fn left_on_known_good(aim: &Aim, fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Option<usize> {
+    let known_good = Aim { target: aim.known_good.clone(), ..aim.clone() };
+    let judge = Judge::new(fleet, governor, &known_good, now);
+    let left = governor
+        .members
+        .iter()
+        .filter(|&&position| !governor.in_canary(position))
+        .filter_map(|&position| Some((position, fleet.members.get(position)?)))
+        .filter(|(position, member)| {
+            let standing = judge.judge(*position, member);
+            standing != Standing::Settled && !standing.failed()
+        })
+        .count();
+    (left > 0).then_some(left)
+}
+
+/// What the canary still lacks, if anything. An empty canary never passes.
+fn canary_wait(
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    canary: &Canary<'_>,
+    desired: &Revision,
+    now: Timestamp,
+) -> Option<CanaryWait> {
+    let placement = canary.name.clone();
+    let Some(clusters) = &canary.clusters else { return Some(CanaryWait::NotFound { placement }) };
+    if clusters.is_empty() {
+        return Some(CanaryWait::Empty { placement });
+    }
+    let mut passed = vec![false; fleet.members.len()];
+    for &position in &canary.members {
+        if let (Some(member), Some(flag)) = (fleet.members.get(position), passed.get_mut(position)) {
+            *flag = has_passed(fleet, governor, position, member, desired, now);
+        }
+    }
+    let passes = canary.members.iter().filter(|&&position| passed.get(position) == Some(&true)).count();
+    let missing = clusters.len() - passes;
+    if missing == 0 {
+        return None;
+    }
+    let first = first_missing(fleet, canary, &passed, clusters)?;
+    Some(CanaryWait::NotPassed { placement, missing, of: clusters.len(), first })
+}
+
+fn first_missing(
+    fleet: &Fleet<'_>,
+    canary: &Canary<'_>,
+    passed: &[bool],
+    clusters: &[&ClusterName],
+) -> Option<ClusterName> {
+    let failed = canary.members.iter().find(|&&position| passed.get(position) == Some(&false));
+    let by_member = failed.and_then(|&position| fleet.members.get(position)).map(|member| member.name);
+    // Otherwise it is one that is no member at all: selected by the canary only, and without an instance.
+    let outside = || {
+        let members: std::collections::HashSet<&ClusterName> =
+            canary.members.iter().filter_map(|&position| fleet.members.get(position)).map(|member| member.name).collect();
+        clusters.iter().copied().filter(|name| !members.contains(name)).min()
+    };
+    by_member.or_else(outside).cloned()
+}
+
+/// A canary cluster has the revision's configs, whoever gave them to it, applied and healthy for as long as its own placement asks.
+fn has_passed(
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    position: usize,
+    member: &Member<'_>,
+    desired: &Revision,
+    now: Timestamp,
+) -> bool {
+    let Some(instance) = member.instance else { return false };
+    if instance.deleting || !told_includes(instance, desired.pins()) || !member.evidence.arrived() {
+        return false;
+    }
+    let own = member.governor.and_then(|index| fleet.governors.get(index)).unwrap_or(governor);
+    if own.spec.rollout.min_success_time.is_zero() {
+        return true;
+    }
+    let soaked = Aim {
+        desired: Ok(desired.clone()),
+        target: own.desired.clone().ok(),
+        canary_target: own.desired.clone().ok(),
+        fresh: None,
+        known_good: None,
+        gate: Gate::Open,
+        promotion: None,
+    };
+    Judge::new(fleet, own, &soaked, now).judge(position, member) == Standing::Settled
+}

@@ -1,0 +1,251 @@
+//! The rollout controller as a function: which clusters of a placement move now, and why the others do not (semantics §5).
+//!
+//! [`gate`] decides where to, [`standing`] where each cluster stands, [`budget`] who may go. This file puts the three together
+//! for one placement. In flight is counted from the instances themselves before anything is chosen.
+
+pub mod budget;
+pub mod gate;
+pub mod standing;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use aviary_api::names::conditions::PROGRESSING;
+use jiff::Timestamp;
+
+use crate::configs::Revision;
+use crate::explain::{Decision, Flight, Start, Wait};
+use crate::fleet::{Fleet, Governor};
+use crate::observed::Instance;
+use crate::problem::Problem;
+use budget::Ledger;
+use gate::{Aim, Gate};
+pub use standing::Identified;
+use standing::{Judge, Standing};
+
+/// What is decided for one placement.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub aim: Aim,
+    /// The revision that all governed instances have settled on, or the one before.
+    pub applied: Option<Revision>,
+    /// A revision completed in this pass.
+    pub completed: Option<Revision>,
+    /// By position in the fleet, for every governed cluster.
+    pub decisions: BTreeMap<usize, Move>,
+    pub counts: Counts,
+    pub state: State,
+    /// When a clock runs out, if nothing else happens before.
+    pub recheck_at: Option<Timestamp>,
+}
+
+/// A decision, and the revision that goes with it.
+#[derive(Clone, Debug)]
+pub struct Move {
+    pub decision: Decision,
+    /// What the instance is told: now if it starts, before otherwise. `None`: it keeps what it was told, whatever that is.
+    pub told: Option<Identified>,
+    pub starts: bool,
+}
+
+/// Governed clusters by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub governed: usize,
+    /// Told the target (or, where nothing was ever applied, what fresh instances get), settled or not.
+    pub on_target: usize,
+    pub settled: usize,
+    pub failed: usize,
+    /// Unsettled clusters that hold a slot, after this pass's starts.
+    pub in_flight: usize,
+    /// Not told the target yet.
+    pub waiting: usize,
+    /// Nothing was ever applied on them.
+    pub fresh: usize,
+    /// Have moved from one revision to another at least once.
+    pub upgraded: usize,
+    /// Not settled, and not inside the canary.
+    pub unsettled_gated: usize,
+    pub budget: usize,
+}
+
+/// Where the rollout as a whole stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No cluster is governed.
+    Empty,
+    Installing,
+    InstallSucceeded,
+    Upgrading,
+    UpgradeSucceeded,
+    WaitingForCanary(Wait),
+    Paused,
+    /// Nothing moves until somebody mends something.
+    Failed(Failure),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    Problem(Problem),
+    /// More failed than tolerated.
+    Halted { failed: usize, tolerated: usize },
+    /// Every slot is held by a failed cluster.
+    Stalled { failed: usize, budget: usize },
+    /// All others have settled.
+    CompletedWithFailures { failed: usize },
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Problem(problem) => problem.fmt(f),
+            Self::Halted { failed, tolerated } => write!(f, "halted, {failed} clusters failed, {tolerated} tolerated"),
+            Self::Stalled { failed, budget } => {
+                write!(f, "stopped, {failed} failed clusters hold all {budget} slots")
+            }
+            Self::CompletedWithFailures { failed } => write!(f, "completed with failures, {failed} clusters failed"),
+        }
+    }
+}
+
+/// Decides for every cluster that the placement governs.
+pub fn decide(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Outcome {
+    let mut aim = gate::aim(fleet, governor, now);
+    let judge = Judge::new(fleet, governor, &aim, now);
+    let standings: Vec<(usize, Standing)> = governor
+        .members
+        .iter()
+        .filter_map(|&position| Some((position, judge.judge(position, fleet.members.get(position)?))))
+        .collect();
+    let mut ledger = Ledger::open(fleet, governor, &standings);
+    let decisions = ledger.assign(fleet, governor, &aim, &judge, &standings);
+    let counts = count(fleet, governor, &decisions, &standings, &ledger);
+    let reached = reached(fleet, governor, &aim, &judge, &standings);
+    let state = state(governor, &aim, &counts, &ledger);
+    let recheck_at = standings.iter().filter_map(|(_, standing)| standing.recheck_at()).min();
+
+    let completed = reached.clone().filter(|revision| governor.completed.last() != Some(revision));
+    let applied = reached.or_else(|| governor.recorded.and_then(|recorded| recorded.applied.clone()));
+    // Without a canary the known good revision is the one applied everywhere; with one, only until the first has passed.
+    if governor.canary.is_none() || aim.known_good.is_none() {
+        aim.known_good.clone_from(&applied);
+    }
+    Outcome { aim, applied, completed, decisions, counts, state, recheck_at }
+}
+
+/// The revision that every governed instance has settled on in this snapshot.
+fn reached(
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    aim: &Aim,
+    judge: &Judge<'_>,
+    standings: &[(usize, Standing)],
+) -> Option<Revision> {
+    let mut targets = standings.iter().map(|(position, _)| judge.target_of(*position).map(|target| &target.revision));
+    let target = targets.next()??;
+    if targets.all(|other| other == Some(target))
+        && standings.iter().all(|(_, standing)| *standing == Standing::Settled)
+    {
+        return Some(target.clone());
+    }
+    // The target may have moved on in the very moment in which the last cluster settled on the one before.
+    let before = governor.recorded?.desired.as_ref().filter(|&before| Some(before) != aim.target.as_ref())?;
+    let all_on_before = governor
+        .members
+        .iter()
+        .all(|&position| fleet.members.get(position).is_some_and(|member| judge.settled_on(member, before)));
+    all_on_before.then(|| before.clone())
+}
+
+fn count(
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    decisions: &BTreeMap<usize, Move>,
+    standings: &[(usize, Standing)],
+    ledger: &Ledger,
+) -> Counts {
+    let mut counts = Counts {
+        governed: standings.len(),
+        in_flight: ledger.in_flight,
+        failed: ledger.failed,
+        budget: ledger.budget,
+        ..Counts::default()
+    };
+    for (position, standing) in standings {
+        let starts = decisions.get(position).is_some_and(|decided| decided.starts);
+        let settled = *standing == Standing::Settled;
+        counts.settled += usize::from(settled);
+        counts.unsettled_gated += usize::from(!settled && !governor.in_canary(*position));
+        match standing {
+            Standing::Settled | Standing::OnTarget { .. } => counts.on_target += 1,
+            Standing::Fresh { on_target, told, .. } => {
+                counts.fresh += 1;
+                counts.on_target += usize::from(*on_target || starts || *told);
+            }
+            Standing::Absent => {
+                counts.fresh += 1;
+                counts.waiting += 1;
+            }
+            Standing::Elsewhere { .. } | Standing::Aside(_) if starts => counts.on_target += 1,
+            Standing::Elsewhere { .. } | Standing::Aside(_) => counts.waiting += 1,
+        }
+        let instance = fleet.members.get(*position).and_then(|member| member.instance);
+        counts.upgraded += usize::from(instance.is_some_and(was_upgraded));
+    }
+    counts
+}
+
+/// It has moved from one revision to another at some time.
+fn was_upgraded(instance: &Instance) -> bool {
+    instance.status.last_version.is_some()
+        || instance.status.condition(PROGRESSING).is_some_and(|condition| {
+            matches!(&*condition.reason, "Upgrading" | "UpgradeSucceed" | "UpgradeFailed" | "Rollingback")
+        })
+}
+
+/// The order of the questions is the policy: what a person must mend comes before what time mends.
+fn state(governor: &Governor<'_>, aim: &Aim, counts: &Counts, ledger: &Ledger) -> State {
+    if let Some(problem) = governor.fault.as_ref().or(aim.problem()) {
+        return State::Failed(Failure::Problem(problem.clone()));
+    }
+    if counts.governed == 0 {
+        return State::Empty;
+    }
+    let unsettled = counts.governed - counts.settled;
+    if let Gate::Closed(wait @ Wait::Canary(_)) = &aim.gate
+        && (counts.unsettled_gated == 0 || counts.in_flight == 0)
+        && !aim.target_is_desired()
+    {
+        return State::WaitingForCanary(wait.clone());
+    }
+    if unsettled == 0 {
+        return if counts.upgraded == 0 { State::InstallSucceeded } else { State::UpgradeSucceeded };
+    }
+    if unsettled == counts.failed {
+        return State::Failed(Failure::CompletedWithFailures { failed: counts.failed });
+    }
+    if let Some((failed, tolerated)) = ledger.halted {
+        return State::Failed(Failure::Halted { failed, tolerated });
+    }
+    if ledger.limited && counts.waiting > 0 && ledger.held_by_failed >= ledger.budget {
+        return State::Failed(Failure::Stalled { failed: ledger.held_by_failed, budget: ledger.budget });
+    }
+    if governor.spec.rollout.paused && counts.waiting > 0 {
+        return State::Paused;
+    }
+    if unsettled == counts.fresh { State::Installing } else { State::Upgrading }
+}
+
+/// The decision for a cluster that has been told its target.
+fn flying(flight: &Flight) -> Decision {
+    Decision::InFlight(flight.clone())
+}
+
+/// What kind of start it is, from where the cluster stands.
+fn start_of(standing: &Standing) -> Start {
+    match standing {
+        Standing::Fresh { .. } | Standing::Absent => Start::Install,
+        Standing::Elsewhere { moving: true, .. } => Start::Retarget,
+        _ => Start::Update,
+    }
+}

@@ -1,0 +1,216 @@
+//! Where one cluster stands towards the revision it should get. Order of the checks is the policy.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::gate::Aim;
+use crate::configs::Revision;
+use crate::evidence::{Clock, told_same};
+use crate::explain::{Flight, Wait};
+use crate::fleet::{Fleet, Governor, Member};
+use crate::name::Text;
+use crate::observed::{Instance, Observed};
+use crate::versions;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Selected, and without an instance yet.
+    Absent,
+    /// Cannot be moved now, and holds no slot.
+    Aside(Wait),
+    /// Nothing was ever applied. Not throttled and not gated.
+    Fresh {
+        /// It was told what fresh instances get.
+        told: bool,
+        /// What it was told is the target.
+        on_target: bool,
+        flight: Flight,
+        reachable: bool,
+        deadline: Option<Timestamp>,
+    },
+    /// Told the target and not settled on it.
+    OnTarget { flight: Flight, reachable: bool, deadline: Option<Timestamp> },
+    /// Told something else.
+    Elsewhere {
+        /// It has not arrived there: it is in flight already.
+        moving: bool,
+        /// It had arrived there and is not healthy any more.
+        broken: bool,
+        reachable: bool,
+    },
+    /// Applied at the target, available, and for long enough.
+    Settled,
+}
+
+impl Standing {
+    /// The failure that keeps it from settling.
+    pub fn failed(&self) -> bool {
+        match self {
+            Self::OnTarget { flight, .. } => flight.is_failure(),
+            Self::Fresh { flight, on_target, .. } => *on_target && flight.is_failure(),
+            _ => false,
+        }
+    }
+
+    /// When time alone changes where it stands.
+    pub fn recheck_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::OnTarget { flight: Flight::Soaking { until }, .. } => Some(*until),
+            Self::OnTarget { flight, deadline, .. } | Self::Fresh { flight, deadline, .. } if !flight.is_failure() => *deadline,
+            _ => None,
+        }
+    }
+}
+
+/// A revision with what is worked out from it once and not per cluster.
+#[derive(Clone, Debug)]
+pub struct Identified {
+    pub revision: Revision,
+    pub id: Text,
+    /// The version that it stands for, where it can be told.
+    pub version: Option<Text>,
+}
+
+impl Identified {
+    pub fn new(observed: &Observed, revision: &Revision) -> Self {
+        Self { revision: revision.clone(), id: revision.id(), version: versions::of_revision(observed, revision) }
+    }
+}
+
+/// Judges the clusters of one placement against one aim.
+#[derive(Debug)]
+pub struct Judge<'a> {
+    governor: &'a Governor<'a>,
+    target: Option<Identified>,
+    canary_target: Option<Identified>,
+    fresh: Option<Identified>,
+    now: Timestamp,
+}
+
+impl<'a> Judge<'a> {
+    pub fn new(fleet: &Fleet<'_>, governor: &'a Governor<'a>, aim: &Aim, now: Timestamp) -> Self {
+        let identify = |revision: &Option<Revision>| {
+            revision.as_ref().map(|revision| Identified::new(fleet.observed, revision))
+        };
+        let target = identify(&aim.target);
+        let canary_target = if aim.canary_target == aim.target { target.clone() } else { identify(&aim.canary_target) };
+        let fresh = if aim.fresh == aim.target { target.clone() } else { identify(&aim.fresh) };
+        Self { governor, target, canary_target, fresh, now }
+    }
+
+    /// What this cluster should get.
+    pub fn target_of(&self, position: usize) -> Option<&Identified> {
+        if self.governor.in_canary(position) { self.canary_target.as_ref() } else { self.target.as_ref() }
+    }
+
+    /// What instances get on which nothing was ever applied.
+    pub fn fresh(&self) -> Option<&Identified> {
+        self.fresh.as_ref()
+    }
+
+    pub fn judge(&self, position: usize, member: &Member<'_>) -> Standing {
+        let Some(instance) = member.instance else { return Standing::Absent };
+        if let Some(wait) = aside(instance, self.governor.addon_uid) {
+            return Standing::Aside(wait);
+        }
+        let target = self.target_of(position);
+        let told = |one: Option<&Identified>| one.is_some_and(|one| is_told(member, instance, &one.revision));
+        let on_target = told(target);
+        let reachable = member.reachable();
+        if !member.evidence.installed && !member.evidence.arrived() {
+            let told_fresh = told(self.fresh());
+            let clock = if on_target { target } else { self.fresh() }.and_then(|one| Clock::of(instance, &one.id));
+            let (flight, deadline) = self.flight(member, clock.as_ref(), Flight::Installing);
+            return Standing::Fresh { told: told_fresh, on_target, flight, reachable, deadline };
+        }
+        let clock = target.filter(|_| on_target).and_then(|target| Clock::of(instance, &target.id));
+        if !on_target {
+            let moving = !arrived_once(member, instance);
+            let broken = !moving && !member.evidence.healthy;
+            return Standing::Elsewhere { moving, broken, reachable };
+        }
+        if member.evidence.holds_placed && member.evidence.healthy {
+            return match self.soaks_until(clock.as_ref()) {
+                Some(until) => Standing::OnTarget { flight: Flight::Soaking { until }, reachable, deadline: None },
+                None => Standing::Settled,
+            };
+        }
+        let (flight, deadline) = self.flight(member, clock.as_ref(), Flight::Updating);
+        Standing::OnTarget { flight, reachable, deadline }
+    }
+
+    /// Whether the cluster has arrived at `revision` and is healthy there.
+    pub fn settled_on(&self, member: &Member<'_>, revision: &Revision) -> bool {
+        member.instance.is_some_and(|instance| {
+            aside(instance, self.governor.addon_uid).is_none()
+                && is_told(member, instance, revision)
+                && member.evidence.holds_placed
+                && member.evidence.healthy
+        })
+    }
+
+    fn soaks_until(&self, clock: Option<&Clock>) -> Option<Timestamp> {
+        let soak = self.governor.spec.rollout.min_success_time;
+        if soak.is_zero() {
+            return None;
+        }
+        // Healthy in this snapshot for the first time: the soak begins now, when that is written down.
+        let since = clock.filter(|clock| clock.healthy).map_or(self.now, |clock| clock.since);
+        let until = later(since, soak);
+        (self.now < until).then_some(until)
+    }
+
+    /// Why it has not settled, and when its deadline passes.
+    fn flight(&self, member: &Member<'_>, clock: Option<&Clock>, underway: Flight) -> (Flight, Option<Timestamp>) {
+        if let Some(why) = &member.evidence.failure {
+            return (Flight::Failed { why: why.clone() }, None);
+        }
+        let limit = self.governor.spec.rollout.progress_deadline;
+        let deadline = limit.map(|limit| later(clock.map_or(self.now, Clock::unsettled_since), limit));
+        if let (Some(limit), Some(deadline)) = (limit, deadline)
+            && self.now >= deadline
+        {
+            return (Flight::TimedOut { after: limit }, None);
+        }
+        if let Some(offline) = member.cluster.and_then(|cluster| cluster.unreachable) {
+            return (Flight::Offline { since: offline.since }, deadline);
+        }
+        let had_arrived = member.instance.is_some_and(|instance| arrived_once(member, instance));
+        let flight = match &member.evidence.unavailable {
+            Some(why) if had_arrived => Flight::Unavailable { why: why.clone() },
+            None if had_arrived => Flight::Unavailable { why: "the agent has not reported on it yet".into() },
+            _ => underway,
+        };
+        (flight, deadline)
+    }
+}
+
+fn aside(instance: &Instance, addon_uid: &str) -> Option<Wait> {
+    if instance.deleting {
+        return Some(Wait::Terminating);
+    }
+    instance.owner.as_deref().filter(|&owner| owner != addon_uid).map(|_| Wait::OtherOwner)
+}
+
+fn is_told(member: &Member<'_>, instance: &Instance, revision: &Revision) -> bool {
+    told_same(instance, revision.pins(), member.overrides.as_ref())
+        && (!revision.pins().is_empty() || instance.status.condition(aviary_api::names::conditions::PROGRESSING).is_some())
+}
+
+/// Its works hold what it was told, and it is or was once recorded as applied.
+fn arrived_once(member: &Member<'_>, instance: &Instance) -> bool {
+    let recorded = || {
+        instance.status.references.iter().all(|reference| {
+            let overridden = member.overrides.as_ref().is_some_and(|overrides| overrides.covers(&reference.kind));
+            overridden
+                || reference.desired.as_ref().map(|pin| &pin.hash) == reference.applied.as_ref().map(|pin| &pin.hash)
+        })
+    };
+    member.evidence.holds_placed && (member.evidence.healthy || recorded())
+}
+
+/// Saturating: a time that cannot be told is never reached.
+fn later(time: Timestamp, by: Duration) -> Timestamp {
+    SignedDuration::try_from(by).ok().and_then(|by| time.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,41 @@
+//! What the statuses should say (semantics §7). Derived from the snapshot every time; the only things remembered are those that
+//! cannot be derived: what was told, what has been applied, and since when.
+
+pub mod addon;
+pub mod instance;
+pub mod publish;
+
+use jiff::Timestamp;
+
+use crate::observed::Condition;
+
+/// Sets a condition. The time changes only when the status does.
+fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: Stated<'_>) {
+    let Stated { kind, status, reason, message } = new;
+    let since = |old: Option<&Condition>| match old {
+        Some(old) if *old.status == *status => old.since.or(Some(now)),
+        _ => Some(now),
+    };
+    let at = conditions.iter().position(|condition| *condition.kind == *kind);
+    let old = at.and_then(|at| conditions.get(at));
+    let condition = Condition {
+        kind: kind.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message: message.into(),
+        since: since(old),
+        observed_generation: Some(generation),
+    };
+    match at.and_then(|at| conditions.get_mut(at)) {
+        Some(slot) => *slot = condition,
+        None => conditions.push(condition),
+    }
+}
+
+/// A condition as it should be.
+struct Stated<'a> {
+    kind: &'a str,
+    status: &'a str,
+    reason: &'a str,
+    message: &'a str,
+}

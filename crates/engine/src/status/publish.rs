@@ -1,0 +1,144 @@
+//! Statuses as the API spells them: every dialect that somebody may read, from the one internal value.
+
+use std::collections::BTreeSet;
+
+use aviary_api::addon::{
+    ConfigGroupResource, ConfigReference, ConfigSpecHash, InstallConfigReference, InstallProgression,
+    OcmInstallConfigReference, OcmInstallProgression,
+};
+use serde_json::{Value, json};
+
+use crate::configs::{GroupResource, Pin, Revision};
+use crate::name::{PlacementName, Text};
+use crate::observed::{AddOnStatus, Condition, InstanceStatus, Recorded, Reference};
+
+/// The fields of an instance's status that are ours, as a merge patch of that status.
+pub fn instance(status: &InstanceStatus) -> Value {
+    let InstanceStatus { supported, references, desired_version, current_version, last_version, conditions } = status;
+    let supported: Vec<ConfigGroupResource> = supported
+        .iter()
+        .map(|kind| ConfigGroupResource { group: kind.group.to_string(), resource: kind.resource.to_string() })
+        .collect();
+    let references: Vec<ConfigReference> = references.iter().map(reference).collect();
+    json!({
+        "supportedConfigs": supported,
+        "configReferences": references,
+        "desiredVersion": desired_version,
+        "currentVersion": current_version,
+        "lastVersion": last_version,
+        "conditions": conditions.iter().map(condition).collect::<Vec<_>>(),
+    })
+}
+
+fn reference(reference: &Reference) -> ConfigReference {
+    let Reference { kind, desired, applied, observed_generation } = reference;
+    let named = desired.as_ref().or(applied.as_ref());
+    ConfigReference {
+        group: kind.group.to_string(),
+        resource: kind.resource.to_string(),
+        namespace: named.and_then(|pin| owned(&pin.config.namespace)),
+        name: named.map(|pin| pin.config.name.to_string()).unwrap_or_default(),
+        desired_config_spec_hash: Some(hash(desired.as_ref())),
+        last_applied_config_spec_hash: Some(hash(applied.as_ref())),
+        last_observed_generation: *observed_generation,
+        desired_config: desired.as_ref().map(spec_hash),
+        last_applied_config: applied.as_ref().map(spec_hash),
+    }
+}
+
+/// The fields of an add-on's status that are ours, as a merge patch of that status. `order` is the order of its placements.
+pub fn addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
+    let AddOnStatus { placements, supported_versions, default_version, conditions } = status;
+    let listed: Vec<(&PlacementName, &Recorded)> =
+        order.iter().filter_map(|name| Some((name, placements.get(name)?))).collect();
+    json!({
+        "installProgression": listed.iter().map(|(name, recorded)| progression(name, recorded)).collect::<Vec<_>>(),
+        "installProgressions": listed.iter().map(|(name, recorded)| ocm_progression(name, recorded)).collect::<Vec<_>>(),
+        "supportedVersions": supported_versions,
+        "defaultVersion": default_version,
+        "conditions": conditions.iter().map(condition).collect::<Vec<_>>(),
+    })
+}
+
+/// 000's form: one name, three hashes.
+fn progression(name: &PlacementName, recorded: &Recorded) -> InstallProgression {
+    InstallProgression {
+        name: name.name.to_string(),
+        namespace: name.namespace.to_string(),
+        config_references: kinds(recorded)
+            .into_iter()
+            .map(|kind| {
+                let [desired, known_good, applied] = pins(recorded, kind);
+                let named = desired.or(known_good).or(applied);
+                InstallConfigReference {
+                    group: kind.group.to_string(),
+                    resource: kind.resource.to_string(),
+                    namespace: named.and_then(|pin| owned(&pin.config.namespace)),
+                    name: named.map(|pin| pin.config.name.to_string()).unwrap_or_default(),
+                    desired_config_spec_hash: Some(hash(desired)),
+                    last_known_good_config_spec_hash: Some(hash(known_good)),
+                    last_applied_config_spec_hash: Some(hash(applied)),
+                }
+            })
+            .collect(),
+        conditions: recorded.conditions.iter().map(condition).collect(),
+    }
+}
+
+/// OCM's later form: three objects with a name each.
+fn ocm_progression(name: &PlacementName, recorded: &Recorded) -> OcmInstallProgression {
+    OcmInstallProgression {
+        name: name.name.to_string(),
+        namespace: name.namespace.to_string(),
+        config_references: kinds(recorded)
+            .into_iter()
+            .map(|kind| {
+                let [desired, known_good, applied] = pins(recorded, kind).map(|pin| pin.map(spec_hash));
+                OcmInstallConfigReference {
+                    group: kind.group.to_string(),
+                    resource: kind.resource.to_string(),
+                    desired_config: desired,
+                    last_known_good_config: known_good,
+                    last_applied_config: applied,
+                }
+            })
+            .collect(),
+        conditions: recorded.conditions.iter().map(condition).collect(),
+    }
+}
+
+fn kinds(recorded: &Recorded) -> BTreeSet<&GroupResource> {
+    let revisions = [&recorded.desired, &recorded.known_good, &recorded.applied];
+    revisions.into_iter().flatten().flat_map(Revision::pins).map(|pin| &pin.config.kind).collect()
+}
+
+fn pins<'a>(recorded: &'a Recorded, kind: &GroupResource) -> [Option<&'a Pin>; 3] {
+    [&recorded.desired, &recorded.known_good, &recorded.applied].map(|revision| revision.as_ref()?.pin(kind))
+}
+
+fn owned(text: &Option<Text>) -> Option<String> {
+    text.as_ref().map(|text| text.to_string())
+}
+
+fn hash(pin: Option<&Pin>) -> String {
+    pin.map(|pin| pin.hash.to_string()).unwrap_or_default()
+}
+
+fn spec_hash(pin: &Pin) -> ConfigSpecHash {
+    ConfigSpecHash {
+        namespace: owned(&pin.config.namespace),
+        name: pin.config.name.to_string(),
+        spec_hash: Some(pin.hash.to_string()),
+    }
+}
+
+fn condition(condition: &Condition) -> aviary_api::Condition {
+    aviary_api::Condition {
+        type_: condition.kind.to_string(),
+        status: condition.status.to_string(),
+        reason: Some(condition.reason.to_string()).filter(|reason| !reason.is_empty()),
+        message: Some(condition.message.to_string()),
+        last_transition_time: condition.since.map(|since| since.to_string()),
+        observed_generation: condition.observed_generation,
+    }
+}
