@@ -1,1 +1,381 @@
-//! x
+//! The promises, as one function: `check(before, write, after)` says which of them a write breaks (S1–S18 of the targets, as far
+//! as they are about values).
+//!
+//! Written from the promises and not from the rollout code: it reads the snapshot itself, and shares no decision with what it
+//! checks. Where it cannot tell without a clock it gives the benefit of the doubt; the properties in the tests are stricter.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::configs::{GroupResource, Pin, Revision};
+use crate::hash::Hash;
+use crate::name::{ClusterName, PlacementName};
+use crate::observed::{
+    AddOnStatus, Instance, InstallStrategy, Observed, Pace, PlacementSpec, Recorded, Seen, Selection,
+};
+use crate::plan::Write;
+use crate::status::publish;
+
+/// A promise that a write breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub rule: &'static str,
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.detail)
+    }
+}
+
+/// The size that an add-on's status never passes.
+const STATUS_LIMIT: usize = 64 * 1024;
+
+/// Checks one write against the promises.
+pub fn check(before: &Observed, write: &Write, after: &Observed) -> Vec<Violation> {
+    let mut found = Checker { before, violations: Vec::new() };
+    match write {
+        Write::Create(create) => found.create(&create.cluster),
+        Write::Delete(delete) => found.delete(&delete.cluster, &delete.uid),
+        Write::Instance(write) => found.instance(&write.cluster, after),
+        Write::Work(write) => found.work(&write.cluster, write.told()),
+        Write::AddOn(status) => found.addon(status),
+        Write::Complete(placement, revision) => found.completed(placement, revision),
+        Write::Keep(_) | Write::DeleteWork(_) | Write::Forget(_) => {}
+    }
+    found.violations
+}
+
+struct Checker<'a> {
+    before: &'a Observed,
+    violations: Vec<Violation>,
+}
+
+impl<'a> Checker<'a> {
+    fn broken(&mut self, rule: &'static str, detail: String) {
+        self.violations.push(Violation { rule, detail });
+    }
+
+    /// S5: created only for selected, existing, not deleting clusters.
+    fn create(&mut self, cluster: &ClusterName) {
+        let there = self.before.clusters.get(cluster).is_some_and(|cluster| !cluster.deleting && !cluster.opted_out);
+        if !there {
+            self.broken("S5", format!("an instance is created for {cluster}, which is absent, going, or opted out"));
+        }
+        if !selects(self.before, cluster) {
+            self.broken("S5", format!("an instance is created for {cluster}, which nothing selects"));
+        }
+    }
+
+    /// S6 and S7: deleted only if ours, deselected in a complete snapshot, this very object, and within the brake.
+    fn delete(&mut self, cluster: &ClusterName, uid: &str) {
+        let Some(instance) = self.before.instances.get(cluster) else { return };
+        if *instance.uid != *uid {
+            self.broken("S6", format!("the instance on {cluster} is another one by now"));
+        }
+        if self.before.clusters.get(cluster).is_some_and(|cluster| cluster.deleting) {
+            return;
+        }
+        if instance.marker.is_none() {
+            self.broken("S6", format!("a user made the instance on {cluster}"));
+        }
+        if selects(self.before, cluster) {
+            self.broken("S6", format!("{cluster} is selected"));
+        }
+        let unsure = self.before.addon.strategy.placements().iter().any(|spec| {
+            self.before.placements.get(&spec.name).is_none_or(|selection| {
+                let published = selection.published.unwrap_or(0);
+                published > 0 && published != selection.len()
+            })
+        });
+        if unsure {
+            self.broken("S6", format!("{cluster} is deselected by placements that are unknown or in motion"));
+        }
+        self.brake();
+    }
+
+    fn brake(&mut self) {
+        let brake = self.before.options.brake;
+        let total = self.before.instances.len();
+        let leaving =
+            self.before.instances.iter().filter(|(name, instance)| instance.marker.is_some() && !selects(self.before, name));
+        let leaving = leaving.count();
+        let acknowledged = self.before.addon.allow_deletions.is_some_and(|allowed| leaving <= allowed);
+        if leaving > brake.more_than && leaving * 100 > total * brake.more_than_percent && !acknowledged {
+            self.broken("S7", format!("{leaving} of {total} instances are on their way out without anybody's word"));
+        }
+    }
+
+    fn instance(&mut self, cluster: &ClusterName, after: &Observed) {
+        let (Some(old), Some(new)) = (self.before.instances.get(cluster), after.instances.get(cluster)) else { return };
+        if old.overrides != new.overrides || old.version != new.version || old.install_namespace != new.install_namespace {
+            self.broken("S4", format!("the spec of the instance on {cluster} is written"));
+        }
+        self.applied_on_evidence(old, new);
+        self.configs_within_reach(new);
+        if moves(old, new) {
+            self.within_budget(cluster, old);
+            self.behind_canary(cluster, old, new);
+        }
+    }
+
+    /// S9: applied only on evidence at the current generation.
+    fn applied_on_evidence(&mut self, old: &Instance, new: &Instance) {
+        let proved = has_arrived(self.before, old);
+        for reference in &new.status.references {
+            let was = old.status.references.iter().find(|known| known.kind == reference.kind);
+            let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
+            let now_applied = hash(&reference.applied);
+            if now_applied.is_none() || now_applied == was.and_then(|was| hash(&was.applied)) {
+                continue;
+            }
+            if !proved || now_applied != was.and_then(|was| hash(&was.desired)) {
+                self.broken("S9", format!("{} on {} counts as applied without evidence", reference.kind, old.cluster));
+            }
+        }
+    }
+
+    /// S14: configs are read only from namespaces that the rules allow.
+    fn configs_within_reach(&mut self, new: &Instance) {
+        let open: BTreeSet<&str> = (self.before.addon.referenced_configs().filter_map(|config| config.namespace.as_deref()))
+            .chain(self.before.options.config_namespaces.iter().map(|namespace| &**namespace))
+            .chain([new.cluster.as_str()])
+            .collect();
+        for config in &new.overrides {
+            let told = new.status.told().any(|pin| pin.config == *config);
+            if told && config.namespace.as_deref().is_some_and(|namespace| !open.contains(namespace)) {
+                self.broken("S14", format!("the override on {} reads {config}", new.cluster));
+            }
+        }
+    }
+
+    /// S1: a settled instance moves into flight only while fewer than the limit are in flight.
+    fn within_budget(&mut self, cluster: &ClusterName, old: &Instance) {
+        let Some(spec) = governor(self.before, cluster) else { return };
+        let limit = match spec.rollout.pace {
+            Pace::Rolling(limit) => limit,
+            Pace::AllAtOnce | Pace::RollingByGroupSize | Pace::PerGroup => return,
+        };
+        if !is_installed(old) || !has_arrived(self.before, old) {
+            return;
+        }
+        let governed: Vec<&ClusterName> = governed(self.before, spec);
+        let limit = limit.of(governed.len());
+        let in_flight = governed.iter().filter(|name| counts_in_flight(self.before, spec, name)).count();
+        if in_flight >= limit {
+            self.broken("S1", format!("{cluster} starts while {in_flight} of {limit} are in flight"));
+        }
+    }
+
+    /// S2: no instance outside the canary gets a revision that the canary has not passed.
+    fn behind_canary(&mut self, cluster: &ClusterName, old: &Instance, new: &Instance) {
+        let Some(spec) = governor(self.before, cluster) else { return };
+        let Some(canary) = &spec.rollout.canary else { return };
+        let inside = self.before.placements.get(canary).is_some_and(|selection| selection.clusters().any(|one| one == cluster));
+        let first = !is_installed(old);
+        if inside || first || !old.overrides.is_empty() || old.version.is_some() {
+            return;
+        }
+        let known_good = self.recorded(&spec.name).and_then(|recorded| recorded.known_good.as_ref());
+        let told = new.status.told_revision();
+        if known_good != Some(&told) {
+            self.broken("S2", format!("{cluster} gets {told:?}, known good is {known_good:?}"));
+        }
+    }
+
+    /// S3: what is rendered is what was told.
+    fn work(&mut self, cluster: &ClusterName, rendered: &Revision) {
+        let told = self.before.instances.get(cluster).map(|instance| instance.status.told_revision());
+        if told.as_ref() != Some(rendered) {
+            self.broken("S3", format!("{cluster} is told {told:?} and gets {rendered:?}"));
+        }
+        for pin in rendered.pins() {
+            let live = self.before.content(pin).is_some();
+            let kept = self.before.revisions.contents.contains_key(&pin.hash);
+            if live && !kept {
+                self.broken("S3", format!("the content of {} is rendered and not kept", pin.config));
+            }
+        }
+    }
+
+    fn addon(&mut self, status: &AddOnStatus) {
+        for (name, new) in &status.placements {
+            let Some(spec) = self.before.addon.strategy.placements().iter().find(|spec| spec.name == *name) else { continue };
+            let old = self.recorded(name);
+            if new.applied != old.and_then(|old| old.applied.clone())
+                && let Some(applied) = &new.applied
+                && !all_settled(self.before, spec, applied)
+            {
+                self.broken("S8", format!("{name}: not all have settled on what counts as applied"));
+            }
+            if new.known_good != old.and_then(|old| old.known_good.clone()) {
+                self.promotion(spec, old, new);
+            }
+        }
+        let size = publish::addon(status, &status.placements.keys().cloned().collect::<Vec<_>>()).to_string().len();
+        if size > STATUS_LIMIT {
+            self.broken("S16", format!("the add-on's status has {size} bytes"));
+        }
+    }
+
+    /// S8, S2 and S2b: the known good revision takes only passed values, and while a placement rolls to it only a rollback replaces it.
+    fn promotion(&mut self, spec: &PlacementSpec, old: Option<&Recorded>, new: &Recorded) {
+        let Some(revision) = &new.known_good else { return };
+        let completed = self.before.revisions.completed.get(&spec.name).is_some_and(|history| history.contains(revision));
+        if completed || all_settled(self.before, spec, revision) {
+            return;
+        }
+        let Some(canary) = &spec.rollout.canary else {
+            self.broken("S8", format!("{}: the known good revision is not applied everywhere", spec.name));
+            return;
+        };
+        let clusters: Vec<&ClusterName> =
+            self.before.placements.get(canary).map(|selection| selection.clusters().collect()).unwrap_or_default();
+        let passed = |name: &ClusterName| {
+            self.before.instances.get(name).is_some_and(|instance| {
+                let told: Vec<&Pin> = instance.status.told().collect();
+                let has = |pin: &Pin| told.iter().any(|own| own.hash == pin.hash && own.config.kind == pin.config.kind);
+                revision.pins().iter().all(has) && has_arrived(self.before, instance)
+            })
+        };
+        if clusters.is_empty() || !clusters.iter().all(|name| passed(name)) {
+            self.broken("S2", format!("{}: the canary has not passed", spec.name));
+        }
+        let Some(previous) = old.and_then(|old| old.known_good.as_ref()) else { return };
+        let under_way = governed(self.before, spec)
+            .into_iter()
+            .filter(|name| !clusters.contains(name))
+            .filter(|name| !settled_on(self.before, name, previous) && !has_failed(self.before, name))
+            .filter(|_| spec.rollout.progress_deadline.is_none())
+            .count();
+        if under_way > 0 {
+            self.broken("S2b", format!("{}: {under_way} clusters are still on their way to the known good revision", spec.name));
+        }
+    }
+
+    fn completed(&mut self, placement: &PlacementName, revision: &Revision) {
+        let specs = self.before.addon.strategy.placements();
+        if let Some(spec) = specs.iter().find(|spec| spec.name == *placement)
+            && !all_settled(self.before, spec, revision)
+        {
+            self.broken("S8", format!("{placement}: a revision is completed that not all have settled on"));
+        }
+    }
+
+    fn recorded(&self, placement: &PlacementName) -> Option<&'a Recorded> {
+        self.before.addon.status.placements.get(placement)
+    }
+}
+
+fn selects(observed: &Observed, cluster: &ClusterName) -> bool {
+    match &observed.addon.strategy {
+        InstallStrategy::Labels(selector) => {
+            observed.clusters.get(cluster).is_some_and(|cluster| selector.matches(&cluster.labels))
+        }
+        strategy => strategy.placements().iter().any(|spec| includes(observed.placements.get(&spec.name), cluster)),
+    }
+}
+
+fn includes(selection: Option<&Selection>, cluster: &ClusterName) -> bool {
+    // Decisions are sorted within a group.
+    selection.is_some_and(|selection| selection.groups.iter().any(|group| group.clusters.binary_search(cluster).is_ok()))
+}
+
+/// The last placement in the list that selects the cluster.
+fn governor<'a>(observed: &'a Observed, cluster: &ClusterName) -> Option<&'a PlacementSpec> {
+    observed.addon.strategy.placements().iter().rev().find(|spec| includes(observed.placements.get(&spec.name), cluster))
+}
+
+/// The clusters that a placement selects, that exist, and that no later placement takes.
+fn governed<'a>(observed: &'a Observed, spec: &PlacementSpec) -> Vec<&'a ClusterName> {
+    let Some(selection) = observed.placements.get(&spec.name) else { return Vec::new() };
+    selection
+        .clusters()
+        .filter(|name| governor(observed, name).is_some_and(|governor| governor.name == spec.name))
+        .filter(|name| {
+            observed.clusters.get(*name).is_some_and(|cluster| {
+                !cluster.deleting && (!cluster.opted_out || observed.instances.contains_key(*name))
+            })
+        })
+        .collect()
+}
+
+/// Something was applied on it once.
+fn is_installed(instance: &Instance) -> bool {
+    instance.status.references.iter().any(|reference| reference.applied.is_some())
+}
+
+/// The kinds that its user decides: those overridden, and with a version of its own the template that the version chooses.
+fn own_kinds(instance: &Instance) -> BTreeSet<GroupResource> {
+    let mut own: BTreeSet<GroupResource> = instance.overrides.iter().map(|config| config.kind.clone()).collect();
+    if instance.version.is_some() {
+        own.insert(GroupResource::hub_configs().clone());
+    }
+    if own.contains(GroupResource::hub_configs()) {
+        own.insert(GroupResource::templates().clone());
+    }
+    own
+}
+
+/// What it is told of all kinds but these, sorted.
+fn told_except(instance: &Instance, own: &BTreeSet<GroupResource>) -> Vec<(GroupResource, Hash)> {
+    let told = instance.status.told().filter(|pin| !own.contains(&pin.config.kind));
+    let mut told: Vec<_> = told.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
+    told.sort();
+    told
+}
+
+/// What it is told of the kinds that its user does not override changes.
+fn moves(old: &Instance, new: &Instance) -> bool {
+    let own = own_kinds(new);
+    told_except(old, &own) != told_except(new, &own)
+}
+
+/// Every work carries what the instance is told, and the agent has applied it and found it available as it is now.
+fn has_arrived(observed: &Observed, instance: &Instance) -> bool {
+    has_arrived_except(observed, instance, &BTreeSet::new())
+}
+
+fn has_arrived_except(observed: &Observed, instance: &Instance, own: &BTreeSet<GroupResource>) -> bool {
+    let told = told_except(instance, own);
+    observed.works.get(&instance.cluster).is_some_and(|works| {
+        !works.is_empty()
+            && works.iter().all(|work| {
+                let carried = work.hashes.iter().flatten().filter(|(kind, _)| !own.contains(kind));
+                carried.eq(told.iter()) && work.applied == Seen::Yes && work.available == Seen::Yes
+            })
+    })
+}
+
+fn has_failed(observed: &Observed, cluster: &ClusterName) -> bool {
+    observed.works.get(cluster).is_some_and(|works| works.iter().any(|work| matches!(work.applied, Seen::No { .. })))
+}
+
+fn settled_on(observed: &Observed, cluster: &ClusterName, revision: &Revision) -> bool {
+    observed.instances.get(cluster).is_some_and(|instance| {
+        let own = own_kinds(instance);
+        let wanted = revision.pins().iter().filter(|pin| !own.contains(&pin.config.kind));
+        wanted.map(|pin| &pin.hash).eq(told_except(instance, &own).iter().map(|(_, hash)| hash))
+            && has_arrived_except(observed, instance, &own)
+    })
+}
+
+fn all_settled(observed: &Observed, spec: &PlacementSpec, revision: &Revision) -> bool {
+    let governed = governed(observed, spec);
+    !governed.is_empty() && governed.iter().all(|name| settled_on(observed, name, revision))
+}
+
+/// Installed and not where it was told to be. What only a clock or the tolerance of failures could excuse is excused.
+fn counts_in_flight(observed: &Observed, spec: &PlacementSpec, cluster: &ClusterName) -> bool {
+    let Some(instance) = observed.instances.get(cluster) else { return false };
+    if !is_installed(instance) || instance.deleting || has_arrived(observed, instance) {
+        return false;
+    }
+    let unreachable = observed.clusters.get(cluster).is_some_and(|cluster| cluster.unreachable.is_some());
+    let at_rest = instance.status.references.iter().all(|reference| reference.desired == reference.applied);
+    let forgiven = spec.rollout.max_failures.is_some()
+        && (has_failed(observed, cluster) || spec.rollout.progress_deadline.is_some());
+    let excused = unreachable && (at_rest || spec.rollout.progress_deadline.is_some());
+    !forgiven && !excused
+}

@@ -18,7 +18,7 @@ use crate::install::{self, Create, Delete, Install};
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{AddOnStatus, InstallStrategy, Instance, InstanceStatus, Lookup, Observed};
 use crate::problem::Problem;
-use crate::render::{self, Prepared, Site};
+use crate::render::{Prepared, Site};
 use crate::rollout::{self, Counts, Failure, Move, Outcome, State, gate::Promotion};
 use crate::status;
 
@@ -69,6 +69,40 @@ impl Plan {
     }
 }
 
+/// One write of a plan.
+#[derive(Clone, Debug)]
+pub enum Write {
+    Keep(Keep),
+    Create(Create),
+    Delete(Delete),
+    AddOn(Box<AddOnStatus>),
+    Instance(Box<StatusWrite>),
+    Work(Box<WorkWrite>),
+    DeleteWork(SurplusWork),
+    Complete(PlacementName, Revision),
+    Forget(Hash),
+}
+
+impl Plan {
+    /// The writes, in the order in which it is safe to make them: content before anybody is told its hash, the add-on's status before
+    /// a wave, what was told before it is rendered.
+    pub fn writes(self) -> impl Iterator<Item = Write> {
+        let Self {
+            keeps, creates, deletes, addon, starts, statuses, works, surplus_works, completed, forgets,
+            hub_configs: _, events: _, report: _, recheck_at: _,
+        } = self;
+        (keeps.into_iter().map(Write::Keep))
+            .chain(completed.into_iter().map(|(placement, revision)| Write::Complete(placement, revision)))
+            .chain(addon.into_iter().map(|status| Write::AddOn(Box::new(status))))
+            .chain(creates.into_iter().map(Write::Create))
+            .chain(deletes.into_iter().map(Write::Delete))
+            .chain(starts.into_iter().chain(statuses).map(|write| Write::Instance(Box::new(write))))
+            .chain(works.into_iter().map(|write| Write::Work(Box::new(write))))
+            .chain(surplus_works.into_iter().map(Write::DeleteWork))
+            .chain(forgets.into_iter().map(Write::Forget))
+    }
+}
+
 /// Content to keep under its hash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keep {
@@ -114,6 +148,19 @@ impl WorkWrite {
     /// What it is rendered from.
     pub fn told(&self) -> &Revision {
         &self.told
+    }
+
+    /// The mark of all that it is rendered from.
+    pub fn inputs(&self) -> String {
+        self.prepared.inputs(&self.install_namespace)
+    }
+
+    pub fn version(&self) -> Option<&Text> {
+        self.prepared.version.as_ref()
+    }
+
+    pub fn instance_uid(&self) -> &Text {
+        &self.instance_uid
     }
 }
 
@@ -458,9 +505,4 @@ fn events(
         tell(reason, failure.to_string());
     }
     events
-}
-
-/// The name under which the works of an add-on are known, for those who look for them.
-pub fn work_prefix(observed: &Observed) -> String {
-    render::work_prefix(&observed.addon.name)
 }

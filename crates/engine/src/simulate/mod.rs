@@ -1,1 +1,2 @@
-//! x
+//! Rehearsal.
+pub mod world;

@@ -1,0 +1,19 @@
+//! The add-on kinds, `addon.open-cluster-management.io/v1alpha1`.
+
+pub mod addon_deployment_config;
+pub mod addon_hub_config;
+pub mod addon_template;
+pub mod cluster_management_addon;
+pub mod config;
+pub mod install_strategy;
+pub mod managed_cluster_addon;
+pub mod rollout_strategy;
+
+pub use addon_deployment_config::*;
+pub use addon_hub_config::*;
+pub use addon_template::*;
+pub use cluster_management_addon::*;
+pub use config::*;
+pub use install_strategy::*;
+pub use managed_cluster_addon::*;
+pub use rollout_strategy::*;

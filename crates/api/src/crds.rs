@@ -1,0 +1,211 @@
+//! The CRDs of every kind, as a Kubernetes API server takes them.
+//!
+//! Names, columns and subresources are what kube's derive gives. The schema is derived from the types and then made
+//! structural and bounded here, in one pass: the API server prices CEL rules by the largest object that could pass the
+//! schema, so that every string, list and map needs a limit.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceValidation,
+};
+use kube::CustomResourceExt;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    AddOnDeploymentConfig, AddOnHubConfig, AddOnTemplate, ClusterManagementAddOn, ManagedCluster,
+    ManagedClusterAddOn, ManagedClusterSet, ManagedClusterSetBinding, ManifestWork, Placement,
+    PlacementDecision,
+};
+
+/// The most characters of a string that says nothing about its length.
+const MAX_LENGTH: u32 = 1024;
+/// The most elements of a list that says nothing about its size.
+const MAX_ITEMS: u32 = 1024;
+/// The most conditions of an object.
+const MAX_CONDITIONS: u32 = 64;
+/// The most entries of a map that says nothing about its size.
+const MAX_PROPERTIES: u32 = 256;
+
+/// What schemars writes and a structural schema does not have.
+const NOT_STRUCTURAL: [&str; 6] = ["$schema", "$defs", "definitions", "title", "nullable", "examples"];
+
+/// Every CRD, add-ons first, in the order in which they are installed.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    vec![
+        crd::<ClusterManagementAddOn>(&[]),
+        crd::<ManagedClusterAddOn>(&[]),
+        crd::<AddOnHubConfig>(&[]),
+        crd::<AddOnDeploymentConfig>(&[]),
+        crd::<AddOnTemplate>(&[]),
+        crd::<ManagedCluster>(&[]),
+        crd::<ManagedClusterSet>(&[]),
+        crd::<ManagedClusterSetBinding>(&[(
+            "self.metadata.name == self.spec.clusterSet",
+            "a binding must bear the name of its clusterSet",
+        )]),
+        crd::<Placement>(&[]),
+        crd::<PlacementDecision>(&[]),
+        crd::<ManifestWork>(&[]),
+    ]
+}
+
+/// The name of the file that a CRD is kept in.
+pub fn file_name(crd: &CustomResourceDefinition) -> String {
+    format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural)
+}
+
+/// The CRD as a YAML document.
+///
+/// # Errors
+/// Where the CRD holds something that YAML cannot.
+pub fn to_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser::Error> {
+    serde_saphyr::to_string(crd)
+}
+
+/// One kind's CRD. `rules` are those that look at the object as a whole, its name included.
+fn crd<T: CustomResourceExt + JsonSchema>(rules: &[(&str, &str)]) -> CustomResourceDefinition {
+    let mut crd = T::crd();
+    let schema = root::<T>(rules);
+    for version in &mut crd.spec.versions {
+        version.schema = serde_json::from_value(schema.clone())
+            .ok()
+            .map(|schema| CustomResourceValidation { open_api_v3_schema: Some(schema) });
+    }
+    crd
+}
+
+fn root<T: JsonSchema>(rules: &[(&str, &str)]) -> Value {
+    let settings = SchemaSettings::openapi3().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+        settings.transforms.clear();
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    structural(&mut schema, "");
+    if let Value::Object(root) = &mut schema {
+        require_spec(root);
+        if !rules.is_empty() {
+            let rules: Vec<Value> =
+                rules.iter().map(|(rule, message)| json!({ "rule": rule, "message": message })).collect();
+            root.insert("x-kubernetes-validations".to_owned(), rules.into());
+        }
+    }
+    schema
+}
+
+/// A kind with a spec needs one; where the spec needs nothing, the API server fills in an empty one.
+fn require_spec(root: &mut Map<String, Value>) {
+    let Some(Value::Object(spec)) = root.get_mut("properties").and_then(|all| all.get_mut("spec")) else {
+        return;
+    };
+    if !spec.contains_key("required") {
+        spec.insert("default".to_owned(), json!({}));
+    }
+    root.insert("required".to_owned(), json!(["spec"]));
+}
+
+/// Makes a schema, and all within it, structural and bounded. `name` is that of the property it describes.
+fn structural(schema: &mut Value, name: &str) {
+    let Value::Object(schema) = schema else { return };
+    unwrap_optional(schema);
+    schema.retain(|key, _| !NOT_STRUCTURAL.contains(&key.as_str()));
+    if schema.remove("x-aviary-nullable").is_some() {
+        schema.insert("nullable".to_owned(), true.into());
+    }
+    if schema.get("default").is_some_and(says_nothing) {
+        schema.remove("default");
+    }
+    if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
+        schema.remove("format");
+    }
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = reflow(description);
+    }
+    if schema.get("x-kubernetes-int-or-string") == Some(&true.into()) {
+        schema.insert("anyOf".to_owned(), json!([{ "type": "integer" }, { "type": "string" }]));
+    }
+    bounds(schema, name);
+
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for (name, property) in properties {
+            structural(property, name);
+        }
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get_mut(key) {
+            structural(inner, "");
+        }
+    }
+    default_keys(schema);
+}
+
+/// Turns "this or null" into "this": a field that may be left out needs no null. What is said of the field itself,
+/// its description first of all, goes before what is said of its type.
+fn unwrap_optional(schema: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    let Some(Value::Array(variants)) = schema.get("anyOf") else { return };
+    let is_null = |variant: &Value| variant.get("type").is_some_and(|name| name == "null");
+    let mut others = variants.iter().filter(|variant| !is_null(variant));
+    if let (Some(Value::Object(only)), None) = (others.next(), others.next()) {
+        let only = only.clone();
+        schema.remove("anyOf");
+        for (key, value) in only {
+            schema.entry(key).or_insert(value);
+        }
+    }
+}
+
+/// Whether a default is only the zero of its type, which a Rust default gives where no default is meant.
+fn says_nothing(default: &Value) -> bool {
+    match default {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.values().all(says_nothing),
+    }
+}
+
+/// Lines that follow one another make a paragraph; an empty line ends it.
+fn reflow(text: &str) -> String {
+    let paragraphs: Vec<String> = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    paragraphs.join("\n\n")
+}
+
+/// Gives every string, list and map that has none a limit.
+fn bounds(schema: &mut Map<String, Value>, name: &str) {
+    let (key, most) = match schema.get("type").and_then(Value::as_str) {
+        Some("string") if !schema.contains_key("enum") && !schema.contains_key("format") => {
+            ("maxLength", MAX_LENGTH)
+        }
+        Some("array") if name == "conditions" => ("maxItems", MAX_CONDITIONS),
+        Some("array") => ("maxItems", MAX_ITEMS),
+        Some("object") if schema.contains_key("additionalProperties") => ("maxProperties", MAX_PROPERTIES),
+        _ => return,
+    };
+    schema.entry(key).or_insert_with(|| most.into());
+}
+
+/// A field that tells a list's elements apart must be there: where it may be left out, it is empty.
+fn default_keys(list: &mut Map<String, Value>) {
+    let Some(Value::Array(keys)) = list.get("x-kubernetes-list-map-keys").cloned() else { return };
+    let Some(Value::Object(items)) = list.get_mut("items") else { return };
+    let required = items.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let Some(Value::Object(properties)) = items.get_mut("properties") else { return };
+    for key in keys.iter().filter(|key| !required.contains(key)).filter_map(Value::as_str) {
+        if let Some(Value::Object(property)) = properties.get_mut(key) {
+            property.insert("default".to_owned(), "".into());
+        }
+    }
+}

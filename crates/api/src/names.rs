@@ -1,0 +1,127 @@
+//! The names that objects are found by: groups, resources, labels, annotations, finalizers, condition types.
+
+/// Group of the add-on kinds.
+pub const ADDON_GROUP: &str = "addon.open-cluster-management.io";
+/// Group of ManagedCluster, Placement and their kin.
+pub const CLUSTER_GROUP: &str = "cluster.open-cluster-management.io";
+/// Group of ManifestWork.
+pub const WORK_GROUP: &str = "work.open-cluster-management.io";
+
+/// Resource of ClusterManagementAddOn.
+pub const CLUSTER_MANAGEMENT_ADDONS: &str = "clustermanagementaddons";
+/// Resource of ManagedClusterAddOn.
+pub const MANAGED_CLUSTER_ADDONS: &str = "managedclusteraddons";
+/// Resource of AddOnHubConfig.
+pub const ADDON_HUB_CONFIGS: &str = "addonhubconfigs";
+/// Resource of AddOnDeploymentConfig.
+pub const ADDON_DEPLOYMENT_CONFIGS: &str = "addondeploymentconfigs";
+/// Resource of AddOnTemplate.
+pub const ADDON_TEMPLATES: &str = "addontemplates";
+/// Resource of ManagedCluster.
+pub const MANAGED_CLUSTERS: &str = "managedclusters";
+/// Resource of Placement.
+pub const PLACEMENTS: &str = "placements";
+/// Resource of PlacementDecision.
+pub const PLACEMENT_DECISIONS: &str = "placementdecisions";
+/// Resource of ManifestWork.
+pub const MANIFEST_WORKS: &str = "manifestworks";
+
+/// The namespace on the managed cluster where an agent goes if nothing else is said.
+pub const DEFAULT_INSTALL_NAMESPACE: &str = "open-cluster-management-agent-addon";
+/// The namespace on the hub from which every instance may take its configs.
+pub const DEFAULT_CONFIG_NAMESPACE: &str = "open-cluster-management";
+
+/// The longest name of a namespace or cluster.
+pub const MAX_NAME: usize = 63;
+
+/// What is written where a version cannot be told.
+pub const UNKNOWN_VERSION: &str = "unknown";
+
+/// Label keys.
+pub mod labels {
+    /// On works, revisions and instances: the add-on they belong to.
+    pub const ADDON_NAME: &str = "open-cluster-management.io/addon-name";
+    /// On works in another cluster's namespace: the namespace of the instance they belong to.
+    pub const ADDON_NAMESPACE: &str = "open-cluster-management.io/addon-namespace";
+    /// On works: the version that was rendered.
+    pub const ADDON_VERSION: &str = "open-cluster-management.io/addon-version";
+    /// On instances that an install strategy made; the value is the strategy's type.
+    pub const INSTALLED_BY_STRATEGY: &str = "addon.open-cluster-management.io/installed-by-strategy";
+    /// On PlacementDecisions: the placement they belong to.
+    pub const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
+    /// On PlacementDecisions: the number of their decision group.
+    pub const DECISION_GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
+    /// On PlacementDecisions: the name of their decision group.
+    pub const DECISION_GROUP_NAME: &str = "cluster.open-cluster-management.io/decision-group-name";
+    /// On ManagedClusters: the set they belong to.
+    pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
+}
+
+/// Annotation keys.
+pub mod annotations {
+    /// On works: the hash of each config that was rendered, as a JSON map.
+    pub const CONFIGS_SPEC_HASH: &str = "configsSpecHash";
+    /// The same, as some writers spell it.
+    pub const CONFIG_SPEC_HASH: &str = "configSpecHash";
+    /// The same, as OCM spells it.
+    pub const OCM_CONFIG_SPEC_HASH: &str = "open-cluster-management.io/config-spec-hash";
+    /// All three, in the order in which they are read.
+    pub const ALL_CONFIG_SPEC_HASHES: [&str; 3] = [CONFIGS_SPEC_HASH, OCM_CONFIG_SPEC_HASH, CONFIG_SPEC_HASH];
+
+    /// On works: the revisions and inputs that they were rendered from.
+    pub const RENDERED_FROM: &str = "addon.open-cluster-management.io/rendered-from";
+    /// On works: the digest of what was rendered, by which a foreign edit is noticed.
+    pub const RENDERED_DIGEST: &str = "addon.open-cluster-management.io/rendered-digest";
+
+    /// On ManagedClusters: `"true"` keeps install strategies away.
+    pub const DISABLE_AUTOMATIC_INSTALLATION: &str =
+        "addon.open-cluster-management.io/disable-automatic-installation";
+    /// On add-ons: the number of deletions that the deletion brake may let pass.
+    pub const ALLOW_DELETIONS: &str = "addon.open-cluster-management.io/allow-deletions";
+    /// On add-ons: `self` leaves the add-on to its own manager.
+    pub const LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
+    /// The value of [`LIFECYCLE`] that leaves an add-on alone.
+    pub const LIFECYCLE_SELF: &str = "self";
+}
+
+/// Finalizers.
+pub mod finalizers {
+    /// On works: the agent has still to remove what it applied.
+    pub const MANIFEST_WORK_CLEANUP: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+    /// On ManagedClusters: the hub has still to remove what belongs to the cluster.
+    pub const CLUSTER_RESOURCE_CLEANUP: &str = "cluster.open-cluster-management.io/api-resource-cleanup";
+}
+
+/// Condition types.
+pub mod conditions {
+    /// Instance, and placement of an add-on: a revision is on its way.
+    pub const PROGRESSING: &str = "Progressing";
+    /// Instance: its configs are found and supported.
+    pub const CONFIGURED: &str = "Configured";
+    /// Instance and work: what was applied is there and works.
+    pub const AVAILABLE: &str = "Available";
+    /// Work: everything has been applied.
+    pub const APPLIED: &str = "Applied";
+    /// Instance and work: something serves less than it should.
+    pub const DEGRADED: &str = "Degraded";
+    /// Instance: the revision it was told is there and healthy; the message keeps when that revision started.
+    pub const REVISION_HEALTHY: &str = "RevisionHealthy";
+    /// Add-on: all its placements could be read.
+    pub const PLACEMENTS_RESOLVED: &str = "PlacementsResolved";
+    /// Add-on: the brake holds deletions back.
+    pub const DELETIONS_HELD: &str = "DeletionsHeld";
+    /// Add-on: the whole of its spec is usable.
+    pub const VALID: &str = "Valid";
+    /// ManagedCluster: the hub can reach it.
+    pub const CLUSTER_AVAILABLE: &str = "ManagedClusterConditionAvailable";
+    /// ManagedCluster: it has joined the hub.
+    pub const CLUSTER_JOINED: &str = "ManagedClusterJoined";
+    /// ManagedCluster: the hub has accepted it.
+    pub const CLUSTER_HUB_ACCEPTED: &str = "HubAcceptedManagedCluster";
+    /// Placement: as many clusters were found as asked for.
+    pub const PLACEMENT_SATISFIED: &str = "PlacementSatisfied";
+    /// ManagedClusterSet: no cluster belongs to it.
+    pub const CLUSTER_SET_EMPTY: &str = "ClusterSetEmpty";
+    /// ManagedClusterSetBinding: the set that it names exists.
+    pub const CLUSTER_SET_BOUND: &str = "Bound";
+}

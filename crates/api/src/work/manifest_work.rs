@@ -1,0 +1,272 @@
+//! ManifestWork: objects that an agent is to apply on its cluster, and how that went.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ManifestConfigOption, ResourceIdentifier};
+use crate::{Condition, lenient, schema};
+
+/// What the agent is to apply, and how.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "work.open-cluster-management.io",
+    version = "v1",
+    kind = "ManifestWork",
+    plural = "manifestworks",
+    namespaced,
+    shortname = "mw",
+    shortname = "mws",
+    category = "aviary",
+    status = "ManifestWorkStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    attr = "cfg_attr(all(), serde(default))",
+    doc = "Objects that the agent of the cluster in whose namespace it lies applies there, and how that went.",
+    printcolumn(
+        name = "Add-on",
+        type_ = "string",
+        json_path = ".metadata.labels.open-cluster-management\\.io/addon-name"
+    ),
+    printcolumn(
+        name = "Applied",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Applied\")].status"
+    ),
+    printcolumn(
+        name = "Available",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Available\")].status"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ManifestWorkSpec {
+    /// What is to be applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<ManifestsTemplate>,
+
+    /// What happens to the objects when the work is deleted. Left out, they are deleted first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_option: Option<DeleteOption>,
+
+    /// What is to be done with single objects.
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    pub manifest_configs: Vec<ManifestConfigOption>,
+
+    /// In whose name the agent applies the objects. Left out, in its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executor: Option<ManifestWorkExecutor>,
+}
+
+impl ManifestWorkSpec {
+    /// The objects to apply.
+    pub fn manifests(&self) -> &[Value] {
+        self.workload.as_ref().map_or(&[], |workload| &workload.manifests)
+    }
+}
+
+/// What is to be applied.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ManifestsTemplate {
+    /// Whole Kubernetes objects.
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::manifests")]
+    pub manifests: Vec<Value>,
+}
+
+/// What happens to the objects when the work is deleted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeleteOption {
+    /// Foreground: they are deleted first. Orphan: they stay. SelectivelyOrphan: those listed stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = schema::one_of_or_first(&["Foreground", "Orphan", "SelectivelyOrphan"]))]
+    pub propagation_policy: Option<String>,
+
+    /// The objects that stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selectively_orphans: Option<SelectivelyOrphan>,
+
+    /// How many seconds after its completion the work is deleted. Left out, never.
+    #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds_after_finished: Option<i64>,
+}
+
+/// The objects that stay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SelectivelyOrphan {
+    /// One entry for each object.
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    pub orphaning_rules: Vec<ResourceIdentifier>,
+}
+
+/// In whose name the agent applies the objects.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(transform = schema::required(&["subject"]))]
+pub struct ManifestWorkExecutor {
+    /// Who that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<ManifestWorkExecutorSubject>,
+}
+
+/// Who applies the objects.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(transform = schema::required(&["type"]))]
+pub struct ManifestWorkExecutorSubject {
+    /// ServiceAccount is the only one there is.
+    #[serde(rename = "type", deserialize_with = "lenient::or_default")]
+    #[schemars(transform = schema::one_of(&["ServiceAccount"]))]
+    pub type_: String,
+
+    /// The service account on the managed cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_account: Option<ServiceAccountRef>,
+}
+
+/// A service account on the managed cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(transform = schema::required(&["name", "namespace"]))]
+pub struct ServiceAccountRef {
+    /// Namespace of the service account.
+    #[serde(deserialize_with = "lenient::or_default")]
+    #[schemars(transform = schema::dns_subdomain)]
+    pub namespace: String,
+
+    /// Name of the service account.
+    #[serde(deserialize_with = "lenient::or_default")]
+    #[schemars(transform = schema::dns_subdomain)]
+    pub name: String,
+}
+
+/// How it went. Written by the agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ManifestWorkStatus {
+    /// The work's state: Applied, Available, Progressing, Degraded.
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = schema::keyed_by(&["type"]))]
+    pub conditions: Vec<Condition>,
+
+    /// The state of each object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_status: Option<ManifestResourceStatus>,
+}
+
+/// The state of each object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ManifestResourceStatus {
+    /// One entry for each manifest.
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<ManifestCondition>,
+}
+
+/// The state of one object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(transform = schema::required(&["resourceMeta"]))]
+pub struct ManifestCondition {
+    /// Which object.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub resource_meta: ManifestResourceMeta,
+
+    /// What of its status was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_feedback: Option<StatusFeedbackResult>,
+
+    /// Its state: Applied, Available, Progressing, Degraded.
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = schema::keyed_by(&["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// Which object of a work, in full.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ManifestResourceMeta {
+    /// Place of its manifest in the work, counted from 0.
+    #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
+    pub ordinal: Option<i64>,
+
+    /// API group of the object; empty for the core group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+
+    /// Version of the object's kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+
+    /// Kind of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+
+    /// Resource of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+
+    /// Name of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+
+    /// Namespace of the object; empty for a cluster-scoped one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// What was reported back of an object's status.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct StatusFeedbackResult {
+    /// The fields that were asked for.
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = schema::keyed_by(&["name"]))]
+    pub values: Vec<FeedbackValue>,
+}
+
+/// One field that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(transform = schema::required(&["name", "fieldValue"]))]
+pub struct FeedbackValue {
+    /// Name it was asked for under.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub name: String,
+
+    /// Its value.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub field_value: FieldValue,
+}
+
+/// A value: the one of the fields that type names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(transform = schema::required(&["type"]))]
+pub struct FieldValue {
+    /// Which of the other fields holds the value.
+    #[serde(rename = "type", deserialize_with = "lenient::or_default")]
+    #[schemars(transform = schema::one_of(&["Integer", "String", "Boolean", "JsonRaw"]))]
+    pub type_: String,
+
+    /// An integer.
+    #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
+    pub integer: Option<i64>,
+
+    /// A string.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub string: Option<String>,
+
+    /// True or false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boolean: Option<bool>,
+
+    /// A list or an object, as JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json_raw: Option<String>,
+}

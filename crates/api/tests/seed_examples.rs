@@ -1,0 +1,107 @@
+//! Every example of the design documents is read and written back without loss.
+//!
+//! `fixtures/seeds` holds each of their YAML blocks, in order, with slips of the pen put right: misspelt field names, two
+//! documents run together, an ellipsis where a spec must be.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aviary_api::{
+    AddOnDeploymentConfig, AddOnHubConfig, ClusterManagementAddOn, Condition, ManagedClusterAddOn,
+    ManifestWork,
+};
+use kube::core::DynamicObject;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The documents, and how many YAML blocks each has.
+const SEEDS: [(&str, usize); 5] = [
+    ("000-lifecycle", 26),
+    ("001-lifecycle-install-version", 20),
+    ("002-lifecycle-desired-version", 23),
+    ("003-install-strategy", 3),
+    ("004-configuration", 13),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/seeds")
+}
+
+fn files(seed: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder().join(seed)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn no_example_is_forgotten() {
+    let mut seeds: Vec<String> = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    seeds.sort();
+    assert_eq!(seeds, SEEDS.map(|(seed, _)| seed));
+
+    for (seed, blocks) in SEEDS {
+        let numbers: Vec<String> = files(seed)
+            .iter()
+            .map(|file| file.file_name().unwrap().to_str().unwrap()[..2].to_owned())
+            .collect();
+        let expected: Vec<String> = (1..=blocks).map(|number| format!("{number:02}")).collect();
+        assert_eq!(numbers, expected, "{seed}");
+    }
+}
+
+#[test]
+fn every_example_is_written_back_as_it_was_read() {
+    for (seed, _) in SEEDS {
+        for file in files(seed) {
+            let text = fs::read_to_string(&file).unwrap();
+            let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            assert!(!documents.is_empty(), "{} is empty", file.display());
+            for document in documents {
+                let back = through_its_type(document.clone())
+                    .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+                assert_eq!(back, document, "{}", file.display());
+            }
+        }
+    }
+}
+
+fn through_its_type(document: Value) -> serde_json::Result<Value> {
+    if document.is_array() {
+        return through::<Vec<Condition>>(document);
+    }
+    let api_version = document["apiVersion"].as_str().unwrap_or_default().to_owned();
+    let kind = document["kind"].as_str().unwrap_or_default().to_owned();
+    match (api_version.as_str(), kind.as_str()) {
+        ("addon.open-cluster-management.io/v1alpha1", "ClusterManagementAddOn") => {
+            through::<ClusterManagementAddOn>(document)
+        }
+        ("addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn") => {
+            through::<ManagedClusterAddOn>(document)
+        }
+        ("addon.open-cluster-management.io/v1alpha1", "AddOnHubConfig") => {
+            through::<AddOnHubConfig>(document)
+        }
+        ("addon.open-cluster-management.io/v1alpha1", "AddOnDeploymentConfig") => {
+            through::<AddOnDeploymentConfig>(document)
+        }
+        ("work.open-cluster-management.io/v1", "ManifestWork") => through::<ManifestWork>(document),
+        // An add-on's own kinds of config.
+        (
+            "addon.open-cluster-management.io/v1alpha1" | "proxy.open-cluster-management.io/v1alpha1",
+            "AddonVersionConfigs" | "SubmarinerConfig" | "ManagedProxyConfiguration",
+        ) => through::<DynamicObject>(document),
+        (api_version, kind) => panic!("{kind} of {api_version} is no kind of any example"),
+    }
+}
+
+fn through<T: DeserializeOwned + Serialize>(document: Value) -> serde_json::Result<Value> {
+    serde_json::to_value(serde_json::from_value::<T>(document)?)
+}

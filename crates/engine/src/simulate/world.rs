@@ -1,0 +1,178 @@
+//! A hub made of values: takes writes as an API server would, and keeps the snapshot that the next plan sees.
+
+use std::sync::Arc;
+
+use crate::name::{ClusterName, Text};
+use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes};
+use crate::plan::{StatusWrite, WorkWrite, Write};
+
+/// The state of everything that bears on one add-on.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    pub observed: Observed,
+    written: u64,
+}
+
+impl World {
+    pub fn new(observed: Observed) -> Self {
+        Self { observed, written: 0 }
+    }
+
+    fn next_version(&mut self) -> Text {
+        self.written += 1;
+        self.written.to_string().into()
+    }
+
+    /// Takes one write. A write over an object that has changed since is refused, as an API server refuses it: `false`.
+    pub fn commit(&mut self, write: &Write) -> bool {
+        let version = self.next_version();
+        let observed = &mut self.observed;
+        match write {
+            Write::Keep(keep) => {
+                observed.revisions.contents.insert(keep.pin.hash.clone(), Arc::clone(&keep.content));
+                true
+            }
+            Write::Create(create) => {
+                let instance = Instance {
+                    cluster: create.cluster.clone(),
+                    uid: format!("uid-{version}").into(),
+                    resource_version: version,
+                    generation: 1,
+                    deleting: false,
+                    marker: Some(create.marker.into()),
+                    owner: Some(observed.addon.uid.clone()),
+                    install_namespace: create.install_namespace.clone(),
+                    overrides: Vec::new(),
+                    version: None,
+                    status: InstanceStatus::default(),
+                };
+                let absent = !observed.instances.contains_key(&create.cluster);
+                if absent {
+                    observed.instances.insert(create.cluster.clone(), Arc::new(instance));
+                }
+                absent
+            }
+            Write::Delete(delete) => {
+                let same = observed.instances.get(&delete.cluster).is_some_and(|instance| instance.uid == delete.uid);
+                if same {
+                    observed.instances.remove(&delete.cluster);
+                    observed.works.remove(&delete.cluster);
+                }
+                same
+            }
+            Write::AddOn(status) => {
+                observed.addon.status = (**status).clone();
+                true
+            }
+            Write::Instance(write) => self.write_status(write, version),
+            Write::Work(write) => {
+                self.write_work(write, version);
+                true
+            }
+            Write::DeleteWork(surplus) => {
+                if let Some(works) = observed.works.get_mut(&surplus.cluster) {
+                    Arc::make_mut(works).retain(|work| work.uid != surplus.uid);
+                }
+                true
+            }
+            Write::Complete(placement, revision) => {
+                let limit = observed.options.history_limit;
+                let history = observed.revisions.completed.entry(placement.clone()).or_default();
+                history.retain(|known| known != revision);
+                history.push(revision.clone());
+                let surplus = history.len().saturating_sub(limit);
+                history.drain(..surplus);
+                true
+            }
+            Write::Forget(hash) => {
+                observed.revisions.contents.remove(hash);
+                true
+            }
+        }
+    }
+
+    fn write_status(&mut self, write: &StatusWrite, version: Text) -> bool {
+        let Some(instance) = self.observed.instances.get_mut(&write.cluster) else { return false };
+        if instance.uid != write.uid || instance.resource_version != write.resource_version {
+            return false;
+        }
+        let instance = Arc::make_mut(instance);
+        instance.status = write.status.clone();
+        instance.resource_version = version;
+        true
+    }
+
+    fn write_work(&mut self, write: &WorkWrite, version: Text) {
+        let hashes: WorkHashes =
+            write.told().pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
+        let inputs: Text = write.inputs().into();
+        // Instead of the manifests themselves their inputs stand for them: equal inputs render to equal manifests.
+        let work = Work {
+            name: write.name.as_str().into(),
+            uid: format!("uid-{version}").into(),
+            resource_version: version,
+            generation: 1,
+            deleting: false,
+            version: write.version().cloned(),
+            hashes: Some(hashes),
+            owner: Some(write.instance_uid().clone()),
+            rendered_from: Some(inputs.clone()),
+            rendered_digest: Some(inputs.clone()),
+            digest: Some(inputs),
+            applied: Seen::NotYet,
+            available: Seen::NotYet,
+        };
+        self.put_work(&write.cluster, work);
+    }
+
+    /// Creates a work, or changes the one of that name: the agent's word on the old one counts no more.
+    pub fn put_work(&mut self, cluster: &ClusterName, work: Work) {
+        let works = Arc::make_mut(self.observed.works.entry(cluster.clone()).or_default());
+        match works.iter_mut().find(|known| known.name == work.name) {
+            Some(known) => *known = Work { uid: known.uid.clone(), generation: known.generation + 1, ..work },
+            None => works.push(work),
+        }
+    }
+
+    /// The add-on's own manager, for an add-on that renders its own works: one work that carries what the instance is told.
+    pub fn render_elsewhere(&mut self, cluster: &ClusterName) -> bool {
+        let Some(instance) = self.observed.instances.get(cluster) else { return false };
+        if instance.deleting || (instance.status.told().next().is_none() && instance.status.conditions.is_empty()) {
+            return false;
+        }
+        let hashes: WorkHashes =
+            instance.status.told().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
+        let works = self.observed.works.get(cluster).map_or(&[][..], |works| works.as_slice());
+        if works.first().is_some_and(|work| work.hashes.as_ref() == Some(&hashes)) {
+            return false;
+        }
+        let version = self.next_version();
+        let work = Work {
+            name: "own-manager".into(),
+            uid: format!("uid-{version}").into(),
+            resource_version: version,
+            generation: 1,
+            deleting: false,
+            version: None,
+            hashes: Some(hashes),
+            owner: None,
+            rendered_from: None,
+            rendered_digest: None,
+            digest: None,
+            applied: Seen::NotYet,
+            available: Seen::NotYet,
+        };
+        self.put_work(cluster, work);
+        true
+    }
+
+    /// The cluster's agent reports on all works as they are now.
+    pub fn acknowledge(&mut self, cluster: &ClusterName, applied: &Seen, available: &Seen) {
+        if let Some(works) = self.observed.works.get_mut(cluster) {
+            for work in Arc::make_mut(works) {
+                work.applied = applied.clone();
+                work.available = available.clone();
+            }
+        }
+    }
+}

@@ -1,0 +1,529 @@
+//! One harness for all scenarios: a small world as text in, its story as text out.
+//!
+//! Every line of a script either sets the world up, lets something happen in it, or tells (`show …`) what is there. Every write
+//! that a plan makes is checked against the invariants before the next one is made.
+//!
+//! Set-up and events:
+//! ```text
+//! config NAME VERSION            an AddOnHubConfig (again: an edit in place)
+//! deploy NS/NAME KEY=VALUE…      an AddOnDeploymentConfig
+//! no config NAME                 it is deleted
+//! template VERSION… [vars X,Y]   AddOnTemplates of the add-on; it is rendered by us from then on
+//! clusters NAME…                 clusters (a1..a9 is a range)
+//! place PLACEMENT: NAME…         the placement exists and selects exactly these
+//! unplace PLACEMENT              it does not exist any more
+//! addon YAML                     the add-on's spec, as flow YAML
+//! user CLUSTER [YAML]            a user makes or edits an instance's spec
+//! offline|online|delete|ack|fail|unavailable|stuck CLUSTER…
+//! annotate KEY=VALUE             on the add-on
+//! wait DURATION                  time passes
+//! pass [N]                       N passes of the plan; agents do nothing
+//! settle                         passes with instant agents until nothing is left to do
+//! show [status|clusters|all|CLUSTER]
+//! ```
+
+#![allow(dead_code, reason = "every test file uses its own part of the harness")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aviary_engine::configs::{ConfigRef, GroupResource};
+use aviary_engine::invariants;
+use aviary_engine::name::{ClusterName, PlacementName};
+use aviary_engine::normalise;
+use aviary_engine::observed::{Cluster, DecisionGroup, Instance, Lookup, Observed, Seen, Selection, Unreachable};
+use aviary_engine::plan::{Plan, plan};
+use aviary_engine::problem::Problem;
+use aviary_engine::simulate::world::World;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// Runs a script and compares the story that it tells.
+#[track_caller]
+pub fn check(script: &str, expected: &expect_test::Expect) {
+    let mut story = Story::new();
+    story.run(script);
+    expected.assert_eq(&story.told);
+}
+
+pub struct Story {
+    pub world: World,
+    pub now: Timestamp,
+    pub told: String,
+    addon: Value,
+    /// Problems found in the add-on and in each instance, as normalising found them.
+    spec_problems: Vec<Problem>,
+    /// What agents answer from now on.
+    moods: BTreeMap<ClusterName, Mood>,
+    last: Option<Plan>,
+    events: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mood {
+    Fail,
+    Unavailable,
+    Silent,
+}
+
+impl Story {
+    pub fn new() -> Self {
+        let mut observed = Observed::default();
+        observed.addon.name = "helloworld".into();
+        observed.addon.uid = "addon-uid".into();
+        let mut story = Self {
+            world: World::new(observed),
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            told: String::new(),
+            addon: json!({}),
+            spec_problems: Vec::new(),
+            moods: BTreeMap::new(),
+            last: None,
+            events: Vec::new(),
+        };
+        story.read_addon(json!({}));
+        story
+    }
+
+    pub fn run(&mut self, script: &str) {
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+            self.line(verb, rest.trim());
+        }
+    }
+
+    fn line(&mut self, verb: &str, rest: &str) {
+        match verb {
+            "config" => self.hub_config(rest),
+            "deploy" => self.deployment_config(rest),
+            "no" => self.no_config(rest.strip_prefix("config ").expect("no config NAME")),
+            "template" => self.templates(rest),
+            "clusters" => names(rest).iter().for_each(|name| self.cluster(name)),
+            "place" => self.place(rest),
+            "unplace" => {
+                self.world.observed.placements.remove(&placement(rest));
+            }
+            "addon" => self.read_addon(yaml(rest)),
+            "user" => self.user(rest),
+            "offline" => self.reach(rest, Some(Unreachable { since: Some(self.now) })),
+            "online" => self.reach(rest, None),
+            "delete" => names(rest).iter().for_each(|name| self.deleting(name)),
+            "gone" => names(rest).iter().for_each(|name| {
+                self.world.observed.clusters.remove(&cluster(name));
+            }),
+            "ack" => names(rest).iter().for_each(|name| self.answer(name, None)),
+            "fail" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Fail))),
+            "unavailable" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Unavailable))),
+            "stuck" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Silent))),
+            "annotate" => self.annotate(rest),
+            "edit" => self.edit_work(rest),
+            "wait" => {
+                let by = aviary_engine::duration::parse(rest).unwrap().unwrap_or(Duration::ZERO);
+                self.now = self.now.checked_add(by).unwrap();
+            }
+            "pass" => (0..rest.parse().unwrap_or(1)).for_each(|_| {
+                self.pass();
+            }),
+            "settle" => self.settle(),
+            "show" => self.show(rest),
+            "events" => {
+                for event in std::mem::take(&mut self.events) {
+                    writeln!(self.told, "event  {event}").unwrap();
+                }
+            }
+            "note" => writeln!(self.told, "-- {rest}").unwrap(),
+            other => panic!("no such verb: {other}"),
+        }
+    }
+
+    // --- set-up -----------------------------------------------------------------------------------------------------
+
+    fn hub_config(&mut self, rest: &str) {
+        let (name, version) = rest.split_once(' ').unwrap_or((rest, ""));
+        let spec = if version.is_empty() { json!({}) } else { json!({ "desiredVersion": version.trim() }) };
+        self.put_config("addonhubconfigs", None, name, &json!({ "spec": spec }));
+    }
+
+    fn deployment_config(&mut self, rest: &str) {
+        let mut words = rest.split_whitespace();
+        let (namespace, name) = words.next().and_then(|name| name.split_once('/')).expect("deploy NS/NAME");
+        let variables: Vec<Value> = words
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(name, value)| json!({ "name": name, "value": value }))
+            .collect();
+        let object = json!({ "spec": { "customizedVariables": variables } });
+        self.put_config("addondeploymentconfigs", Some(namespace), name, &object);
+    }
+
+    pub fn put_config(&mut self, resource: &str, namespace: Option<&str>, name: &str, object: &Value) {
+        let reference = config(resource, namespace, name);
+        let generation = match self.world.observed.configs.get(&reference) {
+            Some(Lookup::Found(live)) => live.generation + 1,
+            _ => 1,
+        };
+        let mut live = normalise::config(object);
+        live.generation = generation;
+        self.world.observed.configs.insert(reference, Lookup::Found(live));
+    }
+
+    fn no_config(&mut self, name: &str) {
+        self.world.observed.configs.retain(|config, _| *config.name != *name);
+        self.world.observed.templates.retain(|template| *template.name != *name);
+    }
+
+    /// `template v1 v2 vars IMAGE`: one template per version, whose Deployment shows its version and the variables.
+    fn templates(&mut self, rest: &str) {
+        let (versions, variables) = rest.split_once("vars").unwrap_or((rest, ""));
+        for version in versions.split_whitespace() {
+            let image: Vec<String> = variables.split(',').map(str::trim).filter(|v| !v.is_empty()).map(|v| format!("{{{{{v}}}}}")).collect();
+            let object = json!({
+                "metadata": { "name": format!("helloworld-{version}"), "generation": 1 },
+                "spec": {
+                    "addonName": "helloworld",
+                    "version": version,
+                    "agentSpec": { "workload": { "manifests": [{
+                        "apiVersion": "apps/v1", "kind": "Deployment",
+                        "metadata": { "name": "agent", "namespace": "{{INSTALL_NAMESPACE}}" },
+                        "spec": { "version": "{{VERSION}}", "args": image },
+                    }] } },
+                },
+            });
+            self.put_template(&object);
+        }
+    }
+
+    pub fn put_template(&mut self, object: &Value) {
+        let (_, template) = normalise::template(object);
+        let reference = config("addontemplates", None, &template.name);
+        self.world.observed.configs.insert(reference, Lookup::Found(normalise::config(object)));
+        self.world.observed.templates.retain(|known| known.name != template.name);
+        self.world.observed.templates.push(template);
+    }
+
+    fn cluster(&mut self, name: &str) {
+        let name = cluster(name);
+        let labels = BTreeMap::from([("name".to_owned(), name.to_string())]);
+        let cluster = Cluster { name: name.clone(), labels, deleting: false, opted_out: false, unreachable: None };
+        self.world.observed.clusters.entry(name).or_insert_with(|| Arc::new(cluster));
+    }
+
+    /// `place aws: a1..a4` or, with decision groups, `place aws: a1 a2 | a3 a4`; `place aws (9): …` publishes a count of 9.
+    fn place(&mut self, rest: &str) {
+        let (head, members) = rest.split_once(':').expect("place NAME: CLUSTERS");
+        let (name, published) = match head.split_once('(') {
+            Some((name, count)) => (name.trim(), count.trim_end_matches(')').parse().ok()),
+            None => (head.trim(), None),
+        };
+        let mut groups = Vec::new();
+        for (index, group) in members.split('|').enumerate() {
+            let members = names(group);
+            members.iter().for_each(|name| self.cluster(name));
+            let mut clusters: Vec<ClusterName> = members.iter().map(|name| cluster(name)).collect();
+            clusters.sort();
+            groups.push(DecisionGroup { name: if members.is_empty() { "".into() } else { format!("g{index}").into() }, clusters });
+        }
+        self.world.observed.placements.insert(placement(name), Selection { published, group_size: None, groups });
+    }
+
+    fn read_addon(&mut self, spec: Value) {
+        self.addon["spec"] = spec;
+        self.read_addon_again();
+    }
+
+    fn read_addon_again(&mut self) {
+        let mut object = self.addon.clone();
+        object["apiVersion"] = json!("addon.open-cluster-management.io/v1alpha1");
+        object["kind"] = json!("ClusterManagementAddOn");
+        object["metadata"]["name"] = json!("helloworld");
+        object["metadata"]["uid"] = json!("addon-uid");
+        let object = serde_json::from_value(object).expect("an add-on");
+        let (addon, problems) = normalise::addon(&object);
+        let status = std::mem::take(&mut self.world.observed.addon.status);
+        let generation = self.world.observed.addon.generation + 1;
+        self.world.observed.addon = addon;
+        self.world.observed.addon.status = status;
+        self.world.observed.addon.generation = generation;
+        self.world.observed.problems = problems;
+    }
+
+    fn annotate(&mut self, rest: &str) {
+        let (key, value) = rest.split_once('=').expect("annotate KEY=VALUE");
+        self.addon["metadata"]["annotations"][format!("addon.open-cluster-management.io/{key}")] = json!(value);
+        self.read_addon_again();
+    }
+
+    fn user(&mut self, rest: &str) {
+        let (name, spec) = rest.split_once(' ').unwrap_or((rest, "{}"));
+        let object = json!({
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+            "metadata": { "name": "helloworld", "namespace": name, "uid": format!("user-{name}"), "generation": 1 },
+            "spec": yaml(spec),
+        });
+        let (mut instance, _) = normalise::instance(&serde_json::from_value(object).expect("an instance")).unwrap();
+        let key = instance.cluster.clone();
+        if let Some(known) = self.world.observed.instances.get(&key) {
+            let Instance { overrides, version, .. } = instance;
+            instance = Instance { overrides, version, generation: known.generation + 1, ..(**known).clone() };
+        }
+        self.world.observed.instances.insert(key, Arc::new(instance));
+    }
+
+    fn reach(&mut self, rest: &str, unreachable: Option<Unreachable>) {
+        for name in names(rest) {
+            if let Some(cluster) = self.world.observed.clusters.get_mut(&cluster(&name)) {
+                Arc::make_mut(cluster).unreachable = unreachable;
+            }
+        }
+    }
+
+    fn deleting(&mut self, name: &str) {
+        if let Some(cluster) = self.world.observed.clusters.get_mut(&cluster(name)) {
+            Arc::make_mut(cluster).deleting = true;
+        }
+    }
+
+    fn edit_work(&mut self, name: &str) {
+        if let Some(works) = self.world.observed.works.get_mut(&cluster(name)) {
+            for work in Arc::make_mut(works) {
+                work.digest = Some("edited".into());
+                work.generation += 1;
+                work.applied = Seen::NotYet;
+                work.available = Seen::NotYet;
+            }
+        }
+    }
+
+    // --- agents -----------------------------------------------------------------------------------------------------
+
+    /// The agent answers now as `mood` says, and goes on to answer so; without one it does its work again.
+    fn answer(&mut self, name: &str, mood: Option<Mood>) {
+        let name = cluster(name);
+        match mood {
+            Some(mood) => self.moods.insert(name.clone(), mood),
+            None => self.moods.remove(&name),
+        };
+        self.render_elsewhere();
+        self.report(&name);
+    }
+
+    fn report(&mut self, name: &ClusterName) {
+        let no = |message: &str| Seen::No { message: message.into() };
+        let (applied, available) = match self.moods.get(name) {
+            None => (Seen::Yes, Seen::Yes),
+            Some(Mood::Fail) => (no("work reports Applied=False: boom"), Seen::NotYet),
+            Some(Mood::Unavailable) => (Seen::Yes, no("work reports Available=False: crash loop")),
+            Some(Mood::Silent) => return,
+        };
+        self.world.acknowledge(name, &applied, &available);
+    }
+
+    /// The add-on's own manager, where we do not render.
+    fn render_elsewhere(&mut self) {
+        if !self.world.observed.renders_templates() {
+            let all: Vec<ClusterName> = self.world.observed.instances.keys().cloned().collect();
+            for name in all {
+                self.world.render_elsewhere(&name);
+            }
+        }
+    }
+
+    fn agents_work(&mut self) -> bool {
+        self.render_elsewhere();
+        let waiting: Vec<ClusterName> = self
+            .world
+            .observed
+            .works
+            .iter()
+            .filter(|(name, works)| {
+                let reachable = self.world.observed.clusters.get(*name).is_some_and(|cluster| cluster.unreachable.is_none());
+                let unseen = works.iter().any(|work| work.applied == Seen::NotYet || (work.available == Seen::NotYet && !matches!(work.applied, Seen::No { .. })));
+                reachable && unseen && self.moods.get(*name) != Some(&Mood::Silent)
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in &waiting {
+            self.report(name);
+        }
+        !waiting.is_empty()
+    }
+
+    // --- passes -----------------------------------------------------------------------------------------------------
+
+    /// One pass. Says whether anything was written.
+    pub fn pass(&mut self) -> bool {
+        let decided = plan(&self.world.observed, self.now);
+        let at_rest = decided.is_at_rest();
+        self.events.extend(decided.events.iter().map(|event| format!("{} {}: {}", event.placement, event.reason, event.message)));
+        let again = plan(&self.world.observed, self.now);
+        self.last = Some(again);
+        for write in decided.writes() {
+            let before = self.world.observed.clone();
+            assert!(self.world.commit(&write), "the world refuses {write:?}");
+            let violations = invariants::check(&before, &write, &self.world.observed);
+            assert!(violations.is_empty(), "{} by {write:?}", violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        }
+        !at_rest
+    }
+
+    pub fn settle(&mut self) {
+        for _ in 0..1000 {
+            let wrote = self.pass();
+            let reported = self.agents_work();
+            if !wrote && !reported {
+                return;
+            }
+        }
+        panic!("the world does not settle");
+    }
+
+    // --- telling ----------------------------------------------------------------------------------------------------
+
+    fn show(&mut self, what: &str) {
+        let report = plan(&self.world.observed, self.now);
+        match what {
+            "" | "clusters" | "all" => {
+                self.show_clusters(&report, what == "all");
+            }
+            "status" => self.show_status(),
+            "problems" => {
+                for problem in &report.report.problems {
+                    writeln!(self.told, "problem  {}: {problem}", problem.code()).unwrap();
+                }
+            }
+            "conditions" => {
+                for condition in &self.world.observed.addon.status.conditions {
+                    writeln!(self.told, "{}  {} {}  {}", condition.kind, condition.status, condition.reason, condition.message).unwrap();
+                }
+            }
+            "writes" => {
+                let count = report.writes().count();
+                writeln!(self.told, "{count} writes").unwrap();
+            }
+            "works" => self.show_works(),
+            name => self.show_instance(name),
+        }
+    }
+
+    /// Clusters with the same decision on one line; settled ones only with `all`.
+    fn show_clusters(&mut self, plan: &Plan, all: bool) {
+        let mut lines: Vec<(Vec<String>, String)> = Vec::new();
+        for cluster in &plan.report.clusters {
+            let told = cluster.told.as_deref().unwrap_or("-");
+            let text = format!("{:<9} {told:<8} {}", cluster.decision.kind(), cluster.decision);
+            if cluster.decision.kind() == "settled" && !all {
+                continue;
+            }
+            match lines.last_mut() {
+                Some((names, known)) if *known == text => names.push(cluster.cluster.to_string()),
+                _ => lines.push((vec![cluster.cluster.to_string()], text)),
+            }
+        }
+        for (names, text) in lines {
+            let who = match names.as_slice() {
+                [one] => one.clone(),
+                [first, .., last] => format!("{first}..{last} ({})", names.len()),
+                [] => String::new(),
+            };
+            writeln!(self.told, "{who:<16} {text}").unwrap();
+        }
+    }
+
+    fn show_status(&mut self) {
+        let observed = &self.world.observed;
+        for spec in observed.addon.strategy.placements() {
+            let Some(recorded) = observed.addon.status.placements.get(&spec.name) else { continue };
+            let progressing = recorded.conditions.first().expect("Progressing");
+            let name = |revision: &Option<aviary_engine::configs::Revision>| {
+                let revision = revision.as_ref()?;
+                Some(revision.pins().iter().filter(|pin| &*pin.config.kind.resource != "addontemplates").map(|pin| pin.config.name.to_string()).collect::<Vec<_>>().join("+"))
+            };
+            writeln!(
+                self.told,
+                "{}  {} {}  {}",
+                spec.name.name, progressing.status, progressing.reason, progressing.message
+            )
+            .unwrap();
+            writeln!(
+                self.told,
+                "    desired {} good {} applied {}",
+                name(&recorded.desired).unwrap_or("-".into()),
+                name(&recorded.known_good).unwrap_or("-".into()),
+                name(&recorded.applied).unwrap_or("-".into()),
+            )
+            .unwrap();
+        }
+        if !observed.addon.status.supported_versions.is_empty() {
+            let versions = observed.addon.status.supported_versions.join(" ");
+            writeln!(self.told, "versions {versions} default {}", observed.addon.status.default_version.as_deref().unwrap_or("-")).unwrap();
+        }
+    }
+
+    fn show_instance(&mut self, name: &str) {
+        let Some(instance) = self.world.observed.instances.get(&cluster(name)) else {
+            writeln!(self.told, "{name}  no instance").unwrap();
+            return;
+        };
+        let status = &instance.status;
+        let show = |text: &Option<Arc<str>>| text.as_deref().unwrap_or("-").to_owned();
+        for reference in status.references.iter().filter(|reference| &*reference.kind.resource != "addontemplates") {
+            let pin = |pin: &Option<aviary_engine::configs::Pin>| pin.as_ref().map_or("-".to_owned(), |pin| format!("{}@{}", pin.config.name, pin.hash.short()));
+            writeln!(self.told, "{name}  {} desired {} applied {}", reference.kind.resource, pin(&reference.desired), pin(&reference.applied)).unwrap();
+        }
+        if status.desired_version.is_some() {
+            writeln!(self.told, "{name}  version desired {} current {} last {}", show(&status.desired_version), show(&status.current_version), show(&status.last_version)).unwrap();
+        }
+        for condition in status.conditions.iter().filter(|condition| &*condition.kind != "RevisionHealthy") {
+            writeln!(self.told, "{name}  {} {} {}: {}", condition.kind, condition.status, condition.reason, condition.message).unwrap();
+        }
+    }
+
+    fn show_works(&mut self) {
+        for (name, works) in &self.world.observed.works {
+            for work in works.iter() {
+                writeln!(self.told, "{name}  {} generation {} version {}", work.name, work.generation, work.version.as_deref().unwrap_or("-")).unwrap();
+            }
+        }
+    }
+}
+
+fn config(resource: &str, namespace: Option<&str>, name: &str) -> ConfigRef {
+    ConfigRef {
+        kind: GroupResource::new("addon.open-cluster-management.io", resource),
+        namespace: namespace.map(Into::into),
+        name: name.into(),
+    }
+}
+
+pub fn cluster(name: &str) -> ClusterName {
+    ClusterName::parse(name).expect("a cluster name")
+}
+
+pub fn placement(name: &str) -> PlacementName {
+    PlacementName::new("default", name.trim())
+}
+
+fn yaml(text: &str) -> Value {
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// `a1 a3..a5` names a1, a3, a4, a5; numbers keep their width.
+fn names(text: &str) -> Vec<String> {
+    let mut all = BTreeSet::new();
+    for word in text.split_whitespace() {
+        match word.split_once("..") {
+            None => {
+                all.insert(word.to_owned());
+            }
+            Some((first, last)) => {
+                let digits = first.trim_start_matches(|c: char| !c.is_ascii_digit());
+                let prefix = first.strip_suffix(digits).unwrap();
+                let until: usize = last.strip_prefix(prefix).unwrap().parse().unwrap();
+                let width = digits.len();
+                all.extend((digits.parse::<usize>().unwrap()..=until).map(|n| format!("{prefix}{n:0width$}")));
+            }
+        }
+    }
+    all.into_iter().collect()
+}

@@ -1,0 +1,212 @@
+//! What is wrong, where: the causes an API server lists under `details.causes`, and the field paths they name.
+//!
+//! Owns the wording that every check shares ("Invalid value: …"). Must not decide whether something is wrong.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Why a field is refused, spelled as `details.causes[].reason` spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Reason {
+    #[serde(rename = "FieldValueRequired")]
+    Required,
+    #[serde(rename = "FieldValueInvalid")]
+    Invalid,
+    #[serde(rename = "FieldValueTypeInvalid")]
+    TypeInvalid,
+    #[serde(rename = "FieldValueNotSupported")]
+    NotSupported,
+    #[serde(rename = "FieldValueDuplicate")]
+    Duplicate,
+    #[serde(rename = "FieldValueForbidden")]
+    Forbidden,
+    #[serde(rename = "FieldValueTooLong")]
+    TooLong,
+    #[serde(rename = "FieldValueTooMany")]
+    TooMany,
+    /// A field the schema does not know, under strict field validation. An API server answers 400 to it, not 422.
+    #[serde(rename = "UnknownField")]
+    UnknownField,
+}
+
+impl Reason {
+    /// The machine-readable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::UnknownField => "UnknownField",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One entry of `details.causes`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    pub reason: Reason,
+    pub message: String,
+    pub field: String,
+}
+
+impl Cause {
+    pub(crate) fn required(path: &Path<'_>, detail: &str) -> Self {
+        Self::new(Reason::Required, path, detailed("Required value", detail))
+    }
+
+    pub(crate) fn forbidden(path: &Path<'_>, detail: &str) -> Self {
+        Self::new(Reason::Forbidden, path, detailed("Forbidden", detail))
+    }
+
+    pub(crate) fn invalid(path: &Path<'_>, value: &Value, detail: &str) -> Self {
+        Self::new(Reason::Invalid, path, detailed(&format!("Invalid value: {}", shown(value)), detail))
+    }
+
+    /// `got` is the JSON type found, or the text that does not have the wanted format.
+    pub(crate) fn type_invalid(path: &Path<'_>, wanted: &str, got: &str) -> Self {
+        let message =
+            format!("Invalid value: {got:?}: {} in body must be of type {wanted}: {got:?}", path.in_body());
+        Self::new(Reason::TypeInvalid, path, message)
+    }
+
+    pub(crate) fn not_supported<'v>(
+        path: &Path<'_>,
+        value: &Value,
+        supported: impl Iterator<Item = &'v Value>,
+    ) -> Self {
+        let supported: Vec<String> = supported
+            .map(|value| match value {
+                Value::String(text) => format!("{text:?}"),
+                other => format!("{:?}", other.to_string()),
+            })
+            .collect();
+        let message =
+            format!("Unsupported value: {}: supported values: {}", shown(value), supported.join(", "));
+        Self::new(Reason::NotSupported, path, message)
+    }
+
+    pub(crate) fn duplicate(path: &Path<'_>, value: &Value) -> Self {
+        Self::new(Reason::Duplicate, path, format!("Duplicate value: {}", shown(value)))
+    }
+
+    pub(crate) fn too_long(path: &Path<'_>, max: u64) -> Self {
+        Self::new(Reason::TooLong, path, format!("Too long: may not be longer than {max}"))
+    }
+
+    pub(crate) fn too_many(path: &Path<'_>, actual: usize, max: u64) -> Self {
+        Self::new(Reason::TooMany, path, format!("Too many: {actual}: must have at most {max} items"))
+    }
+
+    pub(crate) fn unknown_field(field: &str) -> Self {
+        Self {
+            reason: Reason::UnknownField,
+            message: format!("unknown field {field:?}"),
+            field: field.to_owned(),
+        }
+    }
+
+    pub(crate) fn new(reason: Reason, path: &Path<'_>, message: String) -> Self {
+        Self { reason, message, field: path.to_string() }
+    }
+}
+
+impl fmt::Display for Cause {
+    /// As a `Status` message lists it: `spec.a: Required value`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+fn detailed(head: &str, detail: &str) -> String {
+    if detail.is_empty() { head.to_owned() } else { format!("{head}: {detail}") }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text:?}"),
+        Value::Null => "\"null\"".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A field path that costs nothing until a cause needs it: each level borrows the one above.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    segment: Segment<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Segment<'a> {
+    Root,
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> Path<'a> {
+    pub(crate) fn root() -> Self {
+        Self { parent: None, segment: Segment::Root }
+    }
+
+    pub(crate) fn field(&'a self, name: &'a str) -> Self {
+        Self { parent: Some(self), segment: Segment::Field(name) }
+    }
+
+    pub(crate) fn index(&'a self, index: usize) -> Self {
+        Self { parent: Some(self), segment: Segment::Index(index) }
+    }
+
+    pub(crate) fn key(&'a self, key: &'a str) -> Self {
+        Self { parent: Some(self), segment: Segment::Key(key) }
+    }
+
+    /// The path as value checks quote it: empty, not `<nil>`, at the root.
+    pub(crate) fn in_body(&self) -> String {
+        let mut text = String::new();
+        self.render(&mut text);
+        text
+    }
+
+    fn render(&self, out: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.render(out);
+        }
+        match self.segment {
+            Segment::Root => {}
+            Segment::Field(name) => {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            Segment::Index(index) => out.push_str(&format!("[{index}]")),
+            Segment::Key(key) => {
+                out.push('[');
+                out.push_str(key);
+                out.push(']');
+            }
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    /// The root reads `<nil>`, as it does in an API server's causes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.in_body();
+        f.write_str(if text.is_empty() { "<nil>" } else { &text })
+    }
+}

@@ -1,0 +1,184 @@
+//! What a rule may speak of: variables in scope, functions that exist, fields the schema has.
+//!
+//! The parser alone would let `self.relicas` through, and `!has(self.relicas) || …` would then pass for ever. Owns that
+//! check only: operand types are found out at evaluation, as errors.
+
+use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, SelectExpr, operators};
+use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value as CelValue};
+
+use super::value::escape;
+use crate::structural::{Additional, Kind, Schema};
+
+pub(super) fn check(
+    expression: &IdedExpr,
+    schema: &Schema,
+    is_root: bool,
+    optional_old_self: bool,
+    library: &Context<'_>,
+) -> Result<(), String> {
+    let node = Known::Node { schema, is_resource: is_root || schema.embedded_resource };
+    let old = if optional_old_self { Known::Nothing } else { node };
+    let mut names =
+        Names { library, variables: vec![("self".to_owned(), node), ("oldSelf".to_owned(), old)] };
+    names.visit(expression).map(|_| ())
+}
+
+/// What is known about an expression's value.
+#[derive(Clone, Copy)]
+enum Known<'s> {
+    Nothing,
+    Node {
+        schema: &'s Schema,
+        is_resource: bool,
+    },
+    /// The metadata of a resource: rules see its name and generateName.
+    Metadata,
+}
+
+impl<'s> Known<'s> {
+    fn below(schema: &'s Schema) -> Self {
+        Self::Node { schema, is_resource: schema.embedded_resource }
+    }
+}
+
+struct Names<'s, 'l> {
+    library: &'l Context<'l>,
+    /// Innermost last.
+    variables: Vec<(String, Known<'s>)>,
+}
+
+impl<'s> Names<'s, '_> {
+    fn visit(&mut self, expression: &IdedExpr) -> Result<Known<'s>, String> {
+        match &expression.expr {
+            Expr::Unspecified | Expr::Literal(_) => Ok(Known::Nothing),
+            Expr::Ident(name) => self
+                .variable(name)
+                .ok_or_else(|| format!("undeclared reference to '{name}' (in container '')")),
+            Expr::Select(select) => self.select(select),
+            Expr::Call(call) => self.call(call),
+            Expr::Comprehension(comprehension) => self.comprehension(comprehension),
+            Expr::List(list) => self.each(&list.elements),
+            Expr::Map(map) => self.entries(map.entries.iter().map(|entry| &entry.expr)),
+            Expr::Struct(message) => {
+                Err(format!("undeclared reference to '{}' (in container '')", message.type_name))
+            }
+        }
+    }
+
+    fn each<'e>(&mut self, expressions: impl IntoIterator<Item = &'e IdedExpr>) -> Result<Known<'s>, String> {
+        for expression in expressions {
+            self.visit(expression)?;
+        }
+        Ok(Known::Nothing)
+    }
+
+    fn entries<'e>(&mut self, entries: impl Iterator<Item = &'e EntryExpr>) -> Result<Known<'s>, String> {
+        for entry in entries {
+            match entry {
+                EntryExpr::StructField(field) => self.visit(&field.value)?,
+                EntryExpr::MapEntry(entry) => self.each([&entry.key, &entry.value])?,
+            };
+        }
+        Ok(Known::Nothing)
+    }
+
+    fn variable(&self, name: &str) -> Option<Known<'s>> {
+        // The accumulators of macros, which no rule can spell.
+        if name.starts_with('@') {
+            return Some(Known::Nothing);
+        }
+        self.variables.iter().rev().find(|(known, _)| known == name).map(|(_, node)| *node)
+    }
+
+    fn select(&mut self, select: &SelectExpr) -> Result<Known<'s>, String> {
+        let operand = self.visit(&select.operand)?;
+        field_of(operand, &select.field)
+    }
+
+    fn call(&mut self, call: &CallExpr) -> Result<Known<'s>, String> {
+        let name = call.func_name.as_str();
+        if name == operators::INDEX
+            && let [operand, key] = call.args.as_slice()
+        {
+            let operand = self.visit(operand)?;
+            self.visit(key)?;
+            return Ok(element(operand));
+        }
+        let is_operator = name.starts_with(['_', '@', '!', '-']);
+        if is_operator {
+            return self.each(&call.args);
+        }
+        let qualified = match call.target.as_ref().map(|target| &target.expr) {
+            Some(Expr::Ident(prefix)) if self.variable(prefix).is_none() => Some(format!("{prefix}.{name}")),
+            _ => None,
+        };
+        if let Some(qualified) = qualified {
+            if !self.exists(&qualified) {
+                return Err(format!("undeclared reference to '{qualified}' (in container '')"));
+            }
+        } else {
+            if !self.exists(name) {
+                return Err(format!("undeclared reference to '{name}' (in container '')"));
+            }
+            if let Some(target) = &call.target {
+                self.visit(target)?;
+            }
+        }
+        self.each(&call.args)
+    }
+
+    /// Asks the library itself: called without arguments, a function that exists complains about something else.
+    fn exists(&self, function: &str) -> bool {
+        let call = CallExpr { func_name: function.to_owned(), target: None, args: Vec::new() };
+        let outcome = CelValue::resolve(&IdedExpr { id: 0, expr: Expr::Call(call) }, self.library);
+        !matches!(outcome, Err(ExecutionError::UndeclaredReference(name)) if name.as_str() == function)
+    }
+
+    fn comprehension(&mut self, comprehension: &ComprehensionExpr) -> Result<Known<'s>, String> {
+        let range = self.visit(&comprehension.iter_range)?;
+        self.visit(&comprehension.accu_init)?;
+        let outside = self.variables.len();
+        let is_list = matches!(range, Known::Node { schema, .. } if schema.kind == Some(Kind::Array));
+        let member = if is_list { element(range) } else { Known::Nothing };
+        self.variables.push((comprehension.iter_var.clone(), member));
+        self.variables.extend(comprehension.iter_var2.iter().map(|name| (name.clone(), Known::Nothing)));
+        self.variables.push((comprehension.accu_var.clone(), Known::Nothing));
+        let inside = self.each([&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result]);
+        self.variables.truncate(outside);
+        inside
+    }
+}
+
+fn element(collection: Known<'_>) -> Known<'_> {
+    let Known::Node { schema, .. } = collection else { return Known::Nothing };
+    match (&schema.items, &schema.additional) {
+        (Some(items), _) => Known::below(items),
+        (None, Some(Additional::Schema(values))) => Known::below(values),
+        (None, _) => Known::Nothing,
+    }
+}
+
+fn field_of<'s>(operand: Known<'s>, field: &str) -> Result<Known<'s>, String> {
+    let undefined = || format!("undefined field '{field}'");
+    let (schema, is_resource) = match operand {
+        Known::Nothing => return Ok(Known::Nothing),
+        Known::Metadata if matches!(field, "name" | "generateName") => return Ok(Known::Nothing),
+        Known::Metadata => return Err(undefined()),
+        Known::Node { schema, is_resource } => (schema, is_resource),
+    };
+    match (is_resource, field) {
+        (true, "metadata") => return Ok(Known::Metadata),
+        (true, "apiVersion" | "kind") => return Ok(Known::Nothing),
+        _ => {}
+    }
+    match &schema.additional {
+        Some(Additional::Schema(values)) => return Ok(Known::below(values)),
+        Some(Additional::Any) => return Ok(Known::Nothing),
+        None => {}
+    }
+    if let Some(kind) = schema.kind.filter(|kind| *kind != Kind::Object) {
+        return Err(format!("type '{}' does not support field selection", kind.as_str()));
+    }
+    let declared = schema.properties.iter().find(|(name, _)| escape(name) == field);
+    declared.map(|(_, schema)| Known::below(schema)).ok_or_else(undefined)
+}

@@ -1,0 +1,173 @@
+//! A CRD version's `openAPIV3Schema`, parsed once: after [`Schema::parse`] every pattern and every rule is compiled and
+//! the tree is known to be structural.
+//!
+//! Owns the tree. Must not look at objects.
+
+mod node;
+mod parse;
+mod rules;
+mod values;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Number, Value};
+
+use crate::cause::{Cause, Path};
+use crate::cel::Rule;
+use crate::depth;
+use crate::format::Format;
+use crate::pattern::Pattern;
+
+/// JSON levels a schema may nest: each field costs two (`properties`, then the field).
+const MAX_SCHEMA_DEPTH: usize = 200;
+
+/// One node of a structural schema, or of the value validation under `anyOf`, `oneOf`, `allOf` and `not` — there
+/// without type, default or extension.
+#[derive(Debug, Default)]
+pub struct Schema {
+    pub kind: Option<Kind>,
+    pub nullable: bool,
+    pub default: Option<Value>,
+    pub properties: BTreeMap<String, Schema>,
+    pub additional: Option<Additional>,
+    pub items: Option<Box<Schema>>,
+    pub preserve_unknown: bool,
+    pub embedded_resource: bool,
+    pub int_or_string: bool,
+    pub list: ListType,
+    /// `x-kubernetes-map-type: atomic`: the fields of two versions of this object are not compared one by one.
+    pub atomic_map: bool,
+    pub values: Values,
+    /// `x-kubernetes-validations`.
+    pub rules: Vec<Rule>,
+    /// Whether a rule sits here or below: what has none is not walked.
+    pub(crate) has_rules: bool,
+    /// Whether a list of type set or map sits here or below.
+    pub(crate) has_unique: bool,
+}
+
+/// `type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+}
+
+/// `additionalProperties`.
+#[derive(Debug)]
+pub enum Additional {
+    /// `true`.
+    Any,
+    Schema(Box<Schema>),
+}
+
+/// `x-kubernetes-list-type`, with its `x-kubernetes-list-map-keys`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map(Vec<String>),
+}
+
+/// The value validations of a node: what may stand outside and inside `anyOf` and its kin.
+#[derive(Debug, Default)]
+pub struct Values {
+    pub required: Vec<String>,
+    pub one_of_values: Vec<Value>,
+    pub pattern: Option<Pattern>,
+    pub format: Option<Format>,
+    pub min_length: Option<u64>,
+    pub max_length: Option<u64>,
+    pub min_items: Option<u64>,
+    pub max_items: Option<u64>,
+    pub min_properties: Option<u64>,
+    pub max_properties: Option<u64>,
+    pub minimum: Option<Bound>,
+    pub maximum: Option<Bound>,
+    pub multiple_of: Option<Number>,
+    pub any_of: Vec<Schema>,
+    pub one_of: Vec<Schema>,
+    pub all_of: Vec<Schema>,
+    pub not: Option<Box<Schema>>,
+}
+
+/// `minimum` or `maximum`, with its `exclusive…`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    pub limit: Number,
+    pub exclusive: bool,
+}
+
+impl Schema {
+    /// Parses and checks an `openAPIV3Schema`.
+    ///
+    /// The causes name fields below `openAPIV3Schema`; all of them are found in one pass. A rule or a pattern that does
+    /// not compile is a cause: nothing is skipped.
+    pub fn parse(open_api_v3_schema: &Value) -> Result<Self, Vec<Cause>> {
+        let root = Path::root();
+        let path = root.field("openAPIV3Schema");
+        if let Some(cause) = depth::guard(open_api_v3_schema, MAX_SCHEMA_DEPTH, &path) {
+            return Err(vec![cause]);
+        }
+        let mut causes = Vec::new();
+        let schema = parse::parse(open_api_v3_schema, &path, &mut causes);
+        rules::check(&schema, &path, &mut causes);
+        if causes.is_empty() { Ok(schema) } else { Err(causes) }
+    }
+
+    /// The schema that governs the field `name`, declared or additional.
+    pub fn child(&self, name: &str) -> Option<&Schema> {
+        self.properties.get(name).or(match &self.additional {
+            Some(Additional::Schema(schema)) => Some(schema),
+            Some(Additional::Any) | None => None,
+        })
+    }
+
+    fn summarise(&mut self) {
+        let additional = match &self.additional {
+            Some(Additional::Schema(schema)) => Some(&**schema),
+            Some(Additional::Any) | None => None,
+        };
+        let children = || self.properties.values().chain(additional).chain(self.items.as_deref());
+        let has_rules = !self.rules.is_empty() || children().any(|child| child.has_rules);
+        let has_unique = self.list != ListType::Atomic || children().any(|child| child.has_unique);
+        self.has_rules = has_rules;
+        self.has_unique = has_unique;
+    }
+
+    /// `type` as messages spell it, the two types of int-or-string joined.
+    pub(crate) fn type_name(&self) -> Option<&'static str> {
+        if self.int_or_string {
+            return Some("integer,string");
+        }
+        self.kind.map(Kind::as_str)
+    }
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        [Self::Object, Self::Array, Self::String, Self::Integer, Self::Number, Self::Boolean]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+    }
+
+    pub(crate) fn is_scalar(self) -> bool {
+        !matches!(self, Self::Object | Self::Array)
+    }
+}
