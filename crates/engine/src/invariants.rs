@@ -246,6 +246,7 @@ impl<'a> Checker<'a> {
         let under_way = governed(self.before, spec)
             .into_iter()
             .filter(|name| !clusters.contains(name))
+            .filter(|name| self.before.instances.get(*name).is_some_and(|instance| is_installed(instance)))
             .filter(|name| !settled_on(self.before, name, previous) && !has_failed(self.before, name))
             .filter(|_| spec.rollout.progress_deadline.is_none())
             .count();

@@ -130,7 +130,8 @@ fn promote(aim: &mut Aim, desired: &Revision, promotion: Promotion) {
     aim.promotion = Some(promotion);
 }
 
-/// How many gated clusters are still on their way to the known good revision. Failed ones are at their end.
+/// How many gated clusters are still on their way to the known good revision. Failed ones are at their end, and first installs are
+/// not part of a rollout: clusters that join must not be able to keep the next revision away for ever.
 fn left_on_known_good(aim: &Aim, fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Option<usize> {
     let known_good = Aim { target: aim.known_good.clone(), ..aim.clone() };
     let judge = Judge::new(fleet, governor, &known_good, now);
@@ -141,7 +142,7 @@ fn left_on_known_good(aim: &Aim, fleet: &Fleet<'_>, governor: &Governor<'_>, now
         .filter_map(|&position| Some((position, fleet.members.get(position)?)))
         .filter(|(position, member)| {
             let standing = judge.judge(*position, member);
-            standing != Standing::Settled && !standing.failed()
+            matches!(standing, Standing::OnTarget { .. } | Standing::Elsewhere { .. }) && !standing.failed()
         })
         .count();
     (left > 0).then_some(left)

@@ -149,12 +149,16 @@ fn reached(
         return Some(target.clone());
     }
     // The target may have moved on in the very moment in which the last cluster settled on the one before.
-    let before = governor.recorded?.desired.as_ref().filter(|&before| Some(before) != aim.target.as_ref())?;
-    let all_on_before = governor
-        .members
-        .iter()
-        .all(|&position| fleet.members.get(position).is_some_and(|member| judge.settled_on(member, before)));
-    all_on_before.then(|| before.clone())
+    let recorded = governor.recorded?;
+    let all_on = |revision: &Revision| {
+        let mut members = governor.members.iter().filter_map(|&position| fleet.members.get(position));
+        members.all(|member| judge.settled_on(member, revision))
+    };
+    [&recorded.desired, &recorded.known_good]
+        .into_iter()
+        .flatten()
+        .find(|&before| Some(before) != aim.target.as_ref() && recorded.applied.as_ref() != Some(before) && all_on(before))
+        .cloned()
 }
 
 fn count(

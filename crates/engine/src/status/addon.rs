@@ -34,7 +34,27 @@ pub fn next(fleet: &Fleet<'_>, install: &Install, outcomes: &[Outcome], now: Tim
         .map(|(governor, outcome)| (governor.spec.name.clone(), recorded(fleet, governor, outcome, now)))
         .collect::<BTreeMap<_, _>>();
     conditions(fleet, install, &mut status, now);
+    if let Some((status_of_all, reason, message)) = overall(fleet, outcomes) {
+        let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: &message };
+        set(&mut status.conditions, addon.generation, now, stated);
+    }
     status
+}
+
+/// The add-on in one line: the placement that most wants to be looked at speaks for all.
+fn overall(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Option<(&'static str, &'static str, String)> {
+    let urgency = |state: &State| match state {
+        State::Failed(_) => 0,
+        State::Upgrading | State::Installing | State::Paused => 1,
+        State::WaitingForCanary(_) => 2,
+        State::UpgradeSucceeded => 3,
+        State::InstallSucceeded => 4,
+        State::Empty => 5,
+    };
+    let (governor, outcome) =
+        fleet.governors.iter().zip(outcomes).min_by_key(|(_, outcome)| urgency(&outcome.state))?;
+    let (status, reason, message) = summary(fleet, governor, outcome);
+    Some((status, reason, format!("{}: {message}", governor.spec.name)))
 }
 
 fn recorded(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome, now: Timestamp) -> Recorded {

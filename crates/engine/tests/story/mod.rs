@@ -12,7 +12,12 @@
 //! clusters NAME…                 clusters (a1..a9 is a range)
 //! place PLACEMENT: NAME…         the placement exists and selects exactly these
 //! unplace PLACEMENT              it does not exist any more
-//! addon YAML                     the add-on's spec, as flow YAML
+//! rollout PLACEMENT WORD…        an entry of the add-on's placements, added or replaced: UpdateAll, RollingUpdate, Canary, All,
+//!                                Progressive, PerGroup; a limit (25%, 3); config=NAME deploy=NS/NAME template=NAME version=V
+//!                                canary=PLACEMENT maxFailures=N progressDeadline=D minSuccessTime=D mandatory=G,G paused ns=NS
+//! defaults WORD…                 the add-on's default configs: config=NAME deploy=NS/NAME template=NAME
+//! drop PLACEMENT                 the entry is removed from the list
+//! addon YAML                     the add-on's whole spec, as flow YAML
 //! user CLUSTER [YAML]            a user makes or edits an instance's spec
 //! offline|online|delete|ack|fail|unavailable|stuck CLUSTER…
 //! annotate KEY=VALUE             on the add-on
@@ -42,16 +47,16 @@ use serde_json::{Value, json};
 
 /// Runs a script and compares the story that it tells.
 #[track_caller]
-pub fn check(script: &str, expected: &expect_test::Expect) {
+pub(crate) fn check(script: &str, expected: &expect_test::Expect) {
     let mut story = Story::new();
     story.run(script);
     expected.assert_eq(&story.told);
 }
 
-pub struct Story {
-    pub world: World,
-    pub now: Timestamp,
-    pub told: String,
+pub(crate) struct Story {
+    pub(crate) world: World,
+    pub(crate) now: Timestamp,
+    pub(crate) told: String,
     addon: Value,
     /// Problems found in the add-on and in each instance, as normalising found them.
     spec_problems: Vec<Problem>,
@@ -69,7 +74,7 @@ enum Mood {
 }
 
 impl Story {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut observed = Observed::default();
         observed.addon.name = "helloworld".into();
         observed.addon.uid = "addon-uid".into();
@@ -87,7 +92,7 @@ impl Story {
         story
     }
 
-    pub fn run(&mut self, script: &str) {
+    pub(crate) fn run(&mut self, script: &str) {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
             self.line(verb, rest.trim());
@@ -106,6 +111,21 @@ impl Story {
                 self.world.observed.placements.remove(&placement(rest));
             }
             "addon" => self.read_addon(yaml(rest)),
+            "rollout" => self.rollout(rest),
+            "defaults" => {
+                self.addon["spec"]["defaultConfigs"] = rest.split_whitespace().filter_map(config_word).collect();
+                self.read_addon_again();
+            }
+            "drop" => {
+                if let Some(entries) = self.addon["spec"]["installStrategy"]["placements"].as_array_mut() {
+                    entries.retain(|entry| entry["name"] != rest);
+                }
+                self.read_addon_again();
+            }
+            "install" => {
+                self.addon["spec"]["installStrategy"]["type"] = json!(rest);
+                self.read_addon_again();
+            }
             "user" => self.user(rest),
             "offline" => self.reach(rest, Some(Unreachable { since: Some(self.now) })),
             "online" => self.reach(rest, None),
@@ -157,7 +177,7 @@ impl Story {
         self.put_config("addondeploymentconfigs", Some(namespace), name, &object);
     }
 
-    pub fn put_config(&mut self, resource: &str, namespace: Option<&str>, name: &str, object: &Value) {
+    pub(crate) fn put_config(&mut self, resource: &str, namespace: Option<&str>, name: &str, object: &Value) {
         let reference = config(resource, namespace, name);
         let generation = match self.world.observed.configs.get(&reference) {
             Some(Lookup::Found(live)) => live.generation + 1,
@@ -194,7 +214,7 @@ impl Story {
         }
     }
 
-    pub fn put_template(&mut self, object: &Value) {
+    pub(crate) fn put_template(&mut self, object: &Value) {
         let (_, template) = normalise::template(object);
         let reference = config("addontemplates", None, &template.name);
         self.world.observed.configs.insert(reference, Lookup::Found(normalise::config(object)));
@@ -225,6 +245,64 @@ impl Story {
             groups.push(DecisionGroup { name: if members.is_empty() { "".into() } else { format!("g{index}").into() }, clusters });
         }
         self.world.observed.placements.insert(placement(name), Selection { published, group_size: None, groups });
+    }
+
+    fn rollout(&mut self, rest: &str) {
+        let mut words = rest.split_whitespace();
+        let name = words.next().expect("rollout PLACEMENT");
+        let mut entry = json!({ "name": name, "namespace": "default" });
+        let mut strategy = json!({});
+        let mut limit = None;
+        let mut canary = None;
+        let mut mandatory = json!([]);
+        for word in words {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("Canary", "") => strategy["type"] = json!("RollingUpdateWithCanary"),
+                ("PerGroup", "") => strategy["type"] = json!("ProgressivePerGroup"),
+                (kind @ ("UpdateAll" | "RollingUpdate" | "All" | "Progressive"), "") => strategy["type"] = json!(kind),
+                ("paused", "") => strategy["paused"] = json!(true),
+                ("canary", name) => canary = Some(json!({ "name": name, "namespace": "default" })),
+                ("version", version) => entry["addonTemplate"]["desiredVersion"] = json!(version),
+                ("installVersion", version) => entry["addonTemplate"]["installVersion"] = json!(version),
+                ("ns", namespace) => entry["addonTemplate"]["installNamespace"] = json!(namespace),
+                ("maxFailures", count) => strategy["maxFailures"] = number_or_text(count),
+                (key @ ("progressDeadline" | "minSuccessTime"), duration) => strategy[key] = json!(duration),
+                ("mandatory", groups) => {
+                    mandatory = groups.split(',').map(|group| json!({ "groupName": group })).collect();
+                }
+                ("config" | "deploy" | "template", _) => {
+                    let configs = entry["configs"].take();
+                    let mut configs = configs.as_array().cloned().unwrap_or_default();
+                    configs.extend(config_word(word));
+                    entry["configs"] = json!(configs);
+                }
+                (number, "") => limit = Some(number_or_text(number)),
+                other => panic!("no such word: {other:?}"),
+            }
+        }
+        match strategy["type"].as_str() {
+            Some("RollingUpdate") => strategy["rollingUpdate"]["maxConcurrentlyUpdating"] = json!(limit),
+            Some("RollingUpdateWithCanary") => {
+                strategy["rollingUpdateWithCanary"] = json!({ "maxConcurrentlyUpdating": limit, "placement": canary });
+            }
+            Some("Progressive") => {
+                strategy["progressive"] = json!({ "maxConcurrency": limit, "mandatoryDecisionGroups": mandatory });
+            }
+            Some("ProgressivePerGroup") => {
+                strategy["progressivePerGroup"] = json!({ "mandatoryDecisionGroups": mandatory });
+            }
+            _ => {}
+        }
+        entry["rolloutStrategy"] = strategy;
+        let install = &mut self.addon["spec"]["installStrategy"];
+        install["type"] = json!("Placements");
+        let mut entries = install["placements"].as_array().cloned().unwrap_or_default();
+        match entries.iter_mut().find(|known| known["name"] == name) {
+            Some(known) => *known = entry,
+            None => entries.push(entry),
+        }
+        install["placements"] = json!(entries);
+        self.read_addon_again();
     }
 
     fn read_addon(&mut self, spec: Value) {
@@ -352,7 +430,7 @@ impl Story {
     // --- passes -----------------------------------------------------------------------------------------------------
 
     /// One pass. Says whether anything was written.
-    pub fn pass(&mut self) -> bool {
+    pub(crate) fn pass(&mut self) -> bool {
         let decided = plan(&self.world.observed, self.now);
         let at_rest = decided.is_at_rest();
         self.events.extend(decided.events.iter().map(|event| format!("{} {}: {}", event.placement, event.reason, event.message)));
@@ -367,7 +445,7 @@ impl Story {
         !at_rest
     }
 
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for _ in 0..1000 {
             let wrote = self.pass();
             let reported = self.agents_work();
@@ -496,11 +574,30 @@ fn config(resource: &str, namespace: Option<&str>, name: &str) -> ConfigRef {
     }
 }
 
-pub fn cluster(name: &str) -> ClusterName {
+/// `config=NAME`, `deploy=NS/NAME`, `template=NAME`, or `any=RESOURCE:NAME`, as a reference.
+fn config_word(word: &str) -> Option<Value> {
+    let (kind, name) = word.split_once('=')?;
+    let group = "addon.open-cluster-management.io";
+    Some(match kind {
+        "config" => json!({ "group": group, "resource": "addonhubconfigs", "name": name }),
+        "template" => json!({ "group": group, "resource": "addontemplates", "name": name }),
+        "deploy" => {
+            let (namespace, name) = name.split_once('/')?;
+            json!({ "group": group, "resource": "addondeploymentconfigs", "namespace": namespace, "name": name })
+        }
+        _ => return None,
+    })
+}
+
+fn number_or_text(text: &str) -> Value {
+    text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number))
+}
+
+pub(crate) fn cluster(name: &str) -> ClusterName {
     ClusterName::parse(name).expect("a cluster name")
 }
 
-pub fn placement(name: &str) -> PlacementName {
+pub(crate) fn placement(name: &str) -> PlacementName {
     PlacementName::new("default", name.trim())
 }
 
