@@ -32,26 +32,26 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    pub fn of(
+    pub fn of<'a>(
         instance: &Instance,
-        works: &[&Work],
+        works: impl Iterator<Item = &'a Work> + Clone,
         overrides: Option<&Overrides>,
         prepared: Option<&Result<Arc<Prepared>, Problem>>,
     ) -> Self {
         // Where we render the works we know how many there must be; a part of them is not all of them.
         let complete = match prepared {
-            Some(Ok(prepared)) => works.len() == prepared.works(),
-            Some(Err(_)) | None => !works.is_empty(),
+            Some(Ok(prepared)) => works.clone().count() == prepared.works(),
+            Some(Err(_)) | None => works.clone().next().is_some(),
         };
-        let current = complete && works.iter().all(|work| !work.deleting);
-        let holds_told = current && works.iter().all(|work| carries(work, instance, None));
+        let current = complete && works.clone().all(|work| !work.deleting);
+        let holds_told = current && works.clone().all(|work| carries(work, instance, None));
         let holds_placed = match overrides {
             None => holds_told,
-            Some(_) => current && works.iter().all(|work| carries(work, instance, overrides)),
+            Some(_) => current && works.clone().all(|work| carries(work, instance, overrides)),
         };
         let healthy =
-            current && works.iter().all(|work| work.applied == Seen::Yes && work.available == Seen::Yes);
-        let refused = works.iter().find_map(|work| refusal(&work.applied));
+            current && works.clone().all(|work| work.applied == Seen::Yes && work.available == Seen::Yes);
+        let refused = works.clone().find_map(|work| refusal(&work.applied));
         let unrendered = match prepared {
             Some(Err(problem)) if !holds_told => Some(problem.to_string().into()),
             _ => None,
@@ -62,7 +62,7 @@ impl Evidence {
             holds_placed,
             healthy,
             failure: unrendered.or(refused),
-            unavailable: works.iter().find_map(|work| refusal(&work.available)),
+            unavailable: works.clone().find_map(|work| refusal(&work.available)),
         }
     }
 
@@ -143,6 +143,12 @@ impl Clock {
             healthy: condition.is_true(),
             since: condition.since.unwrap_or(started),
         })
+    }
+
+    /// Whether a condition's message is that of a clock for this revision.
+    pub fn is_for(message: &str, revision: &str) -> bool {
+        let rest = message.strip_prefix("revision ").and_then(|rest| rest.strip_prefix(revision));
+        rest.is_some_and(|rest| rest.starts_with(" started at "))
     }
 
     /// Since when it is neither settled nor on its way for the first time.

@@ -3,10 +3,10 @@
 //! Built once per pass, in time linear in the clusters. Everything behind this module works on positions in
 //! [`Fleet::members`], which are in order of cluster name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use crate::configs::{Overrides, Pin, Resolver, Revision, Wanted};
+use crate::configs::{Overrides, Resolver, Revision, Wanted};
 use crate::evidence::Evidence;
 use crate::limit::Limit;
 use crate::name::{ClusterName, PlacementName};
@@ -14,13 +14,15 @@ use crate::observed::{
     Cluster, GroupKey, InstallStrategy, Instance, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection, Work,
 };
 use crate::problem::Problem;
-use crate::render::{self, Prepared, Templates};
+use crate::render::{Prepared, Templates};
 
 /// One add-on's clusters and placements at one moment.
 #[derive(Debug)]
 pub struct Fleet<'a> {
     pub observed: &'a Observed,
     pub resolver: Resolver<'a>,
+    /// We render the works; otherwise somebody else does.
+    pub renders: bool,
     /// In order of cluster name.
     pub members: Vec<Member<'a>>,
     /// In the order of the add-on's list.
@@ -36,8 +38,7 @@ pub struct Member<'a> {
     pub name: &'a ClusterName,
     pub cluster: Option<&'a Cluster>,
     pub instance: Option<&'a Instance>,
-    /// Its works: where we render them, ours only.
-    pub works: Vec<&'a Work>,
+    works: &'a [Work],
     /// What its works should be rendered from; `None` when somebody else writes them.
     pub prepared: Option<Result<Arc<Prepared>, Problem>>,
     /// The install strategy selects it.
@@ -50,7 +51,13 @@ pub struct Member<'a> {
     pub evidence: Evidence,
 }
 
-impl Member<'_> {
+impl<'a> Member<'a> {
+    /// Its works: where we render them, ours only.
+    pub fn own_works(&self) -> impl Iterator<Item = &'a Work> + Clone {
+        let prepared = self.prepared.as_ref().and_then(|prepared| prepared.as_ref().ok());
+        own_works(self.works, prepared)
+    }
+
     pub fn reachable(&self) -> bool {
         self.cluster.is_some_and(|cluster| cluster.unreachable.is_none())
     }
@@ -105,6 +112,7 @@ pub struct Canary<'a> {
 }
 
 /// Who selects a cluster, and where it stands in that placement's order.
+#[derive(Clone, Copy)]
 struct Claim {
     governor: usize,
     stage: usize,
@@ -116,7 +124,7 @@ impl<'a> Fleet<'a> {
         let mut templates = Templates::new(observed);
         let mut problems = observed.problems.clone();
         let mut governors: Vec<Governor<'a>> = Vec::new();
-        let mut claims: HashMap<&'a ClusterName, Claim> = HashMap::new();
+        let mut claims: Vec<(&'a ClusterName, Claim)> = Vec::new();
         for (index, spec) in observed.addon.strategy.placements().iter().enumerate() {
             let selection = observed.placements.get(&spec.name);
             problems.extend(doubt(spec, selection));
@@ -130,7 +138,8 @@ impl<'a> Fleet<'a> {
                 governor.fault.get_or_insert(cycle);
             }
         }
-        let members = members(observed, &resolver, &mut templates, &claims);
+        let renders = observed.renders_templates();
+        let members = members(observed, &resolver, &mut templates, claims);
         let defaults = renderable(&mut templates, resolver.wanted_by(None));
         let mut free = Governor::new(observed, &FREE, None, defaults);
         for (position, member) in members.iter().enumerate() {
@@ -140,12 +149,10 @@ impl<'a> Fleet<'a> {
                 None => {}
             }
         }
-        let positions: HashMap<&ClusterName, usize> =
-            members.iter().enumerate().map(|(position, member)| (member.name, position)).collect();
         for governor in &mut governors {
-            governor.canary = canary(observed, governor.spec, &positions, members.len());
+            governor.canary = canary(observed, governor.spec, &members);
         }
-        Self { observed, resolver, members, governors, free, problems }
+        Self { observed, resolver, renders, members, governors, free, problems }
     }
 
     /// Some listed placement does not say for certain which clusters it selects.
@@ -200,8 +207,7 @@ impl<'a> Governor<'a> {
 /// A revision that cannot be rendered is not one that anybody should be told.
 fn renderable(templates: &mut Templates<'_>, wanted: Wanted) -> Wanted {
     let revision = wanted?;
-    let pins: Vec<&Pin> = revision.pins().iter().collect();
-    match templates.prepare(&pins) {
+    match templates.prepare(revision.pins().iter()) {
         Some(Err(problem)) => Err(problem),
         Some(Ok(_)) | None => Ok(revision),
     }
@@ -252,9 +258,9 @@ fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<Stage> {
     order.iter().map(|together| Stage { name: name(&together.groups), mandatory: together.mandatory }).collect()
 }
 
-/// Enters the clusters of a placement; a later placement takes them over.
+/// Enters the clusters of a placement.
 fn claim<'a>(
-    claims: &mut HashMap<&'a ClusterName, Claim>,
+    claims: &mut Vec<(&'a ClusterName, Claim)>,
     governor: usize,
     spec: &PlacementSpec,
     selection: Option<&'a Selection>,
@@ -262,48 +268,67 @@ fn claim<'a>(
     let Some(selection) = selection else { return };
     for (stage, together) in group_order(spec, selection).iter().enumerate() {
         for group in together.groups.iter().filter_map(|&index| selection.groups.get(index)) {
-            for cluster in &group.clusters {
-                claims.insert(cluster, Claim { governor, stage });
-            }
+            claims.extend(group.clusters.iter().map(|cluster| (cluster, Claim { governor, stage })));
         }
     }
 }
 
+/// Every cluster that is selected or has an instance, with the claim of the last placement that selects it. All inputs are in
+/// order of name, so they are merged and not looked up.
 fn members<'a>(
     observed: &'a Observed,
     resolver: &Resolver<'a>,
     templates: &mut Templates<'a>,
-    claims: &HashMap<&'a ClusterName, Claim>,
+    mut claims: Vec<(&'a ClusterName, Claim)>,
 ) -> Vec<Member<'a>> {
-    let mut names: BTreeMap<&'a ClusterName, bool> = BTreeMap::new();
-    names.extend(observed.instances.keys().map(|name| (name, false)));
-    names.extend(claims.keys().map(|name| (*name, true)));
-    if let InstallStrategy::Labels(selector) = &observed.addon.strategy {
-        let chosen = observed.clusters.values().filter(|cluster| selector.matches(&cluster.labels));
-        names.extend(chosen.map(|cluster| (&cluster.name, true)));
+    // A stable sort: of two claims on one cluster the later placement's stays last.
+    claims.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let labelled: Vec<&'a ClusterName> = match &observed.addon.strategy {
+        InstallStrategy::Labels(selector) => {
+            let chosen = observed.clusters.values().filter(|cluster| selector.matches(&cluster.labels));
+            chosen.map(|cluster| &cluster.name).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut claims = claims.into_iter().peekable();
+    let mut labelled = labelled.into_iter().peekable();
+    let mut clusters = observed.clusters.iter().peekable();
+    let mut instances = observed.instances.iter().peekable();
+    let mut all_works = observed.works.iter().peekable();
+    let mut members = Vec::with_capacity(observed.instances.len());
+    loop {
+        let heads = [claims.peek().map(|(name, _)| *name), labelled.peek().copied(), instances.peek().map(|(name, _)| *name)];
+        let Some(name) = heads.into_iter().flatten().min() else { return members };
+        let mut claim = None;
+        while let Some((_, next)) = claims.next_if(|(claimed, _)| *claimed == name) {
+            claim = Some(next);
+        }
+        let selected = labelled.next_if(|chosen| *chosen == name).is_some() || claim.is_some();
+        let instance = instances.next_if(|(at, _)| *at == name).map(|(_, instance)| &**instance);
+        while clusters.next_if(|(at, _)| *at < name).is_some() {}
+        let cluster = clusters.next_if(|(at, _)| *at == name).map(|(_, cluster)| &**cluster);
+        while all_works.next_if(|(at, _)| *at < name).is_some() {}
+        let works = all_works.next_if(|(at, _)| *at == name).map_or(&[][..], |(_, works)| works.as_slice());
+
+        let claim = claim.filter(|_| governable(cluster, instance));
+        let governor = claim.map(|claim| claim.governor);
+        let spec = governor.and_then(|index| observed.addon.strategy.placements().get(index));
+        let overrides = instance.and_then(|instance| resolver.overrides(spec, instance));
+        let prepared = instance.and_then(|instance| templates.prepare(instance.status.told()));
+        let evidence = instance
+            .map(|instance| {
+                let rendered = prepared.as_ref().and_then(|prepared| prepared.as_ref().ok());
+                Evidence::of(instance, own_works(works, rendered), overrides.as_ref(), prepared.as_ref())
+            })
+            .unwrap_or_default();
+        let stage = claim.map_or(0, |claim| claim.stage);
+        members.push(Member { name, cluster, instance, works, prepared, selected, governor, stage, overrides, evidence });
     }
-    let prefix = render::work_prefix(&observed.addon.name);
-    names
-        .into_iter()
-        .map(|(name, selected)| {
-            let cluster = observed.clusters.get(name).map(|cluster| &**cluster);
-            let instance = observed.instances.get(name).map(|instance| &**instance);
-            let claim = claims.get(name).filter(|_| governable(cluster, instance));
-            let governor = claim.map(|claim| claim.governor);
-            let spec = governor.and_then(|index| observed.addon.strategy.placements().get(index));
-            let overrides = instance.and_then(|instance| resolver.overrides(spec, instance));
-            let told: Vec<&Pin> = instance.map(|instance| instance.status.told().collect()).unwrap_or_default();
-            let prepared = templates.prepare(&told);
-            let works: Vec<&Work> = observed.works.get(name).map_or(&[][..], |works| works.as_slice()).iter()
-                .filter(|work| prepared.is_none() || work.name.starts_with(&prefix))
-                .collect();
-            let evidence = instance
-                .map(|instance| Evidence::of(instance, &works, overrides.as_ref(), prepared.as_ref()))
-                .unwrap_or_default();
-            let stage = claim.map_or(0, |claim| claim.stage);
-            Member { name, cluster, instance, works, prepared, selected, governor, stage, overrides, evidence }
-        })
-        .collect()
+}
+
+fn own_works<'a>(works: &'a [Work], rendered: Option<&Arc<Prepared>>) -> impl Iterator<Item = &'a Work> + Clone {
+    let rendered = rendered.cloned();
+    works.iter().filter(move |work| rendered.as_ref().is_none_or(|rendered| rendered.work_index(&work.name).is_some()))
 }
 
 /// A cluster that is not there, is going, or was opted out before it had an instance counts nowhere.
@@ -311,19 +336,14 @@ fn governable(cluster: Option<&Cluster>, instance: Option<&Instance>) -> bool {
     cluster.is_some_and(|cluster| !cluster.deleting && (instance.is_some() || !cluster.opted_out))
 }
 
-fn canary<'a>(
-    observed: &'a Observed,
-    spec: &'a PlacementSpec,
-    positions: &HashMap<&ClusterName, usize>,
-    members: usize,
-) -> Option<Canary<'a>> {
+fn canary<'a>(observed: &'a Observed, spec: &'a PlacementSpec, members: &[Member<'a>]) -> Option<Canary<'a>> {
     let name = spec.rollout.canary.as_ref()?;
     let clusters: Option<Vec<&ClusterName>> =
         observed.placements.get(name).map(|selection| selection.clusters().collect());
-    let mut includes = vec![false; members];
+    let mut includes = vec![false; members.len()];
     let mut found = Vec::new();
     for cluster in clusters.iter().flatten() {
-        if let Some(&position) = positions.get(*cluster)
+        if let Ok(position) = members.binary_search_by(|member| member.name.cmp(cluster))
             && let Some(included) = includes.get_mut(position)
         {
             *included = true;

@@ -3,11 +3,16 @@
 //! A cluster's name becomes a namespace and part of object names, so nothing behind this module handles one that
 //! Kubernetes would not accept, nor one whose namespace belongs to the hub itself.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 /// Text that is shared rather than copied: the same few names and hashes stand in thousands of objects.
 pub type Text = Arc<str>;
+
+/// A word of the conditions' vocabulary: static where it is one of ours, so that thousands of conditions share it.
+pub type Word = Cow<'static, str>;
 
 /// Why a cluster name cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,8 +28,21 @@ pub enum NameError {
 }
 
 /// The name of a managed cluster, which is also the name of its namespace on the hub.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ClusterName(Text);
+
+/// By name. The same name is mostly the same allocation, which needs no look at the text.
+impl Ord for ClusterName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for ClusterName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl ClusterName {
     /// Accepts a DNS label that is not a namespace of the hub.

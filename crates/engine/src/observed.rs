@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
 use crate::limit::Limit;
-use crate::name::{ClusterName, PlacementName, Text};
+use crate::name::{ClusterName, PlacementName, Text, Word};
 use crate::problem::Problem;
 use crate::selector::Selector;
 
@@ -209,22 +209,22 @@ pub struct Recorded {
 /// A condition, in any status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    pub kind: Text,
+    pub kind: Word,
     /// `True`, `False` or `Unknown`.
-    pub status: Text,
-    pub reason: Text,
-    pub message: Text,
+    pub status: Word,
+    pub reason: Word,
+    pub message: Word,
     pub since: Option<Timestamp>,
     pub observed_generation: Option<i64>,
 }
 
 impl Condition {
     pub fn find<'a>(conditions: &'a [Self], kind: &str) -> Option<&'a Self> {
-        conditions.iter().find(|condition| &*condition.kind == kind)
+        conditions.iter().find(|condition| condition.kind == kind)
     }
 
     pub fn is_true(&self) -> bool {
-        &*self.status == "True"
+        self.status == "True"
     }
 }
 

@@ -16,7 +16,7 @@ use crate::fleet::{Fleet, Member};
 use crate::hash::Hash;
 use crate::install::{self, Create, Delete, Install};
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{AddOnStatus, InstallStrategy, Instance, InstanceStatus, Lookup, Observed};
+use crate::observed::{AddOnStatus, InstallStrategy, Instance, InstanceStatus, Lookup, Observed, Work};
 use crate::problem::Problem;
 use crate::render::{Prepared, Site};
 use crate::rollout::{self, Counts, Failure, Move, Outcome, State, gate::Promotion};
@@ -293,8 +293,8 @@ fn decide_members(
     let uncertain = fleet.uncertain();
     for (position, member) in fleet.members.iter().enumerate() {
         let rolled = match member.governor {
-            Some(index) => outcomes.get(index).and_then(|outcome| outcome.decisions.get(&position)),
-            None => free.decisions.get(&position),
+            Some(index) => outcomes.get(index).and_then(|outcome| outcome.decision(position)),
+            None => free.decision(position),
         };
         let (decision, decided) = match (install.decisions.get(&position), rolled) {
             // What the install strategy says about being there comes before what it should have.
@@ -340,13 +340,14 @@ fn write_instance(
         return;
     }
     let next = status::instance::next(fleet, member, instance, decided, now);
-    let retold = next.told().map(|pin| &pin.hash).ne(instance.status.told().map(|pin| &pin.hash));
-    if next != instance.status {
+    let hashes = |status: &InstanceStatus| status.told().map(|pin| pin.hash.clone()).collect::<Vec<_>>();
+    let retold = next.as_ref().is_some_and(|next| hashes(next) != hashes(&instance.status));
+    if let Some(status) = next {
         let write = StatusWrite {
             cluster: member.name.clone(),
             uid: instance.uid.clone(),
             resource_version: instance.resource_version.clone(),
-            status: next,
+            status,
         };
         if decided.starts || retold { plan.starts.push(write) } else { plan.statuses.push(write) }
     }
@@ -358,48 +359,40 @@ fn write_instance(
 
 fn write_works(member: &Member<'_>, instance: &Instance, plan: &mut Plan) {
     let Some(Ok(prepared)) = &member.prepared else { return };
-    let told = instance.status.told_revision();
-    let inputs = prepared.inputs(&instance.install_namespace);
     for index in 0..prepared.works() {
-        let name = prepared.work_name(index);
-        let there = member.works.iter().find(|work| *work.name == *name);
-        if there.is_some_and(|work| work.deleting) {
+        let there = member.own_works().find(|work| prepared.work_index(&work.name) == Some(index));
+        if there.is_some_and(|work| work.deleting || is_as_it_should_be(work, prepared, instance)) {
             continue;
         }
-        let as_it_should_be = there.is_some_and(|work| {
-            work.rendered_from.as_deref() == Some(inputs.as_str())
-                && work.rendered_digest.is_some()
-                && work.rendered_digest == work.digest
-                && work.owner.as_deref() == Some(&*instance.uid)
-                && work.hashes.as_deref().is_some_and(|hashes| carries_exactly(hashes, &told))
-        });
-        if !as_it_should_be {
-            plan.works.push(WorkWrite {
-                cluster: member.name.clone(),
-                name,
-                replaces: there.map(|work| (work.uid.clone(), work.resource_version.clone())),
-                prepared: Arc::clone(prepared),
-                index,
-                install_namespace: instance.install_namespace.clone(),
-                instance_uid: instance.uid.clone(),
-                told: told.clone(),
-            });
-        }
-    }
-    if member.works.len() > prepared.works() {
-        let wanted: HashSet<String> = (0..prepared.works()).map(|index| prepared.work_name(index)).collect();
-        let surplus = member.works.iter().filter(|work| !work.deleting && !wanted.contains(&*work.name));
-        plan.surplus_works.extend(surplus.map(|work| SurplusWork {
+        plan.works.push(WorkWrite {
             cluster: member.name.clone(),
-            name: work.name.clone(),
-            uid: work.uid.clone(),
-        }));
+            name: prepared.work_name(index),
+            replaces: there.map(|work| (work.uid.clone(), work.resource_version.clone())),
+            prepared: Arc::clone(prepared),
+            index,
+            install_namespace: instance.install_namespace.clone(),
+            instance_uid: instance.uid.clone(),
+            told: instance.status.told_revision(),
+        });
     }
+    let is_surplus = |name: &str| prepared.work_index(name).is_some_and(|index| index >= prepared.works());
+    let surplus = member.own_works().filter(|work| !work.deleting && is_surplus(&work.name));
+    plan.surplus_works.extend(surplus.map(|work| SurplusWork {
+        cluster: member.name.clone(),
+        name: work.name.clone(),
+        uid: work.uid.clone(),
+    }));
 }
 
-fn carries_exactly(hashes: &[(GroupResource, Hash)], told: &Revision) -> bool {
-    hashes.len() == told.pins().len()
-        && hashes.iter().zip(told.pins()).all(|((kind, hash), pin)| *kind == pin.config.kind && *hash == pin.hash)
+/// It was rendered from what the instance is told, for this instance, and nobody has changed it since.
+fn is_as_it_should_be(work: &Work, prepared: &Prepared, instance: &Instance) -> bool {
+    let Some(hashes) = &work.hashes else { return false };
+    let told = instance.status.told().map(|pin| (&pin.config.kind, &pin.hash));
+    work.rendered_from.as_deref().is_some_and(|mark| prepared.marks(mark, &instance.install_namespace))
+        && work.rendered_digest.is_some()
+        && work.rendered_digest == work.digest
+        && work.owner.as_deref() == Some(&*instance.uid)
+        && hashes.iter().map(|(kind, hash)| (kind, hash)).eq(told)
 }
 
 /// Contents that somebody is, or is about to be, told, and that are not kept yet. The version shorthand needs no keeping: its

@@ -20,9 +20,10 @@ use serde_json::Value;
 
 use crate::configs::{ConfigRef, GroupResource, Pin};
 use crate::hash::{self, Hash};
-use crate::name::Text;
+use crate::name::{Text, Word};
 use crate::observed::{Condition, LiveConfig, Template};
 use crate::problem::Problem;
+use crate::status;
 
 /// A config object as it is on the hub.
 pub fn config(object: &Value) -> LiveConfig {
@@ -43,12 +44,20 @@ pub fn template(object: &Value) -> (Text, Template) {
 
 fn condition(condition: &aviary_api::Condition) -> Condition {
     Condition {
-        kind: condition.type_.as_str().into(),
-        status: condition.status.as_str().into(),
-        reason: condition.reason.as_deref().unwrap_or_default().into(),
-        message: condition.message.as_deref().unwrap_or_default().into(),
+        kind: word(&condition.type_),
+        status: word(&condition.status),
+        reason: word(condition.reason.as_deref().unwrap_or_default()),
+        message: word(condition.message.as_deref().unwrap_or_default()),
         since: condition.last_transition(),
         observed_generation: condition.observed_generation,
+    }
+}
+
+/// A text of a condition: shared where it is one that we write ourselves.
+fn word(text: &str) -> Word {
+    match status::VOCABULARY.iter().find(|&&known| known == text) {
+        Some(&known) => Word::Borrowed(known),
+        None => Word::Owned(text.to_owned()),
     }
 }
 

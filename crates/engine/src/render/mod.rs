@@ -46,27 +46,49 @@ pub struct Prepared {
 #[derive(Debug)]
 pub struct Templates<'a> {
     observed: &'a Observed,
-    prepared: HashMap<[Option<Hash>; 3], Result<Arc<Prepared>, Problem>>,
+    prepared: HashMap<Inputs, Result<Arc<Prepared>, Problem>>,
+    /// Most clusters of a fleet have the same: the last answer is usually the next one too.
+    last: Option<(Inputs, Result<Arc<Prepared>, Problem>)>,
 }
+
+/// The hashes of what a work is rendered from: template, deployment config, hub config.
+type Inputs = [Option<Hash>; 3];
 
 impl<'a> Templates<'a> {
     pub fn new(observed: &'a Observed) -> Self {
-        Self { observed, prepared: HashMap::new() }
+        Self { observed, prepared: HashMap::new(), last: None }
     }
 
     /// What these configs render to; `None` when they name no template and somebody else writes the works.
-    pub fn prepare(&mut self, pins: &[&Pin]) -> Option<Result<Arc<Prepared>, Problem>> {
-        let of_kind = |kind: &GroupResource| pins.iter().copied().find(|pin| pin.config.kind == *kind);
-        let template = of_kind(GroupResource::templates())?;
-        let deployment = of_kind(GroupResource::deployment_configs());
-        let hub_config = of_kind(GroupResource::hub_configs());
-        let key = [Some(template), deployment, hub_config].map(|pin| pin.map(|pin| pin.hash.clone()));
+    pub fn prepare<'p>(&mut self, pins: impl Iterator<Item = &'p Pin>) -> Option<Result<Arc<Prepared>, Problem>> {
+        let mut found: [Option<&Pin>; 3] = [None; 3];
+        let [template, deployment, hub_config] = &mut found;
+        for pin in pins {
+            let kind = &pin.config.kind;
+            if kind == GroupResource::templates() {
+                *template = Some(pin);
+            } else if kind == GroupResource::deployment_configs() {
+                *deployment = Some(pin);
+            } else if kind == GroupResource::hub_configs() {
+                *hub_config = Some(pin);
+            }
+        }
+        let [template, deployment, hub_config] = found;
+        let template = template?;
+        if let Some((inputs, prepared)) = &self.last
+            && inputs.iter().zip(found).all(|(known, pin)| known.as_ref() == pin.map(|pin| &pin.hash))
+        {
+            return Some(prepared.clone());
+        }
+        let inputs: Inputs = found.map(|pin| pin.map(|pin| pin.hash.clone()));
         let observed = self.observed;
         let prepared = self
             .prepared
-            .entry(key)
-            .or_insert_with(|| Prepared::prepare(observed, template, deployment, hub_config).map(Arc::new));
-        Some(prepared.clone())
+            .entry(inputs.clone())
+            .or_insert_with(|| Prepared::prepare(observed, template, deployment, hub_config).map(Arc::new))
+            .clone();
+        self.last = Some((inputs, prepared.clone()));
+        Some(prepared)
     }
 }
 
@@ -123,6 +145,18 @@ impl Prepared {
     /// The mark of what a cluster's works are rendered from.
     pub fn inputs(&self, install_namespace: &str) -> String {
         format!("{}/{install_namespace}", self.inputs)
+    }
+
+    /// Whether a work carries that mark.
+    pub fn marks(&self, mark: &str, install_namespace: &str) -> bool {
+        mark.strip_prefix(&*self.inputs).and_then(|rest| rest.strip_prefix('/')) == Some(install_namespace)
+    }
+
+    /// Which of our works has this name.
+    pub fn work_index(&self, name: &str) -> Option<usize> {
+        let number = name.strip_prefix("addon-")?.strip_prefix(&*self.addon)?.strip_prefix("-deploy-")?;
+        let plain = number.bytes().all(|b| b.is_ascii_digit()) && (number == "0" || !number.starts_with('0'));
+        number.parse().ok().filter(|_| plain)
     }
 
     /// The manifests of one work for one cluster.

@@ -1,7 +1,5 @@
 //! Who may go: slots, failures, stages. Counted first, handed out after; a limit that is full stays full (semantics §5.3, §5.9).
 
-use std::collections::BTreeMap;
-
 use super::gate::{Aim, Gate};
 use super::standing::{Identified, Judge, Standing};
 use super::{Move, flying, start_of};
@@ -71,8 +69,8 @@ impl Ledger {
         aim: &Aim,
         judge: &Judge<'_>,
         standings: &[(usize, Standing)],
-    ) -> BTreeMap<usize, Move> {
-        let mut decisions = BTreeMap::new();
+    ) -> Vec<(usize, Move)> {
+        let mut decisions = Vec::with_capacity(standings.len());
         let mut candidates = Vec::new();
         for (position, standing) in standings {
             if let Standing::Elsewhere { moving: false, broken, reachable } = standing {
@@ -81,13 +79,14 @@ impl Ledger {
                 candidates.push((!reachable, !broken, *position, standing));
                 continue;
             }
-            decisions.insert(*position, self.decide_standing(governor, aim, judge, *position, standing));
+            decisions.push((*position, self.decide_standing(governor, aim, judge, *position, standing)));
         }
         candidates.sort_by_key(|(unreachable, whole, position, _)| (*unreachable, *whole, *position));
         for (_, _, position, standing) in candidates {
             let decided = self.decide_candidate(fleet, governor, aim, judge, position, standing);
-            decisions.insert(position, decided);
+            decisions.push((position, decided));
         }
+        decisions.sort_unstable_by_key(|(position, _)| *position);
         decisions
     }
 

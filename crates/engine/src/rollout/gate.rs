@@ -114,7 +114,7 @@ fn pass_canary(
         aim.gate = Gate::Closed(Wait::KnownGoodFirst { left });
         return;
     }
-    match canary_wait(fleet, governor, canary, desired, now) {
+    match canary_wait(fleet, canary, desired, now) {
         None => promote(aim, desired, Promotion::CanaryPassed),
         Some(wait) => {
             // Without a known good revision the first installs go ahead, and are judged against what they were told.
@@ -151,7 +151,6 @@ fn left_on_known_good(aim: &Aim, fleet: &Fleet<'_>, governor: &Governor<'_>, now
 /// What the canary still lacks, if anything. An empty canary never passes.
 fn canary_wait(
     fleet: &Fleet<'_>,
-    governor: &Governor<'_>,
     canary: &Canary<'_>,
     desired: &Revision,
     now: Timestamp,
@@ -162,9 +161,11 @@ fn canary_wait(
         return Some(CanaryWait::Empty { placement });
     }
     let mut passed = vec![false; fleet.members.len()];
+    let soaks: Vec<Option<Soak<'_>>> = fleet.governors.iter().map(|own| Soak::of(fleet, own, desired, now)).collect();
     for &position in &canary.members {
         if let (Some(member), Some(flag)) = (fleet.members.get(position), passed.get_mut(position)) {
-            *flag = has_passed(fleet, governor, position, member, desired, now);
+            let own = soaks.get(member.governor.unwrap_or(usize::MAX)).and_then(Option::as_ref);
+            *flag = has_passed(position, member, desired, own);
         }
     }
     let passes = canary.members.iter().filter(|&&position| passed.get(position) == Some(&true)).count();
@@ -194,30 +195,35 @@ fn first_missing(
 }
 
 /// A canary cluster has the revision's configs, whoever gave them to it, applied and healthy for as long as its own placement asks.
-fn has_passed(
-    fleet: &Fleet<'_>,
-    governor: &Governor<'_>,
-    position: usize,
-    member: &Member<'_>,
-    desired: &Revision,
-    now: Timestamp,
-) -> bool {
-    let Some(instance) = member.instance else { return false };
-    if instance.deleting || !told_includes(instance, desired.pins()) || !member.evidence.arrived() {
-        return false;
+fn has_passed(position: usize, member: &Member<'_>, desired: &Revision, soak: Option<&Soak<'_>>) -> bool {
+    member.instance.is_some_and(|instance| {
+        !instance.deleting
+            && told_includes(instance, desired.pins())
+            && member.evidence.arrived()
+            && soak.is_none_or(|soak| soak.judge.judge(position, member) == Standing::Settled)
+    })
+}
+
+/// A placement that lets its clusters soak, as a judge of whether they have.
+struct Soak<'a> {
+    judge: Judge<'a>,
+}
+
+impl<'a> Soak<'a> {
+    fn of(fleet: &Fleet<'_>, own: &'a Governor<'a>, desired: &Revision, now: Timestamp) -> Option<Self> {
+        if own.spec.rollout.min_success_time.is_zero() {
+            return None;
+        }
+        let target = own.desired.clone().ok();
+        let aim = Aim {
+            desired: Ok(desired.clone()),
+            target: target.clone(),
+            canary_target: target,
+            fresh: None,
+            known_good: None,
+            gate: Gate::Open,
+            promotion: None,
+        };
+        Some(Self { judge: Judge::new(fleet, own, &aim, now) })
     }
-    let own = member.governor.and_then(|index| fleet.governors.get(index)).unwrap_or(governor);
-    if own.spec.rollout.min_success_time.is_zero() {
-        return true;
-    }
-    let soaked = Aim {
-        desired: Ok(desired.clone()),
-        target: own.desired.clone().ok(),
-        canary_target: own.desired.clone().ok(),
-        fresh: None,
-        known_good: None,
-        gate: Gate::Open,
-        promotion: None,
-    };
-    Judge::new(fleet, own, &soaked, now).judge(position, member) == Standing::Settled
 }

@@ -7,7 +7,6 @@ pub mod budget;
 pub mod gate;
 pub mod standing;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use aviary_api::names::conditions::PROGRESSING;
@@ -31,12 +30,20 @@ pub struct Outcome {
     pub applied: Option<Revision>,
     /// A revision completed in this pass.
     pub completed: Option<Revision>,
-    /// By position in the fleet, for every governed cluster.
-    pub decisions: BTreeMap<usize, Move>,
+    /// For every governed cluster, in order of its position in the fleet.
+    pub decisions: Vec<(usize, Move)>,
     pub counts: Counts,
     pub state: State,
     /// When a clock runs out, if nothing else happens before.
     pub recheck_at: Option<Timestamp>,
+}
+
+impl Outcome {
+    /// The decision for the cluster at this position.
+    pub fn decision(&self, position: usize) -> Option<&Move> {
+        let at = self.decisions.binary_search_by_key(&position, |(at, _)| *at).ok()?;
+        self.decisions.get(at).map(|(_, decided)| decided)
+    }
 }
 
 /// A decision, and the revision that goes with it.
@@ -164,7 +171,7 @@ fn reached(
 fn count(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
-    decisions: &BTreeMap<usize, Move>,
+    decisions: &[(usize, Move)],
     standings: &[(usize, Standing)],
     ledger: &Ledger,
 ) -> Counts {
@@ -175,8 +182,9 @@ fn count(
         budget: ledger.budget,
         ..Counts::default()
     };
-    for (position, standing) in standings {
-        let starts = decisions.get(position).is_some_and(|decided| decided.starts);
+    // Both are in order of position, one of each per cluster.
+    for ((position, standing), (_, decided)) in standings.iter().zip(decisions) {
+        let starts = decided.starts;
         let settled = *standing == Standing::Settled;
         counts.settled += usize::from(settled);
         counts.unsettled_gated += usize::from(!settled && !governor.in_canary(*position));

@@ -10,7 +10,7 @@ use crate::evidence::{Clock, told_same};
 use crate::explain::{Flight, Wait};
 use crate::fleet::{Fleet, Governor, Member};
 use crate::name::Text;
-use crate::observed::{Instance, Observed};
+use crate::observed::{Instance, Observed, Rollout};
 use crate::versions;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +109,15 @@ impl<'a> Judge<'a> {
         self.fresh.as_ref()
     }
 
+    /// The clock of a revision on this cluster, where the strategy has any use for one.
+    fn clock(&self, instance: &Instance, of: Option<&Identified>) -> Option<Clock> {
+        let Rollout { min_success_time, progress_deadline, .. } = &self.governor.spec.rollout;
+        if min_success_time.is_zero() && progress_deadline.is_none() {
+            return None;
+        }
+        Clock::of(instance, &of?.id)
+    }
+
     pub fn judge(&self, position: usize, member: &Member<'_>) -> Standing {
         let Some(instance) = member.instance else { return Standing::Absent };
         if let Some(wait) = aside(instance, self.governor.addon_uid) {
@@ -120,16 +129,16 @@ impl<'a> Judge<'a> {
         let reachable = member.reachable();
         if !member.evidence.installed && !member.evidence.arrived() {
             let told_fresh = told(self.fresh());
-            let clock = if on_target { target } else { self.fresh() }.and_then(|one| Clock::of(instance, &one.id));
+            let clock = self.clock(instance, if on_target { target } else { self.fresh() });
             let (flight, deadline) = self.flight(member, clock.as_ref(), Flight::Installing);
             return Standing::Fresh { told: told_fresh, on_target, flight, reachable, deadline };
         }
-        let clock = target.filter(|_| on_target).and_then(|target| Clock::of(instance, &target.id));
         if !on_target {
             let moving = !arrived_once(member, instance);
             let broken = !moving && !member.evidence.healthy;
             return Standing::Elsewhere { moving, broken, reachable };
         }
+        let clock = self.clock(instance, target);
         if member.evidence.holds_placed && member.evidence.healthy {
             return match self.soaks_until(clock.as_ref()) {
                 Some(until) => Standing::OnTarget { flight: Flight::Soaking { until }, reachable, deadline: None },

@@ -1,2 +1,220 @@
-//! Rehearsal.
+//! Rehearsal: the real plan on a made-up fleet in virtual time.
+//!
+//! [`world`] is a hub made of values, [`agents`] says how clusters behave, [`fleet`] makes a fleet where there is none. This
+//! file turns the crank. Equal inputs and an equal seed give equal bytes: nothing here reads a clock or a source of chance.
+
+pub mod agents;
+pub mod fleet;
 pub mod world;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::explain::Decision;
+use crate::name::{ClusterName, PlacementName, Text};
+use crate::observed::{Observed, Seen, Unreachable};
+use crate::plan::{Plan, PlacementReport, Write, plan};
+use crate::rollout::Counts;
+use agents::{Agents, Answer, Profile};
+use world::World;
+
+/// What happened in one run.
+#[derive(Clone, Debug)]
+pub struct Rehearsal {
+    /// The counts of each placement whenever they changed.
+    pub samples: Vec<Sample>,
+    /// Every start, in the order in which they happened.
+    pub starts: Vec<Started>,
+    /// How each placement stood at the end.
+    pub end: Vec<PlacementReport>,
+    /// Clusters that had not settled at the end, and why.
+    pub unsettled: Vec<(ClusterName, Decision)>,
+    /// From the beginning to the last change.
+    pub took: Duration,
+    /// Time ran out before the fleet came to rest.
+    pub ran_out: bool,
+    pub passes: usize,
+    pub writes: usize,
+    /// Everything as it was at the end.
+    pub world: World,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    pub at: Duration,
+    /// In the order of the add-on's placements.
+    pub placements: Vec<Counts>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    pub at: Duration,
+    pub cluster: ClusterName,
+    pub placement: Option<PlacementName>,
+    /// The version or revision that it was told.
+    pub to: Text,
+}
+
+impl Rehearsal {
+    /// The most clusters of a placement that were in flight or failed at one time.
+    pub fn peak_exposure(&self, placement: usize) -> usize {
+        let exposed = |counts: &Counts| counts.in_flight.max(counts.failed);
+        self.samples.iter().filter_map(|sample| sample.placements.get(placement)).map(exposed).max().unwrap_or(0)
+    }
+}
+
+/// Runs the fleet until nothing moves any more.
+pub fn rehearse(observed: Observed, profile: &Profile, begin: Timestamp) -> Rehearsal {
+    Run::new(observed, profile, begin).to_the_end()
+}
+
+struct Run<'a> {
+    world: World,
+    agents: Agents<'a>,
+    profile: &'a Profile,
+    begin: Timestamp,
+    now: Timestamp,
+    answers: BinaryHeap<Reverse<(Timestamp, ClusterName, Answer)>>,
+    story: Rehearsal,
+}
+
+impl<'a> Run<'a> {
+    fn new(mut observed: Observed, profile: &'a Profile, begin: Timestamp) -> Self {
+        let agents = Agents::new(profile);
+        for (name, cluster) in &mut observed.clusters {
+            if agents.is_offline(name) {
+                std::sync::Arc::make_mut(cluster).unreachable = Some(Unreachable { since: Some(begin) });
+            }
+        }
+        let story = Rehearsal {
+            samples: Vec::new(),
+            starts: Vec::new(),
+            end: Vec::new(),
+            unsettled: Vec::new(),
+            took: Duration::ZERO,
+            ran_out: false,
+            passes: 0,
+            writes: 0,
+            world: World::default(),
+        };
+        let mut run =
+            Self { world: World::new(observed), agents, profile, begin, now: begin, answers: BinaryHeap::new(), story };
+        // Works that are there already and have not been answered are answered like new ones.
+        let unanswered: Vec<ClusterName> = run
+            .world
+            .observed
+            .works
+            .iter()
+            .filter(|(_, works)| works.iter().any(|work| work.applied == Seen::NotYet))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for cluster in unanswered {
+            run.expect_answer(&cluster);
+        }
+        run
+    }
+
+    fn to_the_end(mut self) -> Rehearsal {
+        loop {
+            let decided = plan(&self.world.observed, self.now);
+            let at_rest = decided.is_at_rest();
+            let recheck_at = decided.recheck_at;
+            self.tell(&decided);
+            self.commit(decided);
+            let next_answer = self.answers.peek().map(|Reverse((at, _, _))| *at);
+            let next = match (at_rest, next_answer.into_iter().chain(recheck_at).min()) {
+                (false, _) => later(self.now, self.profile.tick),
+                (true, Some(next)) => next.max(later(self.now, self.profile.tick)),
+                (true, None) => break,
+            };
+            if self.elapsed() > self.profile.horizon {
+                self.story.ran_out = true;
+                break;
+            }
+            self.now = next;
+            self.take_answers();
+        }
+        self.conclude();
+        self.story.took = self.story.samples.last().map_or(Duration::ZERO, |sample| sample.at);
+        self.story.world = self.world;
+        self.story
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::try_from(self.now.duration_since(self.begin)).unwrap_or_default()
+    }
+
+    /// Keeps what the plan says for the record.
+    fn tell(&mut self, decided: &Plan) {
+        self.story.passes += 1;
+        let at = self.elapsed();
+        let placements: Vec<Counts> = decided.report.placements.iter().map(|placement| placement.counts).collect();
+        if self.story.samples.last().is_none_or(|sample| sample.placements != placements) {
+            self.story.samples.push(Sample { at, placements });
+        }
+        let names: BTreeMap<usize, &PlacementName> =
+            decided.report.placements.iter().map(|placement| &placement.name).enumerate().collect();
+        for cluster in &decided.report.clusters {
+            if let Decision::Start(_) = cluster.decision {
+                self.story.starts.push(Started {
+                    at,
+                    cluster: cluster.cluster.clone(),
+                    placement: cluster.placement.and_then(|index| names.get(&index).map(|&name| name.clone())),
+                    to: cluster.told.clone().unwrap_or_default(),
+                });
+            }
+        }
+    }
+
+    /// Keeps how it ended.
+    fn conclude(&mut self) {
+        let last = plan(&self.world.observed, self.now);
+        let unsettled = last.report.clusters.into_iter().filter(|cluster| cluster.decision != Decision::Settled);
+        self.story.unsettled = unsettled.map(|cluster| (cluster.cluster, cluster.decision)).collect();
+        self.story.end = last.report.placements;
+    }
+
+    fn commit(&mut self, decided: Plan) {
+        let ours = self.world.observed.renders_templates();
+        for write in decided.writes() {
+            self.story.writes += 1;
+            self.world.commit(&write);
+            match &write {
+                Write::Work(work) => self.expect_answer(&work.cluster),
+                Write::Instance(status) if !ours && self.world.render_elsewhere(&status.cluster) => {
+                    self.expect_answer(&status.cluster);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The cluster's agent has something new to do and will answer in its time.
+    fn expect_answer(&mut self, cluster: &ClusterName) {
+        let told = self.world.observed.instances.get(cluster).map(|instance| instance.status.told_revision().id());
+        if let Some((after, answer)) = self.agents.answer(cluster, &told.unwrap_or_default()) {
+            self.answers.push(Reverse((later(self.now, after), cluster.clone(), answer)));
+        }
+    }
+
+    fn take_answers(&mut self) {
+        while let Some(Reverse((at, _, _))) = self.answers.peek()
+            && *at <= self.now
+            && let Some(Reverse((_, cluster, answer))) = self.answers.pop()
+        {
+            let (applied, available) = answer.seen();
+            self.world.acknowledge(&cluster, &applied, &available);
+            if let Some((after, next)) = self.agents.after(&cluster, &answer) {
+                self.answers.push(Reverse((later(self.now, after), cluster, next)));
+            }
+        }
+    }
+}
+
+/// Saturating: a time that cannot be told is never reached.
+fn later(time: Timestamp, by: Duration) -> Timestamp {
+    SignedDuration::try_from(by).ok().and_then(|by| time.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
+}

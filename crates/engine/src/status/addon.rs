@@ -35,7 +35,7 @@ pub fn next(fleet: &Fleet<'_>, install: &Install, outcomes: &[Outcome], now: Tim
         .collect::<BTreeMap<_, _>>();
     conditions(fleet, install, &mut status, now);
     if let Some((status_of_all, reason, message)) = overall(fleet, outcomes) {
-        let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: &message };
+        let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: message.into() };
         set(&mut status.conditions, addon.generation, now, stated);
     }
     status
@@ -65,7 +65,7 @@ fn recorded(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome, now: 
     recorded.known_good.clone_from(&outcome.aim.known_good);
     recorded.applied.clone_from(&outcome.applied);
     let (status, reason, message) = summary(fleet, governor, outcome);
-    let stated = Stated { kind: PROGRESSING, status, reason, message: &message };
+    let stated = Stated { kind: PROGRESSING, status, reason, message: message.into() };
     set(&mut recorded.conditions, fleet.observed.addon.generation, now, stated);
     recorded
 }
@@ -101,7 +101,7 @@ fn failed_clusters(fleet: &Fleet<'_>, outcome: &Outcome) -> String {
         .decisions
         .iter()
         .filter(|(_, decided)| matches!(&decided.decision, Decision::InFlight(flight) if flight.is_failure()))
-        .filter_map(|(&position, _)| fleet.members.get(position))
+        .filter_map(|(position, _)| fleet.members.get(*position))
         .map(|member| member.name.to_string());
     named(failed)
 }
@@ -117,7 +117,7 @@ fn named(all: impl Iterator<Item = String>) -> String {
 
 fn conditions(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, now: Timestamp) {
     let generation = fleet.observed.addon.generation;
-    let mut state = |new: Stated<'_>| set(&mut status.conditions, generation, now, new);
+    let mut state = |new: Stated| set(&mut status.conditions, generation, now, new);
     let (about_placements, about_spec): (Vec<&Problem>, Vec<&Problem>) =
         fleet.problems.iter().partition(|problem| {
             matches!(problem, Problem::PlacementUnknown { .. } | Problem::PlacementInMotion { .. } | Problem::ClusterNameInvalid { .. })
@@ -125,37 +125,37 @@ fn conditions(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, no
     let serious = about_spec.iter().find(|problem| !problem.is_warning());
     let text = sentence(&about_spec);
     state(match (serious, about_spec.first()) {
-        (Some(problem), _) => Stated { kind: VALID, status: "False", reason: problem.code(), message: &text },
-        (None, Some(warning)) => Stated { kind: VALID, status: "True", reason: warning.code(), message: &text },
-        (None, None) => Stated { kind: VALID, status: "True", reason: "Valid", message: "the spec is valid" },
+        (Some(problem), _) => Stated { kind: VALID, status: "False", reason: problem.code(), message: text.clone().into() },
+        (None, Some(warning)) => Stated { kind: VALID, status: "True", reason: warning.code(), message: text.clone().into() },
+        (None, None) => Stated { kind: VALID, status: "True", reason: "Valid", message: "the spec is valid".into() },
     });
     if matches!(fleet.observed.addon.strategy, InstallStrategy::Placements(_)) {
         let text = sentence(&about_placements);
         state(match about_placements.first() {
             Some(problem) => {
-                Stated { kind: PLACEMENTS_RESOLVED, status: "False", reason: problem.code(), message: &text }
+                Stated { kind: PLACEMENTS_RESOLVED, status: "False", reason: problem.code(), message: text.clone().into() }
             }
             None => Stated {
                 kind: PLACEMENTS_RESOLVED,
                 status: "True",
                 reason: "Resolved",
-                message: "all placements are known",
+                message: "all placements are known".into(),
             },
         });
     }
-    let was_held = fleet.observed.addon.status.conditions.iter().any(|condition| &*condition.kind == DELETIONS_HELD);
+    let was_held = fleet.observed.addon.status.conditions.iter().any(|condition| condition.kind == DELETIONS_HELD);
     match &install.problem {
         Some(problem) => state(Stated {
             kind: DELETIONS_HELD,
             status: "True",
             reason: problem.code(),
-            message: &problem.to_string(),
+            message: problem.to_string().into(),
         }),
         None if was_held => state(Stated {
             kind: DELETIONS_HELD,
             status: "False",
             reason: "NothingHeld",
-            message: "no deletion is held back",
+            message: "no deletion is held back".into(),
         }),
         None => {}
     }

@@ -1,5 +1,6 @@
 //! The status of one instance: what it was told, what it has, and how far it is.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use aviary_api::names::{UNKNOWN_VERSION, conditions};
@@ -10,25 +11,60 @@ use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::evidence::{Clock, clock_message};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{Fleet, Member};
-use crate::name::Text;
+use crate::name::{Text, Word};
 use crate::observed::{Instance, InstanceStatus, Lookup, Reference, Seen};
 use crate::problem::Problem;
 use crate::rollout::Move;
 use crate::versions;
 
-/// The status that the instance should have after this pass.
-pub fn next(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decided: &Move, now: Timestamp) -> InstanceStatus {
-    let mut status = instance.status.clone();
-    if let Some(supported) = fleet.resolver.supported() {
-        status.supported = supported.iter().cloned().collect();
+/// The status that the instance should have after this pass, where it is another than it has.
+pub fn next(
+    fleet: &Fleet<'_>,
+    member: &Member<'_>,
+    instance: &Instance,
+    decided: &Move,
+    now: Timestamp,
+) -> Option<InstanceStatus> {
+    let mut draft = Draft { now, generation: instance.generation, status: Cow::Borrowed(&instance.status) };
+    if let Some(supported) = fleet.resolver.supported()
+        && !supported.iter().eq(&instance.status.supported)
+    {
+        draft.status.to_mut().supported = supported.iter().cloned().collect();
     }
-    status.references = references(fleet, member, instance, decided);
-    let changed = status.told().map(|pin| &pin.hash).ne(instance.status.told().map(|pin| &pin.hash))
-        || (status.references.is_empty() && decided.starts);
+    if !references_stand(fleet, member, instance, decided) {
+        draft.status.to_mut().references = references(fleet, member, instance, decided);
+    }
+    let changed = draft.status.told().map(|pin| &pin.hash).ne(instance.status.told().map(|pin| &pin.hash))
+        || (draft.status.references.is_empty() && decided.starts);
     let progress = progress(member, instance, decided, changed);
-    versions(fleet, member, instance, decided, &progress, &mut status);
-    report(fleet, member, instance, decided, &progress, &mut status, now);
-    status
+    versions(fleet, member, instance, decided, &progress, &mut draft);
+    report(fleet, member, instance, decided, &progress, &mut draft);
+    match draft.status {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(status) => (status != instance.status).then_some(status),
+    }
+}
+
+/// A status that is copied only once something in it changes: at rest, nothing is.
+struct Draft<'a> {
+    now: Timestamp,
+    generation: i64,
+    status: Cow<'a, InstanceStatus>,
+}
+
+impl Draft<'_> {
+    fn state(&mut self, new: Stated) {
+        let stands = self.status.condition(new.kind).is_some_and(|old| {
+            old.status == new.status
+                && old.reason == new.reason
+                && old.message == new.message
+                && old.observed_generation == Some(self.generation)
+                && old.since.is_some()
+        });
+        if !stands {
+            set(&mut self.status.to_mut().conditions, self.generation, self.now, new);
+        }
+    }
 }
 
 /// How far the instance is with what it was told.
@@ -101,6 +137,23 @@ fn stays_first(instance: &Instance) -> bool {
     })
 }
 
+/// Whether the references are already what [`references`] would make them, for the usual case that nothing of its own is in play.
+fn references_stand(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decided: &Move) -> bool {
+    let recorded = &instance.status.references;
+    let arrived = member.evidence.arrived();
+    let told = decided.told.as_ref().map(|told| told.revision.pins());
+    member.overrides.is_none()
+        && told.is_none_or(|told| told.len() == recorded.len())
+        && recorded.iter().enumerate().all(|(i, reference)| {
+            let told_same = told.is_none_or(|told| told.get(i) == reference.desired.as_ref());
+            let current = reference.desired.as_ref().and_then(|pin| generation(fleet, pin, recorded));
+            told_same
+                && (!arrived || reference.applied == reference.desired)
+                && (reference.desired.is_some() || reference.applied.is_some())
+                && reference.observed_generation == current
+        })
+}
+
 fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decided: &Move) -> Vec<Reference> {
     let recorded = &instance.status.references;
     let mut next: BTreeMap<&GroupResource, (Option<Pin>, Option<Pin>)> = BTreeMap::new();
@@ -145,35 +198,40 @@ fn versions(
     instance: &Instance,
     decided: &Move,
     progress: &Progress,
-    status: &mut InstanceStatus,
+    draft: &mut Draft<'_>,
 ) {
+    let recorded = &instance.status;
     let own = member.overrides.is_some();
     let told = match &decided.told {
         Some(told) if !own => told.version.clone(),
-        None if !own => instance.status.desired_version.clone().filter(|_| status.told().next().is_some()),
-        _ => versions::of_revision(fleet.observed, &Revision::new(status.told().cloned().collect())),
+        None if !own => recorded.desired_version.clone().filter(|_| draft.status.told().next().is_some()),
+        _ => versions::of_revision(fleet.observed, &Revision::new(draft.status.told().cloned().collect())),
     };
     let wanted = match progress {
         Progress::Stuck { problem: Problem::VersionUnsupported { version, .. }, .. } => Some(version.clone()),
         _ => told.clone(),
     };
-    if wanted.is_none() && instance.status.desired_version.is_none() {
+    if wanted.is_none() && recorded.desired_version.is_none() {
         return;
     }
-    if wanted != instance.status.desired_version {
-        status.last_version = instance.status.desired_version.clone().map(|last| {
+    if wanted != recorded.desired_version {
+        let status = draft.status.to_mut();
+        status.last_version = recorded.desired_version.clone().map(|last| {
             let offered = fleet.resolver.offered.is_empty() || fleet.resolver.offered.contains(&last);
             if offered { last } else { UNKNOWN_VERSION.into() }
         });
-        status.desired_version.clone_from(&wanted);
+        status.desired_version = wanted;
     }
-    status.current_version = match progress {
+    let current = match progress {
         Progress::Done { .. } => told,
         Progress::Stuck { problem: Problem::VersionUnsupported { .. }, .. }
         | Progress::Moving { .. }
         | Progress::Failed { .. } => Some(UNKNOWN_VERSION.into()),
-        Progress::Stuck { .. } | Progress::Untold => instance.status.current_version.clone(),
+        Progress::Stuck { .. } | Progress::Untold => recorded.current_version.clone(),
     };
+    if current != draft.status.current_version {
+        draft.status.to_mut().current_version = current;
+    }
 }
 
 fn report(
@@ -182,42 +240,48 @@ fn report(
     instance: &Instance,
     decided: &Move,
     progress: &Progress,
-    status: &mut InstanceStatus,
-    now: Timestamp,
+    draft: &mut Draft<'_>,
 ) {
-    let InstanceStatus { conditions, desired_version, last_version, .. } = status;
-    let mut state = |new: Stated<'_>| set(conditions, instance.generation, now, new);
+    let last = draft.status.last_version.as_deref();
     let wording = if by_shorthand(fleet, member, instance) {
-        drafts(progress, desired_version.as_deref(), last_version.as_deref())
+        drafts(progress, draft.status.desired_version.as_deref(), last)
     } else {
-        final_words(progress, last_version.as_deref())
+        final_words(progress, last)
     };
     if let Some((truth, reason, message)) = wording {
-        state(Stated { kind: conditions::PROGRESSING, status: truth, reason, message: &message });
+        draft.state(Stated { kind: conditions::PROGRESSING, status: truth, reason, message });
         let problem = match progress {
             Progress::Stuck { problem, .. } => Some(problem),
             _ => member.overrides.as_ref().and_then(|overrides| overrides.problems.first()),
         };
         let (truth, reason, message) = match problem {
-            None => ("True", "ConfigurationsConfigured", "all configurations are resolved".to_owned()),
-            Some(problem) => ("False", problem.code(), problem.to_string()),
+            None => ("True", "ConfigurationsConfigured", Word::Borrowed("all configurations are resolved")),
+            Some(problem) => ("False", problem.code(), problem.to_string().into()),
         };
-        state(Stated { kind: conditions::CONFIGURED, status: truth, reason, message: &message });
+        draft.state(Stated { kind: conditions::CONFIGURED, status: truth, reason, message });
     }
-    if fleet.observed.renders_templates()
+    if fleet.renders
         && let Some((truth, reason, message)) = availability(member, instance)
     {
-        state(Stated { kind: conditions::AVAILABLE, status: truth, reason, message: &message });
+        draft.state(Stated { kind: conditions::AVAILABLE, status: truth, reason, message });
     }
     if let Some(told) = &decided.told {
-        let clock = Clock::of(instance, &told.id).filter(|_| !decided.starts);
-        let started = clock.map_or(now, |clock| clock.started);
         let healthy = !decided.starts && member.evidence.holds_placed && member.evidence.healthy;
-        state(Stated {
+        // The message is kept as it is while the clock runs for the same revision.
+        let running = instance.status.condition(conditions::REVISION_HEALTHY);
+        let runs_for_it = running.filter(|condition| !decided.starts && Clock::is_for(&condition.message, &told.id));
+        let message = match runs_for_it {
+            Some(condition) if condition.is_true() == healthy && condition.observed_generation == Some(draft.generation) => {
+                return;
+            }
+            Some(condition) => condition.message.clone(),
+            None => clock_message(&told.id, draft.now).into(),
+        };
+        draft.state(Stated {
             kind: conditions::REVISION_HEALTHY,
             status: if healthy { "True" } else { "False" },
             reason: if healthy { "Healthy" } else { "NotHealthy" },
-            message: &clock_message(&told.id, started),
+            message,
         });
     }
 }
@@ -238,24 +302,24 @@ fn by_shorthand(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance) -> 
         })
 }
 
-type Wording = Option<(&'static str, &'static str, String)>;
+type Wording = Option<(&'static str, &'static str, Word)>;
 
 /// The words of the final document.
 fn final_words(progress: &Progress, last: Option<&str>) -> Wording {
     Some(match progress {
         Progress::Untold => return None,
-        Progress::Moving { first: true } => ("True", "Installing", "installing...".to_owned()),
-        Progress::Moving { first: false } => ("True", "Upgrading", "upgrading...".to_owned()),
-        Progress::Done { first: true } => ("False", "InstallSucceed", "install completed with no errors.".to_owned()),
-        Progress::Done { first: false } => ("False", "UpgradeSucceed", "upgrade completed with no errors.".to_owned()),
-        Progress::Failed { first: true, why } => ("False", "InstallFailed", format!("install failed: {why}")),
-        Progress::Failed { first: false, why } => ("False", "UpgradeFailed", format!("upgrade failed: {why}")),
+        Progress::Moving { first: true } => ("True", "Installing", "installing...".into()),
+        Progress::Moving { first: false } => ("True", "Upgrading", "upgrading...".into()),
+        Progress::Done { first: true } => ("False", "InstallSucceed", "install completed with no errors.".into()),
+        Progress::Done { first: false } => ("False", "UpgradeSucceed", "upgrade completed with no errors.".into()),
+        Progress::Failed { first: true, why } => ("False", "InstallFailed", format!("install failed: {why}").into()),
+        Progress::Failed { first: false, why } => ("False", "UpgradeFailed", format!("upgrade failed: {why}").into()),
         Progress::Stuck { problem: problem @ Problem::ConfigUnsupported { .. }, .. } => {
-            ("False", "ConfigurationUnsupported", problem.to_string())
+            ("False", "ConfigurationUnsupported", problem.to_string().into())
         }
         Progress::Stuck { first, problem } => {
             let reason = if *first { "InstallFailed" } else { "UpgradeFailed" };
-            ("False", reason, stuck(*first, problem, last))
+            ("False", reason, stuck(*first, problem, last).into())
         }
     })
 }
@@ -267,15 +331,15 @@ fn drafts(progress: &Progress, desired: Option<&str>, last: Option<&str>) -> Wor
     Some(match progress {
         Progress::Untold => return None,
         Progress::Moving { first } if *first || last.is_none_or(|last| last == UNKNOWN_VERSION) => {
-            ("True", "Installing", format!("Installing addon to version {version}."))
+            ("True", "Installing", format!("Installing addon to version {version}.").into())
         }
-        Progress::Moving { .. } if back => ("True", "Rollingback", format!("Rollingback addon to version {version}.")),
-        Progress::Moving { .. } => ("True", "Upgrading", format!("Upgrading addon to version {version}.")),
-        Progress::Done { .. } => ("False", "Succeed", "install completed with no errors.".to_owned()),
+        Progress::Moving { .. } if back => ("True", "Rollingback", format!("Rollingback addon to version {version}.").into()),
+        Progress::Moving { .. } => ("True", "Upgrading", format!("Upgrading addon to version {version}.").into()),
+        Progress::Done { .. } => ("False", "Succeed", "install completed with no errors.".into()),
         Progress::Failed { first, why } => {
-            ("False", "Failed", format!("{} failed: {why}", if *first { "install" } else { "upgrade" }))
+            ("False", "Failed", format!("{} failed: {why}", if *first { "install" } else { "upgrade" }).into())
         }
-        Progress::Stuck { first, problem } => ("False", "Failed", stuck(*first, problem, last)),
+        Progress::Stuck { first, problem } => ("False", "Failed", stuck(*first, problem, last).into()),
     })
 }
 
@@ -298,11 +362,11 @@ fn stuck(first: bool, problem: &Problem, last: Option<&str>) -> String {
 /// written to be written again.
 fn availability(member: &Member<'_>, instance: &Instance) -> Wording {
     if let Some(why) = &member.evidence.unavailable {
-        return Some(("False", "WorkNotAvailable", why.to_string()));
+        return Some(("False", "WorkNotAvailable", why.to_string().into()));
     }
-    if !member.works.is_empty() && member.works.iter().all(|work| work.available == Seen::Yes) {
-        return Some(("True", "WorksAvailable", "all works are available".to_owned()));
+    if member.own_works().next().is_some() && member.own_works().all(|work| work.available == Seen::Yes) {
+        return Some(("True", "WorksAvailable", "all works are available".into()));
     }
     let unsaid = instance.status.condition(conditions::AVAILABLE).is_none();
-    unsaid.then(|| ("Unknown", "WorksNotReported", "the agent has not reported on all works yet".to_owned()))
+    unsaid.then(|| ("Unknown", "WorksNotReported", "the agent has not reported on all works yet".into()))
 }

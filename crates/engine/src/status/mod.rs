@@ -5,24 +5,59 @@ pub mod addon;
 pub mod instance;
 pub mod publish;
 
+use aviary_api::names::conditions;
 use jiff::Timestamp;
 
+use crate::name::Word;
 use crate::observed::Condition;
 
+/// The texts of which most conditions are made.
+pub const VOCABULARY: &[&str] = &[
+    "",
+    "True",
+    "False",
+    "Unknown",
+    conditions::PROGRESSING,
+    conditions::CONFIGURED,
+    conditions::AVAILABLE,
+    conditions::REVISION_HEALTHY,
+    "Installing",
+    "InstallSucceed",
+    "InstallFailed",
+    "Upgrading",
+    "UpgradeSucceed",
+    "UpgradeFailed",
+    "Rollingback",
+    "Succeed",
+    "Failed",
+    "ConfigurationsConfigured",
+    "WorksAvailable",
+    "WorksNotReported",
+    "WorkNotAvailable",
+    "Healthy",
+    "NotHealthy",
+    "installing...",
+    "install completed with no errors.",
+    "upgrading...",
+    "upgrade completed with no errors.",
+    "all configurations are resolved",
+    "all works are available",
+];
+
 /// Sets a condition. The time changes only when the status does.
-fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: Stated<'_>) {
+fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: Stated) {
     let Stated { kind, status, reason, message } = new;
     let since = |old: Option<&Condition>| match old {
-        Some(old) if *old.status == *status => old.since.or(Some(now)),
+        Some(old) if old.status == status => old.since.or(Some(now)),
         _ => Some(now),
     };
-    let at = conditions.iter().position(|condition| *condition.kind == *kind);
+    let at = conditions.iter().position(|condition| condition.kind == kind);
     let old = at.and_then(|at| conditions.get(at));
     let condition = Condition {
         kind: kind.into(),
         status: status.into(),
         reason: reason.into(),
-        message: message.into(),
+        message,
         since: since(old),
         observed_generation: Some(generation),
     };
@@ -33,9 +68,9 @@ fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: St
 }
 
 /// A condition as it should be.
-struct Stated<'a> {
-    kind: &'a str,
-    status: &'a str,
-    reason: &'a str,
-    message: &'a str,
+struct Stated {
+    kind: &'static str,
+    status: &'static str,
+    reason: &'static str,
+    message: Word,
 }

@@ -1,0 +1,127 @@
+//! What a pass costs, and that it grows no faster than the fleet.
+//!
+//! `cargo bench -p aviary-engine` prints divan's table for each shape of pass, then the ratio between 20,000 and 2,000 clusters, which
+//! says more than any time on any machine: 10 is linear.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use aviary_engine::observed::Observed;
+use aviary_engine::plan::plan;
+use aviary_engine::simulate::agents::Profile;
+use aviary_engine::simulate::{fleet, rehearse};
+use aviary_engine::{normalise, observed::Lookup};
+use jiff::Timestamp;
+use serde_json::json;
+
+const SIZES: [usize; 2] = [2_000, 20_000];
+
+fn main() {
+    divan::main();
+    println!();
+    for (what, shape) in [("at rest", at_rest as fn(usize) -> Observed), ("first wave", first_wave), ("mid rollout", mid_rollout)] {
+        let [small, large] = SIZES.map(|clusters| {
+            let observed = shape(clusters);
+            median(15, || {
+                black_box(plan(black_box(&observed), begin()));
+            })
+        });
+        let ratio = large.as_secs_f64() / small.as_secs_f64();
+        println!("plan, {what}: {small:.2?} for 2,000 clusters, {large:.2?} for 20,000: ratio {ratio:.1} (linear: 10, allowed: 12)");
+    }
+    let started = Instant::now();
+    let run = rehearse(canary(10_000), &Profile::default(), begin());
+    println!(
+        "rehearse, canary rollout over 10,000 clusters: {:.2?} for {} of virtual time, {} passes, {} writes",
+        started.elapsed(),
+        aviary_engine::duration::shown(run.took),
+        run.passes,
+        run.writes,
+    );
+}
+
+fn median(times: usize, mut work: impl FnMut()) -> Duration {
+    let mut taken: Vec<Duration> = (0..times)
+        .map(|_| {
+            let started = Instant::now();
+            work();
+            started.elapsed()
+        })
+        .collect();
+    taken.sort();
+    taken[times / 2]
+}
+
+#[divan::bench(args = SIZES)]
+fn plan_at_rest(bencher: divan::Bencher<'_, '_>, clusters: usize) {
+    let observed = at_rest(clusters);
+    bencher.bench_local(|| plan(black_box(&observed), begin()));
+}
+
+#[divan::bench(args = SIZES)]
+fn plan_first_wave(bencher: divan::Bencher<'_, '_>, clusters: usize) {
+    let observed = first_wave(clusters);
+    bencher.bench_local(|| plan(black_box(&observed), begin()));
+}
+
+#[divan::bench(args = SIZES)]
+fn plan_mid_rollout(bencher: divan::Bencher<'_, '_>, clusters: usize) {
+    let observed = mid_rollout(clusters);
+    bencher.bench_local(|| plan(black_box(&observed), begin()));
+}
+
+fn begin() -> Timestamp {
+    Timestamp::UNIX_EPOCH
+}
+
+/// A template add-on on a canary placement and a large one behind it, all on the revision before.
+fn canary(clusters: usize) -> Observed {
+    let reference = json!({ "group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": "hub-config" });
+    let entry = |name: &str, strategy: serde_json::Value| {
+        json!({ "name": name, "namespace": "default", "configs": [reference], "rolloutStrategy": strategy })
+    };
+    let addon = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": { "name": "helloworld", "uid": "addon-uid", "generation": 1 },
+        "spec": { "installStrategy": { "type": "Placements", "placements": [
+            entry("fleet", json!({ "type": "RollingUpdateWithCanary", "rollingUpdateWithCanary": {
+                "placement": { "name": "canary", "namespace": "default" }, "maxConcurrentlyUpdating": "25%" } })),
+            entry("canary", json!({ "type": "RollingUpdate", "rollingUpdate": { "maxConcurrentlyUpdating": "25%" } })),
+        ] } },
+    });
+    let template = json!({
+        "metadata": { "name": "helloworld-v2", "generation": 1 },
+        "spec": { "addonName": "helloworld", "version": "v2.0.0", "agentSpec": { "workload": { "manifests": [{
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "agent", "namespace": "{{INSTALL_NAMESPACE}}" },
+            "spec": { "template": { "spec": { "containers": [{ "name": "agent", "args": ["--cluster={{CLUSTER_NAME}}"] }] } } },
+        }] } } },
+    });
+    let mut observed = Observed::default();
+    let (addon, problems) = normalise::addon(&serde_json::from_value(addon).expect("an add-on"));
+    assert!(problems.is_empty());
+    let config = addon.strategy.placements()[0].configs[0].clone();
+    observed.addon = addon;
+    observed.templates.push(normalise::template(&template).1);
+    let hub_config = json!({ "metadata": { "generation": 1 }, "spec": { "desiredVersion": "v2.0.0" } });
+    observed.configs.insert(config, Lookup::Found(normalise::config(&hub_config)));
+    fleet::populate(&mut observed, clusters, begin());
+    observed
+}
+
+fn first_wave(clusters: usize) -> Observed {
+    canary(clusters)
+}
+
+/// The canary has passed, half of the fleet is through.
+fn mid_rollout(clusters: usize) -> Observed {
+    let profile = Profile { latency: (Duration::ZERO, Duration::from_secs(100)), tick: Duration::from_secs(10), horizon: Duration::from_secs(350), ..Profile::default() };
+    world_after(clusters, &profile)
+}
+
+fn at_rest(clusters: usize) -> Observed {
+    world_after(clusters, &Profile { latency: (Duration::ZERO, Duration::ZERO), ..Profile::default() })
+}
+
+fn world_after(clusters: usize, profile: &Profile) -> Observed {
+    rehearse(canary(clusters), profile, begin()).world.observed
+}

@@ -1,0 +1,120 @@
+//! How the clusters of a rehearsal behave: how long they take, which fail, which are offline, which flap.
+//!
+//! A cluster's behaviour depends on the seed, its name and the revision only, never on the order in which it is asked. So two
+//! rehearsals of one fleet differ only by what was decided differently.
+
+use std::time::Duration;
+
+use crate::name::ClusterName;
+use crate::observed::Seen;
+
+/// What a fleet is like.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    pub seed: u64,
+    /// The shortest and the longest time from a work to its answer.
+    pub latency: (Duration, Duration),
+    /// The share of clusters on which a revision fails.
+    pub fail: f64,
+    /// The share of clusters that the hub cannot reach.
+    pub offline: f64,
+    /// The share of clusters that become unavailable once after each update, and recover.
+    pub flap: f64,
+    /// How often the manager looks.
+    pub tick: Duration,
+    /// When to give up.
+    pub horizon: Duration,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            latency: (Duration::from_secs(10), Duration::from_secs(60)),
+            fail: 0.0,
+            offline: 0.0,
+            flap: 0.0,
+            tick: Duration::from_secs(1),
+            horizon: Duration::from_secs(7 * 86_400),
+        }
+    }
+}
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Answer {
+    Available { flaps: bool },
+    Unavailable,
+    Failed,
+}
+
+impl Answer {
+    /// `Applied` and `Available` of the works.
+    pub(super) fn seen(&self) -> (Seen, Seen) {
+        let no = |message: &str| Seen::No { message: message.into() };
+        match self {
+            Self::Available { .. } => (Seen::Yes, Seen::Yes),
+            Self::Unavailable => (Seen::Yes, no("work reports Available=False: rehearsed outage")),
+            Self::Failed => (no("work reports Applied=False: rehearsed failure"), Seen::NotYet),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Agents<'a> {
+    profile: &'a Profile,
+}
+
+impl<'a> Agents<'a> {
+    pub(super) fn new(profile: &'a Profile) -> Self {
+        Self { profile }
+    }
+
+    pub(super) fn is_offline(&self, cluster: &ClusterName) -> bool {
+        self.draw(cluster, "offline") < self.profile.offline
+    }
+
+    /// What the agent says to a revision, and how long it takes; nothing while it is offline.
+    pub(super) fn answer(&self, cluster: &ClusterName, revision: &str) -> Option<(Duration, Answer)> {
+        if self.is_offline(cluster) {
+            return None;
+        }
+        let fails = self.draw(cluster, &format!("fail {revision}")) < self.profile.fail;
+        let flaps = self.draw(cluster, &format!("flap {revision}")) < self.profile.flap;
+        let answer = if fails { Answer::Failed } else { Answer::Available { flaps } };
+        Some((self.latency(cluster, revision), answer))
+    }
+
+    /// What the agent says next without being told anything new.
+    pub(super) fn after(&self, cluster: &ClusterName, answer: &Answer) -> Option<(Duration, Answer)> {
+        match answer {
+            Answer::Available { flaps: true } => Some((self.latency(cluster, "outage"), Answer::Unavailable)),
+            Answer::Unavailable => Some((self.latency(cluster, "recovery"), Answer::Available { flaps: false })),
+            Answer::Available { flaps: false } | Answer::Failed => None,
+        }
+    }
+
+    fn latency(&self, cluster: &ClusterName, what: &str) -> Duration {
+        let (shortest, longest) = self.profile.latency;
+        let share = self.draw(cluster, &format!("latency {what}"));
+        shortest + longest.saturating_sub(shortest).mul_f64(share)
+    }
+
+    /// A number in 0..1 that looks random and is always the same.
+    fn draw(&self, cluster: &ClusterName, what: &str) -> f64 {
+        let mut state = self.profile.seed;
+        for byte in cluster.as_str().bytes().chain([0]).chain(what.bytes()) {
+            state = mix(state ^ u64::from(byte));
+        }
+        // The upper 53 bits fill the precision of a float.
+        (mix(state) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// One step of SplitMix64.
+fn mix(state: u64) -> u64 {
+    let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,164 @@
+//! A fleet where there is none: clusters for the placements of an add-on, as if they all ran the revision before.
+
+use std::sync::Arc;
+
+use aviary_api::names::conditions::PROGRESSING;
+use jiff::Timestamp;
+
+use crate::configs::{Pin, Resolver, Revision};
+use crate::hash;
+use crate::name::{ClusterName, PlacementName, Text};
+use crate::observed::{
+    Cluster, Condition, DecisionGroup, Instance, InstanceStatus, Observed, Recorded, Reference, Seen, Selection, Work,
+};
+use crate::render;
+
+/// How many clusters a placement that is somebody's canary gets: a tenth, and at least one.
+const CANARY_SHARE: usize = 10;
+
+/// Gives every listed placement that has no decisions its share of `clusters` clusters, and makes all clusters that are selected and have
+/// no instance run a revision of their own that they have completed.
+pub fn populate(observed: &mut Observed, clusters: usize, begin: Timestamp) {
+    spread(observed, clusters);
+    assume_clusters(observed);
+    install_before(observed, begin);
+}
+
+/// Clusters that decisions or instances name exist, if nothing else is said of them.
+pub fn assume_clusters(observed: &mut Observed) {
+    let selected = observed.placements.values().flat_map(|selection| selection.clusters().cloned());
+    let named: Vec<ClusterName> = selected.chain(observed.instances.keys().cloned()).collect();
+    for name in named {
+        let labels = [("name".to_owned(), name.to_string())].into();
+        let cluster = Cluster { name: name.clone(), labels, deleting: false, opted_out: false, unreachable: None };
+        observed.clusters.entry(name).or_insert_with(|| Arc::new(cluster));
+    }
+}
+
+fn spread(observed: &mut Observed, clusters: usize) {
+    let specs = observed.addon.strategy.placements();
+    let canaries: Vec<&PlacementName> = specs.iter().filter_map(|spec| spec.rollout.canary.as_ref()).collect();
+    let mut names: Vec<PlacementName> = specs.iter().map(|spec| spec.name.clone()).collect();
+    names.extend(canaries.iter().map(|&canary| canary.clone()));
+    names.dedup();
+    let empty: Vec<PlacementName> = names
+        .iter()
+        .filter(|name| observed.placements.get(*name).is_none_or(Selection::is_empty))
+        .cloned()
+        .collect();
+    let (first, others): (Vec<PlacementName>, Vec<PlacementName>) =
+        empty.into_iter().partition(|name| canaries.contains(&name));
+    let for_canaries = if others.is_empty() { clusters } else { (clusters / CANARY_SHARE).max(1) };
+    let mut wanted: Vec<(PlacementName, usize)> = share(&first, for_canaries);
+    let left = clusters.saturating_sub(wanted.iter().map(|(_, count)| count).sum());
+    wanted.extend(share(&others, left));
+    for (name, count) in wanted {
+        let width = count.to_string().len();
+        let mut members: Vec<ClusterName> = (1..=count)
+            .filter_map(|number| ClusterName::parse(&format!("{}-{number:0width$}", name.name)).ok())
+            .collect();
+        members.sort();
+        let groups = vec![DecisionGroup { name: "".into(), clusters: members }];
+        observed.placements.insert(name, Selection { published: None, group_size: None, groups });
+    }
+}
+
+fn share(names: &[PlacementName], clusters: usize) -> Vec<(PlacementName, usize)> {
+    let each = clusters.checked_div(names.len()).unwrap_or(0);
+    let odd = clusters.checked_rem(names.len()).unwrap_or(0);
+    names.iter().enumerate().map(|(i, name)| (name.clone(), each + usize::from(i < odd))).collect()
+}
+
+fn install_before(observed: &mut Observed, begin: Timestamp) {
+    let rendered = observed.renders_templates();
+    let resolver = Resolver::new(observed);
+    let mut before: Vec<(PlacementName, Revision)> = Vec::new();
+    for spec in observed.addon.strategy.placements() {
+        if let Ok(desired) = resolver.wanted_by(Some(spec)) {
+            before.push((spec.name.clone(), revision_before(&desired)));
+        }
+    }
+    drop(resolver);
+    let work_name: Text = match rendered {
+        true => render::work_name(&observed.addon.name, 0).into(),
+        false => "own-manager".into(),
+    };
+    for (name, revision) in &before {
+        let members: Vec<ClusterName> =
+            observed.placements.get(name).map(|selection| selection.clusters().cloned().collect()).unwrap_or_default();
+        let mut made = false;
+        for cluster in members {
+            if observed.instances.contains_key(&cluster) {
+                continue;
+            }
+            made = true;
+            observed.works.insert(cluster.clone(), Arc::new(vec![work(&work_name, revision)]));
+            let instance = instance(&cluster, &observed.addon.uid, revision, begin);
+            observed.instances.insert(cluster, Arc::new(instance));
+        }
+        if made && !observed.addon.status.placements.contains_key(name) {
+            let known = Some(revision.clone());
+            let recorded =
+                Recorded { desired: known.clone(), known_good: known.clone(), applied: known, conditions: Vec::new() };
+            observed.addon.status.placements.insert(name.clone(), recorded);
+            observed.revisions.completed.entry(name.clone()).or_default().push(revision.clone());
+        }
+    }
+}
+
+/// The same kinds of config with other content.
+fn revision_before(desired: &Revision) -> Revision {
+    let pins = desired.pins().iter().map(|pin| Pin {
+        config: pin.config.clone(),
+        hash: hash::of_bytes(format!("before {}", pin.config.kind).as_bytes()),
+    });
+    Revision::new(pins.collect())
+}
+
+fn instance(cluster: &ClusterName, addon_uid: &Text, revision: &Revision, begin: Timestamp) -> Instance {
+    let references = revision.pins().iter().map(|pin| Reference {
+        kind: pin.config.kind.clone(),
+        desired: Some(pin.clone()),
+        applied: Some(pin.clone()),
+        observed_generation: None,
+    });
+    let installed = Condition {
+        kind: PROGRESSING.into(),
+        status: "False".into(),
+        reason: "InstallSucceed".into(),
+        message: "install completed with no errors.".into(),
+        since: Some(begin),
+        observed_generation: Some(1),
+    };
+    Instance {
+        cluster: cluster.clone(),
+        uid: format!("uid-{cluster}").into(),
+        resource_version: "0".into(),
+        generation: 1,
+        deleting: false,
+        marker: Some("Placements".into()),
+        owner: Some(addon_uid.clone()),
+        install_namespace: aviary_api::names::DEFAULT_INSTALL_NAMESPACE.into(),
+        overrides: Vec::new(),
+        version: None,
+        status: InstanceStatus { references: references.collect(), conditions: vec![installed], ..Default::default() },
+    }
+}
+
+fn work(name: &Text, revision: &Revision) -> Work {
+    Work {
+        name: name.clone(),
+        uid: "uid-before".into(),
+        resource_version: "0".into(),
+        generation: 1,
+        deleting: false,
+        version: None,
+        hashes: Some(revision.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()),
+        owner: None,
+        rendered_from: None,
+        rendered_digest: None,
+        digest: None,
+        applied: Seen::Yes,
+        available: Seen::Yes,
+    }
+}
