@@ -49,7 +49,11 @@ impl GroupResource {
 
 impl fmt::Display for GroupResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.group.is_empty() { f.write_str(&self.resource) } else { write!(f, "{}.{}", self.resource, self.group) }
+        if self.group.is_empty() {
+            f.write_str(&self.resource)
+        } else {
+            write!(f, "{}.{}", self.resource, self.group)
+        }
     }
 }
 
@@ -120,7 +124,11 @@ impl PartialEq for Revision {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
             || (self.0.len() == other.0.len()
-                && self.0.iter().zip(other.0.iter()).all(|(a, b)| a.hash == b.hash && a.config.kind == b.config.kind))
+                && self
+                    .0
+                    .iter()
+                    .zip(other.0.iter())
+                    .all(|(a, b)| a.hash == b.hash && a.config.kind == b.config.kind))
     }
 }
 
@@ -128,7 +136,9 @@ impl Eq for Revision {}
 
 impl fmt::Debug for Revision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.pins().iter().map(|pin| format!("{}@{}", pin.config.name, pin.hash.short()))).finish()
+        f.debug_list()
+            .entries(self.pins().iter().map(|pin| format!("{}@{}", pin.config.name, pin.hash.short())))
+            .finish()
     }
 }
 
@@ -199,10 +209,14 @@ impl<'a> Resolver<'a> {
         let supported = match &observed.addon.supported {
             Some(listed) => Some(listed.iter().cloned().collect()),
             None if observed.renders_templates() => Some(
-                [GroupResource::hub_configs(), GroupResource::deployment_configs(), GroupResource::templates()]
-                    .into_iter()
-                    .cloned()
-                    .collect(),
+                [
+                    GroupResource::hub_configs(),
+                    GroupResource::deployment_configs(),
+                    GroupResource::templates(),
+                ]
+                .into_iter()
+                .cloned()
+                .collect(),
             ),
             None => None,
         };
@@ -273,7 +287,10 @@ impl<'a> Resolver<'a> {
             if !supported {
                 refused.push(Problem::ConfigUnsupported { config: config.clone() });
             } else if !self.may_reach(instance, config) {
-                refused.push(Problem::ConfigOutOfReach { config: config.clone(), cluster: instance.cluster.clone() });
+                refused.push(Problem::ConfigOutOfReach {
+                    config: config.clone(),
+                    cluster: instance.cluster.clone(),
+                });
             } else {
                 usable.push(config.clone());
             }
@@ -301,7 +318,10 @@ impl<'a> Resolver<'a> {
     fn pin_of(&self, source: &Source) -> Result<Pin, Problem> {
         let config = match source {
             Source::Version(version) => {
-                return Ok(Pin { config: inline_config(version), hash: hash::spec_hash(&inline_content(version)) });
+                return Ok(Pin {
+                    config: inline_config(version),
+                    hash: hash::spec_hash(&inline_content(version)),
+                });
             }
             Source::Config(config) => config,
         };
@@ -333,11 +353,14 @@ impl<'a> Resolver<'a> {
         if self.offered.is_empty() {
             return Ok(None);
         }
-        let Some(version) = asked.or_else(|| versions::default_version(&self.offered)) else { return Ok(None) };
+        let Some(version) = asked.or_else(|| versions::default_version(&self.offered)) else {
+            return Ok(None);
+        };
         if !self.offered.contains(&version) {
             return Err(Problem::VersionUnsupported { version, supported: self.offered.clone() });
         }
-        let mut providers = self.observed.templates.iter().filter(|template| template.version.as_ref() == Some(&version));
+        let mut providers =
+            self.observed.templates.iter().filter(|template| template.version.as_ref() == Some(&version));
         match (providers.next(), providers.next()) {
             (Some(template), None) => Ok(Some(template.pin())),
             (Some(one), Some(other)) => {

@@ -34,7 +34,7 @@ pub struct Evidence {
 impl Evidence {
     pub fn of<'a>(
         instance: &Instance,
-        works: impl Iterator<Item = &'a Work> + Clone,
+        works: &(impl Iterator<Item = &'a Work> + Clone),
         overrides: Option<&Overrides>,
         prepared: Option<&Result<Arc<Prepared>, Problem>>,
     ) -> Self {
@@ -96,7 +96,12 @@ fn was_installed(instance: &Instance) -> bool {
         || status.condition(PROGRESSING).is_some_and(|condition| {
             matches!(
                 &*condition.reason,
-                "InstallSucceed" | "Upgrading" | "UpgradeSucceed" | "UpgradeFailed" | "Succeed" | "Rollingback"
+                "InstallSucceed"
+                    | "Upgrading"
+                    | "UpgradeSucceed"
+                    | "UpgradeFailed"
+                    | "Succeed"
+                    | "Rollingback"
             )
         })
 }

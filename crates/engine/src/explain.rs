@@ -46,26 +46,48 @@ pub enum Flight {
     Installing,
     Updating,
     /// Healthy, but not for long enough.
-    Soaking { until: Timestamp },
+    Soaking {
+        until: Timestamp,
+    },
     /// Applied, and not available since.
-    Unavailable { why: Text },
+    Unavailable {
+        why: Text,
+    },
     /// The agent could not apply it, or it could not be rendered.
-    Failed { why: Text },
-    TimedOut { after: Duration },
-    Offline { since: Option<Timestamp> },
+    Failed {
+        why: Text,
+    },
+    TimedOut {
+        after: Duration,
+    },
+    Offline {
+        since: Option<Timestamp>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    BudgetFull { in_flight: usize, budget: usize },
+    BudgetFull {
+        in_flight: usize,
+        budget: usize,
+    },
     Canary(CanaryWait),
     /// The rollout to the known good revision goes first.
-    KnownGoodFirst { left: usize },
-    Stage { first: String },
-    Halted { failed: usize, tolerated: usize },
+    KnownGoodFirst {
+        left: usize,
+    },
+    Stage {
+        first: String,
+    },
+    Halted {
+        failed: usize,
+        tolerated: usize,
+    },
     Paused,
     /// Not started yet, and started after all clusters that can be reached.
-    Offline { since: Option<Timestamp> },
+    Offline {
+        since: Option<Timestamp>,
+    },
     Problem(Problem),
     /// Its placement does not say for certain whether it selects it.
     PlacementUncertain,
@@ -79,6 +101,8 @@ pub enum Wait {
     ClusterAbsent,
     /// Selected, but annotated to get no add-on by itself.
     OptedOut,
+    /// The cluster is being deleted, and has no instance any more.
+    ClusterDeleting,
     /// The instance is being deleted.
     Terminating,
     /// It belongs to an earlier add-on of the same name and will be garbage-collected.
@@ -160,6 +184,7 @@ impl Wait {
             Self::Kept => "Kept",
             Self::ClusterAbsent => "ClusterAbsent",
             Self::OptedOut => "OptedOut",
+            Self::ClusterDeleting => "ClusterDeleting",
             Self::Terminating => "Terminating",
             Self::OtherOwner => "OtherOwner",
             Self::NothingKnownGood => "NothingKnownGood",
@@ -207,7 +232,9 @@ fn write_offline(f: &mut fmt::Formatter<'_>, since: Option<Timestamp>, what: &st
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BudgetFull { in_flight, budget } => write!(f, "budget full: {in_flight} of {budget} in flight"),
+            Self::BudgetFull { in_flight, budget } => {
+                write!(f, "budget full: {in_flight} of {budget} in flight")
+            }
             Self::Canary(wait) => wait.fmt(f),
             Self::KnownGoodFirst { left } => {
                 write!(f, "the rollout to the known good revision goes first: {left} clusters left")
@@ -217,12 +244,17 @@ impl fmt::Display for Wait {
             Self::Paused => f.write_str("paused"),
             Self::Offline { since } => write_offline(f, *since, "starts after all others"),
             Self::Problem(problem) => problem.fmt(f),
-            Self::PlacementUncertain => f.write_str("which placement governs it is not certain: kept as it is"),
+            Self::PlacementUncertain => {
+                f.write_str("which placement governs it is not certain: kept as it is")
+            }
             Self::DeletionHeld => f.write_str("no longer selected, but the deletion brake holds"),
-            Self::DeletionWaits => f.write_str("no longer selected, but its placement is unknown or in motion"),
+            Self::DeletionWaits => {
+                f.write_str("no longer selected, but its placement is unknown or in motion")
+            }
             Self::Kept => f.write_str("kept as it is: no placement governs it any more"),
             Self::ClusterAbsent => f.write_str("selected, but there is no such cluster"),
             Self::OptedOut => f.write_str("selected, but the cluster opts out of automatic installation"),
+            Self::ClusterDeleting => f.write_str("the cluster is being deleted"),
             Self::Terminating => f.write_str("the instance is being deleted"),
             Self::OtherOwner => f.write_str("the instance belongs to an earlier add-on of this name"),
             Self::NothingKnownGood => f.write_str("no known good revision to install yet"),

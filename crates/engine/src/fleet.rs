@@ -11,7 +11,8 @@ use crate::evidence::Evidence;
 use crate::limit::Limit;
 use crate::name::{ClusterName, PlacementName};
 use crate::observed::{
-    Cluster, GroupKey, InstallStrategy, Instance, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection, Work,
+    Cluster, GroupKey, InstallStrategy, Instance, Observed, Pace, PlacementSpec, Recorded, Rollout,
+    Selection, Work,
 };
 use crate::problem::Problem;
 use crate::render::{Prepared, Templates};
@@ -132,7 +133,8 @@ impl<'a> Fleet<'a> {
             governors.push(Governor::new(observed, spec, selection, desired));
             claim(&mut claims, index, spec, selection);
         }
-        for (governor, cycle) in governors.iter_mut().zip(canary_cycles(observed.addon.strategy.placements())) {
+        for (governor, cycle) in governors.iter_mut().zip(canary_cycles(observed.addon.strategy.placements()))
+        {
             if let Some(cycle) = cycle {
                 problems.push(cycle.clone());
                 governor.fault.get_or_insert(cycle);
@@ -157,9 +159,9 @@ impl<'a> Fleet<'a> {
 
     /// Some listed placement does not say for certain which clusters it selects.
     pub fn uncertain(&self) -> bool {
-        self.problems
-            .iter()
-            .any(|problem| matches!(problem, Problem::PlacementUnknown { .. } | Problem::PlacementInMotion { .. }))
+        self.problems.iter().any(|problem| {
+            matches!(problem, Problem::PlacementUnknown { .. } | Problem::PlacementInMotion { .. })
+        })
     }
 }
 
@@ -168,7 +170,11 @@ fn doubt(spec: &PlacementSpec, selection: Option<&Selection>) -> Option<Problem>
     let placement = spec.name.clone();
     let Some(selection) = selection else { return Some(Problem::PlacementUnknown { placement }) };
     let (published, decided) = (selection.published.unwrap_or(0), selection.len());
-    (published > 0 && published != decided).then_some(Problem::PlacementInMotion { placement, published, decided })
+    (published > 0 && published != decided).then_some(Problem::PlacementInMotion {
+        placement,
+        published,
+        decided,
+    })
 }
 
 /// The strategy of instances that no placement governs: they follow the add-on's defaults at once.
@@ -255,7 +261,10 @@ fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<Stage> {
         _ => "the rest".to_owned(),
     };
     let order = group_order(spec, selection);
-    order.iter().map(|together| Stage { name: name(&together.groups), mandatory: together.mandatory }).collect()
+    order
+        .iter()
+        .map(|together| Stage { name: name(&together.groups), mandatory: together.mandatory })
+        .collect()
 }
 
 /// Enters the clusters of a placement.
@@ -282,7 +291,7 @@ fn members<'a>(
     mut claims: Vec<(&'a ClusterName, Claim)>,
 ) -> Vec<Member<'a>> {
     // A stable sort: of two claims on one cluster the later placement's stays last.
-    claims.sort_by(|(a, _), (b, _)| a.cmp(b));
+    claims.sort_by_key(|(name, _)| *name);
     let labelled: Vec<&'a ClusterName> = match &observed.addon.strategy {
         InstallStrategy::Labels(selector) => {
             let chosen = observed.clusters.values().filter(|cluster| selector.matches(&cluster.labels));
@@ -297,7 +306,11 @@ fn members<'a>(
     let mut all_works = observed.works.iter().peekable();
     let mut members = Vec::with_capacity(observed.instances.len());
     loop {
-        let heads = [claims.peek().map(|(name, _)| *name), labelled.peek().copied(), instances.peek().map(|(name, _)| *name)];
+        let heads = [
+            claims.peek().map(|(name, _)| *name),
+            labelled.peek().copied(),
+            instances.peek().map(|(name, _)| *name),
+        ];
         let Some(name) = heads.into_iter().flatten().min() else { return members };
         let mut claim = None;
         while let Some((_, next)) = claims.next_if(|(claimed, _)| *claimed == name) {
@@ -318,17 +331,33 @@ fn members<'a>(
         let evidence = instance
             .map(|instance| {
                 let rendered = prepared.as_ref().and_then(|prepared| prepared.as_ref().ok());
-                Evidence::of(instance, own_works(works, rendered), overrides.as_ref(), prepared.as_ref())
+                Evidence::of(instance, &own_works(works, rendered), overrides.as_ref(), prepared.as_ref())
             })
             .unwrap_or_default();
         let stage = claim.map_or(0, |claim| claim.stage);
-        members.push(Member { name, cluster, instance, works, prepared, selected, governor, stage, overrides, evidence });
+        members.push(Member {
+            name,
+            cluster,
+            instance,
+            works,
+            prepared,
+            selected,
+            governor,
+            stage,
+            overrides,
+            evidence,
+        });
     }
 }
 
-fn own_works<'a>(works: &'a [Work], rendered: Option<&Arc<Prepared>>) -> impl Iterator<Item = &'a Work> + Clone {
+fn own_works<'a>(
+    works: &'a [Work],
+    rendered: Option<&Arc<Prepared>>,
+) -> impl Iterator<Item = &'a Work> + Clone {
     let rendered = rendered.cloned();
-    works.iter().filter(move |work| rendered.as_ref().is_none_or(|rendered| rendered.work_index(&work.name).is_some()))
+    works.iter().filter(move |work| {
+        rendered.as_ref().is_none_or(|rendered| rendered.work_index(&work.name).is_some())
+    })
 }
 
 /// A cluster that is not there, is going, or was opted out before it had an instance counts nowhere.

@@ -9,7 +9,7 @@ use aviary_api::names;
 use crate::explain::{Decision, Removal, Wait};
 use crate::fleet::{Fleet, Member};
 use crate::name::{ClusterName, Text};
-use crate::observed::{Instance, InstallStrategy};
+use crate::observed::{InstallStrategy, Instance};
 use crate::problem::Problem;
 
 /// An instance to create.
@@ -86,7 +86,11 @@ pub fn decide(fleet: &Fleet<'_>) -> Install {
 impl Install {
     fn delete(&mut self, position: usize, member: &Member<'_>, why: Removal) {
         if let Some(instance) = member.instance {
-            self.deletes.push(Delete { cluster: member.name.clone(), uid: instance.uid.clone(), why: why.clone() });
+            self.deletes.push(Delete {
+                cluster: member.name.clone(),
+                uid: instance.uid.clone(),
+                why: why.clone(),
+            });
             self.decisions.insert(position, Decision::Delete(why));
         }
     }
@@ -97,7 +101,7 @@ fn presence(fleet: &Fleet<'_>, member: &Member<'_>, uncertain: bool) -> Presence
     let Some(instance) = member.instance else {
         return match member.cluster {
             None => Presence::Hold(Wait::ClusterAbsent),
-            Some(_) if gone => Presence::Hold(Wait::Terminating),
+            Some(_) if gone => Presence::Hold(Wait::ClusterDeleting),
             Some(cluster) if cluster.opted_out => Presence::Hold(Wait::OptedOut),
             Some(_) => Presence::Create,
         };

@@ -11,7 +11,7 @@ use crate::configs::{GroupResource, Pin, Revision};
 use crate::hash::Hash;
 use crate::name::{ClusterName, PlacementName};
 use crate::observed::{
-    AddOnStatus, Instance, InstallStrategy, Observed, Pace, PlacementSpec, Recorded, Seen, Selection,
+    AddOnStatus, InstallStrategy, Instance, Observed, Pace, PlacementSpec, Recorded, Seen, Selection,
 };
 use crate::plan::Write;
 use crate::status::publish;
@@ -59,9 +59,13 @@ impl<'a> Checker<'a> {
 
     /// S5: created only for selected, existing, not deleting clusters.
     fn create(&mut self, cluster: &ClusterName) {
-        let there = self.before.clusters.get(cluster).is_some_and(|cluster| !cluster.deleting && !cluster.opted_out);
+        let there =
+            self.before.clusters.get(cluster).is_some_and(|cluster| !cluster.deleting && !cluster.opted_out);
         if !there {
-            self.broken("S5", format!("an instance is created for {cluster}, which is absent, going, or opted out"));
+            self.broken(
+                "S5",
+                format!("an instance is created for {cluster}, which is absent, going, or opted out"),
+            );
         }
         if !selects(self.before, cluster) {
             self.broken("S5", format!("an instance is created for {cluster}, which nothing selects"));
@@ -98,18 +102,30 @@ impl<'a> Checker<'a> {
     fn brake(&mut self) {
         let brake = self.before.options.brake;
         let total = self.before.instances.len();
-        let leaving =
-            self.before.instances.iter().filter(|(name, instance)| instance.marker.is_some() && !selects(self.before, name));
+        let leaving = self
+            .before
+            .instances
+            .iter()
+            .filter(|(name, instance)| instance.marker.is_some() && !selects(self.before, name));
         let leaving = leaving.count();
         let acknowledged = self.before.addon.allow_deletions.is_some_and(|allowed| leaving <= allowed);
         if leaving > brake.more_than && leaving * 100 > total * brake.more_than_percent && !acknowledged {
-            self.broken("S7", format!("{leaving} of {total} instances are on their way out without anybody's word"));
+            self.broken(
+                "S7",
+                format!("{leaving} of {total} instances are on their way out without anybody's word"),
+            );
         }
     }
 
     fn instance(&mut self, cluster: &ClusterName, after: &Observed) {
-        let (Some(old), Some(new)) = (self.before.instances.get(cluster), after.instances.get(cluster)) else { return };
-        if old.overrides != new.overrides || old.version != new.version || old.install_namespace != new.install_namespace {
+        let (Some(old), Some(new)) = (self.before.instances.get(cluster), after.instances.get(cluster))
+        else {
+            return;
+        };
+        if old.overrides != new.overrides
+            || old.version != new.version
+            || old.install_namespace != new.install_namespace
+        {
             self.broken("S4", format!("the spec of the instance on {cluster} is written"));
         }
         self.applied_on_evidence(old, new);
@@ -131,17 +147,21 @@ impl<'a> Checker<'a> {
                 continue;
             }
             if !proved || now_applied != was.and_then(|was| hash(&was.desired)) {
-                self.broken("S9", format!("{} on {} counts as applied without evidence", reference.kind, old.cluster));
+                self.broken(
+                    "S9",
+                    format!("{} on {} counts as applied without evidence", reference.kind, old.cluster),
+                );
             }
         }
     }
 
     /// S14: configs are read only from namespaces that the rules allow.
     fn configs_within_reach(&mut self, new: &Instance) {
-        let open: BTreeSet<&str> = (self.before.addon.referenced_configs().filter_map(|config| config.namespace.as_deref()))
-            .chain(self.before.options.config_namespaces.iter().map(|namespace| &**namespace))
-            .chain([new.cluster.as_str()])
-            .collect();
+        let open: BTreeSet<&str> =
+            (self.before.addon.referenced_configs().filter_map(|config| config.namespace.as_deref()))
+                .chain(self.before.options.config_namespaces.iter().map(|namespace| &**namespace))
+                .chain([new.cluster.as_str()])
+                .collect();
         for config in &new.overrides {
             let told = new.status.told().any(|pin| pin.config == *config);
             if told && config.namespace.as_deref().is_some_and(|namespace| !open.contains(namespace)) {
@@ -172,7 +192,11 @@ impl<'a> Checker<'a> {
     fn behind_canary(&mut self, cluster: &ClusterName, old: &Instance, new: &Instance) {
         let Some(spec) = governor(self.before, cluster) else { return };
         let Some(canary) = &spec.rollout.canary else { return };
-        let inside = self.before.placements.get(canary).is_some_and(|selection| selection.clusters().any(|one| one == cluster));
+        let inside = self
+            .before
+            .placements
+            .get(canary)
+            .is_some_and(|selection| selection.clusters().any(|one| one == cluster));
         let first = !is_installed(old);
         if inside || first || !old.overrides.is_empty() || old.version.is_some() {
             return;
@@ -201,7 +225,10 @@ impl<'a> Checker<'a> {
 
     fn addon(&mut self, status: &AddOnStatus) {
         for (name, new) in &status.placements {
-            let Some(spec) = self.before.addon.strategy.placements().iter().find(|spec| spec.name == *name) else { continue };
+            let Some(spec) = self.before.addon.strategy.placements().iter().find(|spec| spec.name == *name)
+            else {
+                continue;
+            };
             let old = self.recorded(name);
             if new.applied != old.and_then(|old| old.applied.clone())
                 && let Some(applied) = &new.applied
@@ -213,7 +240,8 @@ impl<'a> Checker<'a> {
                 self.promotion(spec, old, new);
             }
         }
-        let size = publish::addon(status, &status.placements.keys().cloned().collect::<Vec<_>>()).to_string().len();
+        let size =
+            publish::addon(status, &status.placements.keys().cloned().collect::<Vec<_>>()).to_string().len();
         if size > STATUS_LIMIT {
             self.broken("S16", format!("the add-on's status has {size} bytes"));
         }
@@ -222,7 +250,8 @@ impl<'a> Checker<'a> {
     /// S8, S2 and S2b: the known good revision takes only passed values, and while a placement rolls to it only a rollback replaces it.
     fn promotion(&mut self, spec: &PlacementSpec, old: Option<&Recorded>, new: &Recorded) {
         let Some(revision) = &new.known_good else { return };
-        let completed = self.before.revisions.completed.get(&spec.name).is_some_and(|history| history.contains(revision));
+        let completed =
+            self.before.revisions.completed.get(&spec.name).is_some_and(|history| history.contains(revision));
         if completed || all_settled(self.before, spec, revision) {
             return;
         }
@@ -230,12 +259,18 @@ impl<'a> Checker<'a> {
             self.broken("S8", format!("{}: the known good revision is not applied everywhere", spec.name));
             return;
         };
-        let clusters: Vec<&ClusterName> =
-            self.before.placements.get(canary).map(|selection| selection.clusters().collect()).unwrap_or_default();
+        let clusters: Vec<&ClusterName> = self
+            .before
+            .placements
+            .get(canary)
+            .map(|selection| selection.clusters().collect())
+            .unwrap_or_default();
         let passed = |name: &ClusterName| {
             self.before.instances.get(name).is_some_and(|instance| {
                 let told: Vec<&Pin> = instance.status.told().collect();
-                let has = |pin: &Pin| told.iter().any(|own| own.hash == pin.hash && own.config.kind == pin.config.kind);
+                let has = |pin: &Pin| {
+                    told.iter().any(|own| own.hash == pin.hash && own.config.kind == pin.config.kind)
+                };
                 revision.pins().iter().all(has) && has_arrived(self.before, instance)
             })
         };
@@ -251,7 +286,13 @@ impl<'a> Checker<'a> {
             .filter(|_| spec.rollout.progress_deadline.is_none())
             .count();
         if under_way > 0 {
-            self.broken("S2b", format!("{}: {under_way} clusters are still on their way to the known good revision", spec.name));
+            self.broken(
+                "S2b",
+                format!(
+                    "{}: {under_way} clusters are still on their way to the known good revision",
+                    spec.name
+                ),
+            );
         }
     }
 
@@ -274,18 +315,28 @@ fn selects(observed: &Observed, cluster: &ClusterName) -> bool {
         InstallStrategy::Labels(selector) => {
             observed.clusters.get(cluster).is_some_and(|cluster| selector.matches(&cluster.labels))
         }
-        strategy => strategy.placements().iter().any(|spec| includes(observed.placements.get(&spec.name), cluster)),
+        strategy => {
+            strategy.placements().iter().any(|spec| includes(observed.placements.get(&spec.name), cluster))
+        }
     }
 }
 
 fn includes(selection: Option<&Selection>, cluster: &ClusterName) -> bool {
     // Decisions are sorted within a group.
-    selection.is_some_and(|selection| selection.groups.iter().any(|group| group.clusters.binary_search(cluster).is_ok()))
+    selection.is_some_and(|selection| {
+        selection.groups.iter().any(|group| group.clusters.binary_search(cluster).is_ok())
+    })
 }
 
 /// The last placement in the list that selects the cluster.
 fn governor<'a>(observed: &'a Observed, cluster: &ClusterName) -> Option<&'a PlacementSpec> {
-    observed.addon.strategy.placements().iter().rev().find(|spec| includes(observed.placements.get(&spec.name), cluster))
+    observed
+        .addon
+        .strategy
+        .placements()
+        .iter()
+        .rev()
+        .find(|spec| includes(observed.placements.get(&spec.name), cluster))
 }
 
 /// The clusters that a placement selects, that exist, and that no later placement takes.
@@ -309,7 +360,8 @@ fn is_installed(instance: &Instance) -> bool {
 
 /// The kinds that its user decides: those overridden, and with a version of its own the template that the version chooses.
 fn own_kinds(instance: &Instance) -> BTreeSet<GroupResource> {
-    let mut own: BTreeSet<GroupResource> = instance.overrides.iter().map(|config| config.kind.clone()).collect();
+    let mut own: BTreeSet<GroupResource> =
+        instance.overrides.iter().map(|config| config.kind.clone()).collect();
     if instance.version.is_some() {
         own.insert(GroupResource::hub_configs().clone());
     }
@@ -350,7 +402,10 @@ fn has_arrived_except(observed: &Observed, instance: &Instance, own: &BTreeSet<G
 }
 
 fn has_failed(observed: &Observed, cluster: &ClusterName) -> bool {
-    observed.works.get(cluster).is_some_and(|works| works.iter().any(|work| matches!(work.applied, Seen::No { .. })))
+    observed
+        .works
+        .get(cluster)
+        .is_some_and(|works| works.iter().any(|work| matches!(work.applied, Seen::No { .. })))
 }
 
 fn settled_on(observed: &Observed, cluster: &ClusterName, revision: &Revision) -> bool {

@@ -7,7 +7,9 @@ use aviary_api::IntOrString;
 
 /// Why a limit cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{given} is not a limit: give a whole number from {least} to 2147483647, or a percentage from {least}% to 100%")]
+#[error(
+    "{given} is not a limit: give a whole number from {least} to 2147483647, or a percentage from {least}% to 100%"
+)]
 pub struct LimitError {
     given: String,
     least: u32,
@@ -38,7 +40,9 @@ impl Limit {
         let parsed = match given {
             IntOrString::Int(count) => u32::try_from(*count).ok().and_then(Self::count),
             IntOrString::String(text) => match text.strip_suffix('%') {
-                Some(share) => whole(share).and_then(|share| u8::try_from(share).ok()).and_then(Self::percent),
+                Some(share) => {
+                    whole(share).and_then(|share| u8::try_from(share).ok()).and_then(Self::percent)
+                }
                 None => whole(text).and_then(Self::count),
             },
             IntOrString::Other(_) => None,

@@ -21,7 +21,9 @@ pub enum NameError {
     Empty,
     #[error("is longer than 63 characters")]
     TooLong,
-    #[error("may only have lower-case letters, digits and '-', and must start and end with a letter or digit")]
+    #[error(
+        "may only have lower-case letters, digits and '-', and must start and end with a letter or digit"
+    )]
     NotALabel,
     #[error("is a namespace of the hub itself")]
     Reserved,
@@ -56,7 +58,8 @@ impl ClusterName {
         let alphanumeric = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let bytes = name.as_bytes();
         let inner = bytes.iter().all(|&b| alphanumeric(b) || b == b'-');
-        let ends = bytes.first().copied().is_some_and(alphanumeric) && bytes.last().copied().is_some_and(alphanumeric);
+        let ends = bytes.first().copied().is_some_and(alphanumeric)
+            && bytes.last().copied().is_some_and(alphanumeric);
         if !inner || !ends {
             return Err(NameError::NotALabel);
         }

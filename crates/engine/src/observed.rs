@@ -68,7 +68,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { config_namespaces: vec!["open-cluster-management".into()], brake: Brake::default(), history_limit: 10 }
+        Self {
+            config_namespaces: vec!["open-cluster-management".into()],
+            brake: Brake::default(),
+            history_limit: 10,
+        }
     }
 }
 
@@ -307,7 +311,8 @@ pub struct Template {
 
 impl Template {
     pub fn pin(&self) -> Pin {
-        let config = ConfigRef { kind: GroupResource::templates().clone(), namespace: None, name: self.name.clone() };
+        let config =
+            ConfigRef { kind: GroupResource::templates().clone(), namespace: None, name: self.name.clone() };
         Pin { config, hash: self.hash.clone() }
     }
 }
@@ -407,5 +412,7 @@ pub enum Seen {
     /// Not reported, or reported of another generation.
     NotYet,
     Yes,
-    No { message: Text },
+    No {
+        message: Text,
+    },
 }

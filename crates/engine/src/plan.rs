@@ -4,6 +4,7 @@
 //! passes: its status says what it is told, then its works are rendered from that, then its status says what was applied. Whatever
 //! is lost in between, the same rules go on from what is there.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -53,8 +54,20 @@ impl Plan {
     /// Nothing is to be written: the add-on is at rest.
     pub fn is_at_rest(&self) -> bool {
         let Self {
-            keeps, creates, deletes, addon, starts, statuses, works, surplus_works, completed, forgets,
-            hub_configs: _, events: _, report: _, recheck_at: _,
+            keeps,
+            creates,
+            deletes,
+            addon,
+            starts,
+            statuses,
+            works,
+            surplus_works,
+            completed,
+            forgets,
+            hub_configs: _,
+            events: _,
+            report: _,
+            recheck_at: _,
         } = self;
         keeps.is_empty()
             && creates.is_empty()
@@ -88,8 +101,20 @@ impl Plan {
     /// a wave, what was told before it is rendered.
     pub fn writes(self) -> impl Iterator<Item = Write> {
         let Self {
-            keeps, creates, deletes, addon, starts, statuses, works, surplus_works, completed, forgets,
-            hub_configs: _, events: _, report: _, recheck_at: _,
+            keeps,
+            creates,
+            deletes,
+            addon,
+            starts,
+            statuses,
+            works,
+            surplus_works,
+            completed,
+            forgets,
+            hub_configs: _,
+            events: _,
+            report: _,
+            recheck_at: _,
         } = self;
         (keeps.into_iter().map(Write::Keep))
             .chain(completed.into_iter().map(|(placement, revision)| Write::Complete(placement, revision)))
@@ -296,26 +321,26 @@ fn decide_members(
             Some(index) => outcomes.get(index).and_then(|outcome| outcome.decision(position)),
             None => free.decision(position),
         };
-        let (decision, decided) = match (install.decisions.get(&position), rolled) {
+        let decided = match (install.decisions.get(&position), rolled) {
             // What the install strategy says about being there comes before what it should have.
-            (Some(decision), _) => (decision.clone(), None),
+            (Some(decision), _) => Cow::Owned(Move::stay(decision.clone())),
             (None, Some(decided)) => match keeps_still(fleet, member, decided, uncertain) {
-                Some(wait) => (Decision::Hold(wait), None),
-                None => (decided.decision.clone(), Some(decided)),
+                Some(wait) => Cow::Owned(Move::stay(Decision::Hold(wait))),
+                None => Cow::Borrowed(decided),
             },
-            (None, None) => (Decision::Hold(Wait::ClusterAbsent), None),
+            (None, None) => Cow::Owned(Move::stay(Decision::Hold(Wait::ClusterAbsent))),
         };
-        if let (Some(instance), Some(decided)) = (member.instance, decided) {
-            write_instance(fleet, member, instance, decided, now, plan);
+        if let Some(instance) = member.instance {
+            write_instance(fleet, member, instance, &decided, now, plan);
         }
-        let told = match decided {
-            Some(Move { told: Some(told), .. }) => Some(told.version.clone().unwrap_or_else(|| told.id.clone())),
-            _ => member.instance.and_then(|instance| instance.status.desired_version.clone()),
+        let told = match &decided.told {
+            Some(told) => Some(told.version.clone().unwrap_or_else(|| told.id.clone())),
+            None => member.instance.and_then(|instance| instance.status.desired_version.clone()),
         };
         plan.report.clusters.push(ClusterReport {
             cluster: member.name.clone(),
             placement: member.governor,
-            decision,
+            decision: decided.decision.clone(),
             told,
         });
     }
@@ -325,7 +350,8 @@ fn decide_members(
 /// fall back to the add-on's defaults because of that.
 fn keeps_still(fleet: &Fleet<'_>, member: &Member<'_>, decided: &Move, uncertain: bool) -> Option<Wait> {
     let placements = matches!(fleet.observed.addon.strategy, InstallStrategy::Placements(_));
-    (member.governor.is_none() && placements && uncertain && decided.starts).then_some(Wait::PlacementUncertain)
+    (member.governor.is_none() && placements && uncertain && decided.starts)
+        .then_some(Wait::PlacementUncertain)
 }
 
 fn write_instance(
@@ -336,7 +362,9 @@ fn write_instance(
     now: Timestamp,
     plan: &mut Plan,
 ) {
-    if matches!(decided.decision, Decision::Hold(Wait::Terminating | Wait::OtherOwner)) {
+    // What is going, or is not ours, is not written to.
+    if matches!(decided.decision, Decision::Delete(_) | Decision::Hold(Wait::Terminating | Wait::OtherOwner))
+    {
         return;
     }
     let next = status::instance::next(fleet, member, instance, decided, now);
@@ -399,8 +427,13 @@ fn is_as_it_should_be(work: &Work, prepared: &Prepared, instance: &Instance) -> 
 /// name is its content.
 fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
     let observed = fleet.observed;
-    let wanted = fleet.governors.iter().chain([&fleet.free]).filter_map(|governor| governor.desired.as_ref().ok());
-    let own = fleet.members.iter().filter_map(|member| member.overrides.as_ref()).flat_map(|overrides| &overrides.pins);
+    let wanted =
+        fleet.governors.iter().chain([&fleet.free]).filter_map(|governor| governor.desired.as_ref().ok());
+    let own = fleet
+        .members
+        .iter()
+        .filter_map(|member| member.overrides.as_ref())
+        .flat_map(|overrides| &overrides.pins);
     let mut seen = HashSet::new();
     wanted
         .flat_map(Revision::pins)
@@ -421,7 +454,10 @@ fn forgets(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Vec<Hash> {
     };
     for (governor, outcome) in fleet.governors.iter().zip(outcomes) {
         let aim = &outcome.aim;
-        let remembered = governor.recorded.into_iter().flat_map(|recorded| [&recorded.desired, &recorded.known_good, &recorded.applied]);
+        let remembered = governor
+            .recorded
+            .into_iter()
+            .flat_map(|recorded| [&recorded.desired, &recorded.known_good, &recorded.applied]);
         let current = [&aim.target, &aim.canary_target, &aim.known_good, &outcome.applied];
         for revision in remembered.chain(current).flatten() {
             need(revision.pins());
@@ -459,7 +495,9 @@ fn hub_configs(observed: &Observed) -> Vec<ConfigRef> {
     observed
         .configs
         .iter()
-        .filter(|(config, found)| config.kind == *GroupResource::hub_configs() && matches!(found, Lookup::Found(_)))
+        .filter(|(config, found)| {
+            config.kind == *GroupResource::hub_configs() && matches!(found, Lookup::Found(_))
+        })
         .map(|(config, _)| config.clone())
         .collect()
 }
@@ -473,28 +511,46 @@ fn events(
 ) -> Vec<Event> {
     let mut events = Vec::new();
     let mut tell = |reason, message| events.push(Event { placement: name.clone(), reason, message });
-    let shown = |revision: &Option<Revision>| revision.as_ref().map(|revision| label(fleet.observed, revision)).unwrap_or_default();
+    let shown = |revision: &Option<Revision>| {
+        revision.as_ref().map(|revision| label(fleet.observed, revision)).unwrap_or_default()
+    };
     let before = recorded.and_then(|recorded| recorded.desired.clone());
     if let Ok(desired) = &outcome.aim.desired
         && before.as_ref() != Some(desired)
     {
-        tell("RolloutStarted", format!("rolling out {} to {} clusters", label(fleet.observed, desired), outcome.counts.governed));
+        tell(
+            "RolloutStarted",
+            format!("rolling out {} to {} clusters", label(fleet.observed, desired), outcome.counts.governed),
+        );
     }
     match outcome.aim.promotion {
-        Some(Promotion::CanaryPassed) => tell("CanaryPassed", format!("{} passed the canary", shown(&outcome.aim.known_good))),
-        Some(Promotion::RolledBack) => tell("RolledBack", format!("rolling back to {}", shown(&outcome.aim.known_good))),
+        Some(Promotion::CanaryPassed) => {
+            tell("CanaryPassed", format!("{} passed the canary", shown(&outcome.aim.known_good)))
+        }
+        Some(Promotion::RolledBack) => {
+            tell("RolledBack", format!("rolling back to {}", shown(&outcome.aim.known_good)))
+        }
         None => {}
     }
     if let Some(completed) = &outcome.completed {
-        tell("RolloutCompleted", format!("all {} clusters have {}", outcome.counts.governed, label(fleet.observed, completed)));
+        tell(
+            "RolloutCompleted",
+            format!("all {} clusters have {}", outcome.counts.governed, label(fleet.observed, completed)),
+        );
     }
     let was_failed = recorded
-        .and_then(|recorded| crate::observed::Condition::find(&recorded.conditions, aviary_api::names::conditions::PROGRESSING))
+        .and_then(|recorded| {
+            crate::observed::Condition::find(&recorded.conditions, aviary_api::names::conditions::PROGRESSING)
+        })
         .is_some_and(|condition| matches!(&*condition.reason, "InstallFailed" | "UpgradeFailed"));
     if let State::Failed(failure) = &outcome.state
         && !was_failed
     {
-        let reason = if matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. }) { "RolloutHalted" } else { "RolloutFailed" };
+        let reason = if matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. }) {
+            "RolloutHalted"
+        } else {
+            "RolloutFailed"
+        };
         tell(reason, failure.to_string());
     }
     events

@@ -89,7 +89,10 @@ impl Problem {
 
     /// Whether it only wants to be known, and holds nothing up.
     pub fn is_warning(&self) -> bool {
-        matches!(self, Self::FieldDeprecated { .. } | Self::ConfigListedTwice { .. } | Self::PlacementListedTwice { .. })
+        matches!(
+            self,
+            Self::FieldDeprecated { .. } | Self::ConfigListedTwice { .. } | Self::PlacementListedTwice { .. }
+        )
     }
 }
 
@@ -105,8 +108,12 @@ impl fmt::Display for Problem {
                 f,
                 "placement {placement}: rollout type {given:?} is not known: use UpdateAll, RollingUpdate or RollingUpdateWithCanary"
             ),
-            Self::LimitInvalid { placement, field, error } => write!(f, "placement {placement}: {field}: {error}"),
-            Self::DurationInvalid { placement, field, error } => write!(f, "placement {placement}: {field}: {error}"),
+            Self::LimitInvalid { placement, field, error } => {
+                write!(f, "placement {placement}: {field}: {error}")
+            }
+            Self::DurationInvalid { placement, field, error } => {
+                write!(f, "placement {placement}: {field}: {error}")
+            }
             Self::PlacementListedTwice { placement } => {
                 write!(f, "placement {placement} is listed twice: the later entry is used")
             }
@@ -114,7 +121,10 @@ impl fmt::Display for Problem {
                 write!(f, "{} is configured twice in one list: {config} is used", config.kind)
             }
             Self::CanaryNotNamed { placement } => {
-                write!(f, "placement {placement}: RollingUpdateWithCanary needs rollingUpdateWithCanary.placement")
+                write!(
+                    f,
+                    "placement {placement}: RollingUpdateWithCanary needs rollingUpdateWithCanary.placement"
+                )
             }
             Self::CanaryCycle { path } => {
                 f.write_str("placements wait for each other as canary: ")?;
@@ -127,9 +137,14 @@ impl fmt::Display for Problem {
                 f,
                 "desiredVersion {desired} and installVersion {install} are the same setting and differ: {desired} is used"
             ),
-            Self::FieldDeprecated { field, instead } => write!(f, "{field} is deprecated and ignored: use {instead}"),
+            Self::FieldDeprecated { field, instead } => {
+                write!(f, "{field} is deprecated and ignored: use {instead}")
+            }
             Self::PlacementUnknown { placement } => {
-                write!(f, "placement {placement} does not exist: its clusters are unknown, so nothing is deleted")
+                write!(
+                    f,
+                    "placement {placement} does not exist: its clusters are unknown, so nothing is deleted"
+                )
             }
             Self::PlacementInMotion { placement, published, decided } => write!(
                 f,
@@ -140,7 +155,11 @@ impl fmt::Display for Problem {
             }
             Self::ConfigMissing { config } => write!(f, "{config} not found"),
             Self::ConfigKindUnknown { config } => {
-                write!(f, "{config}: the hub does not serve {}: install its CustomResourceDefinition", config.kind)
+                write!(
+                    f,
+                    "{config}: the hub does not serve {}: install its CustomResourceDefinition",
+                    config.kind
+                )
             }
             Self::ConfigNeedsNamespace { config } => {
                 write!(f, "{config}: {} are namespaced: the reference needs a namespace", config.kind)
@@ -153,7 +172,11 @@ impl fmt::Display for Problem {
                 "{config} is not applied: an override on cluster {cluster} may not use configs from that namespace"
             ),
             Self::CoreConfigNotListed { config } => {
-                write!(f, "{config}: {} must be listed in supportedConfigs to be used as a config", config.kind)
+                write!(
+                    f,
+                    "{config}: {} must be listed in supportedConfigs to be used as a config",
+                    config.kind
+                )
             }
             Self::VersionUnsupported { version, .. } => write!(f, "invalid version {version}"),
             Self::VersionAmbiguous { version, templates: [one, other] } => {
@@ -164,7 +187,9 @@ impl fmt::Display for Problem {
             }
             Self::TemplateEmpty { template } => write!(f, "template {template} has no manifests"),
             Self::TemplateMalformed { template, why } => write!(f, "template {template}: {why}"),
-            Self::ManifestDuplicate { template, manifest } => write!(f, "template {template} has {manifest} twice"),
+            Self::ManifestDuplicate { template, manifest } => {
+                write!(f, "template {template} has {manifest} twice")
+            }
             Self::ManifestTooLarge { template, manifest, kib } => {
                 write!(f, "template {template}: {manifest} is {kib} KiB, more than a work can carry")
             }
@@ -172,7 +197,10 @@ impl fmt::Display for Problem {
                 write!(f, "template {template} uses the variable {variable}, which is not defined")
             }
             Self::VariableReserved { config, variable } => {
-                write!(f, "{config} defines the variable {variable}, which is built in and cannot be replaced")
+                write!(
+                    f,
+                    "{config} defines the variable {variable}, which is built in and cannot be replaced"
+                )
             }
             Self::DeletionHeld { count, of } => write!(
                 f,

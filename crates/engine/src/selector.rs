@@ -17,7 +17,9 @@ enum Requirement {
 }
 
 impl Selector {
-    pub fn parse(selector: &k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector) -> Result<Self, String> {
+    pub fn parse(
+        selector: &k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
+    ) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for (key, value) in selector.match_labels.iter().flatten() {
             requirements.push(Requirement::In { key: key.clone(), values: vec![value.clone()] });
@@ -30,12 +32,16 @@ impl Selector {
                 ("NotIn", false) => Requirement::NotIn { key, values },
                 ("Exists", true) => Requirement::Exists { key },
                 ("DoesNotExist", true) => Requirement::DoesNotExist { key },
-                ("In" | "NotIn", true) => return Err(format!("{} on {key} needs values", expression.operator)),
+                ("In" | "NotIn", true) => {
+                    return Err(format!("{} on {key} needs values", expression.operator));
+                }
                 ("Exists" | "DoesNotExist", false) => {
                     return Err(format!("{} on {key} takes no values", expression.operator));
                 }
                 (other, _) => {
-                    return Err(format!("operator {other:?} is not known: use In, NotIn, Exists or DoesNotExist"));
+                    return Err(format!(
+                        "operator {other:?} is not known: use In, NotIn, Exists or DoesNotExist"
+                    ));
                 }
             });
         }

@@ -8,7 +8,8 @@ use crate::observed::Observed;
 
 /// The versions offered, newest first: those of the add-on's templates, else what its own manager published.
 pub fn offered(observed: &Observed) -> Vec<Text> {
-    let mut offered: Vec<Text> = observed.templates.iter().filter_map(|template| template.version.clone()).collect();
+    let mut offered: Vec<Text> =
+        observed.templates.iter().filter_map(|template| template.version.clone()).collect();
     if offered.is_empty() && !observed.renders_templates() {
         return observed.addon.status.supported_versions.clone();
     }
@@ -38,6 +39,14 @@ pub fn compare(a: &str, b: &str) -> Ordering {
         (Some(_), None) => Ordering::Greater,
         (None, Some(_)) => Ordering::Less,
         (None, None) => natural(a, b).then_with(|| a.cmp(b)),
+    }
+}
+
+/// Whether going from `other` to `version` goes back. Where one of them is no semantic version, only their numbers can tell.
+pub fn is_before(version: &str, other: &str) -> bool {
+    match (semantic(version), semantic(other)) {
+        (Some(a), Some(b)) => a.cmp_precedence(&b).is_lt(),
+        _ => natural(version, other).is_lt(),
     }
 }
 
@@ -106,7 +115,10 @@ mod tests {
     #[test]
     fn the_default_is_the_highest_release() {
         assert_eq!(default_version(&newest_first(&["v1.0.0", "v1.1.0-rc.1"])).as_deref(), Some("v1.0.0"));
-        assert_eq!(default_version(&newest_first(&["v1.1.0-rc.2", "v1.1.0-rc.1"])).as_deref(), Some("v1.1.0-rc.2"));
+        assert_eq!(
+            default_version(&newest_first(&["v1.1.0-rc.2", "v1.1.0-rc.1"])).as_deref(),
+            Some("v1.1.0-rc.2")
+        );
         assert_eq!(default_version(&newest_first(&["v1", "v2"])).as_deref(), Some("v2"));
         assert_eq!(default_version(&[]), None);
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use aviary_api::ClusterManagementAddOn;
-use aviary_api::addon::{AddOnConfig, ClusterManagementAddOnSpec, ClusterManagementAddOnStatus, PlacementStrategy};
+use aviary_api::addon::{
+    AddOnConfig, ClusterManagementAddOnSpec, ClusterManagementAddOnStatus, PlacementStrategy,
+};
 use aviary_api::names::annotations;
 
 use super::rollout_strategy::rollout_strategy;
@@ -22,14 +24,18 @@ pub fn addon(object: &ClusterManagementAddOn) -> (AddOn, Vec<Problem>) {
     let spec = &object.spec;
     if spec.add_on_configuration.as_ref().is_some_and(|coordinates| *coordinates != Default::default()) {
         let field = "spec.addOnConfiguration";
-        problems.push(Problem::FieldDeprecated { field, instead: "spec.supportedConfigs and spec.defaultConfigs" });
+        problems.push(Problem::FieldDeprecated {
+            field,
+            instead: "spec.supportedConfigs and spec.defaultConfigs",
+        });
     }
     let addon = AddOn {
         name: metadata.name.as_deref().unwrap_or_default().into(),
         uid: metadata.uid.as_deref().unwrap_or_default().into(),
         generation: metadata.generation.unwrap_or(0),
         deleting: metadata.deletion_timestamp.is_some(),
-        self_managed: annotation(annotations::LIFECYCLE).is_some_and(|value| value == annotations::LIFECYCLE_SELF),
+        self_managed: annotation(annotations::LIFECYCLE)
+            .is_some_and(|value| value == annotations::LIFECYCLE_SELF),
         allow_deletions: annotation(annotations::ALLOW_DELETIONS).and_then(|count| count.trim().parse().ok()),
         defaults: defaults(spec, &mut problems),
         supported: supported(spec),
@@ -146,8 +152,11 @@ fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
         for reference in &progression.config_references {
             let kind = GroupResource::new(&reference.group, &reference.resource);
             let named = ConfigRef { kind: kind.clone(), namespace: None, name: "".into() };
-            let objects =
-                [&reference.desired_config, &reference.last_known_good_config, &reference.last_applied_config];
+            let objects = [
+                &reference.desired_config,
+                &reference.last_known_good_config,
+                &reference.last_applied_config,
+            ];
             for (pins, object) in revisions.iter_mut().zip(objects) {
                 pins.extend(pin(&kind, &named, object.as_ref(), None));
             }
@@ -164,6 +173,7 @@ fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
 }
 
 fn recorded(revisions: [Vec<Pin>; 3], conditions: &[aviary_api::Condition]) -> Recorded {
-    let [desired, known_good, applied] = revisions.map(|pins| (!pins.is_empty()).then(|| Revision::new(pins)));
+    let [desired, known_good, applied] =
+        revisions.map(|pins| (!pins.is_empty()).then(|| Revision::new(pins)));
     Recorded { desired, known_good, applied, conditions: conditions.iter().map(condition).collect() }
 }

@@ -42,9 +42,12 @@ pub fn selection<'a>(
     let mut problems = Vec::new();
     let mut groups: BTreeMap<(usize, Text), BTreeSet<ClusterName>> = BTreeMap::new();
     for decision in decisions {
-        let label = |key: &str| decision.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+        let label = |key: &str| {
+            decision.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str)
+        };
         let index = label(labels::DECISION_GROUP_INDEX).and_then(|index| index.parse().ok()).unwrap_or(0);
-        let group = groups.entry((index, label(labels::DECISION_GROUP_NAME).unwrap_or_default().into())).or_default();
+        let group =
+            groups.entry((index, label(labels::DECISION_GROUP_NAME).unwrap_or_default().into())).or_default();
         for decided in decision.status.iter().flat_map(|status| &status.decisions) {
             match ClusterName::parse(&decided.cluster_name) {
                 Ok(cluster) => {
@@ -59,7 +62,8 @@ pub fn selection<'a>(
         }
     }
     let published = placement.status.as_ref().and_then(|status| status.number_of_selected_clusters);
-    let strategy = placement.spec.decision_strategy.as_ref().and_then(|strategy| strategy.group_strategy.as_ref());
+    let strategy =
+        placement.spec.decision_strategy.as_ref().and_then(|strategy| strategy.group_strategy.as_ref());
     let selection = Selection {
         published: published.and_then(|count| usize::try_from(count).ok()),
         group_size: strategy

@@ -51,8 +51,12 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
             namespace: text(reference.namespace.as_ref()),
             name: reference.name.as_str().into(),
         };
-        let desired =
-            pin(&kind, &named, reference.desired_config.as_ref(), reference.desired_config_spec_hash.as_ref());
+        let desired = pin(
+            &kind,
+            &named,
+            reference.desired_config.as_ref(),
+            reference.desired_config_spec_hash.as_ref(),
+        );
         let applied = pin(
             &kind,
             &named,

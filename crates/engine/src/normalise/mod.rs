@@ -39,7 +39,10 @@ pub fn template(object: &Value) -> (Text, Template) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let LiveConfig { hash, generation, content } = config(object);
     let version = Some(text("/spec/version")).filter(|version| !version.is_empty()).map(Text::from);
-    (text("/spec/addonName").into(), Template { name: text("/metadata/name").into(), version, hash, generation, content })
+    (
+        text("/spec/addonName").into(),
+        Template { name: text("/metadata/name").into(), version, hash, generation, content },
+    )
 }
 
 fn condition(condition: &aviary_api::Condition) -> Condition {
@@ -74,7 +77,10 @@ fn config_ref(config: &AddOnConfig) -> ConfigRef {
 }
 
 /// The configs of one list; the later of two of one kind is used, and said to be.
-fn config_refs<'a>(configs: impl IntoIterator<Item = &'a AddOnConfig>, problems: &mut Vec<Problem>) -> Vec<ConfigRef> {
+fn config_refs<'a>(
+    configs: impl IntoIterator<Item = &'a AddOnConfig>,
+    problems: &mut Vec<Problem>,
+) -> Vec<ConfigRef> {
     let mut refs: Vec<ConfigRef> = Vec::new();
     for config in configs.into_iter().map(config_ref) {
         match refs.iter_mut().find(|known| known.kind == config.kind) {
@@ -101,7 +107,12 @@ fn version(desired: Option<&String>, install: Option<&String>, problems: &mut Ve
 }
 
 /// A recorded pin: OCM's object with its own name where it is given, else the flat hash under the reference's name.
-fn pin(kind: &GroupResource, named: &ConfigRef, object: Option<&ConfigSpecHash>, flat: Option<&String>) -> Option<Pin> {
+fn pin(
+    kind: &GroupResource,
+    named: &ConfigRef,
+    object: Option<&ConfigSpecHash>,
+    flat: Option<&String>,
+) -> Option<Pin> {
     if let Some(object) = object
         && let Some(hash) = Hash::recorded(object.spec_hash.as_deref().unwrap_or_default())
     {

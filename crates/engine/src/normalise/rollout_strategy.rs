@@ -12,7 +12,10 @@ use crate::observed::{GroupKey, Pace, Rollout};
 use crate::problem::Problem;
 
 /// Reads a rollout strategy. With any fault the placement stands still: a limit that cannot be read is not "no limit".
-pub(super) fn rollout_strategy(placement: &PlacementName, given: Option<&RolloutStrategy>) -> (Rollout, Vec<Problem>) {
+pub(super) fn rollout_strategy(
+    placement: &PlacementName,
+    given: Option<&RolloutStrategy>,
+) -> (Rollout, Vec<Problem>) {
     let mut reader = Reader { placement, faults: Vec::new() };
     let rollout = given.map(|given| reader.read(given)).unwrap_or_default();
     (rollout, reader.faults)
@@ -39,14 +42,18 @@ impl Reader<'_> {
         let pace = match given.type_.as_deref().unwrap_or("UpdateAll") {
             "UpdateAll" | "" => Pace::AllAtOnce,
             "RollingUpdate" => {
-                let limit = given.rolling_update.as_ref().and_then(|rolling| rolling.max_concurrently_updating.as_ref());
+                let limit = given
+                    .rolling_update
+                    .as_ref()
+                    .and_then(|rolling| rolling.max_concurrently_updating.as_ref());
                 Pace::Rolling(self.budget("rollingUpdate.maxConcurrentlyUpdating", limit))
             }
             "RollingUpdateWithCanary" => {
                 let block = given.rolling_update_with_canary.as_ref();
                 let named = block.and_then(|block| block.placement.as_ref());
                 canary = named.map(|canary| PlacementName::new(&canary.namespace, &canary.name));
-                if canary.as_ref().is_none_or(|canary| canary.name.is_empty() || canary.namespace.is_empty()) {
+                if canary.as_ref().is_none_or(|canary| canary.name.is_empty() || canary.namespace.is_empty())
+                {
                     self.faults.push(Problem::CanaryNotNamed { placement: self.placement.clone() });
                 }
                 let limit = block.and_then(|block| block.max_concurrently_updating.as_ref());
@@ -90,7 +97,10 @@ impl Reader<'_> {
                 Pace::PerGroup
             }
             other => {
-                self.faults.push(Problem::RolloutTypeUnknown { placement: self.placement.clone(), given: other.into() });
+                self.faults.push(Problem::RolloutTypeUnknown {
+                    placement: self.placement.clone(),
+                    given: other.into(),
+                });
                 Pace::AllAtOnce
             }
         };

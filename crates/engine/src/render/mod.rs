@@ -60,7 +60,10 @@ impl<'a> Templates<'a> {
     }
 
     /// What these configs render to; `None` when they name no template and somebody else writes the works.
-    pub fn prepare<'p>(&mut self, pins: impl Iterator<Item = &'p Pin>) -> Option<Result<Arc<Prepared>, Problem>> {
+    pub fn prepare<'p>(
+        &mut self,
+        pins: impl Iterator<Item = &'p Pin>,
+    ) -> Option<Result<Arc<Prepared>, Problem>> {
         let mut found: [Option<&Pin>; 3] = [None; 3];
         let [template, deployment, hub_config] = &mut found;
         for pin in pins {
@@ -126,10 +129,19 @@ impl Prepared {
                 .map_err(|variable| Problem::VariableUnknown { template: name.clone(), variable })?;
         }
         let split = split(name, &manifests)?;
-        let options = agent.cloned().unwrap_or_default().into_iter().filter(|(key, _)| key != "workload").collect();
+        let options =
+            agent.cloned().unwrap_or_default().into_iter().filter(|(key, _)| key != "workload").collect();
         let with = deployment.map_or("-", |pin| pin.hash.as_str());
         let inputs = format!("{RENDERER}/{}/{with}/{}", template.hash, version.as_deref().unwrap_or("-"));
-        Ok(Self { addon: observed.addon.name.clone(), template: name.clone(), version, manifests, options, split, inputs })
+        Ok(Self {
+            addon: observed.addon.name.clone(),
+            template: name.clone(),
+            version,
+            manifests,
+            options,
+            split,
+            inputs,
+        })
     }
 
     /// How many works every cluster gets.
@@ -253,8 +265,10 @@ fn is_label_value(text: &str) -> bool {
 fn check_manifests(template: &Text, manifests: &[Value]) -> Result<(), Problem> {
     let mut seen = BTreeSet::new();
     for (index, manifest) in manifests.iter().enumerate() {
-        let identity = identity(manifest)
-            .map_err(|why| Problem::TemplateMalformed { template: template.clone(), why: format!("manifests[{index}] {why}") })?;
+        let identity = identity(manifest).map_err(|why| Problem::TemplateMalformed {
+            template: template.clone(),
+            why: format!("manifests[{index}] {why}"),
+        })?;
         if !seen.insert(identity.clone()) {
             return Err(Problem::ManifestDuplicate { template: template.clone(), manifest: identity });
         }
@@ -265,14 +279,19 @@ fn check_manifests(template: &Text, manifests: &[Value]) -> Result<(), Problem> 
 /// What makes a manifest the one it is.
 fn identity(manifest: &Value) -> Result<String, String> {
     let text = |value: Option<&Value>, what: &str| {
-        value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned).ok_or(format!("has no {what}"))
+        value
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+            .ok_or(format!("has no {what}"))
     };
     let metadata = manifest.get("metadata");
     let version = text(manifest.get("apiVersion"), "apiVersion")?;
     let kind = text(manifest.get("kind"), "kind")?;
     let name = text(metadata.and_then(|metadata| metadata.get("name")), "metadata.name")?;
     let group = version.split_once('/').map_or("", |(group, _)| group);
-    let namespace = metadata.and_then(|metadata| metadata.get("namespace")).and_then(Value::as_str).unwrap_or_default();
+    let namespace =
+        metadata.and_then(|metadata| metadata.get("namespace")).and_then(Value::as_str).unwrap_or_default();
     let kind = if group.is_empty() { kind } else { format!("{kind}.{group}") };
     Ok(if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") })
 }
@@ -287,7 +306,11 @@ fn split(template: &Text, manifests: &[Value]) -> Result<Vec<Range<usize>>, Prob
         let size = text.len() + variables::cluster_names_in(&text) * names::MAX_NAME;
         if size > WORK_LIMIT {
             let manifest = identity(manifest).unwrap_or_default();
-            return Err(Problem::ManifestTooLarge { template: template.clone(), manifest, kib: size.div_ceil(1024) });
+            return Err(Problem::ManifestTooLarge {
+                template: template.clone(),
+                manifest,
+                kib: size.div_ceil(1024),
+            });
         }
         if filled + size > WORK_LIMIT {
             works.push(start..index);

@@ -7,7 +7,9 @@ pub(super) fn apply(manifest: &mut Value, deployment_config: &Value) {
     let spec = deployment_config.get("spec");
     let placement = spec.and_then(|spec| spec.get("nodePlacement"));
     for field in ["nodeSelector", "tolerations"] {
-        let given = placement.and_then(|placement| placement.get(field)).or_else(|| spec.and_then(|spec| spec.get(field)));
+        let given = placement
+            .and_then(|placement| placement.get(field))
+            .or_else(|| spec.and_then(|spec| spec.get(field)));
         if let Some(given) = given.filter(|given| !given.is_null())
             && let Some(pod_spec) = pod_spec(manifest)
         {
@@ -20,7 +22,9 @@ pub(super) fn apply(manifest: &mut Value, deployment_config: &Value) {
 fn pod_spec(manifest: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
     let group = manifest.get("apiVersion")?.as_str()?.split('/').next()?;
     let path: &[&str] = match (group, manifest.get("kind")?.as_str()?) {
-        ("apps", "Deployment" | "DaemonSet" | "StatefulSet") | ("batch", "Job") => &["spec", "template", "spec"],
+        ("apps", "Deployment" | "DaemonSet" | "StatefulSet") | ("batch", "Job") => {
+            &["spec", "template", "spec"]
+        }
         ("batch", "CronJob") => &["spec", "jobTemplate", "spec", "template", "spec"],
         _ => return None,
     };

@@ -21,7 +21,8 @@ pub(super) struct Builtin<'a> {
 
 /// The variables that an AddOnDeploymentConfig defines; a later entry of the same name wins.
 pub(super) fn defined(config: &ConfigRef, content: &Value) -> Result<BTreeMap<String, String>, Problem> {
-    let listed = content.get("spec").and_then(|spec| spec.get("customizedVariables")).and_then(Value::as_array);
+    let listed =
+        content.get("spec").and_then(|spec| spec.get("customizedVariables")).and_then(Value::as_array);
     let mut defined = BTreeMap::new();
     for variable in listed.into_iter().flatten() {
         let text = |key| variable.get(key).and_then(Value::as_str).unwrap_or_default();

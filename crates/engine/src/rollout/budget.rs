@@ -53,7 +53,8 @@ impl Ledger {
         for (_, standing) in standings {
             if holds_slot(standing, forgiven) {
                 ledger.in_flight += 1;
-                ledger.under_way += usize::from(!matches!(standing, Standing::Elsewhere { moving: false, .. }));
+                ledger.under_way +=
+                    usize::from(!matches!(standing, Standing::Elsewhere { moving: false, .. }));
                 ledger.held_by_failed += usize::from(standing.failed());
             }
         }
@@ -104,10 +105,10 @@ impl Ledger {
             Standing::Absent => Move::stay(Decision::Create),
             Standing::Aside(wait) => Move::stay(Decision::Hold(wait.clone())),
             Standing::Settled => {
-                let gated = !governor.in_canary(position) && !aim.target_is_desired();
-                let decision = match (&aim.gate, aim.problem()) {
-                    (_, Some(problem)) => Decision::Hold(Wait::Problem(problem.clone())),
-                    (Gate::Closed(wait), None) if gated => Decision::Hold(wait.clone()),
+                let wants_more = !governor.in_canary(position) && !aim.target_is_desired();
+                let decision = match (governor.fault.as_ref().or(aim.problem()), &aim.gate) {
+                    (Some(problem), _) if wants_more => Decision::Hold(Wait::Problem(problem.clone())),
+                    (None, Gate::Closed(wait)) if wants_more => Decision::Hold(wait.clone()),
                     _ => Decision::Settled,
                 };
                 Move::on(decision, target)
@@ -118,7 +119,9 @@ impl Ledger {
                 Some(revision) => Move::start(standing, revision),
                 // Frozen before anything was known good: what it was told before, it finishes.
                 None if *on_target => Move::on(flying(flight), target),
-                None => Move::stay(Decision::Hold(self.frozen(governor, aim).unwrap_or(Wait::NothingKnownGood))),
+                None => {
+                    Move::stay(Decision::Hold(self.frozen(governor, aim).unwrap_or(Wait::NothingKnownGood)))
+                }
             },
             Standing::Elsewhere { .. } => match (self.blocked(governor, aim, position), target) {
                 (None, Some(revision)) => Move::start(standing, revision),
@@ -139,11 +142,15 @@ impl Ledger {
         standing: &Standing,
     ) -> Move {
         let Some(target) = judge.target_of(position) else {
-            return Move::stay(Decision::Hold(self.blocked(governor, aim, position).unwrap_or(Wait::NothingKnownGood)));
+            return Move::stay(Decision::Hold(
+                self.blocked(governor, aim, position).unwrap_or(Wait::NothingKnownGood),
+            ));
         };
         let member = fleet.members.get(position);
         let stage = member.map_or(0, |member| member.stage);
-        if let Some(wait) = self.blocked(governor, aim, position).or_else(|| self.before_its_stage(governor, stage)) {
+        if let Some(wait) =
+            self.blocked(governor, aim, position).or_else(|| self.before_its_stage(governor, stage))
+        {
             return Move::stay(Decision::Hold(wait));
         }
         let holds_one_already = matches!(standing, Standing::Elsewhere { broken: true, reachable: true, .. });
@@ -189,7 +196,8 @@ impl Ledger {
 }
 
 impl Move {
-    fn stay(decision: Decision) -> Self {
+    /// It is told nothing new, and keeps what it was told.
+    pub fn stay(decision: Decision) -> Self {
         Self { decision, told: None, starts: false }
     }
 
@@ -217,7 +225,12 @@ fn holds_slot(standing: &Standing, forgiven: bool) -> bool {
 }
 
 /// The first stage with a cluster that has neither settled nor failed within what is tolerated.
-fn open_stage(fleet: &Fleet<'_>, governor: &Governor<'_>, standings: &[(usize, Standing)], forgiven: bool) -> usize {
+fn open_stage(
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    standings: &[(usize, Standing)],
+    forgiven: bool,
+) -> usize {
     standings
         .iter()
         .filter_map(|(position, standing)| {

@@ -132,7 +132,12 @@ fn promote(aim: &mut Aim, desired: &Revision, promotion: Promotion) {
 
 /// How many gated clusters are still on their way to the known good revision. Failed ones are at their end, and first installs are
 /// not part of a rollout: clusters that join must not be able to keep the next revision away for ever.
-fn left_on_known_good(aim: &Aim, fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Option<usize> {
+fn left_on_known_good(
+    aim: &Aim,
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    now: Timestamp,
+) -> Option<usize> {
     let known_good = Aim { target: aim.known_good.clone(), ..aim.clone() };
     let judge = Judge::new(fleet, governor, &known_good, now);
     let left = governor
@@ -161,7 +166,8 @@ fn canary_wait(
         return Some(CanaryWait::Empty { placement });
     }
     let mut passed = vec![false; fleet.members.len()];
-    let soaks: Vec<Option<Soak<'_>>> = fleet.governors.iter().map(|own| Soak::of(fleet, own, desired, now)).collect();
+    let soaks: Vec<Option<Soak<'_>>> =
+        fleet.governors.iter().map(|own| Soak::of(fleet, own, desired, now)).collect();
     for &position in &canary.members {
         if let (Some(member), Some(flag)) = (fleet.members.get(position), passed.get_mut(position)) {
             let own = soaks.get(member.governor.unwrap_or(usize::MAX)).and_then(Option::as_ref);
@@ -187,8 +193,12 @@ fn first_missing(
     let by_member = failed.and_then(|&position| fleet.members.get(position)).map(|member| member.name);
     // Otherwise it is one that is no member at all: selected by the canary only, and without an instance.
     let outside = || {
-        let members: std::collections::HashSet<&ClusterName> =
-            canary.members.iter().filter_map(|&position| fleet.members.get(position)).map(|member| member.name).collect();
+        let members: std::collections::HashSet<&ClusterName> = canary
+            .members
+            .iter()
+            .filter_map(|&position| fleet.members.get(position))
+            .map(|member| member.name)
+            .collect();
         clusters.iter().copied().filter(|name| !members.contains(name)).min()
     };
     by_member.or_else(outside).cloned()

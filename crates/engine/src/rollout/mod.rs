@@ -95,22 +95,32 @@ pub enum State {
 pub enum Failure {
     Problem(Problem),
     /// More failed than tolerated.
-    Halted { failed: usize, tolerated: usize },
+    Halted {
+        failed: usize,
+        tolerated: usize,
+    },
     /// Every slot is held by a failed cluster.
-    Stalled { failed: usize, budget: usize },
+    Stalled {
+        failed: usize,
+        budget: usize,
+    },
     /// All others have settled.
-    CompletedWithFailures { failed: usize },
+    CompletedWithFailures {
+        failed: usize,
+    },
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Problem(problem) => problem.fmt(f),
-            Self::Halted { failed, tolerated } => write!(f, "halted, {failed} clusters failed, {tolerated} tolerated"),
-            Self::Stalled { failed, budget } => {
-                write!(f, "stopped, {failed} failed clusters hold all {budget} slots")
+            Self::Halted { failed, tolerated } => {
+                write!(f, "halted, {failed} failed and {tolerated} tolerated")
             }
-            Self::CompletedWithFailures { failed } => write!(f, "completed with failures, {failed} clusters failed"),
+            Self::Stalled { failed, budget } => {
+                write!(f, "stopped, {failed} failed of {budget} allowed in flight")
+            }
+            Self::CompletedWithFailures { failed } => write!(f, "completed with failures, {failed} failed"),
         }
     }
 }
@@ -148,7 +158,8 @@ fn reached(
     judge: &Judge<'_>,
     standings: &[(usize, Standing)],
 ) -> Option<Revision> {
-    let mut targets = standings.iter().map(|(position, _)| judge.target_of(*position).map(|target| &target.revision));
+    let mut targets =
+        standings.iter().map(|(position, _)| judge.target_of(*position).map(|target| &target.revision));
     let target = targets.next()??;
     if targets.all(|other| other == Some(target))
         && standings.iter().all(|(_, standing)| *standing == Standing::Settled)
@@ -164,7 +175,9 @@ fn reached(
     [&recorded.desired, &recorded.known_good]
         .into_iter()
         .flatten()
-        .find(|&before| Some(before) != aim.target.as_ref() && recorded.applied.as_ref() != Some(before) && all_on(before))
+        .find(|&before| {
+            Some(before) != aim.target.as_ref() && recorded.applied.as_ref() != Some(before) && all_on(before)
+        })
         .cloned()
 }
 

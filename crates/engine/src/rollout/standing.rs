@@ -57,7 +57,11 @@ impl Standing {
     pub fn recheck_at(&self) -> Option<Timestamp> {
         match self {
             Self::OnTarget { flight: Flight::Soaking { until }, .. } => Some(*until),
-            Self::OnTarget { flight, deadline, .. } | Self::Fresh { flight, deadline, .. } if !flight.is_failure() => *deadline,
+            Self::OnTarget { flight, deadline, .. } | Self::Fresh { flight, deadline, .. }
+                if !flight.is_failure() =>
+            {
+                *deadline
+            }
             _ => None,
         }
     }
@@ -74,7 +78,11 @@ pub struct Identified {
 
 impl Identified {
     pub fn new(observed: &Observed, revision: &Revision) -> Self {
-        Self { revision: revision.clone(), id: revision.id(), version: versions::of_revision(observed, revision) }
+        Self {
+            revision: revision.clone(),
+            id: revision.id(),
+            version: versions::of_revision(observed, revision),
+        }
     }
 }
 
@@ -94,7 +102,8 @@ impl<'a> Judge<'a> {
             revision.as_ref().map(|revision| Identified::new(fleet.observed, revision))
         };
         let target = identify(&aim.target);
-        let canary_target = if aim.canary_target == aim.target { target.clone() } else { identify(&aim.canary_target) };
+        let canary_target =
+            if aim.canary_target == aim.target { target.clone() } else { identify(&aim.canary_target) };
         let fresh = if aim.fresh == aim.target { target.clone() } else { identify(&aim.fresh) };
         Self { governor, target, canary_target, fresh, now }
     }
@@ -141,7 +150,9 @@ impl<'a> Judge<'a> {
         let clock = self.clock(instance, target);
         if member.evidence.holds_placed && member.evidence.healthy {
             return match self.soaks_until(clock.as_ref()) {
-                Some(until) => Standing::OnTarget { flight: Flight::Soaking { until }, reachable, deadline: None },
+                Some(until) => {
+                    Standing::OnTarget { flight: Flight::Soaking { until }, reachable, deadline: None }
+                }
                 None => Standing::Settled,
             };
         }
@@ -171,7 +182,12 @@ impl<'a> Judge<'a> {
     }
 
     /// Why it has not settled, and when its deadline passes.
-    fn flight(&self, member: &Member<'_>, clock: Option<&Clock>, underway: Flight) -> (Flight, Option<Timestamp>) {
+    fn flight(
+        &self,
+        member: &Member<'_>,
+        clock: Option<&Clock>,
+        underway: Flight,
+    ) -> (Flight, Option<Timestamp>) {
         if let Some(why) = &member.evidence.failure {
             return (Flight::Failed { why: why.clone() }, None);
         }
@@ -187,9 +203,9 @@ impl<'a> Judge<'a> {
         }
         let had_arrived = member.instance.is_some_and(|instance| arrived_once(member, instance));
         let flight = match &member.evidence.unavailable {
-            Some(why) if had_arrived => Flight::Unavailable { why: why.clone() },
+            Some(why) => Flight::Unavailable { why: why.clone() },
             None if had_arrived => Flight::Unavailable { why: "the agent has not reported on it yet".into() },
-            _ => underway,
+            None => underway,
         };
         (flight, deadline)
     }
@@ -204,16 +220,19 @@ fn aside(instance: &Instance, addon_uid: &str) -> Option<Wait> {
 
 fn is_told(member: &Member<'_>, instance: &Instance, revision: &Revision) -> bool {
     told_same(instance, revision.pins(), member.overrides.as_ref())
-        && (!revision.pins().is_empty() || instance.status.condition(aviary_api::names::conditions::PROGRESSING).is_some())
+        && (!revision.pins().is_empty()
+            || instance.status.condition(aviary_api::names::conditions::PROGRESSING).is_some())
 }
 
 /// Its works hold what it was told, and it is or was once recorded as applied.
 fn arrived_once(member: &Member<'_>, instance: &Instance) -> bool {
     let recorded = || {
         instance.status.references.iter().all(|reference| {
-            let overridden = member.overrides.as_ref().is_some_and(|overrides| overrides.covers(&reference.kind));
+            let overridden =
+                member.overrides.as_ref().is_some_and(|overrides| overrides.covers(&reference.kind));
             overridden
-                || reference.desired.as_ref().map(|pin| &pin.hash) == reference.applied.as_ref().map(|pin| &pin.hash)
+                || reference.desired.as_ref().map(|pin| &pin.hash)
+                    == reference.applied.as_ref().map(|pin| &pin.hash)
         })
     };
     member.evidence.holds_placed && (member.evidence.healthy || recorded())

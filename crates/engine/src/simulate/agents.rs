@@ -89,7 +89,9 @@ impl<'a> Agents<'a> {
     pub(super) fn after(&self, cluster: &ClusterName, answer: &Answer) -> Option<(Duration, Answer)> {
         match answer {
             Answer::Available { flaps: true } => Some((self.latency(cluster, "outage"), Answer::Unavailable)),
-            Answer::Unavailable => Some((self.latency(cluster, "recovery"), Answer::Available { flaps: false })),
+            Answer::Unavailable => {
+                Some((self.latency(cluster, "recovery"), Answer::Available { flaps: false }))
+            }
             Answer::Available { flaps: false } | Answer::Failed => None,
         }
     }

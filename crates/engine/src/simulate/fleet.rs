@@ -9,7 +9,8 @@ use crate::configs::{Pin, Resolver, Revision};
 use crate::hash;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
-    Cluster, Condition, DecisionGroup, Instance, InstanceStatus, Observed, Recorded, Reference, Seen, Selection, Work,
+    Cluster, Condition, DecisionGroup, Instance, InstanceStatus, Observed, Recorded, Reference, Seen,
+    Selection, Work,
 };
 use crate::render;
 
@@ -30,14 +31,16 @@ pub fn assume_clusters(observed: &mut Observed) {
     let named: Vec<ClusterName> = selected.chain(observed.instances.keys().cloned()).collect();
     for name in named {
         let labels = [("name".to_owned(), name.to_string())].into();
-        let cluster = Cluster { name: name.clone(), labels, deleting: false, opted_out: false, unreachable: None };
+        let cluster =
+            Cluster { name: name.clone(), labels, deleting: false, opted_out: false, unreachable: None };
         observed.clusters.entry(name).or_insert_with(|| Arc::new(cluster));
     }
 }
 
 fn spread(observed: &mut Observed, clusters: usize) {
     let specs = observed.addon.strategy.placements();
-    let canaries: Vec<&PlacementName> = specs.iter().filter_map(|spec| spec.rollout.canary.as_ref()).collect();
+    let canaries: Vec<&PlacementName> =
+        specs.iter().filter_map(|spec| spec.rollout.canary.as_ref()).collect();
     let mut names: Vec<PlacementName> = specs.iter().map(|spec| spec.name.clone()).collect();
     names.extend(canaries.iter().map(|&canary| canary.clone()));
     names.dedup();
@@ -84,8 +87,11 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
         false => "own-manager".into(),
     };
     for (name, revision) in &before {
-        let members: Vec<ClusterName> =
-            observed.placements.get(name).map(|selection| selection.clusters().cloned().collect()).unwrap_or_default();
+        let members: Vec<ClusterName> = observed
+            .placements
+            .get(name)
+            .map(|selection| selection.clusters().cloned().collect())
+            .unwrap_or_default();
         let mut made = false;
         for cluster in members {
             if observed.instances.contains_key(&cluster) {
@@ -98,8 +104,12 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
         }
         if made && !observed.addon.status.placements.contains_key(name) {
             let known = Some(revision.clone());
-            let recorded =
-                Recorded { desired: known.clone(), known_good: known.clone(), applied: known, conditions: Vec::new() };
+            let recorded = Recorded {
+                desired: known.clone(),
+                known_good: known.clone(),
+                applied: known,
+                conditions: Vec::new(),
+            };
             observed.addon.status.placements.insert(name.clone(), recorded);
             observed.revisions.completed.entry(name.clone()).or_default().push(revision.clone());
         }
@@ -141,7 +151,11 @@ fn instance(cluster: &ClusterName, addon_uid: &Text, revision: &Revision, begin:
         install_namespace: aviary_api::names::DEFAULT_INSTALL_NAMESPACE.into(),
         overrides: Vec::new(),
         version: None,
-        status: InstanceStatus { references: references.collect(), conditions: vec![installed], ..Default::default() },
+        status: InstanceStatus {
+            references: references.collect(),
+            conditions: vec![installed],
+            ..Default::default()
+        },
     }
 }
 

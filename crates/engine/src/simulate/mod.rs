@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::explain::Decision;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{Observed, Seen, Unreachable};
-use crate::plan::{Plan, PlacementReport, Write, plan};
+use crate::plan::{PlacementReport, Plan, Write, plan};
 use crate::rollout::Counts;
 use agents::{Agents, Answer, Profile};
 use world::World;
@@ -62,13 +62,18 @@ impl Rehearsal {
     /// The most clusters of a placement that were in flight or failed at one time.
     pub fn peak_exposure(&self, placement: usize) -> usize {
         let exposed = |counts: &Counts| counts.in_flight.max(counts.failed);
-        self.samples.iter().filter_map(|sample| sample.placements.get(placement)).map(exposed).max().unwrap_or(0)
+        self.samples
+            .iter()
+            .filter_map(|sample| sample.placements.get(placement))
+            .map(exposed)
+            .max()
+            .unwrap_or(0)
     }
 }
 
 /// Runs the fleet until nothing moves any more.
 pub fn rehearse(observed: Observed, profile: &Profile, begin: Timestamp) -> Rehearsal {
-    Run::new(observed, profile, begin).to_the_end()
+    Run::new(observed, profile, begin).finish()
 }
 
 struct Run<'a> {
@@ -100,8 +105,15 @@ impl<'a> Run<'a> {
             writes: 0,
             world: World::default(),
         };
-        let mut run =
-            Self { world: World::new(observed), agents, profile, begin, now: begin, answers: BinaryHeap::new(), story };
+        let mut run = Self {
+            world: World::new(observed),
+            agents,
+            profile,
+            begin,
+            now: begin,
+            answers: BinaryHeap::new(),
+            story,
+        };
         // Works that are there already and have not been answered are answered like new ones.
         let unanswered: Vec<ClusterName> = run
             .world
@@ -117,7 +129,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    fn to_the_end(mut self) -> Rehearsal {
+    fn finish(mut self) -> Rehearsal {
         loop {
             let decided = plan(&self.world.observed, self.now);
             let at_rest = decided.is_at_rest();
@@ -151,7 +163,8 @@ impl<'a> Run<'a> {
     fn tell(&mut self, decided: &Plan) {
         self.story.passes += 1;
         let at = self.elapsed();
-        let placements: Vec<Counts> = decided.report.placements.iter().map(|placement| placement.counts).collect();
+        let placements: Vec<Counts> =
+            decided.report.placements.iter().map(|placement| placement.counts).collect();
         if self.story.samples.last().is_none_or(|sample| sample.placements != placements) {
             self.story.samples.push(Sample { at, placements });
         }
@@ -162,7 +175,9 @@ impl<'a> Run<'a> {
                 self.story.starts.push(Started {
                     at,
                     cluster: cluster.cluster.clone(),
-                    placement: cluster.placement.and_then(|index| names.get(&index).map(|&name| name.clone())),
+                    placement: cluster
+                        .placement
+                        .and_then(|index| names.get(&index).map(|&name| name.clone())),
                     to: cluster.told.clone().unwrap_or_default(),
                 });
             }
@@ -172,7 +187,8 @@ impl<'a> Run<'a> {
     /// Keeps how it ended.
     fn conclude(&mut self) {
         let last = plan(&self.world.observed, self.now);
-        let unsettled = last.report.clusters.into_iter().filter(|cluster| cluster.decision != Decision::Settled);
+        let unsettled =
+            last.report.clusters.into_iter().filter(|cluster| cluster.decision != Decision::Settled);
         self.story.unsettled = unsettled.map(|cluster| (cluster.cluster, cluster.decision)).collect();
         self.story.end = last.report.placements;
     }
@@ -194,7 +210,8 @@ impl<'a> Run<'a> {
 
     /// The cluster's agent has something new to do and will answer in its time.
     fn expect_answer(&mut self, cluster: &ClusterName) {
-        let told = self.world.observed.instances.get(cluster).map(|instance| instance.status.told_revision().id());
+        let told =
+            self.world.observed.instances.get(cluster).map(|instance| instance.status.told_revision().id());
         if let Some((after, answer)) = self.agents.answer(cluster, &told.unwrap_or_default()) {
             self.answers.push(Reverse((later(self.now, after), cluster.clone(), answer)));
         }

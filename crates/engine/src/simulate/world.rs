@@ -53,7 +53,10 @@ impl World {
                 absent
             }
             Write::Delete(delete) => {
-                let same = observed.instances.get(&delete.cluster).is_some_and(|instance| instance.uid == delete.uid);
+                let same = observed
+                    .instances
+                    .get(&delete.cluster)
+                    .is_some_and(|instance| instance.uid == delete.uid);
                 if same {
                     observed.instances.remove(&delete.cluster);
                     observed.works.remove(&delete.cluster);
@@ -137,7 +140,9 @@ impl World {
     /// The add-on's own manager, for an add-on that renders its own works: one work that carries what the instance is told.
     pub fn render_elsewhere(&mut self, cluster: &ClusterName) -> bool {
         let Some(instance) = self.observed.instances.get(cluster) else { return false };
-        if instance.deleting || (instance.status.told().next().is_none() && instance.status.conditions.is_empty()) {
+        if instance.deleting
+            || (instance.status.told().next().is_none() && instance.status.conditions.is_empty())
+        {
             return false;
         }
         let hashes: WorkHashes =

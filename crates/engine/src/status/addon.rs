@@ -71,9 +71,15 @@ fn recorded(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome, now: 
 }
 
 /// One sentence on a placement.
-pub fn summary(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome) -> (&'static str, &'static str, String) {
+pub fn summary(
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    outcome: &Outcome,
+) -> (&'static str, &'static str, String) {
     let counts = &outcome.counts;
-    let progress = format!("{}/{}", counts.on_target, counts.governed);
+    // On a revision that cannot be told, nobody is.
+    let on_target = if outcome.aim.problem().is_some() { 0 } else { counts.on_target };
+    let progress = format!("{on_target}/{}", counts.governed);
     let first = outcome.applied.is_none() && counts.upgraded == 0;
     let failed = |why: String| match first {
         true => ("False", "InstallFailed", format!("{progress} install failed: {why}")),
@@ -85,9 +91,13 @@ pub fn summary(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome) ->
     match &outcome.state {
         State::Empty => ("False", "InstallSucceed", format!("{progress} the placement selects no cluster")),
         State::Installing => ("True", "Installing", format!("{progress} installing...")),
-        State::InstallSucceeded => ("False", "InstallSucceed", format!("{progress} install completed with no errors.")),
+        State::InstallSucceeded => {
+            ("False", "InstallSucceed", format!("{progress} install completed with no errors."))
+        }
         State::Upgrading => ("True", "Upgrading", format!("{progress} upgrading...")),
-        State::UpgradeSucceeded => ("False", "UpgradeSucceed", format!("{progress} upgrade completed with no errors.")),
+        State::UpgradeSucceeded => {
+            ("False", "UpgradeSucceed", format!("{progress} upgrade completed with no errors."))
+        }
         State::WaitingForCanary(wait) => ("True", "WaitingForCanary", format!("waitingForCanary... {wait}")),
         State::Paused => ("True", "Upgrading", format!("{progress} upgrading... paused")),
         State::Failed(Failure::Problem(problem)) => failed(problem.to_string()),
@@ -120,21 +130,35 @@ fn conditions(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, no
     let mut state = |new: Stated| set(&mut status.conditions, generation, now, new);
     let (about_placements, about_spec): (Vec<&Problem>, Vec<&Problem>) =
         fleet.problems.iter().partition(|problem| {
-            matches!(problem, Problem::PlacementUnknown { .. } | Problem::PlacementInMotion { .. } | Problem::ClusterNameInvalid { .. })
+            matches!(
+                problem,
+                Problem::PlacementUnknown { .. }
+                    | Problem::PlacementInMotion { .. }
+                    | Problem::ClusterNameInvalid { .. }
+            )
         });
     let serious = about_spec.iter().find(|problem| !problem.is_warning());
     let text = sentence(&about_spec);
     state(match (serious, about_spec.first()) {
-        (Some(problem), _) => Stated { kind: VALID, status: "False", reason: problem.code(), message: text.clone().into() },
-        (None, Some(warning)) => Stated { kind: VALID, status: "True", reason: warning.code(), message: text.clone().into() },
-        (None, None) => Stated { kind: VALID, status: "True", reason: "Valid", message: "the spec is valid".into() },
+        (Some(problem), _) => {
+            Stated { kind: VALID, status: "False", reason: problem.code(), message: text.clone().into() }
+        }
+        (None, Some(warning)) => {
+            Stated { kind: VALID, status: "True", reason: warning.code(), message: text.clone().into() }
+        }
+        (None, None) => {
+            Stated { kind: VALID, status: "True", reason: "Valid", message: "the spec is valid".into() }
+        }
     });
     if matches!(fleet.observed.addon.strategy, InstallStrategy::Placements(_)) {
         let text = sentence(&about_placements);
         state(match about_placements.first() {
-            Some(problem) => {
-                Stated { kind: PLACEMENTS_RESOLVED, status: "False", reason: problem.code(), message: text.clone().into() }
-            }
+            Some(problem) => Stated {
+                kind: PLACEMENTS_RESOLVED,
+                status: "False",
+                reason: problem.code(),
+                message: text.clone().into(),
+            },
             None => Stated {
                 kind: PLACEMENTS_RESOLVED,
                 status: "True",
@@ -143,7 +167,8 @@ fn conditions(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, no
             },
         });
     }
-    let was_held = fleet.observed.addon.status.conditions.iter().any(|condition| condition.kind == DELETIONS_HELD);
+    let was_held =
+        fleet.observed.addon.status.conditions.iter().any(|condition| condition.kind == DELETIONS_HELD);
     match &install.problem {
         Some(problem) => state(Stated {
             kind: DELETIONS_HELD,
@@ -162,7 +187,7 @@ fn conditions(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, no
 }
 
 fn sentence(problems: &[&Problem]) -> String {
-    let mut all = problems.iter().map(|problem| problem.to_string());
+    let mut all = problems.iter().map(ToString::to_string);
     let shown: Vec<String> = all.by_ref().take(NAMED).collect();
     let more = all.count();
     let shown = shown.join("; ");

@@ -72,11 +72,22 @@ impl Draft<'_> {
 enum Progress {
     /// Nothing was told, and nothing can be said.
     Untold,
-    Moving { first: bool },
-    Failed { first: bool, why: Text },
-    /// A problem keeps it from what it should have; it stays on what it has.
-    Stuck { first: bool, problem: Problem },
-    Done { first: bool },
+    Moving {
+        first: bool,
+    },
+    Failed {
+        first: bool,
+        why: Text,
+    },
+    /// A problem keeps it from what it should have; it stays on what it has, if it has what it was told.
+    Stuck {
+        first: bool,
+        has_told: bool,
+        problem: Problem,
+    },
+    Done {
+        first: bool,
+    },
 }
 
 fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: bool) -> Progress {
@@ -89,10 +100,14 @@ fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: b
         Decision::Hold(Wait::Problem(problem)) => Some(problem),
         _ => member.overrides.as_ref().and_then(|overrides| overrides.problems.first()),
     };
+    let stuck_or_untold = || match problem {
+        Some(problem) => Progress::Stuck { first, has_told: false, problem: problem.clone() },
+        None => Progress::Untold,
+    };
     let untold = instance.status.references.iter().all(|reference| reference.desired.is_none())
         && instance.status.condition(conditions::PROGRESSING).is_none();
     if untold {
-        return problem.map_or(Progress::Untold, |problem| Progress::Stuck { first, problem: problem.clone() });
+        return stuck_or_untold();
     }
     match &decided.decision {
         Decision::InFlight(Flight::Failed { why }) => return Progress::Failed { first, why: why.clone() },
@@ -106,20 +121,26 @@ fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: b
     if !has_it {
         return match &evidence.failure {
             Some(why) => Progress::Failed { first, why: why.clone() },
-            None if nothing_told(instance) => problem.map_or(Progress::Untold, |problem| Progress::Stuck { first, problem: problem.clone() }),
+            None if nothing_told(instance) => stuck_or_untold(),
             None => Progress::Moving { first },
         };
     }
+    let first = first || stays_first(instance);
     match problem {
-        Some(problem) => Progress::Stuck { first: false, problem: problem.clone() },
-        None => Progress::Done { first: first || stays_first(instance) },
+        // What it waits for now would be an upgrade, whatever it has had so far; only its own first configs belong to the install.
+        Some(problem) if decided.told.is_some() && member.overrides.is_none() => {
+            Progress::Stuck { first: false, has_told: true, problem: problem.clone() }
+        }
+        Some(problem) => Progress::Stuck { first, has_told: true, problem: problem.clone() },
+        None => Progress::Done { first },
     }
 }
 
 /// Configs were never told, although there are some to tell: the add-on waits for them.
 fn nothing_told(instance: &Instance) -> bool {
     let reason = instance.status.condition(conditions::PROGRESSING).map(|condition| &*condition.reason);
-    instance.status.told().next().is_none() && matches!(reason, Some("InstallFailed" | "Failed" | "ConfigurationUnsupported"))
+    instance.status.told().next().is_none()
+        && matches!(reason, Some("InstallFailed" | "Failed" | "ConfigurationUnsupported"))
 }
 
 fn applied_is_told(instance: &Instance) -> bool {
@@ -168,7 +189,12 @@ fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decid
     let told = decided.told.as_ref().map_or(&[][..], |told| told.revision.pins());
     let overridden = member.overrides.as_ref().map_or(&[][..], |overrides| overrides.pins.as_slice());
     for pin in told.iter().chain(overridden) {
-        next.entry(&pin.config.kind).or_default().0 = Some(pin.clone());
+        let (desired, applied) = next.entry(&pin.config.kind).or_default();
+        *desired = Some(pin.clone());
+        // The same content under another name is what is there already.
+        if applied.as_ref().is_some_and(|applied| applied.hash == pin.hash) {
+            *applied = Some(pin.clone());
+        }
     }
     next.into_iter()
         .filter(|(_, (desired, applied))| desired.is_some() || applied.is_some())
@@ -223,10 +249,9 @@ fn versions(
         status.desired_version = wanted;
     }
     let current = match progress {
-        Progress::Done { .. } => told,
-        Progress::Stuck { problem: Problem::VersionUnsupported { .. }, .. }
-        | Progress::Moving { .. }
-        | Progress::Failed { .. } => Some(UNKNOWN_VERSION.into()),
+        Progress::Stuck { problem: Problem::VersionUnsupported { .. }, .. } => Some(UNKNOWN_VERSION.into()),
+        Progress::Done { .. } | Progress::Stuck { has_told: true, .. } => told,
+        Progress::Moving { .. } | Progress::Failed { .. } => Some(UNKNOWN_VERSION.into()),
         Progress::Stuck { .. } | Progress::Untold => recorded.current_version.clone(),
     };
     if current != draft.status.current_version {
@@ -269,9 +294,13 @@ fn report(
         let healthy = !decided.starts && member.evidence.holds_placed && member.evidence.healthy;
         // The message is kept as it is while the clock runs for the same revision.
         let running = instance.status.condition(conditions::REVISION_HEALTHY);
-        let runs_for_it = running.filter(|condition| !decided.starts && Clock::is_for(&condition.message, &told.id));
+        let runs_for_it =
+            running.filter(|condition| !decided.starts && Clock::is_for(&condition.message, &told.id));
         let message = match runs_for_it {
-            Some(condition) if condition.is_true() == healthy && condition.observed_generation == Some(draft.generation) => {
+            Some(condition)
+                if condition.is_true() == healthy
+                    && condition.observed_generation == Some(draft.generation) =>
+            {
                 return;
             }
             Some(condition) => condition.message.clone(),
@@ -297,9 +326,7 @@ fn by_shorthand(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance) -> 
     }
     let placement = member.governor.and_then(|index| fleet.observed.addon.strategy.placements().get(index));
     instance.version.is_some()
-        || placement.is_some_and(|placement| {
-            placement.version.is_some() && !explicit(&placement.configs)
-        })
+        || placement.is_some_and(|placement| placement.version.is_some() && !explicit(&placement.configs))
 }
 
 type Wording = Option<(&'static str, &'static str, Word)>;
@@ -310,14 +337,22 @@ fn final_words(progress: &Progress, last: Option<&str>) -> Wording {
         Progress::Untold => return None,
         Progress::Moving { first: true } => ("True", "Installing", "installing...".into()),
         Progress::Moving { first: false } => ("True", "Upgrading", "upgrading...".into()),
-        Progress::Done { first: true } => ("False", "InstallSucceed", "install completed with no errors.".into()),
-        Progress::Done { first: false } => ("False", "UpgradeSucceed", "upgrade completed with no errors.".into()),
-        Progress::Failed { first: true, why } => ("False", "InstallFailed", format!("install failed: {why}").into()),
-        Progress::Failed { first: false, why } => ("False", "UpgradeFailed", format!("upgrade failed: {why}").into()),
+        Progress::Done { first: true } => {
+            ("False", "InstallSucceed", "install completed with no errors.".into())
+        }
+        Progress::Done { first: false } => {
+            ("False", "UpgradeSucceed", "upgrade completed with no errors.".into())
+        }
+        Progress::Failed { first: true, why } => {
+            ("False", "InstallFailed", format!("install failed: {why}").into())
+        }
+        Progress::Failed { first: false, why } => {
+            ("False", "UpgradeFailed", format!("upgrade failed: {why}").into())
+        }
         Progress::Stuck { problem: problem @ Problem::ConfigUnsupported { .. }, .. } => {
             ("False", "ConfigurationUnsupported", problem.to_string().into())
         }
-        Progress::Stuck { first, problem } => {
+        Progress::Stuck { first, problem, .. } => {
             let reason = if *first { "InstallFailed" } else { "UpgradeFailed" };
             ("False", reason, stuck(*first, problem, last).into())
         }
@@ -327,32 +362,38 @@ fn final_words(progress: &Progress, last: Option<&str>) -> Wording {
 /// The words of the earlier drafts.
 fn drafts(progress: &Progress, desired: Option<&str>, last: Option<&str>) -> Wording {
     let version = desired.unwrap_or(UNKNOWN_VERSION);
-    let back = last.is_some_and(|last| last != UNKNOWN_VERSION && versions::compare(version, last).is_lt());
     Some(match progress {
         Progress::Untold => return None,
         Progress::Moving { first } if *first || last.is_none_or(|last| last == UNKNOWN_VERSION) => {
             ("True", "Installing", format!("Installing addon to version {version}.").into())
         }
-        Progress::Moving { .. } if back => ("True", "Rollingback", format!("Rollingback addon to version {version}.").into()),
-        Progress::Moving { .. } => ("True", "Upgrading", format!("Upgrading addon to version {version}.").into()),
-        Progress::Done { .. } => ("False", "Succeed", "install completed with no errors.".into()),
-        Progress::Failed { first, why } => {
-            ("False", "Failed", format!("{} failed: {why}", if *first { "install" } else { "upgrade" }).into())
+        Progress::Moving { .. } if goes_back(version, last) => {
+            ("True", "Rollingback", format!("Rollingback addon to version {version}.").into())
         }
-        Progress::Stuck { first, problem } => ("False", "Failed", stuck(*first, problem, last).into()),
+        Progress::Moving { .. } => {
+            ("True", "Upgrading", format!("Upgrading addon to version {version}.").into())
+        }
+        Progress::Done { .. } => ("False", "Succeed", "install completed with no errors.".into()),
+        Progress::Failed { first, why } => (
+            "False",
+            "Failed",
+            format!("{} failed: {why}", if *first { "install" } else { "upgrade" }).into(),
+        ),
+        Progress::Stuck { first, problem, .. } => ("False", "Failed", stuck(*first, problem, last).into()),
     })
+}
+
+fn goes_back(version: &str, last: Option<&str>) -> bool {
+    last.is_some_and(|last| last != UNKNOWN_VERSION && versions::is_before(version, last))
 }
 
 fn stuck(first: bool, problem: &Problem, last: Option<&str>) -> String {
     match problem {
-        Problem::VersionUnsupported { version, .. } => {
-            let back = last.is_some_and(|last| last != UNKNOWN_VERSION && versions::compare(version, last).is_lt());
-            match (first, back) {
-                (true, _) => format!("could not install invalid version {version}"),
-                (false, true) => format!("could not rollback to invalid version {version}"),
-                (false, false) => format!("could not upgrade to invalid version {version}"),
-            }
-        }
+        Problem::VersionUnsupported { version, .. } => match (first, goes_back(version, last)) {
+            (true, _) => format!("could not install invalid version {version}"),
+            (false, true) => format!("could not rollback to invalid version {version}"),
+            (false, false) => format!("could not upgrade to invalid version {version}"),
+        },
         problem if first => format!("install failed: {problem}"),
         problem => format!("upgrade failed: {problem}"),
     }

@@ -14,10 +14,14 @@ use crate::observed::{AddOnStatus, Condition, InstanceStatus, Recorded, Referenc
 
 /// The fields of an instance's status that are ours, as a merge patch of that status.
 pub fn instance(status: &InstanceStatus) -> Value {
-    let InstanceStatus { supported, references, desired_version, current_version, last_version, conditions } = status;
+    let InstanceStatus { supported, references, desired_version, current_version, last_version, conditions } =
+        status;
     let supported: Vec<ConfigGroupResource> = supported
         .iter()
-        .map(|kind| ConfigGroupResource { group: kind.group.to_string(), resource: kind.resource.to_string() })
+        .map(|kind| ConfigGroupResource {
+            group: kind.group.to_string(),
+            resource: kind.resource.to_string(),
+        })
         .collect();
     let references: Vec<ConfigReference> = references.iter().map(reference).collect();
     json!({
@@ -117,7 +121,7 @@ fn pins<'a>(recorded: &'a Recorded, kind: &GroupResource) -> [Option<&'a Pin>; 3
 }
 
 fn owned(text: &Option<Text>) -> Option<String> {
-    text.as_ref().map(|text| text.to_string())
+    text.as_ref().map(ToString::to_string)
 }
 
 fn hash(pin: Option<&Pin>) -> String {

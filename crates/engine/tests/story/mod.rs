@@ -28,6 +28,12 @@
 //! ```
 
 #![allow(dead_code, reason = "every test file uses its own part of the harness")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a broken script must fail the test"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -38,7 +44,9 @@ use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::invariants;
 use aviary_engine::name::{ClusterName, PlacementName};
 use aviary_engine::normalise;
-use aviary_engine::observed::{Cluster, DecisionGroup, Instance, Lookup, Observed, Seen, Selection, Unreachable};
+use aviary_engine::observed::{
+    Cluster, DecisionGroup, Instance, Lookup, Observed, Seen, Selection, Unreachable,
+};
 use aviary_engine::plan::{Plan, plan};
 use aviary_engine::problem::Problem;
 use aviary_engine::simulate::world::World;
@@ -113,7 +121,8 @@ impl Story {
             "addon" => self.read_addon(yaml(rest)),
             "rollout" => self.rollout(rest),
             "defaults" => {
-                self.addon["spec"]["defaultConfigs"] = rest.split_whitespace().filter_map(config_word).collect();
+                self.addon["spec"]["defaultConfigs"] =
+                    rest.split_whitespace().filter_map(config_word).collect();
                 self.read_addon_again();
             }
             "drop" => {
@@ -197,7 +206,12 @@ impl Story {
     fn templates(&mut self, rest: &str) {
         let (versions, variables) = rest.split_once("vars").unwrap_or((rest, ""));
         for version in versions.split_whitespace() {
-            let image: Vec<String> = variables.split(',').map(str::trim).filter(|v| !v.is_empty()).map(|v| format!("{{{{{v}}}}}")).collect();
+            let image: Vec<String> = variables
+                .split(',')
+                .map(str::trim)
+                .filter(|v| !v.is_empty())
+                .map(|v| format!("{{{{{v}}}}}"))
+                .collect();
             let object = json!({
                 "metadata": { "name": format!("helloworld-{version}"), "generation": 1 },
                 "spec": {
@@ -225,7 +239,8 @@ impl Story {
     fn cluster(&mut self, name: &str) {
         let name = cluster(name);
         let labels = BTreeMap::from([("name".to_owned(), name.to_string())]);
-        let cluster = Cluster { name: name.clone(), labels, deleting: false, opted_out: false, unreachable: None };
+        let cluster =
+            Cluster { name: name.clone(), labels, deleting: false, opted_out: false, unreachable: None };
         self.world.observed.clusters.entry(name).or_insert_with(|| Arc::new(cluster));
     }
 
@@ -242,9 +257,15 @@ impl Story {
             members.iter().for_each(|name| self.cluster(name));
             let mut clusters: Vec<ClusterName> = members.iter().map(|name| cluster(name)).collect();
             clusters.sort();
-            groups.push(DecisionGroup { name: if members.is_empty() { "".into() } else { format!("g{index}").into() }, clusters });
+            groups.push(DecisionGroup {
+                name: if members.is_empty() { "".into() } else { format!("g{index}").into() },
+                clusters,
+            });
         }
-        self.world.observed.placements.insert(placement(name), Selection { published, group_size: None, groups });
+        self.world
+            .observed
+            .placements
+            .insert(placement(name), Selection { published, group_size: None, groups });
     }
 
     fn rollout(&mut self, rest: &str) {
@@ -259,7 +280,9 @@ impl Story {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("Canary", "") => strategy["type"] = json!("RollingUpdateWithCanary"),
                 ("PerGroup", "") => strategy["type"] = json!("ProgressivePerGroup"),
-                (kind @ ("UpdateAll" | "RollingUpdate" | "All" | "Progressive"), "") => strategy["type"] = json!(kind),
+                (kind @ ("UpdateAll" | "RollingUpdate" | "All" | "Progressive"), "") => {
+                    strategy["type"] = json!(kind)
+                }
                 ("paused", "") => strategy["paused"] = json!(true),
                 ("canary", name) => canary = Some(json!({ "name": name, "namespace": "default" })),
                 ("version", version) => entry["addonTemplate"]["desiredVersion"] = json!(version),
@@ -283,10 +306,12 @@ impl Story {
         match strategy["type"].as_str() {
             Some("RollingUpdate") => strategy["rollingUpdate"]["maxConcurrentlyUpdating"] = json!(limit),
             Some("RollingUpdateWithCanary") => {
-                strategy["rollingUpdateWithCanary"] = json!({ "maxConcurrentlyUpdating": limit, "placement": canary });
+                strategy["rollingUpdateWithCanary"] =
+                    json!({ "maxConcurrentlyUpdating": limit, "placement": canary });
             }
             Some("Progressive") => {
-                strategy["progressive"] = json!({ "maxConcurrency": limit, "mandatoryDecisionGroups": mandatory });
+                strategy["progressive"] =
+                    json!({ "maxConcurrency": limit, "mandatoryDecisionGroups": mandatory });
             }
             Some("ProgressivePerGroup") => {
                 strategy["progressivePerGroup"] = json!({ "mandatoryDecisionGroups": mandatory });
@@ -328,7 +353,8 @@ impl Story {
 
     fn annotate(&mut self, rest: &str) {
         let (key, value) = rest.split_once('=').expect("annotate KEY=VALUE");
-        self.addon["metadata"]["annotations"][format!("addon.open-cluster-management.io/{key}")] = json!(value);
+        self.addon["metadata"]["annotations"][format!("addon.open-cluster-management.io/{key}")] =
+            json!(value);
         self.read_addon_again();
     }
 
@@ -339,7 +365,8 @@ impl Story {
             "metadata": { "name": "helloworld", "namespace": name, "uid": format!("user-{name}"), "generation": 1 },
             "spec": yaml(spec),
         });
-        let (mut instance, _) = normalise::instance(&serde_json::from_value(object).expect("an instance")).unwrap();
+        let (mut instance, _) =
+            normalise::instance(&serde_json::from_value(object).expect("an instance")).unwrap();
         let key = instance.cluster.clone();
         if let Some(known) = self.world.observed.instances.get(&key) {
             let Instance { overrides, version, .. } = instance;
@@ -415,8 +442,16 @@ impl Story {
             .works
             .iter()
             .filter(|(name, works)| {
-                let reachable = self.world.observed.clusters.get(*name).is_some_and(|cluster| cluster.unreachable.is_none());
-                let unseen = works.iter().any(|work| work.applied == Seen::NotYet || (work.available == Seen::NotYet && !matches!(work.applied, Seen::No { .. })));
+                let reachable = self
+                    .world
+                    .observed
+                    .clusters
+                    .get(*name)
+                    .is_some_and(|cluster| cluster.unreachable.is_none());
+                let unseen = works.iter().any(|work| {
+                    work.applied == Seen::NotYet
+                        || (work.available == Seen::NotYet && !matches!(work.applied, Seen::No { .. }))
+                });
                 reachable && unseen && self.moods.get(*name) != Some(&Mood::Silent)
             })
             .map(|(name, _)| name.clone())
@@ -433,14 +468,23 @@ impl Story {
     pub(crate) fn pass(&mut self) -> bool {
         let decided = plan(&self.world.observed, self.now);
         let at_rest = decided.is_at_rest();
-        self.events.extend(decided.events.iter().map(|event| format!("{} {}: {}", event.placement, event.reason, event.message)));
+        self.events.extend(
+            decided
+                .events
+                .iter()
+                .map(|event| format!("{} {}: {}", event.placement, event.reason, event.message)),
+        );
         let again = plan(&self.world.observed, self.now);
         self.last = Some(again);
         for write in decided.writes() {
             let before = self.world.observed.clone();
             assert!(self.world.commit(&write), "the world refuses {write:?}");
             let violations = invariants::check(&before, &write, &self.world.observed);
-            assert!(violations.is_empty(), "{} by {write:?}", violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+            assert!(
+                violations.is_empty(),
+                "{} by {write:?}",
+                violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+            );
         }
         !at_rest
     }
@@ -472,7 +516,12 @@ impl Story {
             }
             "conditions" => {
                 for condition in &self.world.observed.addon.status.conditions {
-                    writeln!(self.told, "{}  {} {}  {}", condition.kind, condition.status, condition.reason, condition.message).unwrap();
+                    writeln!(
+                        self.told,
+                        "{}  {} {}  {}",
+                        condition.kind, condition.status, condition.reason, condition.message
+                    )
+                    .unwrap();
                 }
             }
             "writes" => {
@@ -515,7 +564,12 @@ impl Story {
             let progressing = recorded.conditions.first().expect("Progressing");
             let name = |revision: &Option<aviary_engine::configs::Revision>| {
                 let revision = revision.as_ref()?;
-                Some(revision.pins().iter().filter(|pin| &*pin.config.kind.resource != "addontemplates").map(|pin| pin.config.name.to_string()).collect::<Vec<_>>().join("+"))
+                let alone = revision.pins().len() == 1;
+                let shown = revision
+                    .pins()
+                    .iter()
+                    .filter(|pin| alone || &*pin.config.kind.resource != "addontemplates");
+                Some(shown.map(|pin| pin.config.name.to_string()).collect::<Vec<_>>().join("+"))
             };
             writeln!(
                 self.told,
@@ -534,7 +588,12 @@ impl Story {
         }
         if !observed.addon.status.supported_versions.is_empty() {
             let versions = observed.addon.status.supported_versions.join(" ");
-            writeln!(self.told, "versions {versions} default {}", observed.addon.status.default_version.as_deref().unwrap_or("-")).unwrap();
+            writeln!(
+                self.told,
+                "versions {versions} default {}",
+                observed.addon.status.default_version.as_deref().unwrap_or("-")
+            )
+            .unwrap();
         }
     }
 
@@ -545,22 +604,52 @@ impl Story {
         };
         let status = &instance.status;
         let show = |text: &Option<Arc<str>>| text.as_deref().unwrap_or("-").to_owned();
-        for reference in status.references.iter().filter(|reference| &*reference.kind.resource != "addontemplates") {
-            let pin = |pin: &Option<aviary_engine::configs::Pin>| pin.as_ref().map_or("-".to_owned(), |pin| format!("{}@{}", pin.config.name, pin.hash.short()));
-            writeln!(self.told, "{name}  {} desired {} applied {}", reference.kind.resource, pin(&reference.desired), pin(&reference.applied)).unwrap();
+        for reference in
+            status.references.iter().filter(|reference| &*reference.kind.resource != "addontemplates")
+        {
+            let pin = |pin: &Option<aviary_engine::configs::Pin>| {
+                pin.as_ref().map_or("-".to_owned(), |pin| format!("{}@{}", pin.config.name, pin.hash.short()))
+            };
+            writeln!(
+                self.told,
+                "{name}  {} desired {} applied {}",
+                reference.kind.resource,
+                pin(&reference.desired),
+                pin(&reference.applied)
+            )
+            .unwrap();
         }
         if status.desired_version.is_some() {
-            writeln!(self.told, "{name}  version desired {} current {} last {}", show(&status.desired_version), show(&status.current_version), show(&status.last_version)).unwrap();
+            writeln!(
+                self.told,
+                "{name}  version desired {} current {} last {}",
+                show(&status.desired_version),
+                show(&status.current_version),
+                show(&status.last_version)
+            )
+            .unwrap();
         }
         for condition in status.conditions.iter().filter(|condition| &*condition.kind != "RevisionHealthy") {
-            writeln!(self.told, "{name}  {} {} {}: {}", condition.kind, condition.status, condition.reason, condition.message).unwrap();
+            writeln!(
+                self.told,
+                "{name}  {} {} {}: {}",
+                condition.kind, condition.status, condition.reason, condition.message
+            )
+            .unwrap();
         }
     }
 
     fn show_works(&mut self) {
         for (name, works) in &self.world.observed.works {
             for work in works.iter() {
-                writeln!(self.told, "{name}  {} generation {} version {}", work.name, work.generation, work.version.as_deref().unwrap_or("-")).unwrap();
+                writeln!(
+                    self.told,
+                    "{name}  {} generation {} version {}",
+                    work.name,
+                    work.generation,
+                    work.version.as_deref().unwrap_or("-")
+                )
+                .unwrap();
             }
         }
     }
@@ -618,7 +707,9 @@ fn names(text: &str) -> Vec<String> {
                 let prefix = first.strip_suffix(digits).unwrap();
                 let until: usize = last.strip_prefix(prefix).unwrap().parse().unwrap();
                 let width = digits.len();
-                all.extend((digits.parse::<usize>().unwrap()..=until).map(|n| format!("{prefix}{n:0width$}")));
+                all.extend(
+                    (digits.parse::<usize>().unwrap()..=until).map(|n| format!("{prefix}{n:0width$}")),
+                );
             }
         }
     }

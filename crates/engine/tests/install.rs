@@ -1,0 +1,341 @@
+//! The install controller, rule by rule (semantics §4).
+
+mod story;
+
+use expect_test::expect;
+use story::{Story, check, cluster};
+
+#[test]
+fn rule_1_manual_creates_and_deletes_nothing() {
+    check(
+        "
+        config A v1
+        clusters a1 a2
+        user a1
+        defaults config=A
+        settle
+        show all
+        show a2",
+        &expect![[r#"
+            a1               settled   v1       settled
+            a2  no instance
+        "#]],
+    );
+}
+
+#[test]
+fn rule_1_a_label_selector_selects_by_the_labels_of_the_clusters() {
+    check(
+        "
+        config A v1
+        clusters a1 a2 b1
+        addon { defaultConfigs: [ { group: addon.open-cluster-management.io, resource: addonhubconfigs, name: A } ], installStrategy: { type: ClusterLabelSelector, labelSelector: { matchExpressions: [ { key: name, operator: In, values: [ a1, a2 ] } ] } } }
+        settle
+        show all
+        note the selector shrinks: what it made and no longer selects goes
+        addon { defaultConfigs: [ { group: addon.open-cluster-management.io, resource: addonhubconfigs, name: A } ], installStrategy: { type: ClusterLabelSelector, labelSelector: { matchLabels: { name: a1 } } } }
+        show clusters
+        settle
+        show all",
+        &expect![[r#"
+            a1..a2 (2)       settled   v1       settled
+            -- the selector shrinks: what it made and no longer selects goes
+            a2               delete    v1       no longer selected
+            a1               settled   v1       settled
+        "#]],
+    );
+}
+
+#[test]
+fn rule_1_placements_select_the_union_of_their_decisions() {
+    check(
+        "
+        place one: a1 a2
+        place two: a2 a3
+        rollout one ns=one-ns
+        rollout two ns=two-ns
+        show clusters",
+        &expect![[r#"
+            a1..a3 (3)       create    -        selected, instance is created
+        "#]],
+    );
+}
+
+#[test]
+fn rule_2_an_instance_is_made_with_the_install_namespace_the_marker_and_the_owner() {
+    let mut story = Story::new();
+    story.run("config A v1\n place aws: a1\n place gcp: g1\n rollout aws config=A ns=aws-addon-ns\n rollout gcp config=A ns=gcp-addon-ns\n pass");
+    for name in ["a1", "g1"] {
+        let instance = &story.world.observed.instances[&cluster(name)];
+        assert_eq!(instance.marker.as_deref(), Some("Placements"));
+        assert_eq!(instance.owner.as_deref(), Some("addon-uid"));
+        assert!(
+            instance.overrides.is_empty() && instance.version.is_none(),
+            "configs and versions are never copied"
+        );
+    }
+    assert_eq!(&*story.world.observed.instances[&cluster("a1")].install_namespace, "aws-addon-ns");
+    assert_eq!(&*story.world.observed.instances[&cluster("g1")].install_namespace, "gcp-addon-ns");
+}
+
+#[test]
+fn rule_2_what_a_strategy_made_goes_when_deselected_and_what_a_user_made_stays() {
+    check(
+        "
+        config A v1
+        defaults config=A
+        clusters a2
+        user a2
+        place prod: a1 a2 a3
+        rollout prod
+        settle
+        place prod: a3
+        show clusters
+        settle
+        show all",
+        &expect![[r#"
+            a1               delete    v1       no longer selected
+            a2..a3 (2)       settled   v1       settled
+        "#]],
+    );
+}
+
+#[test]
+fn rule_3_placements_to_manual_keeps_everything_as_it_is() {
+    check(
+        "
+        config A v1
+        config B v2
+        defaults config=A
+        place prod: a1 a2
+        rollout prod config=B
+        settle
+        install Manual
+        settle
+        show all
+        show a1",
+        &expect![[r#"
+            a1..a2 (2)       hold      v2       kept as it is: no placement governs it any more
+            a1  addonhubconfigs desired B@cdf58b3d applied B@cdf58b3d
+            a1  version desired v2 current v2 last -
+            a1  Progressing False InstallSucceed: install completed with no errors.
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+        "#]],
+    );
+}
+
+#[test]
+fn rule_3_manual_to_placements_leaves_what_users_made_untouched() {
+    let mut story = Story::new();
+    story.run("config A v1\n config mine v9\n addon { supportedConfigs: [ { group: addon.open-cluster-management.io, resource: addonhubconfigs } ] }\n clusters a1\n user a1 { installNamespace: mine, configs: [ { group: addon.open-cluster-management.io, resource: addonhubconfigs, name: mine } ] }\n settle\n place prod: a1 a2\n rollout prod config=A\n settle\n show a1");
+    let instance = &story.world.observed.instances[&cluster("a1")];
+    assert_eq!(instance.marker, None);
+    assert_eq!(&*instance.install_namespace, "mine");
+    expect![[r#"
+        a1  addonhubconfigs desired mine@23616dea applied mine@23616dea
+        a1  version desired v9 current v9 last -
+        a1  Progressing False InstallSucceed: install completed with no errors.
+        a1  Configured True ConfigurationsConfigured: all configurations are resolved
+    "#]]
+    .assert_eq(&story.told);
+}
+
+#[test]
+fn rule_4_nothing_is_made_for_a_cluster_that_is_absent_going_or_opted_out() {
+    let mut story = Story::new();
+    story.run("config A v1\n place prod: a1 a2 a3 a4\n rollout prod config=A\n gone a1\n delete a2");
+    let opted_out = story.world.observed.clusters.get_mut(&cluster("a3")).expect("a cluster");
+    std::sync::Arc::make_mut(opted_out).opted_out = true;
+    story.run("show clusters\n settle\n show all\n show status");
+    expect![[r#"
+        a1               hold      -        selected, but there is no such cluster
+        a2               hold      -        the cluster is being deleted
+        a3               hold      -        selected, but the cluster opts out of automatic installation
+        a4               create    -        selected, instance is created
+        a1               hold      -        selected, but there is no such cluster
+        a2               hold      -        the cluster is being deleted
+        a3               hold      -        selected, but the cluster opts out of automatic installation
+        a4               settled   v1       settled
+        prod  False InstallSucceed  1/1 install completed with no errors.
+            desired A good A applied A
+    "#]]
+    .assert_eq(&story.told);
+}
+
+#[test]
+fn rule_4_a_deleting_cluster_loses_every_instance_also_a_users() {
+    check(
+        "
+        config A v1
+        defaults config=A
+        clusters a1 a2
+        user a1
+        place prod: a2
+        rollout prod
+        settle
+        delete a1 a2
+        show clusters
+        settle
+        show all",
+        &expect![[r#"
+            a1..a2 (2)       delete    v1       the cluster is being deleted
+            a2               hold      -        the cluster is being deleted
+        "#]],
+    );
+}
+
+#[test]
+fn rule_5_a_placement_that_does_not_exist_is_unknown_and_not_empty() {
+    check(
+        "
+        config A v1
+        config B v2
+        defaults config=A
+        place prod: a1 a2 a3
+        rollout prod config=B
+        settle
+        unplace prod
+        settle
+        show clusters
+        show status
+        show conditions
+        place prod: a1 a2 a3
+        settle
+        show all",
+        &expect![[r#"
+            a1..a3 (3)       hold      v2       no longer selected, but its placement is unknown or in motion
+            prod  False UpgradeFailed  0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
+                desired B good B applied B
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  False PlacementUnknown  placement default/prod does not exist: its clusters are unknown, so nothing is deleted
+            Progressing  False UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
+            a1..a3 (3)       settled   v2       settled
+        "#]],
+    );
+}
+
+#[test]
+fn rule_5_decisions_that_do_not_add_up_let_creates_go_on_and_deletes_wait() {
+    check(
+        "
+        config A v1
+        place prod (3): a1 a2 a3
+        rollout prod config=A
+        settle
+        place prod (4): a1 a2 a4
+        show clusters
+        settle
+        place prod (3): a1 a2 a4
+        show clusters",
+        &expect![[r#"
+            a3               hold      v1       no longer selected, but its placement is unknown or in motion
+            a4               create    -        selected, instance is created
+            a3               delete    v1       no longer selected
+        "#]],
+    );
+}
+
+#[test]
+fn rule_5_the_brake_holds_a_mass_deletion_until_a_person_acknowledges_its_number() {
+    check(
+        "
+        config A v1
+        place prod: a01..a40
+        rollout prod config=A
+        settle
+        place prod: a01..a25
+        settle
+        show clusters
+        show conditions
+        note another number acknowledges nothing
+        annotate allow-deletions=14
+        show clusters
+        annotate allow-deletions=15
+        settle
+        show clusters
+        show conditions",
+        &expect![[r#"
+            a26..a40 (15)    hold      v1       no longer selected, but the deletion brake holds
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
+            DeletionsHeld  True DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
+            -- another number acknowledges nothing
+            a26..a40 (15)    hold      v1       no longer selected, but the deletion brake holds
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
+            DeletionsHeld  False NothingHeld  no deletion is held back
+        "#]],
+    );
+}
+
+#[test]
+fn rule_5_ten_deletions_or_a_quarter_pass_the_brake() {
+    check(
+        "
+        config A v1
+        place prod: a01..a12
+        rollout prod config=A
+        settle
+        place prod: a01 a02
+        pass
+        show clusters
+        show status",
+        &expect![[r#"
+            prod  False InstallSucceed  2/2 install completed with no errors.
+                desired A good A applied A
+        "#]],
+    );
+}
+
+#[test]
+fn rule_6_an_add_on_that_manages_itself_is_left_alone() {
+    check(
+        "
+        config A v1
+        place prod: a1
+        rollout prod config=A
+        annotate lifecycle=self
+        settle
+        show writes
+        show a1",
+        &expect![[r#"
+            0 writes
+            a1  no instance
+        "#]],
+    );
+}
+
+#[test]
+fn what_has_started_finishes_also_while_its_placement_is_unknown() {
+    check(
+        "
+        template v1 v2
+        place prod: a1 a2
+        rollout prod version=v1 RollingUpdate 1
+        settle
+        rollout prod version=v2 RollingUpdate 1
+        pass
+        unplace prod
+        settle
+        show clusters
+        show a1
+        note and a work that somebody edits is put back
+        edit a2
+        pass
+        show works",
+        &expect![[r#"
+            a1               hold      v2       no longer selected, but its placement is unknown or in motion
+            a2               hold      v1       no longer selected, but its placement is unknown or in motion
+            a1  addonhubconfigs desired v2@cdf58b3d applied v2@cdf58b3d
+            a1  version desired v2 current v2 last v1
+            a1  Progressing False UpgradeSucceed: upgrade completed with no errors.
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  Available True WorksAvailable: all works are available
+            -- and a work that somebody edits is put back
+            a1  addon-helloworld-deploy-0 generation 2 version v2
+            a2  addon-helloworld-deploy-0 generation 3 version v1
+        "#]],
+    );
+}

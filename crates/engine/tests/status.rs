@@ -1,0 +1,226 @@
+//! What the statuses say, rule by rule (semantics §7).
+
+mod story;
+
+use expect_test::expect;
+use story::{Story, check, cluster};
+
+#[test]
+fn rule_1_applied_needs_evidence_at_the_current_generation() {
+    let mut story = Story::new();
+    story.run("template v1 v2\n place prod: a1\n rollout prod version=v1\n settle\n rollout prod version=v2\n pass 2");
+    // The agent's word on the work before does not count for the work as it is now.
+    story.run("show a1\n note the agent answers\n ack a1\n pass\n show a1");
+    expect![[r#"
+        a1  addonhubconfigs desired v2@cdf58b3d applied v1@b433cd0d
+        a1  version desired v2 current unknown last v1
+        a1  Progressing True Upgrading: Upgrading addon to version v2.
+        a1  Configured True ConfigurationsConfigured: all configurations are resolved
+        a1  Available True WorksAvailable: all works are available
+        -- the agent answers
+        a1  addonhubconfigs desired v2@cdf58b3d applied v2@cdf58b3d
+        a1  version desired v2 current v2 last v1
+        a1  Progressing False Succeed: install completed with no errors.
+        a1  Configured True ConfigurationsConfigured: all configurations are resolved
+        a1  Available True WorksAvailable: all works are available
+    "#]]
+    .assert_eq(&story.told);
+}
+
+#[test]
+fn rule_1_every_work_must_carry_the_hashes_one_of_two_is_not_enough() {
+    let mut story = Story::new();
+    story.run("config A v1\n config B v2\n place prod: a1\n rollout prod config=A\n settle");
+    let works = story.world.observed.works.get_mut(&cluster("a1")).expect("works");
+    let mut second = works[0].clone();
+    second.name = "second".into();
+    std::sync::Arc::make_mut(works).push(second);
+    story.run("rollout prod config=B\n pass\n ack a1\n pass 2\n note one of two works carries B\n show a1");
+    expect![[r#"
+        -- one of two works carries B
+        a1  addonhubconfigs desired B@cdf58b3d applied A@b433cd0d
+        a1  version desired v2 current unknown last v1
+        a1  Progressing True Upgrading: upgrading...
+        a1  Configured True ConfigurationsConfigured: all configurations are resolved
+    "#]]
+    .assert_eq(&story.told);
+}
+
+#[test]
+fn rule_2_every_row_of_the_table_of_instance_conditions() {
+    check(
+        "
+        config A v1
+        config B v2
+        place prod: a1
+        rollout prod config=A
+        pass 2
+        show a1
+        fail a1
+        pass
+        show a1
+        ack a1
+        pass
+        show a1
+        rollout prod config=B
+        pass
+        show a1
+        fail a1
+        pass
+        show a1
+        ack a1
+        pass
+        show a1",
+        &expect![[r#"
+            a1  addonhubconfigs desired A@b433cd0d applied -
+            a1  version desired v1 current unknown last -
+            a1  Progressing True Installing: installing...
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  addonhubconfigs desired A@b433cd0d applied -
+            a1  version desired v1 current unknown last -
+            a1  Progressing False InstallFailed: install failed: work reports Applied=False: boom
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  addonhubconfigs desired A@b433cd0d applied A@b433cd0d
+            a1  version desired v1 current v1 last -
+            a1  Progressing False InstallSucceed: install completed with no errors.
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  addonhubconfigs desired B@cdf58b3d applied A@b433cd0d
+            a1  version desired v2 current unknown last v1
+            a1  Progressing True Upgrading: upgrading...
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  addonhubconfigs desired B@cdf58b3d applied A@b433cd0d
+            a1  version desired v2 current unknown last v1
+            a1  Progressing False UpgradeFailed: upgrade failed: work reports Applied=False: boom
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  addonhubconfigs desired B@cdf58b3d applied B@cdf58b3d
+            a1  version desired v2 current v2 last v1
+            a1  Progressing False UpgradeSucceed: upgrade completed with no errors.
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+        "#]],
+    );
+}
+
+#[test]
+fn rule_3_a_placement_counts_started_and_settled_against_governed() {
+    check(
+        "
+        config A v1
+        config B v2
+        place prod: a1..a8
+        rollout prod config=A RollingUpdate 25%
+        pass
+        show status
+        pass
+        show status
+        ack a1..a8
+        pass 2
+        show status
+        rollout prod config=B RollingUpdate 25%
+        pass 2
+        show status
+        ack a1
+        pass 2
+        show status",
+        &expect![[r#"
+            prod  True Installing  0/8 installing...
+                desired A good - applied -
+            prod  True Installing  8/8 installing...
+                desired A good - applied -
+            prod  False InstallSucceed  8/8 install completed with no errors.
+                desired A good A applied A
+            prod  True Upgrading  2/8 upgrading...
+                desired B good A applied A
+            prod  True Upgrading  3/8 upgrading...
+                desired B good A applied A
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_the_time_of_a_condition_changes_only_with_its_status() {
+    let mut story = Story::new();
+    let since = |story: &Story| {
+        let status = &story.world.observed.instances[&cluster("a1")].status;
+        status.condition("Progressing").and_then(|condition| condition.since).expect("a time").to_string()
+    };
+    story.run("config A v1\n config B v2\n config C v3\n place prod: a1\n rollout prod config=A\n settle");
+    assert_eq!(since(&story), "2026-01-01T00:00:00Z");
+    story.run("wait 1m\n rollout prod config=B\n pass");
+    assert_eq!(since(&story), "2026-01-01T00:01:00Z", "True since the start");
+    story.run("wait 1m\n rollout prod config=C\n pass 2");
+    assert_eq!(since(&story), "2026-01-01T00:01:00Z", "still True: another target is no change of status");
+    story.run("wait 1m\n ack a1\n pass");
+    assert_eq!(since(&story), "2026-01-01T00:03:00Z", "False since the end");
+    let placement = &story.world.observed.addon.status.placements[&story::placement("prod")];
+    let condition = &placement.conditions[0];
+    assert_eq!(condition.observed_generation, Some(story.world.observed.addon.generation));
+}
+
+#[test]
+fn rule_5_events_tell_transitions_once() {
+    check(
+        "
+        config A v1
+        config B v2
+        place prod: a1 a2
+        rollout prod config=A
+        settle
+        rollout prod config=B RollingUpdate 1
+        fail a1
+        pass 5
+        fail a1
+        pass 5
+        ack a1
+        settle
+        events",
+        &expect![[r#"
+            event  default/prod RolloutStarted: rolling out v1 to 2 clusters
+            event  default/prod RolloutCompleted: all 2 clusters have v1
+            event  default/prod RolloutStarted: rolling out v2 to 2 clusters
+            event  default/prod RolloutHalted: stopped, 1 failed of 1 allowed in flight
+            event  default/prod RolloutCompleted: all 2 clusters have v2
+        "#]],
+    );
+}
+
+#[test]
+fn at_rest_nothing_is_written_however_often_and_late_one_looks() {
+    check(
+        "
+        template v1
+        place prod: a1..a9
+        rollout prod RollingUpdate 25% minSuccessTime=5m progressDeadline=10m
+        settle
+        wait 5m
+        settle
+        show writes
+        wait 24h
+        show writes",
+        &expect![[r#"
+            0 writes
+            0 writes
+        "#]],
+    );
+}
+
+#[test]
+fn an_install_takes_four_writes_per_cluster_and_an_upgrade_three() {
+    let mut story = Story::new();
+    story.run("template v1 v2\n place prod: a01..a50\n rollout prod version=v1");
+    let mut count = |script: &str| {
+        story.run(script);
+        let mut writes = 0;
+        loop {
+            let plan = aviary_engine::plan::plan(&story.world.observed, story.now);
+            let per_cluster = plan.creates.len() + plan.starts.len() + plan.statuses.len() + plan.works.len();
+            writes += per_cluster;
+            let wrote = story.pass();
+            story.run("ack a01..a50");
+            if !wrote {
+                return writes;
+            }
+        }
+    };
+    assert_eq!(count(""), 4 * 50);
+    assert_eq!(count("rollout prod version=v2"), 3 * 50);
+}
