@@ -3,16 +3,13 @@
 //! Nothing counts as applied because somebody wrote so; it counts because every work carries the hashes and the cluster's
 //! agent has reported on the work as it is now.
 
-use std::sync::Arc;
-
 use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
 use jiff::Timestamp;
 
 use crate::configs::{Overrides, Pin};
 use crate::name::Text;
 use crate::observed::{Instance, Seen, Work};
-use crate::problem::Problem;
-use crate::render::Prepared;
+use crate::render::Rendering;
 
 /// What is known of one instance from its works and its own status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +33,7 @@ impl Evidence {
         instance: &Instance,
         works: &(impl Iterator<Item = &'a Work> + Clone),
         overrides: Option<&Overrides>,
-        prepared: Option<&Result<Arc<Prepared>, Problem>>,
+        prepared: Option<&Rendering>,
     ) -> Self {
         // Where we render the works we know how many there must be; a part of them is not all of them.
         let complete = match prepared {

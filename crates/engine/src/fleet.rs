@@ -4,7 +4,7 @@
 //! [`Fleet::members`], which are in order of cluster name.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use crate::configs::{Overrides, Resolver, Revision, Wanted};
 use crate::evidence::Evidence;
@@ -15,7 +15,7 @@ use crate::observed::{
     Selection, Work,
 };
 use crate::problem::Problem;
-use crate::render::{Prepared, Templates};
+use crate::render::{Rendering, Templates};
 
 /// One add-on's clusters and placements at one moment.
 #[derive(Debug)]
@@ -41,22 +41,21 @@ pub struct Member<'a> {
     pub instance: Option<&'a Instance>,
     works: &'a [Work],
     /// What its works should be rendered from; `None` when somebody else writes them.
-    pub prepared: Option<Result<Arc<Prepared>, Problem>>,
+    pub prepared: Option<Rendering>,
     /// The install strategy selects it.
     pub selected: bool,
     /// The placement whose configs and strategy hold for it: the last in the list that selects it.
     pub governor: Option<usize>,
     /// Its place in the order in which that placement's stages go.
     pub stage: usize,
-    pub overrides: Option<Overrides>,
+    pub overrides: Option<Box<Overrides>>,
     pub evidence: Evidence,
 }
 
-impl<'a> Member<'a> {
+impl Member<'_> {
     /// Its works: where we render them, ours only.
-    pub fn own_works(&self) -> impl Iterator<Item = &'a Work> + Clone {
-        let prepared = self.prepared.as_ref().and_then(|prepared| prepared.as_ref().ok());
-        own_works(self.works, prepared)
+    pub fn own_works(&self) -> impl Iterator<Item = &Work> + Clone {
+        own_works(self.works, self.prepared.as_ref())
     }
 
     pub fn reachable(&self) -> bool {
@@ -214,7 +213,7 @@ impl<'a> Governor<'a> {
 fn renderable(templates: &mut Templates<'_>, wanted: Wanted) -> Wanted {
     let revision = wanted?;
     match templates.prepare(revision.pins().iter()) {
-        Some(Err(problem)) => Err(problem),
+        Some(Err(problem)) => Err((*problem).clone()),
         Some(Ok(_)) | None => Ok(revision),
     }
 }
@@ -326,12 +325,12 @@ fn members<'a>(
         let claim = claim.filter(|_| governable(cluster, instance));
         let governor = claim.map(|claim| claim.governor);
         let spec = governor.and_then(|index| observed.addon.strategy.placements().get(index));
-        let overrides = instance.and_then(|instance| resolver.overrides(spec, instance));
+        let overrides = instance.and_then(|instance| resolver.overrides(spec, instance)).map(Box::new);
         let prepared = instance.and_then(|instance| templates.prepare(instance.status.told()));
         let evidence = instance
             .map(|instance| {
-                let rendered = prepared.as_ref().and_then(|prepared| prepared.as_ref().ok());
-                Evidence::of(instance, &own_works(works, rendered), overrides.as_ref(), prepared.as_ref())
+                let works = own_works(works, prepared.as_ref());
+                Evidence::of(instance, &works, overrides.as_deref(), prepared.as_ref())
             })
             .unwrap_or_default();
         let stage = claim.map_or(0, |claim| claim.stage);
@@ -350,13 +349,10 @@ fn members<'a>(
     }
 }
 
-fn own_works<'a>(
-    works: &'a [Work],
-    rendered: Option<&Arc<Prepared>>,
-) -> impl Iterator<Item = &'a Work> + Clone {
-    let rendered = rendered.cloned();
-    works.iter().filter(move |work| {
-        rendered.as_ref().is_none_or(|rendered| rendered.work_index(&work.name).is_some())
+fn own_works<'a>(works: &'a [Work], prepared: Option<&'a Rendering>) -> impl Iterator<Item = &'a Work> + Clone {
+    works.iter().filter(move |work| match prepared {
+        Some(Ok(prepared)) => prepared.work_index(&work.name).is_some(),
+        Some(Err(_)) | None => true,
     })
 }
 

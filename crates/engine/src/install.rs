@@ -113,7 +113,8 @@ fn presence(fleet: &Fleet<'_>, member: &Member<'_>, uncertain: bool) -> Presence
         return Presence::Delete(Removal::ClusterDeleting);
     }
     if member.selected || !made_by_strategy(instance, fleet) {
-        return Presence::Stays;
+        // Without its ManagedCluster nothing can be delivered, and no placement governs it: it must not fall back to the defaults.
+        return if member.cluster.is_none() { Presence::Hold(Wait::ClusterAbsent) } else { Presence::Stays };
     }
     match &fleet.observed.addon.strategy {
         // Changed to Manual: everything is kept. What placements had rolled out stays as it is; no placement governs it any more.

@@ -316,6 +316,7 @@ fn decide_members(
     plan: &mut Plan,
 ) {
     let uncertain = fleet.uncertain();
+    plan.report.clusters.reserve_exact(fleet.members.len());
     for (position, member) in fleet.members.iter().enumerate() {
         let rolled = match member.governor {
             Some(index) => outcomes.get(index).and_then(|outcome| outcome.decision(position)),
@@ -346,12 +347,15 @@ fn decide_members(
     }
 }
 
-/// While a placement's clusters are not certain, an instance that no other placement governs may be one of them: it is not to
-/// fall back to the add-on's defaults because of that.
+/// While it is not certain which clusters the placements select, an instance that none of them governs may be one of theirs: it is not
+/// to fall back to the add-on's defaults because of that.
 fn keeps_still(fleet: &Fleet<'_>, member: &Member<'_>, decided: &Move, uncertain: bool) -> Option<Wait> {
-    let placements = matches!(fleet.observed.addon.strategy, InstallStrategy::Placements(_));
-    (member.governor.is_none() && placements && uncertain && decided.starts)
-        .then_some(Wait::PlacementUncertain)
+    let unsure = match &fleet.observed.addon.strategy {
+        InstallStrategy::Placements(_) => uncertain,
+        InstallStrategy::Unusable(_) => true,
+        InstallStrategy::Manual | InstallStrategy::Labels(_) => false,
+    };
+    (member.governor.is_none() && unsure && decided.starts).then_some(Wait::PlacementUncertain)
 }
 
 fn write_instance(
@@ -432,7 +436,7 @@ fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
     let own = fleet
         .members
         .iter()
-        .filter_map(|member| member.overrides.as_ref())
+        .filter_map(|member| member.overrides.as_deref())
         .flat_map(|overrides| &overrides.pins);
     let mut seen = HashSet::new();
     wanted

@@ -339,3 +339,36 @@ fn what_has_started_finishes_also_while_its_placement_is_unknown() {
         "#]],
     );
 }
+
+#[test]
+fn an_instance_whose_cluster_or_strategy_cannot_be_read_does_not_fall_back_to_the_defaults() {
+    check(
+        "
+        config A v1
+        config B v2
+        defaults config=A
+        clusters a2
+        user a2
+        place prod: a1 a2
+        rollout prod config=B
+        settle
+        note a1 has lost its ManagedCluster
+        gone a1
+        settle
+        show all
+        note and the install strategy has a type that nobody knows
+        install Placement
+        settle
+        show all
+        show problems",
+        &expect![[r#"
+            -- a1 has lost its ManagedCluster
+            a1               hold      v2       selected, but there is no such cluster
+            a2               settled   v2       settled
+            -- and the install strategy has a type that nobody knows
+            a1               hold      v2       kept as it is: no placement governs it any more
+            a2               hold      v2       which placement governs it is not certain: kept as it is
+            problem  InstallTypeUnknown: install strategy type "Placement" is not known: use Manual, ClusterLabelSelector or Placements
+        "#]],
+    );
+}

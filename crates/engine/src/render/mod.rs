@@ -46,10 +46,13 @@ pub struct Prepared {
 #[derive(Debug)]
 pub struct Templates<'a> {
     observed: &'a Observed,
-    prepared: HashMap<Inputs, Result<Arc<Prepared>, Problem>>,
+    prepared: HashMap<Inputs, Rendering>,
     /// Most clusters of a fleet have the same: the last answer is usually the next one too.
-    last: Option<(Inputs, Result<Arc<Prepared>, Problem>)>,
+    last: Option<(Inputs, Rendering)>,
 }
+
+/// A prepared template, or why there is none. Small to hold and cheap to copy: every cluster has one.
+pub type Rendering = Result<Arc<Prepared>, Arc<Problem>>;
 
 /// The hashes of what a work is rendered from: template, deployment config, hub config.
 type Inputs = [Option<Hash>; 3];
@@ -63,7 +66,7 @@ impl<'a> Templates<'a> {
     pub fn prepare<'p>(
         &mut self,
         pins: impl Iterator<Item = &'p Pin>,
-    ) -> Option<Result<Arc<Prepared>, Problem>> {
+    ) -> Option<Rendering> {
         let mut found: [Option<&Pin>; 3] = [None; 3];
         let [template, deployment, hub_config] = &mut found;
         for pin in pins {
@@ -88,7 +91,7 @@ impl<'a> Templates<'a> {
         let prepared = self
             .prepared
             .entry(inputs.clone())
-            .or_insert_with(|| Prepared::prepare(observed, template, deployment, hub_config).map(Arc::new))
+            .or_insert_with(|| Prepared::prepare(observed, template, deployment, hub_config).map(Arc::new).map_err(Arc::new))
             .clone();
         self.last = Some((inputs, prepared.clone()));
         Some(prepared)

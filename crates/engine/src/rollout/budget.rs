@@ -1,5 +1,7 @@
 //! Who may go: slots, failures, stages. Counted first, handed out after; a limit that is full stays full (semantics §5.3, §5.9).
 
+use std::sync::Arc;
+
 use super::gate::{Aim, Gate};
 use super::standing::{Identified, Judge, Standing};
 use super::{Move, flying, start_of};
@@ -201,12 +203,12 @@ impl Move {
         Self { decision, told: None, starts: false }
     }
 
-    fn on(decision: Decision, told: Option<&Identified>) -> Self {
+    fn on(decision: Decision, told: Option<&Arc<Identified>>) -> Self {
         Self { decision, told: told.cloned(), starts: false }
     }
 
-    fn start(standing: &Standing, told: &Identified) -> Self {
-        Self { decision: Decision::Start(start_of(standing)), told: Some(told.clone()), starts: true }
+    fn start(standing: &Standing, told: &Arc<Identified>) -> Self {
+        Self { decision: Decision::Start(start_of(standing)), told: Some(Arc::clone(told)), starts: true }
     }
 }
 

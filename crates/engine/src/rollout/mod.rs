@@ -8,6 +8,7 @@ pub mod gate;
 pub mod standing;
 
 use std::fmt;
+use std::sync::Arc;
 
 use aviary_api::names::conditions::PROGRESSING;
 use jiff::Timestamp;
@@ -19,7 +20,7 @@ use crate::observed::Instance;
 use crate::problem::Problem;
 use budget::Ledger;
 use gate::{Aim, Gate};
-pub use standing::Identified;
+pub use standing::{Identified, live_generation};
 use standing::{Judge, Standing};
 
 /// What is decided for one placement.
@@ -51,7 +52,7 @@ impl Outcome {
 pub struct Move {
     pub decision: Decision,
     /// What the instance is told: now if it starts, before otherwise. `None`: it keeps what it was told, whatever that is.
-    pub told: Option<Identified>,
+    pub told: Option<Arc<Identified>>,
     pub starts: bool,
 }
 

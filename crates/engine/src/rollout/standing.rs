@@ -1,16 +1,17 @@
 //! Where one cluster stands towards the revision it should get. Order of the checks is the policy.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::gate::Aim;
-use crate::configs::Revision;
+use crate::configs::{Pin, Revision};
 use crate::evidence::{Clock, told_same};
 use crate::explain::{Flight, Wait};
 use crate::fleet::{Fleet, Governor, Member};
 use crate::name::Text;
-use crate::observed::{Instance, Observed, Rollout};
+use crate::observed::{Instance, Lookup, Observed, Rollout};
 use crate::versions;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,15 +75,23 @@ pub struct Identified {
     pub id: Text,
     /// The version that it stands for, where it can be told.
     pub version: Option<Text>,
+    /// For each of its pins the generation of the live object, while that still has the pinned content.
+    pub generations: Vec<Option<i64>>,
 }
 
 impl Identified {
     pub fn new(observed: &Observed, revision: &Revision) -> Self {
-        Self {
-            revision: revision.clone(),
-            id: revision.id(),
-            version: versions::of_revision(observed, revision),
-        }
+        let generations = revision.pins().iter().map(|pin| live_generation(observed, pin)).collect();
+        let version = versions::of_revision(observed, revision);
+        Self { revision: revision.clone(), id: revision.id(), version, generations }
+    }
+}
+
+/// The generation of a config that still has the pinned content.
+pub fn live_generation(observed: &Observed, pin: &Pin) -> Option<i64> {
+    match observed.configs.get(&pin.config)? {
+        Lookup::Found(live) if live.hash == pin.hash => Some(live.generation),
+        _ => None,
     }
 }
 
@@ -90,16 +99,16 @@ impl Identified {
 #[derive(Debug)]
 pub struct Judge<'a> {
     governor: &'a Governor<'a>,
-    target: Option<Identified>,
-    canary_target: Option<Identified>,
-    fresh: Option<Identified>,
+    target: Option<Arc<Identified>>,
+    canary_target: Option<Arc<Identified>>,
+    fresh: Option<Arc<Identified>>,
     now: Timestamp,
 }
 
 impl<'a> Judge<'a> {
     pub fn new(fleet: &Fleet<'_>, governor: &'a Governor<'a>, aim: &Aim, now: Timestamp) -> Self {
         let identify = |revision: &Option<Revision>| {
-            revision.as_ref().map(|revision| Identified::new(fleet.observed, revision))
+            revision.as_ref().map(|revision| Arc::new(Identified::new(fleet.observed, revision)))
         };
         let target = identify(&aim.target);
         let canary_target =
@@ -109,17 +118,17 @@ impl<'a> Judge<'a> {
     }
 
     /// What this cluster should get.
-    pub fn target_of(&self, position: usize) -> Option<&Identified> {
+    pub fn target_of(&self, position: usize) -> Option<&Arc<Identified>> {
         if self.governor.in_canary(position) { self.canary_target.as_ref() } else { self.target.as_ref() }
     }
 
     /// What instances get on which nothing was ever applied.
-    pub fn fresh(&self) -> Option<&Identified> {
+    pub fn fresh(&self) -> Option<&Arc<Identified>> {
         self.fresh.as_ref()
     }
 
     /// The clock of a revision on this cluster, where the strategy has any use for one.
-    fn clock(&self, instance: &Instance, of: Option<&Identified>) -> Option<Clock> {
+    fn clock(&self, instance: &Instance, of: Option<&Arc<Identified>>) -> Option<Clock> {
         let Rollout { min_success_time, progress_deadline, .. } = &self.governor.spec.rollout;
         if min_success_time.is_zero() && progress_deadline.is_none() {
             return None;
@@ -133,7 +142,7 @@ impl<'a> Judge<'a> {
             return Standing::Aside(wait);
         }
         let target = self.target_of(position);
-        let told = |one: Option<&Identified>| one.is_some_and(|one| is_told(member, instance, &one.revision));
+        let told = |one: Option<&Arc<Identified>>| one.is_some_and(|one| is_told(member, instance, &one.revision));
         let on_target = told(target);
         let reachable = member.reachable();
         if !member.evidence.installed && !member.evidence.arrived() {
@@ -219,7 +228,7 @@ fn aside(instance: &Instance, addon_uid: &str) -> Option<Wait> {
 }
 
 fn is_told(member: &Member<'_>, instance: &Instance, revision: &Revision) -> bool {
-    told_same(instance, revision.pins(), member.overrides.as_ref())
+    told_same(instance, revision.pins(), member.overrides.as_deref())
         && (!revision.pins().is_empty()
             || instance.status.condition(aviary_api::names::conditions::PROGRESSING).is_some())
 }
@@ -229,7 +238,7 @@ fn arrived_once(member: &Member<'_>, instance: &Instance) -> bool {
     let recorded = || {
         instance.status.references.iter().all(|reference| {
             let overridden =
-                member.overrides.as_ref().is_some_and(|overrides| overrides.covers(&reference.kind));
+                member.overrides.as_deref().is_some_and(|overrides| overrides.covers(&reference.kind));
             overridden
                 || reference.desired.as_ref().map(|pin| &pin.hash)
                     == reference.applied.as_ref().map(|pin| &pin.hash)

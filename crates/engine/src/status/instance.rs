@@ -12,9 +12,9 @@ use crate::evidence::{Clock, clock_message};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{Fleet, Member};
 use crate::name::{Text, Word};
-use crate::observed::{Instance, InstanceStatus, Lookup, Reference, Seen};
+use crate::observed::{Instance, InstanceStatus, Reference, Seen};
 use crate::problem::Problem;
-use crate::rollout::Move;
+use crate::rollout::{Move, live_generation};
 use crate::versions;
 
 /// The status that the instance should have after this pass, where it is another than it has.
@@ -31,7 +31,7 @@ pub fn next(
     {
         draft.status.to_mut().supported = supported.iter().cloned().collect();
     }
-    if !references_stand(fleet, member, instance, decided) {
+    if !references_stand(member, instance, decided) {
         draft.status.to_mut().references = references(fleet, member, instance, decided);
     }
     let changed = draft.status.told().map(|pin| &pin.hash).ne(instance.status.told().map(|pin| &pin.hash))
@@ -98,7 +98,7 @@ fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: b
     }
     let problem = match &decided.decision {
         Decision::Hold(Wait::Problem(problem)) => Some(problem),
-        _ => member.overrides.as_ref().and_then(|overrides| overrides.problems.first()),
+        _ => member.overrides.as_deref().and_then(|overrides| overrides.problems.first()),
     };
     let stuck_or_untold = || match problem {
         Some(problem) => Progress::Stuck { first, has_told: false, problem: problem.clone() },
@@ -159,20 +159,21 @@ fn stays_first(instance: &Instance) -> bool {
 }
 
 /// Whether the references are already what [`references`] would make them, for the usual case that nothing of its own is in play.
-fn references_stand(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decided: &Move) -> bool {
+fn references_stand(member: &Member<'_>, instance: &Instance, decided: &Move) -> bool {
     let recorded = &instance.status.references;
     let arrived = member.evidence.arrived();
-    let told = decided.told.as_ref().map(|told| told.revision.pins());
+    let told = decided.told.as_deref();
+    let told_stands = told.is_none_or(|told| {
+        let pins = told.revision.pins().iter().zip(&told.generations);
+        told.revision.pins().len() == recorded.len()
+            && recorded.iter().zip(pins).all(|(reference, (pin, generation))| {
+                reference.desired.as_ref() == Some(pin)
+                    && generation.is_none_or(|generation| reference.observed_generation == Some(generation))
+            })
+    });
     member.overrides.is_none()
-        && told.is_none_or(|told| told.len() == recorded.len())
-        && recorded.iter().enumerate().all(|(i, reference)| {
-            let told_same = told.is_none_or(|told| told.get(i) == reference.desired.as_ref());
-            let current = reference.desired.as_ref().and_then(|pin| generation(fleet, pin, recorded));
-            told_same
-                && (!arrived || reference.applied == reference.desired)
-                && (reference.desired.is_some() || reference.applied.is_some())
-                && reference.observed_generation == current
-        })
+        && told_stands
+        && (!arrived || recorded.iter().all(|reference| reference.applied == reference.desired))
 }
 
 fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decided: &Move) -> Vec<Reference> {
@@ -187,7 +188,7 @@ fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decid
         next.insert(&reference.kind, (desired, applied));
     }
     let told = decided.told.as_ref().map_or(&[][..], |told| told.revision.pins());
-    let overridden = member.overrides.as_ref().map_or(&[][..], |overrides| overrides.pins.as_slice());
+    let overridden = member.overrides.as_deref().map_or(&[][..], |overrides| overrides.pins.as_slice());
     for pin in told.iter().chain(overridden) {
         let (desired, applied) = next.entry(&pin.config.kind).or_default();
         *desired = Some(pin.clone());
@@ -207,15 +208,12 @@ fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decid
         .collect()
 }
 
-/// The generation of the config whose content is pinned: of the live object while it still has that content.
+/// The generation of the config whose content is pinned: of the live object while it still has that content, else as recorded.
 fn generation(fleet: &Fleet<'_>, pin: &Pin, recorded: &[Reference]) -> Option<i64> {
-    match fleet.observed.configs.get(&pin.config) {
-        Some(Lookup::Found(live)) if live.hash == pin.hash => Some(live.generation),
-        _ => recorded
-            .iter()
-            .find(|reference| reference.desired.as_ref().is_some_and(|desired| desired.hash == pin.hash))
-            .and_then(|reference| reference.observed_generation),
-    }
+    live_generation(fleet.observed, pin).or_else(|| {
+        let same = |reference: &&Reference| reference.desired.as_ref().is_some_and(|desired| desired.hash == pin.hash);
+        recorded.iter().find(same).and_then(|reference| reference.observed_generation)
+    })
 }
 
 fn versions(
@@ -277,7 +275,7 @@ fn report(
         draft.state(Stated { kind: conditions::PROGRESSING, status: truth, reason, message });
         let problem = match progress {
             Progress::Stuck { problem, .. } => Some(problem),
-            _ => member.overrides.as_ref().and_then(|overrides| overrides.problems.first()),
+            _ => member.overrides.as_deref().and_then(|overrides| overrides.problems.first()),
         };
         let (truth, reason, message) = match problem {
             None => ("True", "ConfigurationsConfigured", Word::Borrowed("all configurations are resolved")),
