@@ -1,1 +1,150 @@
-fn main() {}
+//! The command line: arguments in, exit code out.
+//!
+//! The only place that looks at the process: its arguments, environment, clock, standard streams and exit code. Everything
+//! else gets what it needs in a [`Session`]. Exit codes: 0 what was asked for is done, 1 it is not or something is wrong with
+//! the input, 2 the command line itself is wrong.
+
+mod change;
+mod checks;
+mod commands;
+mod documents;
+mod findings;
+mod kinds;
+mod output;
+mod snapshot;
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
+use jiff::Timestamp;
+
+use commands::{Command, Outcome, Session};
+use output::{Format, Output, Paint};
+
+const ABOUT: &str =
+    "Rolls add-ons out to a fleet of Kubernetes clusters, and says why each cluster is where it is.";
+
+const EXAMPLES: &str = "\
+Examples:
+  Check files before they are applied
+    $ aviary lint -f addon.yaml
+
+  See what they would do to the fleet, without doing it
+    $ aviary plan -f fleet.yaml --change addon.yaml
+
+  Install the custom resource definitions
+    $ aviary crds | kubectl apply --server-side -f -
+
+Exit codes: 0 done, 1 not done or something wrong with the input, 2 wrong usage.";
+
+/// Fleet add-on lifecycle manager for Kubernetes.
+#[derive(Debug, Parser)]
+#[command(version, about = ABOUT, after_help = EXAMPLES, max_term_width = 100)]
+#[command(disable_help_subcommand = true, arg_required_else_help = true, propagate_version = false)]
+struct Cli {
+    /// Print the result as data, in a stable structure, instead of as text
+    #[arg(short, long, global = true, value_enum, value_name = "FORMAT")]
+    output: Option<Format>,
+
+    /// Print without colours; the variable NO_COLOR does the same, and so does output that is not a terminal
+    #[arg(long, global = true, action = ArgAction::SetTrue)]
+    no_color: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let program = display_name(arguments.first());
+    let mut definition = named(Cli::command(), &program);
+    let cli = match definition
+        .try_get_matches_from_mut(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+    {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nothing is left to be done about a closed stream.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let colours = !cli.no_color && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let stdout = io::stdout();
+    let mut session = Session {
+        definition: named(Cli::command(), &program),
+        program,
+        now: Timestamp::now(),
+        stdin: Box::new(io::stdin().lock()),
+        output: Output::new(
+            Paint { on: colours && stdout.is_terminal() },
+            cli.output,
+            Box::new(stdout.lock()),
+            Box::new(io::stderr().lock()),
+        ),
+    };
+    let outcome = commands::run(&cli.command, &mut session).and_then(|outcome| {
+        session.output.finish()?;
+        Ok(outcome)
+    });
+    match outcome {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::NotDone) => ExitCode::FAILURE,
+        Err(error) => {
+            session.output.complaint(&format!("{}: {error:#}", session.program));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How the program calls itself: installed as `kubectl-aviary` it is a plugin, and people type `kubectl aviary`.
+fn display_name(argument: Option<&OsString>) -> String {
+    let stem =
+        argument.map(Path::new).and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or_default();
+    match stem.strip_prefix("kubectl-") {
+        Some(plugin) if !plugin.is_empty() => format!("kubectl {}", plugin.replace('_', "-")),
+        _ => "aviary".to_owned(),
+    }
+}
+
+/// The command line under the name that people type, in its examples as well.
+fn named(definition: clap::Command, program: &str) -> clap::Command {
+    let definition = definition.name("aviary").bin_name(program);
+    if program == "aviary" {
+        return definition;
+    }
+    let renamed = |mut command: clap::Command| {
+        let said =
+            |help: &clap::builder::StyledStr| help.to_string().replace("$ aviary ", &format!("$ {program} "));
+        if let Some(help) = command.get_after_help().map(said) {
+            command = command.after_help(help);
+        }
+        if let Some(help) = command.get_after_long_help().map(said) {
+            command = command.after_long_help(help);
+        }
+        command
+    };
+    renamed(definition).mut_subcommands(renamed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_plugin_of_kubectl_goes_by_the_name_that_people_type() {
+        let name = |argument: &str| display_name(Some(&OsString::from(argument)));
+        assert_eq!(name("/usr/bin/aviary"), "aviary");
+        assert_eq!(name("/usr/bin/kubectl-aviary"), "kubectl aviary");
+        assert_eq!(display_name(None), "aviary");
+    }
+}

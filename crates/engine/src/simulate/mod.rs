@@ -194,13 +194,12 @@ impl<'a> Run<'a> {
     }
 
     fn commit(&mut self, decided: Plan) {
-        let ours = self.world.observed.renders_templates();
         for write in decided.writes() {
             self.story.writes += 1;
             self.world.commit(&write);
             match &write {
                 Write::Work(work) => self.expect_answer(&work.cluster),
-                Write::Instance(status) if !ours && self.world.render_elsewhere(&status.cluster) => {
+                Write::Instance(status) if self.world.render_elsewhere(&status.cluster) => {
                     self.expect_answer(&status.cluster);
                 }
                 _ => {}

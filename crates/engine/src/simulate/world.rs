@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::configs::GroupResource;
 use crate::name::{ClusterName, Text};
 use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes};
 use crate::plan::{StatusWrite, WorkWrite, Write};
@@ -137,38 +138,45 @@ impl World {
         }
     }
 
-    /// The add-on's own manager, for an add-on that renders its own works: one work that carries what the instance is told.
+    /// The add-on's own manager, where it is not we who render: brings the works that are there to what the instance was told, or makes
+    /// one. Says whether there was anything to do.
     pub fn render_elsewhere(&mut self, cluster: &ClusterName) -> bool {
         let Some(instance) = self.observed.instances.get(cluster) else { return false };
-        if instance.deleting
-            || (instance.status.told().next().is_none() && instance.status.conditions.is_empty())
-        {
+        let ours = instance.status.told().any(|pin| pin.config.kind == *GroupResource::templates());
+        let untold = instance.status.told().next().is_none() && instance.status.conditions.is_empty();
+        if instance.deleting || ours || untold {
             return false;
         }
         let hashes: WorkHashes =
             instance.status.told().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
-        let works = self.observed.works.get(cluster).map_or(&[][..], |works| works.as_slice());
-        if works.first().is_some_and(|work| work.hashes.as_ref() == Some(&hashes)) {
-            return false;
-        }
         let version = self.next_version();
-        let work = Work {
-            name: "own-manager".into(),
-            uid: format!("uid-{version}").into(),
-            resource_version: version,
-            generation: 1,
-            deleting: false,
-            version: None,
-            hashes: Some(hashes),
-            owner: None,
-            rendered_from: None,
-            rendered_digest: None,
-            digest: None,
-            applied: Seen::NotYet,
-            available: Seen::NotYet,
-        };
-        self.put_work(cluster, work);
-        true
+        let works = Arc::make_mut(self.observed.works.entry(cluster.clone()).or_default());
+        let mut changed = false;
+        for work in works.iter_mut().filter(|work| work.hashes.as_ref() != Some(&hashes)) {
+            work.hashes = Some(hashes.clone());
+            work.generation += 1;
+            (work.applied, work.available) = (Seen::NotYet, Seen::NotYet);
+            changed = true;
+        }
+        if works.is_empty() {
+            works.push(Work {
+                name: "own-manager".into(),
+                uid: format!("uid-{version}").into(),
+                resource_version: version,
+                generation: 1,
+                deleting: false,
+                version: None,
+                hashes: Some(hashes),
+                owner: None,
+                rendered_from: None,
+                rendered_digest: None,
+                digest: None,
+                applied: Seen::NotYet,
+                available: Seen::NotYet,
+            });
+            changed = true;
+        }
+        changed
     }
 
     /// The cluster's agent reports on all works as they are now.

@@ -1,0 +1,32 @@
+# One command each for what is done often. CI runs `lint` and `test`, line for line (.ci/run).
+
+CARGO ?= cargo
+# Tools that are not part of the toolchain go here, and outlive `cargo clean`.
+TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aviary
+export PATH := $(TOOLS)/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help test lint deny crds bench
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ## Run every test, doc tests included; benchmarks are not run
+	$(CARGO) test --locked --workspace
+
+lint: ## Check format and lints, and the dependencies where cargo-deny is installed
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check; \
+	else echo "cargo-deny is not installed: dependencies were not checked (make deny installs it)"; fi
+
+deny: ## Install cargo-deny where it is missing, and check the dependencies
+	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --root "$(TOOLS)"
+	$(CARGO) deny --locked check
+
+crds: ## Write deploy/crds and docs/api-reference.md anew from the types
+	$(CARGO) run --quiet --locked -p aviary-api --example write-crds
+	$(CARGO) run --quiet --locked -p aviary-api --example write-api-reference
+
+bench: ## Measure what a pass costs, and that it grows no faster than the fleet
+	$(CARGO) bench --locked -p aviary-engine

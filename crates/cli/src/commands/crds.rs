@@ -1,0 +1,43 @@
+//! `aviary crds`: the custom resource definitions, ready to be applied.
+
+use anyhow::Context as _;
+use aviary_api::crds;
+use serde_json::json;
+
+use super::{Outcome, Session};
+use crate::output::Format;
+
+const DESCRIPTION: &str = "\
+Print the custom resource definitions, for kubectl apply -f -.
+
+The stream holds every kind that is served, read or written: the add-on kinds, and those of clusters, placements and works, \
+which a hub of Open Cluster Management has already. With -o json it is one List.";
+
+/// Print the custom resource definitions, for kubectl apply -f -
+#[derive(Debug, clap::Args)]
+#[command(long_about = DESCRIPTION, after_help = "\
+Examples:
+  Install them
+    $ aviary crds | kubectl apply --server-side -f -
+
+  See which there are
+    $ aviary crds -o json | jq -r '.items[].metadata.name'")]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let all = crds::all();
+    if session.output.format() == Some(Format::Json) {
+        session.output.data(&json!({ "apiVersion": "v1", "kind": "List", "items": all }))?;
+        return Ok(Outcome::Done);
+    }
+    let mut stream = String::new();
+    for crd in &all {
+        let yaml = crds::to_yaml(crd)
+            .with_context(|| format!("failed to write {} as YAML", crds::file_name(crd)))?;
+        stream.push_str("---\n");
+        stream.push_str(yaml.trim_end());
+        stream.push('\n');
+    }
+    session.output.text(&stream)?;
+    Ok(Outcome::Done)
+}

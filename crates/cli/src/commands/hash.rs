@@ -1,0 +1,95 @@
+//! `aviary hash`: the spec hash of each document, as it stands in every status and on every work.
+
+use aviary_engine::hash;
+use serde::Serialize;
+
+use super::{Files, Outcome, Session};
+use crate::documents::{self, Document};
+
+const DESCRIPTION: &str = "\
+Print the spec hash of each document.
+
+The spec hash is the SHA-256 of an object without apiVersion, kind, metadata and status. It says whether a config has \
+changed: only another hash starts a rollout. Values that are no Kubernetes objects are hashed as they are.";
+
+const EXAMPLES: &str = "\
+Examples:
+  $ aviary hash -f hub-config.yaml
+  $ kubectl get addonhubconfigs -o yaml | aviary hash -f -
+  $ echo '{\"spec\":{\"test\":1}}' | aviary hash -f -";
+
+const STRUCTURE: &str = "\
+Output, one line each: the hash, the file and document, and what it is.
+
+Output with -o json:
+  documents[]  {hash, file, document, item, line, apiVersion, kind, namespace, name};
+               item is the place in a List; what a document does not have is left out
+
+Exit codes:
+  0 all are hashed; 1 a file is wrong and nothing was hashed; 2 wrong usage";
+
+/// Print the spec hash of each document
+#[derive(Debug, clap::Args)]
+#[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    files: Files,
+}
+
+#[derive(Serialize)]
+struct Hashes<'a> {
+    documents: Vec<Hashed<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hashed<'a> {
+    hash: String,
+    file: &'a str,
+    document: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<usize>,
+    line: usize,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+}
+
+impl<'a> Hashed<'a> {
+    fn of(document: &'a Document) -> Self {
+        let place = &document.place;
+        Self {
+            hash: hash::spec_hash(&document.value).to_string(),
+            file: &place.file,
+            document: place.document,
+            item: place.item,
+            line: place.line,
+            api_version: document.api_version(),
+            kind: document.kind(),
+            namespace: document.namespace(),
+            name: document.name(),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let read = documents::read(&args.files.files, &mut session.stdin);
+    if !read.faults.is_empty() {
+        return Ok(session.output.refuse(&read.faults));
+    }
+    let hashes = Hashes { documents: read.documents.iter().map(Hashed::of).collect() };
+    if session.output.data(&hashes)? {
+        return Ok(Outcome::Done);
+    }
+    let mut text = String::new();
+    for (document, hashed) in read.documents.iter().zip(&hashes.documents) {
+        text.push_str(&format!("{}  {}\n", hashed.hash, document.said()));
+    }
+    session.output.text(&text)?;
+    Ok(Outcome::Done)
+}

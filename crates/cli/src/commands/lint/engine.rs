@@ -1,0 +1,183 @@
+//! What the manager would complain about, found by the code that would complain.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aviary_engine::configs::{ConfigRef, GroupResource, Pin};
+use aviary_engine::fleet::Fleet;
+use aviary_engine::normalise;
+use aviary_engine::observed::{InstallStrategy, Lookup, Observed, Template};
+use aviary_engine::problem::Problem;
+use aviary_engine::render::Templates;
+
+use super::field;
+use crate::documents::Document;
+use crate::findings::Finding;
+use crate::snapshot::{AddOnSnapshot, Snapshot};
+
+/// Everything, add-on by add-on, then the templates.
+pub(super) fn findings(snapshot: &Snapshot<'_>, documents: &[Document]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut checked = BTreeSet::new();
+    for addon in &snapshot.addons {
+        of_addon(addon, documents, &mut findings);
+        checked.insert(addon.observed.addon.name.to_string());
+    }
+    for document in documents.iter().filter(|document| is(document, "AddOnTemplate")) {
+        let (addon, template) = normalise::template(&document.value);
+        let known = snapshot.addons.iter().find(|known| known.observed.addon.name == addon);
+        let mut alone = Observed::default();
+        alone.addon.name.clone_from(&addon);
+        alone.templates.push(template.clone());
+        let observed = known.map_or(&alone, |known| &known.observed);
+        findings.extend(of_template(document, observed, &template));
+    }
+    findings
+}
+
+fn is(document: &Document, kind: &str) -> bool {
+    document.group() == aviary_api::names::ADDON_GROUP && document.kind() == kind
+}
+
+fn of_addon(snapshot: &AddOnSnapshot<'_>, documents: &[Document], findings: &mut Vec<Finding>) {
+    let AddOnSnapshot { document, observed, instance_problems, .. } = snapshot;
+    let fleet = Fleet::line_up(observed);
+    for problem in &fleet.problems {
+        // Names of clusters are told where they stand, in the decisions.
+        if !matches!(problem, Problem::ClusterNameInvalid { .. }) {
+            findings.push(finding(document, &field::of_addon(document, problem), problem));
+        }
+    }
+    for (index, governor) in fleet.governors.iter().enumerate() {
+        if let Err(problem) = &governor.desired {
+            findings.push(of_revision(
+                document,
+                &field::of_configs(document, &observed.addon, Some(index)),
+                problem,
+                documents,
+            ));
+        }
+    }
+    let follows_defaults =
+        !matches!(observed.addon.strategy, InstallStrategy::Placements(_)) || !fleet.free.members.is_empty();
+    if let (true, Err(problem)) = (follows_defaults, &fleet.free.desired) {
+        findings.push(of_revision(
+            document,
+            &field::of_configs(document, &observed.addon, None),
+            problem,
+            documents,
+        ));
+    }
+    let instances: BTreeMap<&str, &Document> = documents
+        .iter()
+        .filter(|known| is(known, "ManagedClusterAddOn") && *known.name() == *observed.addon.name)
+        .map(|known| (known.namespace(), known))
+        .collect();
+    for (document, problem) in instance_problems {
+        let field = if matches!(problem, Problem::VersionsDiffer { .. }) {
+            "spec.desiredVersion"
+        } else {
+            "spec.configs"
+        };
+        findings.push(finding(document, field, problem));
+    }
+    for member in &fleet.members {
+        let Some(document) = instances.get(member.name.as_str()) else { continue };
+        for problem in member.overrides.iter().flat_map(|overrides| &overrides.problems) {
+            findings.push(finding(document, "spec.configs", problem));
+        }
+    }
+}
+
+/// What keeps a placement's configs from being a revision. What is wrong with a template is told of the template, where it is.
+fn of_revision(addon: &Document, field: &str, problem: &Problem, documents: &[Document]) -> Finding {
+    let template = match problem {
+        Problem::TemplateEmpty { template }
+        | Problem::TemplateMalformed { template, .. }
+        | Problem::ManifestDuplicate { template, .. }
+        | Problem::ManifestTooLarge { template, .. }
+        | Problem::VariableUnknown { template, .. } => Some(template),
+        _ => None,
+    };
+    let wrong = template.and_then(|name| {
+        documents.iter().find(|known| is(known, "AddOnTemplate") && *known.name() == **name)
+    });
+    match (wrong, problem) {
+        (Some(template), _) => finding(template, MANIFESTS, problem),
+        (None, Problem::VariableReserved { config, .. }) => {
+            let named = |known: &&Document| {
+                is(known, "AddOnDeploymentConfig")
+                    && *known.name() == *config.name
+                    && Some(known.namespace()) == config.namespace.as_deref()
+            };
+            match documents.iter().find(named) {
+                Some(config) => finding(config, "spec.customizedVariables", problem),
+                None => finding(addon, field, problem),
+            }
+        }
+        (None, _) => finding(addon, field, problem),
+    }
+}
+
+const MANIFESTS: &str = "spec.agentSpec.workload.manifests";
+
+/// A template by itself: with the variables of each deployment config that its add-on may give it.
+fn of_template(document: &Document, observed: &Observed, template: &Template) -> Option<Finding> {
+    let mut templates = Templates::new(observed);
+    let own = template.pin();
+    let alone = match templates.prepare([&own].into_iter())? {
+        Ok(_) => return None,
+        Err(problem) => problem,
+    };
+    let Problem::VariableUnknown { .. } = &*alone else { return Some(finding(document, MANIFESTS, &alone)) };
+    let overrides = observed.instances.values().flat_map(|instance| &instance.overrides);
+    let mut named: Vec<&ConfigRef> = observed.addon.referenced_configs().chain(overrides).collect();
+    named.retain(|config| config.kind == *GroupResource::deployment_configs());
+    let pins: Vec<Pin> = named
+        .iter()
+        .filter_map(|config| match observed.configs.get(config) {
+            Some(Lookup::Found(live)) => Some(Pin { config: (*config).clone(), hash: live.hash.clone() }),
+            _ => None,
+        })
+        .collect();
+    if pins.len() < named.len() {
+        // One that defines it may be elsewhere.
+        return Some(finding(document, MANIFESTS, &alone).warning());
+    }
+    let fits = pins.iter().any(|pin| matches!(templates.prepare([&own, pin].into_iter()), Some(Ok(_))));
+    // Whether it is used without them is for the placements to say; here nobody may be using it yet.
+    (!fits).then(|| finding(document, MANIFESTS, &alone).warning())
+}
+
+/// A problem as a line. What the files do not hold may still be on the hub: that is a warning.
+fn finding(document: &Document, field: &str, problem: &Problem) -> Finding {
+    match problem {
+        Problem::ConfigMissing { config } => {
+            let message = format!("{config} is not in the files: it was not checked");
+            Finding::of(document, field, problem.code(), message).warning()
+        }
+        Problem::PlacementUnknown { placement } => {
+            let message = format!("placement {placement} is not in the files: its clusters were not checked");
+            Finding::of(document, field, problem.code(), message).warning()
+        }
+        Problem::VersionUnsupported { version, supported } => {
+            let offered: Vec<&str> = supported.iter().map(|version| &**version).collect();
+            let message =
+                format!("version {version} is offered by no template: there are {}", offered.join(", "));
+            Finding::of(document, field, problem.code(), message)
+        }
+        // The field stands before the message already.
+        Problem::LimitInvalid { error, .. } => {
+            Finding::of(document, field, problem.code(), error.to_string())
+        }
+        Problem::DurationInvalid { error, .. } => {
+            Finding::of(document, field, problem.code(), error.to_string())
+        }
+        Problem::PlacementInMotion { .. } => {
+            Finding::of(document, field, problem.code(), problem.to_string()).warning()
+        }
+        problem if problem.is_warning() => {
+            Finding::of(document, field, problem.code(), problem.to_string()).warning()
+        }
+        problem => Finding::of(document, field, problem.code(), problem.to_string()),
+    }
+}

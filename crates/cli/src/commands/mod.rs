@@ -1,0 +1,107 @@
+//! One file per command. A command gets its arguments and a [`Session`], writes to the session's output, and says how it went.
+
+mod completion;
+mod crds;
+mod hash;
+mod lint;
+mod plan;
+mod rehearse;
+mod version;
+
+use std::fmt;
+use std::io::Read;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use jiff::Timestamp;
+
+use crate::output::Output;
+
+/// What a command may use of the process it runs in.
+pub(crate) struct Session {
+    /// The name that people type to call us.
+    pub(crate) program: String,
+    /// The whole command line, for what is generated from it.
+    pub(crate) definition: clap::Command,
+    /// The time at which the command was started.
+    pub(crate) now: Timestamp,
+    pub(crate) stdin: Box<dyn Read>,
+    pub(crate) output: Output,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("program", &self.program)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a command ended; an error is something that kept it from ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// It has said why.
+    NotDone,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Plan(plan::Args),
+    Rehearse(rehearse::Args),
+    Lint(lint::Args),
+    Hash(hash::Args),
+    Crds(crds::Args),
+    Completion(completion::Args),
+    Version(version::Args),
+}
+
+pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Plan(args) => plan::run(args, session),
+        Command::Rehearse(args) => rehearse::run(args, session),
+        Command::Lint(args) => lint::run(args, session),
+        Command::Hash(args) => hash::run(args, session),
+        Command::Crds(args) => crds::run(args, session),
+        Command::Completion(args) => completion::run(args, session),
+        Command::Version(args) => version::run(args, session),
+    }
+}
+
+/// The files that a command reads.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Files {
+    /// YAML or JSON file to read, as many documents as it has; a directory stands for the .yaml, .yml and .json files in it,
+    /// and - for standard input. May be given several times, and with several files
+    #[arg(short = 'f', long = "filename", value_name = "FILE", num_args = 1.., required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Files {
+    /// The files as they would be typed again.
+    pub(crate) fn typed(&self) -> String {
+        typed("-f", &self.files)
+    }
+}
+
+/// An option with its files, as a shell takes it.
+pub(crate) fn typed(option: &str, files: &[PathBuf]) -> String {
+    let plain = |text: &str| {
+        !text.is_empty()
+            && text
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '-' | '_' | '+' | ',' | '@'))
+    };
+    let mut text = option.to_owned();
+    for file in files {
+        let file = file.to_string_lossy();
+        text.push(' ');
+        if plain(&file) {
+            text.push_str(&file);
+        } else {
+            text.push_str(&format!("'{}'", file.replace('\'', r"'\''")));
+        }
+    }
+    text
+}

@@ -1,0 +1,303 @@
+//! The plan as data: what `-o json` prints, and what the text is made from. Fields are added, never changed or removed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use aviary_engine::explain::Decision;
+use aviary_engine::fleet::Fleet;
+use aviary_engine::name::ClusterName;
+use aviary_engine::observed::{Observed, Pace};
+use aviary_engine::plan::{self, ClusterReport, Plan};
+use aviary_engine::problem::Problem;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::radius::Waves;
+use super::waves::{self, Started, Walk};
+use crate::findings::Severity;
+use crate::snapshot::{AddOnSnapshot, Snapshot};
+
+/// How many texts of one kind of reason are shown apart.
+const MOST_TEXTS: usize = 4;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PlanReport {
+    pub(super) version: u32,
+    pub(super) now: String,
+    pub(super) notes: Vec<String>,
+    pub(super) add_ons: Vec<AddOnReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AddOnReport {
+    pub(super) name: String,
+    pub(super) file: String,
+    pub(super) document: usize,
+    pub(super) clusters: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) left_alone: Option<&'static str>,
+    pub(super) at_rest: bool,
+    pub(super) removals: Vec<Group>,
+    pub(super) creates: Vec<Movement>,
+    pub(super) starts: Vec<Movement>,
+    pub(super) in_flight: Vec<Group>,
+    pub(super) waiting: Vec<Group>,
+    pub(super) settled: usize,
+    pub(super) placements: Vec<PlacementSummary>,
+    pub(super) waves: Waves,
+    pub(super) problems: Vec<ProblemLine>,
+    pub(super) notes: Vec<String>,
+    /// Some of its instances are there already.
+    #[serde(skip)]
+    pub(super) installed: bool,
+    /// How many deletions wait for somebody's word.
+    #[serde(skip)]
+    pub(super) held_deletions: Option<usize>,
+}
+
+/// Clusters with the same reason.
+#[derive(Debug, Serialize)]
+pub(super) struct Group {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    pub(super) count: usize,
+    pub(super) clusters: Vec<String>,
+}
+
+/// Clusters that go the same way.
+#[derive(Debug, Serialize)]
+pub(super) struct Movement {
+    pub(super) kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) placement: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) to: Option<String>,
+    pub(super) count: usize,
+    pub(super) clusters: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PlacementSummary {
+    pub(super) placement: String,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) desired: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) canary: Option<String>,
+    pub(super) paused: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) budget: Option<usize>,
+    pub(super) governed: usize,
+    pub(super) on_target: usize,
+    pub(super) settled: usize,
+    pub(super) in_flight: usize,
+    pub(super) failed: usize,
+    pub(super) waiting: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ProblemLine {
+    pub(super) severity: Severity,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl PlanReport {
+    pub(super) fn of(snapshot: &Snapshot<'_>, labels: &[String], now: Timestamp) -> Self {
+        let left_out = snapshot.findings.iter().filter(|finding| finding.field != "status.decisions");
+        Self {
+            version: 1,
+            now: now.to_string(),
+            notes: snapshot.notes.iter().cloned().chain(left_out.map(ToString::to_string)).collect(),
+            add_ons: snapshot.addons.iter().map(|addon| AddOnReport::of(addon, labels, now)).collect(),
+        }
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        self.add_ons
+            .iter()
+            .flat_map(|addon| &addon.problems)
+            .any(|problem| problem.severity == Severity::Error)
+    }
+}
+
+impl AddOnReport {
+    fn of(snapshot: &AddOnSnapshot<'_>, labels: &[String], now: Timestamp) -> Self {
+        let AddOnSnapshot { document, observed, instance_problems, notes } = snapshot;
+        let plan = plan::plan(observed, now);
+        let walk = waves::walk(observed, now);
+        let clusters = &plan.report.clusters;
+        let with =
+            |wanted: fn(&Decision) -> bool| clusters.iter().filter(move |cluster| wanted(&cluster.decision));
+        let mut removals = groups(with(|decision| matches!(decision, Decision::Delete(_))));
+        if observed.addon.deleting {
+            removals.push(uninstalls(observed));
+        }
+        let own = instance_problems.iter().map(|(_, problem)| problem);
+        Self {
+            name: observed.addon.name.to_string(),
+            file: document.place.file.to_string(),
+            document: document.place.document,
+            clusters: clusters.len(),
+            left_alone: plan.report.left_alone,
+            at_rest: plan.is_at_rest(),
+            removals,
+            creates: creates(observed, &plan, &walk),
+            starts: movements(observed, &waves::starts(observed, &plan)),
+            in_flight: groups(with(|decision| matches!(decision, Decision::InFlight(_)))),
+            waiting: groups(with(|decision| matches!(decision, Decision::Hold(_)))),
+            settled: with(|decision| *decision == Decision::Settled).count(),
+            placements: placements(observed, &plan),
+            waves: Waves::of(observed, clusters, &walk, labels),
+            problems: problems(observed, plan.report.problems.iter().chain(own)),
+            notes: notes.clone(),
+            installed: !observed.instances.is_empty(),
+            held_deletions: plan.report.problems.iter().find_map(|problem| match problem {
+                Problem::DeletionHeld { count, .. } => Some(*count),
+                _ => None,
+            }),
+        }
+    }
+}
+
+/// A deleted add-on takes its instances along.
+fn uninstalls(observed: &Observed) -> Group {
+    let clusters: Vec<String> = observed.instances.keys().map(ToString::to_string).collect();
+    let message = "the add-on is being deleted, and its instances with it".to_owned();
+    Group { reason: "AddOnDeleting", message, count: clusters.len(), clusters }
+}
+
+/// Clusters by reason: the same text on one line, and where texts are many, the same kind of reason.
+pub(super) fn groups<'p>(clusters: impl Iterator<Item = &'p ClusterReport>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    for cluster in clusters {
+        let (reason, message) = (cluster.decision.code(), cluster.decision.to_string());
+        let at = *known.entry(format!("{reason} {message}")).or_insert_with(|| {
+            groups.push(Group { reason, message, count: 0, clusters: Vec::new() });
+            groups.len() - 1
+        });
+        if let Some(group) = groups.get_mut(at) {
+            group.count += 1;
+            group.clusters.push(cluster.cluster.to_string());
+        }
+    }
+    let mut texts: HashMap<&'static str, usize> = HashMap::new();
+    for group in &groups {
+        *texts.entry(group.reason).or_default() += 1;
+    }
+    let mut merged: Vec<Group> = Vec::new();
+    for group in groups {
+        let others = texts.get(group.reason).copied().unwrap_or(0).saturating_sub(1);
+        match merged.iter_mut().find(|known| known.reason == group.reason && others >= MOST_TEXTS) {
+            Some(known) => {
+                known.count += group.count;
+                known.clusters.extend(group.clusters);
+            }
+            None if others >= MOST_TEXTS => {
+                let message = format!("{} (and {others} texts like it)", group.message);
+                merged.push(Group { message, ..group });
+            }
+            None => merged.push(group),
+        }
+    }
+    merged
+}
+
+/// Starts that go the same way, in the order in which they come.
+pub(super) fn movements(observed: &Observed, starts: &[Started]) -> Vec<Movement> {
+    let mut movements: Vec<Movement> = Vec::new();
+    for start in starts {
+        let placement = start.placement.and_then(|index| observed.addon.strategy.placements().get(index));
+        let placement = placement.map(|spec| spec.name.to_string());
+        let same = |known: &&mut Movement| {
+            known.kind == start.kind
+                && known.placement == placement
+                && known.from == start.from
+                && known.to == start.to
+        };
+        match movements.iter_mut().find(same) {
+            Some(known) => {
+                known.count += 1;
+                known.clusters.push(start.cluster.to_string());
+            }
+            None => movements.push(Movement {
+                kind: start.kind,
+                placement,
+                from: start.from.clone(),
+                to: start.to.clone(),
+                count: 1,
+                clusters: vec![start.cluster.to_string()],
+            }),
+        }
+    }
+    movements
+}
+
+/// Instances that are made now, with what they are told once they are there.
+fn creates(observed: &Observed, plan: &Plan, walk: &Walk) -> Vec<Movement> {
+    let later: BTreeMap<&ClusterName, &Started> =
+        walk.waves.iter().flat_map(|wave| &wave.starts).rev().map(|start| (&start.cluster, start)).collect();
+    let created = plan.report.clusters.iter().filter(|cluster| cluster.decision == Decision::Create);
+    let created: Vec<Started> = created
+        .map(|cluster| Started {
+            cluster: cluster.cluster.clone(),
+            placement: cluster.placement,
+            kind: cluster.decision.code(),
+            from: None,
+            to: later.get(&cluster.cluster).and_then(|start| start.to.clone()),
+        })
+        .collect();
+    movements(observed, &created)
+}
+
+fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSummary> {
+    let specs = observed.addon.strategy.placements();
+    let summary = |(report, spec): (&plan::PlacementReport, &aviary_engine::observed::PlacementSpec)| {
+        PlacementSummary {
+            placement: report.name.to_string(),
+            reason: report.reason,
+            message: report.message.clone(),
+            desired: report.desired.as_deref().map(str::to_owned),
+            target: report.target.as_deref().map(str::to_owned),
+            canary: spec.rollout.canary.as_ref().map(ToString::to_string),
+            paused: spec.rollout.paused,
+            budget: match spec.rollout.pace {
+                Pace::Rolling(_) | Pace::RollingByGroupSize => Some(report.counts.budget),
+                Pace::AllAtOnce | Pace::PerGroup => None,
+            },
+            governed: report.counts.governed,
+            on_target: report.counts.on_target,
+            settled: report.counts.settled,
+            in_flight: report.counts.in_flight,
+            failed: report.counts.failed,
+            waiting: report.counts.waiting,
+        }
+    };
+    plan.report.placements.iter().zip(specs).map(summary).collect()
+}
+
+/// What is wrong, each once: with the add-on, with its placements' revisions, and with what instances override.
+fn problems<'p>(observed: &Observed, told: impl Iterator<Item = &'p Problem>) -> Vec<ProblemLine> {
+    let fleet = Fleet::line_up(observed);
+    let wanted = fleet.governors.iter().filter_map(|governor| governor.desired.as_ref().err());
+    let overrides = fleet.members.iter().filter_map(|member| member.overrides.as_ref());
+    let found = wanted.chain(overrides.flat_map(|overrides| &overrides.problems)).cloned();
+    let all: Vec<Problem> = told.cloned().chain(found).collect();
+    let mut seen = BTreeSet::new();
+    all.iter()
+        .filter(|problem| seen.insert(problem.to_string()))
+        .map(|problem| ProblemLine {
+            severity: if problem.is_warning() { Severity::Warning } else { Severity::Error },
+            reason: problem.code(),
+            message: problem.to_string(),
+        })
+        .collect()
+}

@@ -1,0 +1,275 @@
+//! The plan for people: what is taken away first, then what moves, in which waves, and who waits for what.
+
+use super::radius::Waves;
+use super::report::{AddOnReport, Group, Movement, PlanReport};
+use crate::findings::Severity;
+use crate::output::{Paint, Style, Table, counted, first_few};
+
+/// How many waves are shown one by one.
+const WAVES_SHOWN: usize = 10;
+/// How many waves stand beside each other where they are broken down by label.
+const WAVES_BY_LABEL: usize = 4;
+
+pub(super) fn render(report: &PlanReport, paint: Paint) -> String {
+    let mut page = Page { paint, text: String::new() };
+    for addon in &report.add_ons {
+        page.addon(addon);
+    }
+    if !report.notes.is_empty() {
+        page.section("Notes");
+        page.bullets(&report.notes);
+    }
+    page.text.push('\n');
+    page.text.trim_start_matches('\n').to_owned()
+}
+
+struct Page {
+    paint: Paint,
+    text: String,
+}
+
+impl Page {
+    fn addon(&mut self, addon: &AddOnReport) {
+        let name = self.paint.paint(Style::Bold, &format!("Add-on {}", addon.name));
+        self.text.push_str(&format!("\n{name}{}\n", headline(addon)));
+        self.groups("Removed", Style::Red, &addon.removals);
+        self.movements("Created now", &addon.creates);
+        self.movements("Started now", &addon.starts);
+        self.groups("In flight", Style::Cyan, &addon.in_flight);
+        self.waves(addon);
+        self.labels(&addon.waves);
+        self.placements(addon);
+        self.groups("Waiting", Style::Yellow, &addon.waiting);
+        self.problems(addon);
+        if !addon.notes.is_empty() {
+            self.section("Assumed");
+            self.bullets(&addon.notes);
+        }
+    }
+
+    fn section(&mut self, title: &str) {
+        let title = self.paint.paint(Style::Bold, title);
+        self.text.push_str(&format!("\n{title}\n"));
+    }
+
+    fn table(&mut self, table: &Table) {
+        self.text.push_str(&table.render(self.paint));
+    }
+
+    fn bullets(&mut self, lines: &[String]) {
+        for line in lines {
+            self.text.push_str(&format!("  {line}\n"));
+        }
+    }
+
+    fn groups(&mut self, title: &str, style: Style, groups: &[Group]) {
+        if groups.is_empty() {
+            return;
+        }
+        self.section(title);
+        let mut table = Table::default();
+        table.head(&["CLUSTERS", "WHY", "WHICH"]);
+        for group in groups {
+            let which = first_few(&group.clusters);
+            table.row([
+                (style, group.count.to_string()),
+                (Style::Plain, group.message.clone()),
+                (Style::Plain, which),
+            ]);
+        }
+        self.table(&table);
+    }
+
+    fn movements(&mut self, title: &str, movements: &[Movement]) {
+        if movements.is_empty() {
+            return;
+        }
+        self.section(title);
+        let mut table = Table::default();
+        table.head(&["CLUSTERS", "WHAT", "PLACEMENT", "WHICH"]);
+        for movement in movements {
+            table.row([
+                (Style::Green, movement.count.to_string()),
+                (Style::Plain, way(movement)),
+                (Style::Plain, movement.placement.clone().unwrap_or_else(|| "-".to_owned())),
+                (Style::Plain, first_few(&movement.clusters)),
+            ]);
+        }
+        self.table(&table);
+    }
+
+    fn waves(&mut self, addon: &AddOnReport) {
+        let waves = &addon.waves;
+        if waves.list.is_empty() && addon.creates.is_empty() {
+            return;
+        }
+        self.section(&match waves.count {
+            0 => "No wave".to_owned(),
+            count => format!("{}, if every cluster succeeds at once", counted(count, "wave")),
+        });
+        let mut table = Table::default();
+        if !waves.list.is_empty() {
+            table.head(&["WAVE", "CLUSTERS", "SHARE", "REACHED", "WHAT"]);
+        }
+        for wave in waves.list.iter().take(WAVES_SHOWN) {
+            let what: Vec<String> = wave
+                .moves
+                .iter()
+                .map(|movement| match &movement.placement {
+                    Some(placement) => format!("{placement}: {} {}", movement.count, way(movement)),
+                    None => format!("{} {}", movement.count, way(movement)),
+                })
+                .collect();
+            let after = if wave.after_seconds > 0 {
+                format!(" (after {} s)", wave.after_seconds)
+            } else {
+                String::new()
+            };
+            table.row([
+                (Style::Bold, wave.wave.to_string()),
+                (Style::Plain, wave.count.to_string()),
+                (Style::Plain, format!("{}%", wave.share_percent)),
+                (Style::Plain, format!("{}%", wave.reached_percent)),
+                (Style::Plain, what.join("; ") + &after),
+            ]);
+        }
+        self.table(&table);
+        let more = waves.count.saturating_sub(WAVES_SHOWN.min(waves.list.len()));
+        if more > 0 {
+            let largest = waves.list.iter().skip(WAVES_SHOWN).map(|wave| wave.count).max();
+            let of =
+                largest.map(|count| format!(" of at most {}", counted(count, "cluster"))).unwrap_or_default();
+            self.text.push_str(&format!("  and {}{of}\n", counted(more, "more wave")));
+        }
+        match waves.end {
+            "Stands" => self.left(&waves.unsettled, if waves.list.is_empty() { "" } else { "then " }),
+            "Long" => self.text.push_str("  the later waves are estimated from the budgets\n"),
+            _ => {}
+        }
+    }
+
+    /// What stands still at the end.
+    fn left(&mut self, groups: &[Group], then: &str) {
+        for group in groups {
+            let (are, which) = (are(group.count), first_few(&group.clusters));
+            self.text.push_str(&format!("  {then}{are} left: {}: {which}\n", group.message));
+        }
+    }
+
+    fn labels(&mut self, waves: &Waves) {
+        if waves.list.is_empty() || waves.fleet_by_label.is_empty() {
+            return;
+        }
+        self.section("By label");
+        let mut table = Table::default();
+        let shown = waves.list.len().min(WAVES_BY_LABEL);
+        let mut head = vec!["LABEL".to_owned(), "FLEET".to_owned()];
+        head.extend((1..=shown).map(|wave| format!("WAVE {wave}")));
+        table.row(head.into_iter().map(|name| (Style::Dim, name)));
+        for (key, values) in &waves.fleet_by_label {
+            for (value, count) in values {
+                let label = if value.is_empty() { format!("no {key}") } else { format!("{key}={value}") };
+                let mut row = vec![(Style::Plain, label), (Style::Plain, count.to_string())];
+                row.extend(waves.list.iter().take(shown).map(|wave| {
+                    let count =
+                        wave.by_label.get(key).and_then(|values| values.get(value)).copied().unwrap_or(0);
+                    (Style::Plain, if count == 0 { "-".to_owned() } else { count.to_string() })
+                }));
+                table.row(row);
+            }
+        }
+        self.table(&table);
+    }
+
+    fn placements(&mut self, addon: &AddOnReport) {
+        if addon.placements.is_empty() {
+            return;
+        }
+        self.section("Placements");
+        let mut table = Table::default();
+        table.head(&["PLACEMENT", "GOVERNS", "BUDGET", "WANTS", "STATE", "MESSAGE"]);
+        for placement in &addon.placements {
+            let wants = match (&placement.desired, &placement.target) {
+                (Some(desired), Some(target)) if desired != target => {
+                    format!("{desired} ({target} until then)")
+                }
+                (Some(desired), _) => desired.clone(),
+                (None, _) => "-".to_owned(),
+            };
+            let style = if placement.reason.ends_with("Failed") { Style::Red } else { Style::Plain };
+            table.row([
+                (Style::Plain, placement.placement.clone()),
+                (Style::Plain, placement.governed.to_string()),
+                (
+                    Style::Plain,
+                    placement.budget.map_or_else(|| "all".to_owned(), |budget| budget.to_string()),
+                ),
+                (Style::Plain, wants),
+                (style, placement.reason.to_owned()),
+                (Style::Plain, placement.message.clone()),
+            ]);
+        }
+        self.table(&table);
+    }
+
+    fn problems(&mut self, addon: &AddOnReport) {
+        if addon.problems.is_empty() {
+            return;
+        }
+        self.section("Problems");
+        let mut table = Table::default();
+        table.head(&["SEVERITY", "REASON", "MESSAGE"]);
+        for problem in &addon.problems {
+            let (style, severity) = match problem.severity {
+                Severity::Error => (Style::Red, "error"),
+                Severity::Warning => (Style::Yellow, "warning"),
+            };
+            table.row([
+                (style, severity.to_owned()),
+                (Style::Plain, problem.reason.to_owned()),
+                (Style::Plain, problem.message.clone()),
+            ]);
+        }
+        self.table(&table);
+    }
+}
+
+/// The add-on in one line.
+fn headline(addon: &AddOnReport) -> String {
+    if let Some(why) = addon.left_alone {
+        return format!(" is left alone: {why}");
+    }
+    let total = |groups: &[Group]| groups.iter().map(|group| group.count).sum::<usize>();
+    let moved = |movements: &[Movement]| movements.iter().map(|movement| movement.count).sum::<usize>();
+    let parts = [
+        (total(&addon.removals), "removed"),
+        (moved(&addon.creates), "created"),
+        (moved(&addon.starts), "started"),
+        (total(&addon.in_flight), "in flight"),
+        (total(&addon.waiting), "waiting"),
+        (addon.settled, "settled"),
+    ];
+    let told: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let of = counted(addon.clusters, "cluster");
+    if told.is_empty() { format!(", {of}: nothing to do") } else { format!(", {of}: {}", told.join(", ")) }
+}
+
+/// What a movement does.
+fn way(movement: &Movement) -> String {
+    let verb = match movement.kind {
+        "Create" | "Install" => "install",
+        "Retarget" => "turn",
+        _ => "update",
+    };
+    match (&movement.from, &movement.to) {
+        (_, None) if movement.kind == "Create" => "nothing to install yet".to_owned(),
+        (Some(from), Some(to)) => format!("{verb} {from} → {to}"),
+        (None, Some(to)) => format!("{verb} {to}"),
+        (_, None) => verb.to_owned(),
+    }
+}
+
+fn are(count: usize) -> String {
+    if count == 1 { "1 cluster is".to_owned() } else { format!("{count} clusters are") }
+}

@@ -1,0 +1,180 @@
+//! In which waves a rollout would go: the real plan, pass by pass, on a fleet whose agents do at once what they are told.
+//!
+//! The best case, and said to be. What has failed stays failed, and what is offline stays offline.
+
+use std::collections::HashMap;
+
+use aviary_engine::configs::{Pin, Revision};
+use aviary_engine::explain::Decision;
+use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::observed::{Instance, Observed, Seen, Work};
+use aviary_engine::plan::{self, ClusterReport, Plan, StatusWrite};
+use aviary_engine::rollout::Counts;
+use aviary_engine::simulate::world::World;
+use jiff::Timestamp;
+
+/// How many clusters are looked at, over all passes, before the walk is given up: a few seconds of work.
+const MOST_LOOKS: usize = 1_000_000;
+
+/// The waves, and how it ends.
+#[derive(Debug)]
+pub(super) struct Walk {
+    pub(super) waves: Vec<Wave>,
+    pub(super) end: End,
+}
+
+/// Clusters that are told something before any of them answers.
+#[derive(Debug)]
+pub(super) struct Wave {
+    /// When it starts, counted from now.
+    pub(super) after_seconds: i64,
+    pub(super) starts: Vec<Started>,
+}
+
+/// One cluster that is told something.
+#[derive(Clone, Debug)]
+pub(super) struct Started {
+    pub(super) cluster: ClusterName,
+    pub(super) placement: Option<usize>,
+    pub(super) kind: &'static str,
+    pub(super) from: Option<String>,
+    pub(super) to: Option<String>,
+}
+
+/// How it ends, with the clusters that have not settled then.
+#[derive(Debug)]
+pub(super) enum End {
+    /// Every cluster has what it should have.
+    Settled,
+    /// Nothing moves any more by itself.
+    Stands { left: Vec<ClusterReport> },
+    /// Too many waves to go through; how many more there would be.
+    Long { left: Vec<ClusterReport>, more: usize },
+}
+
+/// Goes through the whole rollout.
+pub(super) fn walk(observed: &Observed, now: Timestamp) -> Walk {
+    let mut world = World::new(observed.clone());
+    let mut clock = now;
+    let mut looks = 0;
+    let mut waves = Vec::new();
+    loop {
+        let mut wave = Wave { after_seconds: clock.duration_since(now).as_secs(), starts: Vec::new() };
+        let rest = loop {
+            let plan = plan::plan(&world.observed, clock);
+            looks += plan.report.clusters.len() + 1;
+            if plan.is_at_rest() || looks > MOST_LOOKS {
+                break plan;
+            }
+            wave.starts.extend(starts(&world.observed, &plan));
+            for write in plan.writes() {
+                world.commit(&write);
+            }
+        };
+        waves.extend(Some(wave).filter(|wave| !wave.starts.is_empty()));
+        if looks > MOST_LOOKS {
+            return Walk { waves, end: long(&rest) };
+        }
+        if agents_work(&mut world) {
+            continue;
+        }
+        // Nobody has anything to do; perhaps somebody waits for a time.
+        match rest.recheck_at {
+            Some(at) if at > clock => clock = at,
+            _ => return Walk { waves, end: end(&rest) },
+        }
+    }
+}
+
+fn unsettled(plan: &Plan) -> Vec<ClusterReport> {
+    plan.report.clusters.iter().filter(|cluster| cluster.decision != Decision::Settled).cloned().collect()
+}
+
+fn end(plan: &Plan) -> End {
+    let left = unsettled(plan);
+    if left.is_empty() { End::Settled } else { End::Stands { left } }
+}
+
+fn long(plan: &Plan) -> End {
+    let waves = |counts: &Counts| counts.waiting.div_ceil(counts.budget.max(1));
+    let more = plan.report.placements.iter().map(|placement| waves(&placement.counts)).max().unwrap_or(0);
+    End::Long { left: unsettled(plan), more }
+}
+
+/// The clusters that a plan tells something, each with what it has and what it gets.
+pub(super) fn starts(observed: &Observed, plan: &Plan) -> Vec<Started> {
+    let told: HashMap<&ClusterName, &StatusWrite> =
+        plan.starts.iter().map(|write| (&write.cluster, write)).collect();
+    plan.report
+        .clusters
+        .iter()
+        .filter(|cluster| matches!(cluster.decision, Decision::Start(_)))
+        .map(|cluster| {
+            let to = told.get(&cluster.cluster).map(|write| write.status.told_revision());
+            let instance = observed.instances.get(&cluster.cluster);
+            let (from, to) = shown(observed, instance.map(|instance| &**instance), to.as_ref());
+            Started {
+                cluster: cluster.cluster.clone(),
+                placement: cluster.placement,
+                kind: cluster.decision.code(),
+                from,
+                to: to.or_else(|| cluster.told.as_deref().map(str::to_owned)),
+            }
+        })
+        .collect()
+}
+
+/// What a cluster has and what it gets: versions, and where those do not differ, revisions with them.
+fn shown(
+    observed: &Observed,
+    instance: Option<&Instance>,
+    to: Option<&Revision>,
+) -> (Option<String>, Option<String>) {
+    let applied: Vec<Pin> = instance
+        .into_iter()
+        .flat_map(|instance| &instance.status.references)
+        .filter_map(|reference| reference.applied.clone())
+        .collect();
+    let has = Some(Revision::new(applied)).filter(|revision| !revision.pins().is_empty());
+    let label = |revision: &Revision| -> Text { plan::label(observed, revision) };
+    match (has, to) {
+        (Some(has), Some(to)) => {
+            let current = instance.and_then(|instance| instance.status.current_version.clone());
+            let known = |version: &Text| &**version != aviary_api::names::UNKNOWN_VERSION;
+            let (mut before, after) = (label(&has), label(to));
+            if before == has.id() && after != to.id() {
+                before = current.filter(known).unwrap_or(before);
+            }
+            if before == after && has != *to {
+                return (Some(format!("{before} ({})", has.id())), Some(format!("{after} ({})", to.id())));
+            }
+            (Some(before.to_string()), Some(after.to_string()))
+        }
+        (None, Some(to)) => (None, Some(label(to).to_string())),
+        (has, None) => (has.map(|has| label(&has).to_string()), None),
+    }
+}
+
+/// Everybody out there does what is asked of them. Says whether there was anything to do.
+fn agents_work(world: &mut World) -> bool {
+    let told: Vec<ClusterName> = world.observed.instances.keys().cloned().collect();
+    let mut worked = false;
+    for cluster in &told {
+        worked |= world.render_elsewhere(cluster);
+    }
+    let reachable = |cluster: &ClusterName| {
+        world.observed.clusters.get(cluster).is_some_and(|cluster| cluster.unreachable.is_none())
+    };
+    let unseen = |work: &Work| match work.applied {
+        Seen::NotYet => true,
+        Seen::Yes => work.available == Seen::NotYet,
+        Seen::No { .. } => false,
+    };
+    let waiting =
+        world.observed.works.iter().filter(|(cluster, works)| reachable(cluster) && works.iter().any(unseen));
+    let waiting: Vec<ClusterName> = waiting.map(|(cluster, _)| cluster.clone()).collect();
+    for cluster in &waiting {
+        world.acknowledge(cluster, &Seen::Yes, &Seen::Yes);
+    }
+    worked || !waiting.is_empty()
+}

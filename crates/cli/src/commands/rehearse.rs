@@ -1,0 +1,216 @@
+//! `aviary rehearse`: the real decisions on a simulated fleet in virtual time; nothing is written.
+
+mod report;
+mod text;
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use aviary_engine::observed::Observed;
+use aviary_engine::simulate::agents::Profile;
+use aviary_engine::simulate::fleet;
+use aviary_engine::{duration, simulate};
+use jiff::Timestamp;
+
+use super::plan::{choose, load};
+use super::{Files, Outcome, Session};
+use crate::change::Changed;
+use crate::kinds::Kinds;
+use crate::snapshot;
+use report::RehearsalReport;
+
+const DESCRIPTION: &str = "\
+Rehearse a rollout: the code that would decide on the hub decides on a simulated fleet, in virtual time. Says how long it \
+takes, how many clusters are exposed at the worst moment, and where it would stop. Nothing is written, and the same seed \
+gives the same answer to the byte.
+
+The fleet is the one in the files, as for aviary plan. With --clusters the placements that have no decisions get so many \
+clusters, a tenth of them for placements that are somebody's canary, as if all of them ran the revision before.";
+
+const EXAMPLES: &str = "\
+Examples:
+  How would this canary rollout go on 10,000 clusters
+    $ aviary rehearse -f addon.yaml -f configs.yaml --clusters 10000
+
+  And if one cluster in fifty fails, and one in twenty cannot be reached
+    $ aviary rehearse -f addon.yaml -f configs.yaml --clusters 10000 --fail 2% --offline 5%
+
+  How long does it take, over twenty fleets
+    $ aviary rehearse -f addon.yaml -f configs.yaml --clusters 10000 --runs 20
+
+  What would a change do to the fleet as it is now
+    $ aviary rehearse -f fleet.yaml --change v2.yaml";
+
+const STRUCTURE: &str = "\
+Output with -o json:
+  version        1; a later version may add fields, and changes or removes none
+  profile        {seed, runs, latencySeconds[2], fail, offline, flap}
+  addOns[]
+    name, clusters
+    runs         {count, settled, p50Seconds, p90Seconds, worstSeconds}
+    first        the run with the first seed:
+      seconds    how long it took
+      settled    every cluster has what it should have
+      ranOut     it was given up while something still moved
+      passes, writes
+      placements[] {placement, governed, settled, failed, waiting, budget, peakExposed,
+                 reason, message}
+      timeline[] {seconds, placements[]: {onTarget, settled, inFlight, failed}}
+      starts[]   {seconds, cluster, placement, to}, in order
+      unsettled[] {reason, message, count, clusters[]}
+
+Exit codes:
+  0 every cluster of every run settled; 1 a file is wrong, or some cluster did not settle; 2 wrong usage";
+
+/// Rehearse a rollout on a simulated fleet: how long, how exposed, where it would stop
+#[derive(Debug, clap::Args)]
+#[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    files: Files,
+
+    /// File with objects to put on top of the others, as kubectl apply would; status and identity stay
+    #[arg(short, long, value_name = "FILE", num_args = 1..)]
+    change: Vec<PathBuf>,
+
+    /// Rehearse only this add-on
+    #[arg(long, value_name = "NAME")]
+    add_on: Option<String>,
+
+    /// Give placements without decisions so many clusters in all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clusters: Option<u32>,
+
+    /// The share of clusters on which a new revision fails, as in 2% or 0.02
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    fail: Share,
+
+    /// The share of clusters that cannot be reached
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    offline: Share,
+
+    /// The share of clusters that become unavailable once after an update, and recover
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    flap: Share,
+
+    /// The shortest and the longest time that a cluster takes
+    #[arg(long, value_name = "FROM..TO", default_value = "10s..1m")]
+    slow: Latency,
+
+    /// Which of all possible fleets
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+
+    /// Rehearse so many fleets, with seeds from --seed on
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+
+    /// The time at which it begins, as in 2026-01-31T12:00:00Z; by default the latest time that the files tell of
+    #[arg(long, value_name = "RFC3339")]
+    now: Option<Timestamp>,
+}
+
+/// A part of the whole.
+#[derive(Clone, Copy, Debug)]
+struct Share(f64);
+
+impl FromStr for Share {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let share = match text.strip_suffix('%') {
+            Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
+            None => text.parse::<f64>(),
+        };
+        share
+            .ok()
+            .filter(|share| (0.0..=1.0).contains(share))
+            .map(Self)
+            .ok_or_else(|| anyhow!("{text} is not a share: give one from 0% to 100%, or from 0 to 1"))
+    }
+}
+
+/// From the fastest cluster to the slowest.
+#[derive(Clone, Copy, Debug)]
+struct Latency(Duration, Duration);
+
+impl FromStr for Latency {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (from, to) = text.split_once("..").unwrap_or((text, text));
+        let parse = |text: &str| duration::parse(text).map(Option::unwrap_or_default);
+        let (from, to) = (parse(from)?, parse(to)?);
+        if from > to {
+            return Err(anyhow!("{text} goes backwards: give the shorter time first"));
+        }
+        Ok(Self(from, to))
+    }
+}
+
+pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let kinds = Kinds::new()?;
+    let loaded = load(&args.files.files, &args.change, session, &kinds)?;
+    let Changed { documents, former } = match loaded {
+        Ok(changed) => changed,
+        Err(faults) => return Ok(session.output.refuse(&faults)),
+    };
+    let mut snapshot = snapshot::build(&documents, &former, &kinds);
+    choose(&mut snapshot, args.add_on.as_deref())?;
+    let mut report = RehearsalReport::new(&profile(args, args.seed), args.runs);
+    for addon in snapshot.addons {
+        let name = addon.document.name().to_owned();
+        let mut observed = addon.observed;
+        let begin = args.now.or_else(|| latest(&observed)).unwrap_or(Timestamp::UNIX_EPOCH);
+        if let Some(clusters) = args.clusters {
+            fleet::populate(&mut observed, clusters as usize, begin);
+        }
+        let selected = observed.placements.values().any(|selection| !selection.is_empty());
+        if !selected && observed.instances.is_empty() {
+            return Err(anyhow!("add-on {name} selects no cluster in the files: give --clusters N to rehearse with some"));
+        }
+        let seeds = (0..u64::from(args.runs)).map(|run| args.seed.wrapping_add(run));
+        let runs = seeds.map(|seed| simulate::rehearse(observed.clone(), &profile(args, seed), begin)).collect();
+        report.add(name, observed.clusters.len(), runs);
+    }
+    let outcome = if report.all_settled() { Outcome::Done } else { Outcome::NotDone };
+    if !session.output.data(&report)? {
+        let mut text = text::render(&report, session.output.paint);
+        text.push_str(&next(args, session, outcome));
+        session.output.text(&text)?;
+    }
+    Ok(outcome)
+}
+
+fn profile(args: &Args, seed: u64) -> Profile {
+    let Latency(from, to) = args.slow;
+    Profile {
+        seed,
+        latency: (from, to),
+        fail: args.fail.0,
+        offline: args.offline.0,
+        flap: args.flap.0,
+        ..Profile::default()
+    }
+}
+
+/// The latest time that any status tells of, so that clocks in it run on from there.
+fn latest(observed: &Observed) -> Option<Timestamp> {
+    let instances = observed.instances.values().flat_map(|instance| &instance.status.conditions);
+    let placements = observed.addon.status.placements.values().flat_map(|recorded| &recorded.conditions);
+    instances.chain(placements).filter_map(|condition| condition.since).max()
+}
+
+/// The command that is useful now.
+fn next(args: &Args, session: &Session, outcome: Outcome) -> String {
+    let files = args.files.typed();
+    let program = &session.program;
+    match outcome {
+        Outcome::Done if args.fail.0 == 0.0 => {
+            format!("Nothing was written. Next: {program} rehearse {files} … --fail 5% # to see where a bad revision stops\n")
+        }
+        _ => format!("Nothing was written. Next: {program} plan {files} # to see what would happen first\n"),
+    }
+}

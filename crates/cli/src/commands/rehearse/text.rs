@@ -1,0 +1,132 @@
+//! A rehearsal for people: the timeline, how exposed the fleet was, and how it ended.
+
+use std::fmt::Write as _;
+
+use super::report::{AddOnReport, Moment, ProfileReport, RehearsalReport, shown};
+use crate::output::{Paint, Style, Table, counted, first_few};
+
+/// How many moments of a timeline are shown.
+const ROWS: usize = 12;
+/// How wide the bar of a placement is.
+const BAR: usize = 24;
+
+pub(crate) fn render(report: &RehearsalReport, paint: Paint) -> String {
+    let mut out = String::new();
+    for addon in &report.add_ons {
+        render_addon(&mut out, addon, &report.profile, paint);
+    }
+    out
+}
+
+fn render_addon(out: &mut String, addon: &AddOnReport, profile: &ProfileReport, paint: Paint) {
+    let [from, to] = profile.latency_seconds;
+    let title = format!("{} on {}", addon.name, counted(addon.clusters, "cluster"));
+    let _ = writeln!(out, "{}", paint.paint(Style::Bold, &title));
+    let _ = writeln!(
+        out,
+        "  each takes {from}s to {to}s, {} fail, {} cannot be reached, {} flap; seed {}",
+        percent(profile.fail),
+        percent(profile.offline),
+        percent(profile.flap),
+        profile.seed,
+    );
+    let _ = writeln!(out, "\n{}", timeline(addon, paint));
+    let _ = writeln!(out, "{}", placements(addon, paint));
+    render_end(out, addon, paint);
+}
+
+fn percent(share: f64) -> String {
+    format!("{}%", (share * 1000.0).round() / 10.0)
+}
+
+/// Some moments of the run, evenly spread over its time, and always the last.
+fn timeline(addon: &AddOnReport, paint: Paint) -> String {
+    let mut table = Table::default();
+    let names: Vec<&str> = addon.first.placements.iter().map(|end| end.placement.as_str()).collect();
+    let mut head = vec!["time"];
+    head.extend(&names);
+    table.head(&head);
+    for moment in chosen(&addon.first.timeline) {
+        let mut row = vec![(Style::Plain, shown(moment.seconds))];
+        for (at, end) in moment.placements.iter().zip(&addon.first.placements) {
+            let settled = share_of(at.settled, end.governed);
+            let moving = share_of(at.settled + at.in_flight, end.governed).max(settled);
+            let bar = format!("{}{}{}", "#".repeat(settled), ">".repeat(moving - settled), ".".repeat(BAR - moving));
+            let failed = if at.failed > 0 { format!(" {} failed", at.failed) } else { String::new() };
+            let style = if at.failed > 0 { Style::Red } else { Style::Plain };
+            row.push((style, format!("{bar} {}/{}{failed}", at.settled, end.governed)));
+        }
+        table.row(row);
+    }
+    table.render(paint) + "  # settled  > in flight  . not started\n"
+}
+
+fn chosen(timeline: &[Moment]) -> Vec<&Moment> {
+    let end = timeline.last().map_or(0, |moment| moment.seconds);
+    let mut rows: Vec<&Moment> = Vec::new();
+    for row in 0..=ROWS as u64 {
+        let until = end * row / ROWS as u64;
+        let at = timeline.partition_point(|moment| moment.seconds <= until);
+        let moment = at.checked_sub(1).and_then(|at| timeline.get(at));
+        if let Some(moment) = moment
+            && rows.last().is_none_or(|last| last.seconds != moment.seconds)
+        {
+            rows.push(moment);
+        }
+    }
+    rows
+}
+
+fn share_of(part: usize, whole: usize) -> usize {
+    (part * BAR).checked_div(whole).unwrap_or(0).min(BAR)
+}
+
+fn placements(addon: &AddOnReport, paint: Paint) -> String {
+    let mut table = Table::default();
+    table.head(&["placement", "clusters", "budget", "most at once", "settled", "failed", "waiting", "in the end"]);
+    for end in &addon.first.placements {
+        let style = if end.well { Style::Green } else { Style::Red };
+        table.row([
+            (Style::Plain, end.placement.clone()),
+            (Style::Plain, end.governed.to_string()),
+            (Style::Plain, end.budget.to_string()),
+            (Style::Plain, end.peak_exposed.to_string()),
+            (Style::Plain, end.settled.to_string()),
+            (Style::Plain, end.failed.to_string()),
+            (Style::Plain, end.waiting.to_string()),
+            (style, end.message.clone()),
+        ]);
+    }
+    table.render(paint)
+}
+
+fn render_end(out: &mut String, addon: &AddOnReport, paint: Paint) {
+    let first = &addon.first;
+    let verdict = match (first.settled, first.ran_out) {
+        (true, _) => paint.paint(Style::Green, &format!("Every cluster has settled after {}.", shown(first.seconds))),
+        (false, true) => paint.paint(Style::Red, "Something still moved after a week: given up."),
+        (false, false) => {
+            let left: usize = first.unsettled.iter().map(|group| group.count).sum();
+            let text = format!("It stops after {}: {} not settled.", shown(first.seconds), counted(left, "cluster"));
+            paint.paint(Style::Red, &text)
+        }
+    };
+    let _ = writeln!(out, "{verdict} {} passes, {} writes.", first.passes, first.writes);
+    for group in first.unsettled.iter().take(ROWS) {
+        let who = first_few(&group.clusters);
+        let _ = writeln!(out, "  {:>6}  {}  {}", group.count, group.message, paint.paint(Style::Dim, &who));
+    }
+    let runs = &addon.runs;
+    if runs.count > 1 {
+        let _ = writeln!(
+            out,
+            "Of {} fleets {} settled; half were at rest after {}, nine in ten after {}, all after {}.",
+            runs.count,
+            runs.settled,
+            shown(runs.p50_seconds),
+            shown(runs.p90_seconds),
+            shown(runs.worst_seconds),
+        );
+    }
+    out.push('\n');
+}

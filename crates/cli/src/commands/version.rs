@@ -1,0 +1,26 @@
+//! `aviary version`.
+
+use serde::Serialize;
+
+use super::{Outcome, Session};
+
+/// Print the version
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  $ aviary version
+  $ aviary version -o json")]
+pub(crate) struct Args {}
+
+#[derive(Serialize)]
+struct Version {
+    version: &'static str,
+}
+
+pub(crate) fn run(_: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let version = Version { version: env!("CARGO_PKG_VERSION") };
+    if !session.output.data(&version)? {
+        session.output.text(&format!("aviary {}\n", version.version))?;
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,120 @@
+//! What is taken for granted where the files do not say it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use aviary_api::names::conditions::{AVAILABLE, PROGRESSING};
+use aviary_engine::configs::{Pin, Revision};
+use aviary_engine::name::ClusterName;
+use aviary_engine::observed::{Cluster, Instance, Observed, Seen, Work};
+use aviary_engine::render::{self, Templates};
+
+use super::hub::Hub;
+
+/// Without any ManagedCluster, all clusters exist that decisions or instances name.
+pub(super) fn clusters(hub: &mut Hub<'_>) {
+    let decided = hub.decisions.values().flatten().flat_map(|decision| {
+        decision
+            .status
+            .iter()
+            .flat_map(|status| &status.decisions)
+            .map(|decided| decided.cluster_name.as_str())
+    });
+    let named: BTreeSet<ClusterName> = decided.filter_map(|name| ClusterName::parse(name).ok()).collect();
+    let held = hub.instances.values().flatten().map(|read| read.instance.cluster.clone());
+    for name in named.into_iter().chain(held) {
+        let cluster = Cluster {
+            name: name.clone(),
+            labels: Default::default(),
+            deleting: false,
+            opted_out: false,
+            unreachable: None,
+        };
+        hub.clusters.insert(name, Arc::new(cluster));
+    }
+}
+
+/// An add-on from a file that was never on a hub is the one that its instances belong to.
+pub(super) fn ownership(observed: &mut Observed) {
+    if observed.addon.uid.is_empty()
+        && let Some(owner) = observed.instances.values().find_map(|instance| instance.owner.clone())
+    {
+        observed.addon.uid = owner;
+    }
+}
+
+/// What a placement has applied everywhere it has completed; the rest of its history is not in the files.
+pub(super) fn history(observed: &mut Observed) {
+    for (placement, recorded) in &observed.addon.status.placements {
+        if let Some(applied) = &recorded.applied {
+            observed.revisions.completed.insert(placement.clone(), vec![applied.clone()]);
+        }
+    }
+}
+
+/// Without any work of the add-on, instances have what their status says. Returns the note that says so.
+pub(super) fn works(observed: &mut Observed) -> Option<String> {
+    let mut templates = Templates::new(observed);
+    let assumed: Vec<(ClusterName, Vec<Work>)> = observed
+        .instances
+        .values()
+        .map(|instance| (instance.cluster.clone(), works_of(observed, instance, &mut templates)))
+        .filter(|(_, works)| !works.is_empty())
+        .collect();
+    if assumed.is_empty() {
+        return None;
+    }
+    for (cluster, works) in assumed {
+        observed.works.insert(cluster, Arc::new(works));
+    }
+    Some(
+        "none of its ManifestWorks is in the files: its instances are taken to have what their status says"
+            .to_owned(),
+    )
+}
+
+fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<'_>) -> Vec<Work> {
+    let progressing = instance.status.condition(PROGRESSING);
+    let failed = progressing
+        .filter(|condition| matches!(&*condition.reason, "InstallFailed" | "UpgradeFailed" | "Failed"));
+    let arrived = progressing.is_some_and(|condition| {
+        matches!(&*condition.reason, "InstallSucceed" | "UpgradeSucceed" | "Succeed")
+    });
+    let applied: Vec<Pin> =
+        instance.status.references.iter().filter_map(|reference| reference.applied.clone()).collect();
+    let has = match failed {
+        Some(_) => instance.status.told_revision(),
+        None => Revision::new(applied),
+    };
+    if has.pins().is_empty() && !arrived && failed.is_none() {
+        return Vec::new();
+    }
+    let unavailable = instance.status.condition(AVAILABLE).filter(|condition| &*condition.status == "False");
+    let state = Work {
+        name: format!("addon-{}-deploy", observed.addon.name).into(),
+        uid: "".into(),
+        resource_version: "".into(),
+        generation: 1,
+        deleting: false,
+        version: None,
+        hashes: Some(has.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()),
+        owner: Some(instance.uid.clone()),
+        rendered_from: None,
+        rendered_digest: None,
+        digest: None,
+        applied: failed.map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
+        available: unavailable
+            .map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
+    };
+    let Some(Ok(prepared)) = templates.prepare(has.pins().iter()) else { return vec![state] };
+    let inputs = prepared.inputs(&instance.install_namespace);
+    (0..prepared.works())
+        .map(|index| Work {
+            name: render::work_name(&observed.addon.name, index).into(),
+            rendered_from: Some(inputs.as_str().into()),
+            rendered_digest: Some(inputs.as_str().into()),
+            digest: Some(inputs.as_str().into()),
+            ..state.clone()
+        })
+        .collect()
+}

@@ -1,0 +1,121 @@
+//! The house rules that no compiler checks: who may depend on whom, how long a file may be, and what no text may contain.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// What would let a decision wait, reach out, or depend on chance.
+const IMPURE: [&str; 19] = [
+    "anyhow",
+    "async-std",
+    "axum",
+    "getrandom",
+    "hyper",
+    "hyper-util",
+    "kube-client",
+    "kube-runtime",
+    "mio",
+    "notify",
+    "rand",
+    "rand_core",
+    "reqwest",
+    "rustls",
+    "smol",
+    "socket2",
+    "tokio",
+    "tower",
+    "tracing",
+];
+
+const MOST_LINES: usize = 800;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The names of all crates that a crate is built from.
+fn tree(package: &str) -> BTreeSet<String> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
+    let output = command.args(["--package", package]).current_dir(root()).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "failed to list what {package} is built from: {complaint}");
+    let listed = String::from_utf8(output.stdout).unwrap();
+    listed.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn assert_without(package: &str, forbidden: &[&str]) {
+    let tree = tree(package);
+    assert!(tree.contains(package), "{package} is not in its own tree");
+    let found: Vec<&&str> = forbidden.iter().filter(|name| tree.contains(**name)).collect();
+    assert!(found.is_empty(), "{package} must not depend on {found:?}");
+}
+
+#[test]
+fn the_engine_can_reach_no_runtime_no_client_and_no_chance() {
+    assert_without("aviary-engine", &IMPURE);
+    assert_without("aviary-engine", &["aviary-schema", "aviary-hub", "aviary-controller"]);
+}
+
+#[test]
+fn the_kinds_need_no_runtime_and_none_of_our_other_crates() {
+    assert_without("aviary-api", &IMPURE);
+    assert_without("aviary-api", &["aviary-engine", "aviary-schema"]);
+}
+
+#[test]
+fn admission_and_the_hub_know_schemas_and_no_kind() {
+    assert_without("aviary-schema", &["aviary-api", "aviary-engine"]);
+    if root().join("crates/hub").is_dir() {
+        assert_without("aviary-hub", &["aviary-api"]);
+    }
+}
+
+/// All files below the root with one of these endings, but for what is built.
+fn files(endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() {
+                if name != "target" && name != ".git" {
+                    folders.push(path);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_source_file_is_too_long_to_be_read() {
+    let in_tests = |path: &Path| path.components().any(|part| part.as_os_str() == "tests");
+    for path in files(&[".rs"]).into_iter().filter(|path| !in_tests(path)) {
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        assert!(lines <= MOST_LINES, "{} has {lines} lines, at most {MOST_LINES}", path.display());
+    }
+}
+
+#[test]
+fn no_text_names_a_folder_of_the_machine_it_was_written_on() {
+    let folders = ["work", "root", "home"].map(|name| format!("/{name}/"));
+    for path in files(&[".md", ".rs", ".toml", ".yaml"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        for folder in &folders {
+            for (at, _) in text.match_indices(folder.as_str()) {
+                // Within a longer path it is a folder of ours, or of nobody's machine.
+                let before = text.get(..at).and_then(|text| text.chars().next_back());
+                let within = before.is_some_and(|c| c.is_alphanumeric() || "._-~>)}".contains(c));
+                let line = text.get(..at).unwrap_or_default().lines().count().max(1);
+                assert!(within, "{}:{line} names {folder}", path.display());
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! One harness for all transcripts: files in a directory of their own, the real binary, and what it printed as text.
+//!
+//! A transcript is the command line, standard output as it is, standard error with `! ` before each line, and the exit code where
+//! it is not 0.
+
+#![allow(dead_code, reason = "every test file uses its own part of the harness")]
+#![allow(clippy::unwrap_used, reason = "a harness of tests")]
+
+pub(crate) mod worlds;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A directory to run commands in.
+pub(crate) struct Desk {
+    directory: PathBuf,
+    input: Vec<u8>,
+}
+
+/// An empty directory, named after the test.
+pub(crate) fn desk(name: &str) -> Desk {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    Desk { directory, input: Vec::new() }
+}
+
+impl Desk {
+    pub(crate) fn file(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        let path = self.directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    /// What the next commands get on standard input.
+    pub(crate) fn input(self, text: impl AsRef<[u8]>) -> Self {
+        Self { input: text.as_ref().to_vec(), ..self }
+    }
+
+    pub(crate) fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aviary"));
+        command.args(words(arguments)).current_dir(&self.directory).env_remove("NO_COLOR");
+        command
+    }
+
+    pub(crate) fn output(&self, arguments: &str) -> Output {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that reads no input may be gone before all of it is written.
+        let _ = child.stdin.take().unwrap().write_all(&self.input);
+        child.wait_with_output().unwrap()
+    }
+
+    /// The transcript of one command.
+    pub(crate) fn run(&self, arguments: &str) -> String {
+        let output = self.output(arguments);
+        let mut told = format!("$ aviary {arguments}\n");
+        // White space at the end of a line is nothing to compare, and editors take it away.
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            told.push_str(line.trim_end());
+            told.push('\n');
+        }
+        for line in String::from_utf8(output.stderr).unwrap().lines() {
+            told.push_str(format!("! {line}").trim_end());
+            told.push('\n');
+        }
+        match output.status.code() {
+            Some(0) => {}
+            Some(code) => told.push_str(&format!("exit {code}\n")),
+            None => told.push_str("killed\n"),
+        }
+        told
+    }
+
+    #[track_caller]
+    pub(crate) fn check(&self, arguments: &str, expected: &expect_test::Expect) {
+        expected.assert_eq(&self.run(arguments));
+    }
+
+    /// Standard output as data; the exit code must be this.
+    #[track_caller]
+    pub(crate) fn json(&self, arguments: &str, code: i32) -> serde_json::Value {
+        let output = self.output(arguments);
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+/// Words of a command line; single quotes hold one together.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (index, part) in line.split('\'').enumerate() {
+        if index % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}

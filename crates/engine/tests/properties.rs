@@ -1,0 +1,214 @@
+//! What holds in every fleet, whatever happens to it: the budget, the canary's gate, rest in the end, the way back, and a reason
+//! for everybody who waits.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod reference;
+
+use aviary_engine::explain::Decision;
+use aviary_engine::observed::{Observed, Seen};
+use aviary_engine::plan::plan;
+use jiff::SignedDuration;
+use proptest::prelude::*;
+use reference::generate::{self, Event, Setup};
+use reference::promises::{Checked, at_the_end, commit, whole_pass};
+use reference::scene::Scene;
+
+fn live(
+    setup: &Setup,
+    events: &[Event],
+    mut each: impl FnMut(&mut Scene, usize) -> Checked,
+) -> Result<Scene, String> {
+    let mut scene = Scene::new(setup);
+    let start = [Event::Nothing, Event::Nothing, Event::AckAll];
+    for (step, event) in start.iter().chain(events).enumerate() {
+        scene.happen(event);
+        each(&mut scene, step).map_err(|why| format!("after step {step}, {event:?}: {why}"))?;
+    }
+    Ok(scene)
+}
+
+/// The same snapshot, with every list whose order means nothing turned round.
+fn turned_round(observed: &Observed) -> Observed {
+    let mut turned = observed.clone();
+    turned.templates.reverse();
+    for works in turned.works.values_mut() {
+        std::sync::Arc::make_mut(works).reverse();
+    }
+    for selection in turned.placements.values_mut() {
+        selection.groups.iter_mut().for_each(|group| group.clusters.reverse());
+    }
+    if let Some(supported) = &mut turned.addon.supported {
+        supported.reverse();
+    }
+    turned
+}
+
+/// A second work beside each first one, not answered yet.
+fn with_more_works(observed: &Observed) -> Observed {
+    let mut more = observed.clone();
+    for works in more.works.values_mut() {
+        let works = std::sync::Arc::make_mut(works);
+        if let Some(mut second) = works.first().cloned() {
+            second.name = "addon-helloworld-deploy-9".into();
+            second.uid = "second".into();
+            second.available = Seen::NotYet;
+            works.push(second);
+        }
+    }
+    more
+}
+
+fn same(one: &Observed, other: &Observed, scene: &Scene) -> Checked {
+    let (one, other) = (plan(one, scene.now), plan(other, scene.now));
+    let (one, other) = (format!("{one:?}"), format!("{other:?}"));
+    let Some(at) = one.bytes().zip(other.bytes()).position(|(a, b)| a != b) else { return Ok(()) };
+    let around = |text: &str| text.chars().skip(at.saturating_sub(120)).take(240).collect::<String>();
+    Err(format!("\n{}\n{}\n{}", around(&one), around(&other), scene.read()))
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+}
+
+fn tell(checked: Checked) -> Result<(), TestCaseError> {
+    checked.map_err(TestCaseError::fail)
+}
+
+proptest! {
+    #![proptest_config(config(3000))]
+
+    #[test]
+    fn the_budget_and_the_gate_hold_in_every_write(setup in generate::setup(), events in generate::events(40)) {
+        tell(live(&setup, &events, |scene, _| whole_pass(scene)).map(drop))?;
+    }
+
+    #[test]
+    fn when_faults_stop_everything_reaches_what_is_desired_and_rests(setup in generate::setup(), events in generate::events(30)) {
+        let mut scene = live(&setup, &events, |scene, _| whole_pass(scene)).map_err(TestCaseError::fail)?;
+        tell(scene.settle())?;
+        tell(at_the_end(&scene))?;
+        scene.now = scene.now.checked_add(SignedDuration::from_hours(24)).unwrap();
+        tell(at_the_end(&scene))?;
+    }
+
+    #[test]
+    fn a_crash_after_any_write_breaks_nothing_and_stops_nothing(
+        setup in generate::setup(), events in generate::events(30), cuts in prop::collection::vec(0usize..12, 33),
+    ) {
+        let lived = live(&setup, &events, |scene, step| {
+            let plan = scene.look();
+            commit(scene, plan, cuts[step])
+        });
+        let mut scene = lived.map_err(TestCaseError::fail)?;
+        tell(scene.settle())?;
+        tell(at_the_end(&scene))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(1000))]
+
+    #[test]
+    fn a_plan_depends_on_no_order_and_is_the_same_twice(setup in generate::setup(), events in generate::events(25)) {
+        tell(live(&setup, &events, |scene, _| {
+            let observed = &scene.hub.observed;
+            same(observed, observed, scene).map_err(|why| format!("twice: {why}"))?;
+            same(observed, &turned_round(observed), scene)?;
+            let more = with_more_works(observed);
+            same(&more, &turned_round(&more), scene)?;
+            whole_pass(scene)
+        }).map(drop))?;
+    }
+
+    #[test]
+    fn every_cluster_has_exactly_one_reason(setup in generate::setup(), events in generate::events(25)) {
+        tell(live(&setup, &events, |scene, _| {
+            let plan = scene.look();
+            let world = scene.read();
+            for name in world.clusters.keys() {
+                let reports: Vec<_> = plan.report.clusters.iter().filter(|one| one.cluster.as_str() == name).collect();
+                let concerned = world.instances.contains_key(name) || world.governor(name).is_some();
+                if reports.len() != usize::from(concerned) {
+                    return Err(format!("{name} has {} reasons\n{world}", reports.len()));
+                }
+                let settled = world.instances.get(name).is_some_and(|one| {
+                    world.governor(name).is_none_or(|placement| one.settled_on(placement.desired))
+                });
+                if let [report] = reports.as_slice() && !settled && report.decision == Decision::Settled {
+                    return Err(format!("{name} counts as settled\n{world}"));
+                }
+            }
+            whole_pass(scene)
+        }).map(drop))?;
+    }
+
+    #[test]
+    fn a_clock_that_jumps_breaks_neither_budget_nor_gate(
+        setup in generate::setup(), events in generate::events(30), jumps in prop::collection::vec(-24i64..=24, 33),
+        soak in 0u64..48, deadline in prop::option::of(1u64..48),
+    ) {
+        let hours = |hours: u64| std::time::Duration::from_secs(hours * 3600);
+        tell(live(&setup, &events, |scene, step| {
+            scene.now = scene.now.checked_add(SignedDuration::from_hours(jumps[step])).unwrap();
+            for spec in scene.specs_mut() {
+                spec.rollout.min_success_time = hours(soak);
+                spec.rollout.progress_deadline = deadline.map(hours);
+                // What a deadline may excuse is excused by tolerance only, and that is not what is tried here.
+                spec.rollout.max_failures = spec.rollout.max_failures.filter(|_| deadline.is_none());
+            }
+            whole_pass(scene)
+        }).map(drop))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(250))]
+
+    #[test]
+    fn from_every_state_there_is_a_way_back_to_what_was_completed(setup in generate::setup(), events in generate::events(25)) {
+        tell(live(&setup, &events, |scene, _| {
+            whole_pass(scene)?;
+            for (number, placement) in scene.read().placements.iter().enumerate() {
+                for revision in placement.history.iter().filter(|revision| **revision != placement.desired) {
+                    let mut back = scene.clone();
+                    back.happen(&Event::Edit(1, *revision));
+                    back.happen(&Event::Switch(number, 1));
+                    back.specs_mut()[number].rollout.paused = false;
+                    back.settle()?;
+                    let world = back.read();
+                    let settled = |name: &String| world.instances.get(name).is_some_and(|one| one.settled_on(*revision));
+                    if !world.governed(&world.placements[number]).iter().all(settled) {
+                        return Err(format!("{} does not come back to {revision} from\n{}but is\n{world}", placement.name, scene.read()));
+                    }
+                }
+            }
+            Ok(())
+        }).map(drop))?;
+    }
+
+    /// A canary that refers to itself, or placements that are each other's canary, are a named problem, and nothing moves.
+    #[test]
+    fn a_cycle_of_canaries_moves_nothing_that_is_installed(setup in generate::setup(), events in generate::events(25)) {
+        tell(live(&setup, &events, |scene, _| {
+            whole_pass(scene)?;
+            let mut round = scene.clone();
+            let names: Vec<_> = round.specs().iter().map(|spec| spec.name.clone()).collect();
+            for (number, spec) in round.specs_mut().iter_mut().enumerate() {
+                spec.rollout.canary = Some(names[(number + 1) % names.len()].clone());
+            }
+            let world = round.read();
+            let plan = round.look();
+            for (name, told) in round.outcome(&plan).starts {
+                let one = &world.instances[&name];
+                if let Some(placement) = world.governor(&name) && one.own.is_none()
+                    && !(one.fresh() && placement.known_good == Some(told))
+                {
+                    return Err(format!("{name} moves\n{world}"));
+                }
+            }
+            let named = plan.report.problems.iter().any(|problem| problem.code() == "CanaryCycle");
+            if named { Ok(()) } else { Err(format!("nothing says why\n{world}")) }
+        }).map(drop))?;
+    }
+}

@@ -1,0 +1,214 @@
+//! A second, independent statement of the rollout rules: small, slow and plain.
+//!
+//! Written from the specification (§5, and §2.6 for overrides), not from the engine, so that two readings of the same rules can be
+//! compared. Clusters are names, revisions are letters, everything is recomputed from scratch. It knows no clocks, no
+//! decision groups and no broken configs: those have scenarios of their own.
+
+#![allow(dead_code, unreachable_pub, reason = "every test file uses its own part of the reference")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
+pub mod disputes;
+pub mod generate;
+pub mod promises;
+pub mod scene;
+mod world;
+
+use std::collections::BTreeMap;
+
+pub use world::{Answer, Instance, Kind, Names, Outcome, Placement, Rev, Share, World};
+
+impl Instance {
+    /// It has what it was told, applied and available.
+    pub fn arrived(&self) -> bool {
+        self.told.is_some() && self.carries == self.told && self.answer == Answer::Healthy
+    }
+
+    /// Arrived at `revision` as far as its placement is concerned: what its user overrides does not count.
+    pub fn settled_on(&self, revision: Rev) -> bool {
+        match self.own {
+            Some(_) => !self.fresh() && self.answer == Answer::Healthy,
+            None => self.told == Some(revision) && self.arrived(),
+        }
+    }
+
+    pub fn settled(&self) -> bool {
+        self.told.is_some_and(|told| self.settled_on(told))
+    }
+
+    /// The agent refused what it was told.
+    pub fn failed(&self) -> bool {
+        self.answer == Answer::Refused && (self.own.is_some() || self.carries == self.told)
+    }
+
+    /// Nothing is applied on it yet.
+    pub fn fresh(&self) -> bool {
+        !self.installed && !self.arrived()
+    }
+
+    /// It arrived, and is unwell since.
+    pub fn broken(&self) -> bool {
+        !self.settled() && self.arrived_once
+    }
+}
+
+impl World {
+    /// The last placement in the list that selects the cluster.
+    pub fn governor(&self, cluster: &str) -> Option<&Placement> {
+        self.placements.iter().rev().find(|placement| self.selections[&placement.name].contains(cluster))
+    }
+
+    pub fn governed(&self, placement: &Placement) -> Names {
+        let ours =
+            |name: &&String| self.governor(name).is_some_and(|governor| governor.name == placement.name);
+        self.clusters.keys().filter(ours).cloned().collect()
+    }
+
+    pub fn canary(&self, placement: &Placement) -> Names {
+        match &placement.kind {
+            Kind::WithCanary(canary) => self.selections.get(canary).cloned().unwrap_or_default(),
+            Kind::UpdateAll | Kind::RollingUpdate => Names::new(),
+        }
+    }
+
+    /// Following the canaries from a placement leads back to it.
+    pub fn in_cycle(&self, placement: &Placement) -> bool {
+        let mut at = placement;
+        for _ in 0..self.placements.len() {
+            let Kind::WithCanary(canary) = &at.kind else { return false };
+            let Some(next) = self.placements.iter().find(|one| one.name == *canary) else { return false };
+            if next.name == placement.name {
+                return true;
+            }
+            at = next;
+        }
+        false
+    }
+
+    /// The revision that all governed instances have settled on, of those that the placement wanted or wants them to have.
+    pub fn settled_on(&self, placement: &Placement) -> Option<Rev> {
+        let governed = self.governed(placement);
+        let told =
+            |name: &String| self.instances.get(name).filter(|one| one.own.is_none()).and_then(|one| one.told);
+        let revision = governed.iter().find_map(told)?;
+        let settled = |name: &String| self.instances.get(name).is_some_and(|one| one.settled_on(revision));
+        let wanted = [placement.recorded, placement.known_good].contains(&Some(revision));
+        let wants = governed.iter().all(|name| self.goal(placement, name) == revision);
+        ((wanted || wants) && governed.iter().all(settled)).then_some(revision)
+    }
+
+    /// Where the rollout wants a cluster: behind a canary at what is known good, in it or without one at what is desired.
+    fn goal(&self, placement: &Placement, cluster: &str) -> Rev {
+        let known_good = self.promoted(placement).filter(|_| self.gated(placement, cluster));
+        known_good.unwrap_or(placement.desired)
+    }
+
+    fn gated(&self, placement: &Placement, cluster: &str) -> bool {
+        matches!(placement.kind, Kind::WithCanary(_)) && !self.canary(placement).contains(cluster)
+    }
+
+    /// Every canary cluster, and there is one, has the revision applied and healthy.
+    pub fn canary_passed(&self, placement: &Placement, revision: Rev) -> bool {
+        let canary = self.canary(placement);
+        let has = |name: &String| {
+            self.instances.get(name).is_some_and(|one| one.told == Some(revision) && one.arrived())
+        };
+        !canary.is_empty() && canary.iter().all(has)
+    }
+
+    /// Every gated cluster has settled on the known good revision, or failed to. First installs are no part of a rollout.
+    pub fn rolled_out(&self, placement: &Placement, known_good: Rev) -> bool {
+        let failed = |one: &Instance| one.failed() && (one.own.is_some() || one.told == Some(known_good));
+        let done = |one: &Instance| one.fresh() || one.settled_on(known_good) || failed(one);
+        let canary = self.canary(placement);
+        self.governed(placement).difference(&canary).all(|name| self.instances.get(name).is_none_or(done))
+    }
+
+    /// With a canary, known good becomes what passed it, or what was completed before.
+    fn promoted(&self, placement: &Placement) -> Option<Rev> {
+        let (desired, known_good) = (placement.desired, placement.known_good);
+        let free = known_good.is_none_or(|revision| self.rolled_out(placement, revision));
+        let passed = self.canary_passed(placement, desired) && free && !self.in_cycle(placement);
+        if passed || placement.history.contains(&desired) { Some(desired) } else { known_good }
+    }
+
+    pub fn pass(&self) -> Outcome {
+        let mut outcome = Outcome::default();
+        for placement in &self.placements {
+            let applied = self.settled_on(placement).or(placement.applied);
+            // The first revision that everybody has is good, and without a canary every other one too.
+            let promoted = self.promoted(placement).filter(|_| matches!(placement.kind, Kind::WithCanary(_)));
+            outcome.progress.insert(placement.name.clone(), (promoted.or(applied), applied));
+            self.roll(placement, &mut outcome.starts);
+        }
+        for (name, instance) in &self.instances {
+            match (instance.own, self.governor(name)) {
+                (Some(own), _) => outcome.starts.insert(name.clone(), own),
+                (None, None) => outcome.starts.insert(name.clone(), self.defaults),
+                (None, Some(_)) => None,
+            };
+            if instance.made_by_strategy && self.governor(name).is_none() {
+                outcome.starts.remove(name);
+            }
+        }
+        outcome.starts.retain(|name, revision| self.instances[name].told != Some(*revision));
+        outcome
+    }
+
+    fn roll(&self, placement: &Placement, starts: &mut BTreeMap<String, Rev>) {
+        let governed = self.governed(placement);
+        let still = placement.paused || self.in_cycle(placement);
+        let good = self.promoted(placement);
+        let first = match placement.kind {
+            _ if still => placement.known_good,
+            Kind::UpdateAll => Some(placement.desired),
+            Kind::RollingUpdate => placement.known_good.or(Some(placement.desired)),
+            Kind::WithCanary(_) => good.or(Some(placement.desired)),
+        };
+        let ours: Vec<(&String, &Instance)> =
+            self.instances.iter().filter(|(name, _)| governed.contains(*name)).collect();
+        let goal = |name: &str| Some(self.goal(placement, name));
+        let aim = |name: &str, one: &Instance| if one.fresh() { first } else { goal(name) };
+        let failed_at =
+            |one: &Instance, at: Option<Rev>| one.failed() && (one.own.is_some() || one.told == at);
+        let failures = ours.iter().filter(|(name, one)| failed_at(one, goal(name))).count();
+        let tolerated = placement.max_failures.map(|share| share.of(governed.len()));
+        let halted = tolerated.is_some_and(|tolerated| failures > tolerated);
+        let forgiven =
+            |name: &str, one: &Instance| tolerated.is_some() && !halted && failed_at(one, aim(name, one));
+        // Without anything known good a canary keeps what it gates where it is.
+        let free = |name: &str| !still && !halted && !(good.is_none() && self.gated(placement, name));
+
+        let mut moving = 0;
+        let mut broken = Vec::new();
+        let mut waiting = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
+        for (name, one) in ours {
+            let (here, slot) = (self.clusters[name], !forgiven(name, one));
+            let there = one.own.is_some() || one.told == aim(name, one);
+            let elsewhere = aim(name, one).filter(|_| !there && (one.fresh() || free(name)));
+            if one.fresh() {
+                moving += usize::from(slot && here);
+                starts.extend(elsewhere.map(|goal| (name.clone(), goal)));
+            } else if there || (!one.settled() && !one.broken()) {
+                moving += usize::from(slot && !one.settled());
+                starts.extend(elsewhere.map(|goal| (name.clone(), goal)));
+            } else {
+                broken.extend((one.broken() && here).then_some(name));
+                waiting[2 * usize::from(!here) + usize::from(!one.broken())]
+                    .extend(elsewhere.map(|goal| (name, goal)));
+            }
+        }
+        let budget =
+            if placement.kind == Kind::UpdateAll { usize::MAX } else { placement.budget.of(governed.len()) };
+        for (turn, clusters) in waiting.into_iter().enumerate() {
+            for (name, goal) in clusters {
+                // One that is broken has nothing to lose, and holds a slot until it is well.
+                let in_the_way = if turn == 0 { moving } else { moving + broken.len() };
+                if in_the_way < budget {
+                    starts.insert(name.clone(), goal);
+                    broken.retain(|one| *one != name);
+                    moving += 1;
+                }
+            }
+        }
+    }
+}
