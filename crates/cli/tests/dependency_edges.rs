@@ -1,5 +1,7 @@
 //! The house rules that no compiler checks: who may depend on whom, how long a file may be, and what no text may contain.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be read must fail the test")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! The documentation names the scenario that shows each rule, and that scenario is there.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be read must fail the test")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -40,7 +40,7 @@ impl Evidence {
             Some(Ok(prepared)) => works.clone().count() == prepared.works(),
             Some(Err(_)) | None => works.clone().next().is_some(),
         };
-        let current = complete && works.clone().all(|work| !work.deleting);
+        let current = complete && was_told(instance) && works.clone().all(|work| !work.deleting);
         let holds_told = current && works.clone().all(|work| carries(work, instance, None));
         let holds_placed = match overrides {
             None => holds_told,
@@ -48,7 +48,12 @@ impl Evidence {
         };
         let healthy =
             current && works.clone().all(|work| work.applied == Seen::Yes && work.available == Seen::Yes);
-        let refused = works.clone().find_map(|work| refusal(&work.applied));
+        // Only a refusal of what it was told counts against it, not one of what it had before. Of several, always the same one.
+        let refused = works
+            .clone()
+            .filter(|work| carries(work, instance, overrides))
+            .filter_map(|work| refusal(&work.applied))
+            .min();
         let unrendered = match prepared {
             Some(Err(problem)) if !holds_told => Some(problem.to_string().into()),
             _ => None,
@@ -59,7 +64,7 @@ impl Evidence {
             holds_placed,
             healthy,
             failure: unrendered.or(refused),
-            unavailable: works.clone().find_map(|work| refusal(&work.available)),
+            unavailable: works.clone().filter_map(|work| refusal(&work.available)).min(),
         }
     }
 
@@ -84,6 +89,11 @@ fn carries(work: &Work, instance: &Instance, overrides: Option<&Overrides>) -> b
     let mut found = hashes.iter().filter(|(kind, _)| counts(kind));
     told.all(|pin| found.next().is_some_and(|(kind, hash)| *kind == pin.config.kind && *hash == pin.hash))
         && found.next().is_none()
+}
+
+/// It was told something once; that may be nothing, for an add-on without configs.
+pub fn was_told(instance: &Instance) -> bool {
+    instance.status.told().next().is_some() || instance.status.condition(REVISION_HEALTHY).is_some()
 }
 
 /// The add-on has been there once: something is recorded as applied, or, for an add-on without configs, its condition says so.
@@ -123,13 +133,19 @@ pub fn told_includes(instance: &Instance, pins: &[Pin]) -> bool {
     pins.iter().all(|pin| told.any(|own| own.config.kind == pin.config.kind && own.hash == pin.hash))
 }
 
+/// Reasons of the condition that keeps the clock.
+pub const HEALTHY: &str = "Healthy";
+pub const NOT_YET_HEALTHY: &str = "NotYetHealthy";
+pub const NO_LONGER_HEALTHY: &str = "NoLongerHealthy";
+
 /// When the present revision started on this cluster, and since when it has been healthy or not. Kept in a condition of the
 /// instance, so that a restart of the manager starts no clock anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
-    pub revision: Text,
     pub started: Timestamp,
     pub healthy: bool,
+    /// It has been healthy at some time since then.
+    pub has_arrived: bool,
     /// Since when `healthy` is what it is.
     pub since: Timestamp,
 }
@@ -138,11 +154,17 @@ impl Clock {
     /// The clock that an instance carries, if it is one of `revision`.
     pub fn of(instance: &Instance, revision: &str) -> Option<Self> {
         let condition = instance.status.condition(REVISION_HEALTHY)?;
-        let (id, started) = read_message(&condition.message)?;
-        (id == revision).then(|| Self {
-            revision: id.into(),
+        Self::is_for(&condition.message, revision).then(|| Self::carried_by(instance)).flatten()
+    }
+
+    /// The clock that an instance carries, of whatever it was told last.
+    pub fn carried_by(instance: &Instance) -> Option<Self> {
+        let condition = instance.status.condition(REVISION_HEALTHY)?;
+        let started = read_message(&condition.message)?;
+        Some(Self {
             started,
             healthy: condition.is_true(),
+            has_arrived: condition.is_true() || condition.reason == NO_LONGER_HEALTHY,
             since: condition.since.unwrap_or(started),
         })
     }
@@ -164,7 +186,7 @@ pub fn clock_message(revision: &str, started: Timestamp) -> String {
     format!("revision {revision} started at {started}")
 }
 
-fn read_message(message: &str) -> Option<(&str, Timestamp)> {
-    let (revision, started) = message.strip_prefix("revision ")?.split_once(" started at ")?;
-    Some((revision, started.parse().ok()?))
+fn read_message(message: &str) -> Option<Timestamp> {
+    let (_, started) = message.strip_prefix("revision ")?.split_once(" started at ")?;
+    started.parse().ok()
 }

@@ -349,7 +349,10 @@ fn members<'a>(
     }
 }
 
-fn own_works<'a>(works: &'a [Work], prepared: Option<&'a Rendering>) -> impl Iterator<Item = &'a Work> + Clone {
+fn own_works<'a>(
+    works: &'a [Work],
+    prepared: Option<&'a Rendering>,
+) -> impl Iterator<Item = &'a Work> + Clone {
     works.iter().filter(move |work| match prepared {
         Some(Ok(prepared)) => prepared.work_index(&work.name).is_some(),
         Some(Err(_)) | None => true,

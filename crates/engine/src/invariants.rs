@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::configs::{GroupResource, Pin, Revision};
+use crate::evidence::Clock;
 use crate::hash::Hash;
 use crate::name::{ClusterName, PlacementName};
 use crate::observed::{
@@ -177,7 +178,7 @@ impl<'a> Checker<'a> {
             Pace::Rolling(limit) => limit,
             Pace::AllAtOnce | Pace::RollingByGroupSize | Pace::PerGroup => return,
         };
-        if !is_installed(old) || !has_arrived(self.before, old) {
+        if !is_installed(old) || !has_arrived_except(self.before, old, &own_kinds(old)) {
             return;
         }
         let governed: Vec<&ClusterName> = governed(self.before, spec);
@@ -425,11 +426,18 @@ fn all_settled(observed: &Observed, spec: &PlacementSpec, revision: &Revision) -
 /// Installed and not where it was told to be. What only a clock or the tolerance of failures could excuse is excused.
 fn counts_in_flight(observed: &Observed, spec: &PlacementSpec, cluster: &ClusterName) -> bool {
     let Some(instance) = observed.instances.get(cluster) else { return false };
-    if !is_installed(instance) || instance.deleting || has_arrived(observed, instance) {
+    let own = own_kinds(instance);
+    if !is_installed(instance) || instance.deleting || has_arrived_except(observed, instance, &own) {
         return false;
     }
     let unreachable = observed.clusters.get(cluster).is_some_and(|cluster| cluster.unreachable.is_some());
-    let at_rest = instance.status.references.iter().all(|reference| reference.desired == reference.applied);
+    let at_rest = Clock::carried_by(instance).is_none_or(|clock| clock.has_arrived)
+        && instance.status.references.iter().filter(|reference| !own.contains(&reference.kind)).all(
+            |reference| {
+                let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
+                hash(&reference.desired) == hash(&reference.applied)
+            },
+        );
     let forgiven = spec.rollout.max_failures.is_some()
         && (has_failed(observed, cluster) || spec.rollout.progress_deadline.is_some());
     let excused = unreachable && (at_rest || spec.rollout.progress_deadline.is_some());

@@ -335,8 +335,10 @@ fn decide_members(
             write_instance(fleet, member, instance, &decided, now, plan);
         }
         let told = match &decided.told {
-            Some(told) => Some(told.version.clone().unwrap_or_else(|| told.id.clone())),
-            None => member.instance.and_then(|instance| instance.status.desired_version.clone()),
+            Some(told) if member.overrides.is_none() => {
+                Some(told.version.clone().unwrap_or_else(|| told.id.clone()))
+            }
+            _ => member.instance.and_then(|instance| told_label(instance, plan)),
         };
         plan.report.clusters.push(ClusterReport {
             cluster: member.name.clone(),
@@ -345,6 +347,15 @@ fn decide_members(
             told,
         });
     }
+}
+
+/// What an instance is told after this pass, where that is not simply its placement's revision.
+fn told_label(instance: &Instance, plan: &Plan) -> Option<Text> {
+    let written = [plan.starts.last(), plan.statuses.last()];
+    let written = written.into_iter().flatten().find(|write| write.cluster == instance.cluster);
+    let status = written.map_or(&instance.status, |write| &write.status);
+    let id = || status.told().next().map(|_| status.told_revision().id());
+    status.desired_version.clone().or_else(id)
 }
 
 /// While it is not certain which clusters the placements select, an instance that none of them governs may be one of theirs: it is not

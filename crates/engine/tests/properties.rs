@@ -169,7 +169,9 @@ proptest! {
     fn from_every_state_there_is_a_way_back_to_what_was_completed(setup in generate::setup(), events in generate::events(25)) {
         tell(live(&setup, &events, |scene, _| {
             whole_pass(scene)?;
-            for (number, placement) in scene.read().placements.iter().enumerate() {
+            let world = scene.read();
+            // A cycle of canaries is a fault of the strategy itself: nothing moves until it is mended.
+            for (number, placement) in world.placements.iter().enumerate().filter(|(_, one)| !world.in_cycle(one)) {
                 for revision in placement.history.iter().filter(|revision| **revision != placement.desired) {
                     let mut back = scene.clone();
                     back.happen(&Event::Edit(1, *revision));

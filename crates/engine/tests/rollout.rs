@@ -28,7 +28,7 @@ fn rule_1_a_fresh_install_is_neither_throttled_nor_gated_and_gets_the_known_good
         ),
         &expect![[r#"
             p1               in flight v2       updating
-            p2..p4 (3)       hold      v1       budget full: 3 of 1 in flight
+            p2..p4 (3)       hold      v1       budget full: 1 of 1 in flight
             p5..p6 (2)       in flight v1       installing
         "#]],
     );
@@ -815,9 +815,9 @@ fn a_revision_that_is_already_broken_everywhere_can_still_be_mended() {
         pass
         show clusters",
         &expect![[r#"
-            p1               in flight v2       applied but not available: work reports Available=False: crash loop
+            p1               in flight v2       updating
             p2..p4 (3)       hold      v1       budget full: 4 of 1 in flight
-            p2               in flight v2       applied but not available: work reports Available=False: crash loop
+            p2               in flight v2       updating
             p3..p4 (2)       hold      v1       budget full: 3 of 1 in flight
         "#]],
     );

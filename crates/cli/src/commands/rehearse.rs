@@ -169,10 +169,13 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         }
         let selected = observed.placements.values().any(|selection| !selection.is_empty());
         if !selected && observed.instances.is_empty() {
-            return Err(anyhow!("add-on {name} selects no cluster in the files: give --clusters N to rehearse with some"));
+            return Err(anyhow!(
+                "add-on {name} selects no cluster in the files: give --clusters N to rehearse with some"
+            ));
         }
         let seeds = (0..u64::from(args.runs)).map(|run| args.seed.wrapping_add(run));
-        let runs = seeds.map(|seed| simulate::rehearse(observed.clone(), &profile(args, seed), begin)).collect();
+        let runs =
+            seeds.map(|seed| simulate::rehearse(observed.clone(), &profile(args, seed), begin)).collect();
         report.add(name, observed.clusters.len(), runs);
     }
     let outcome = if report.all_settled() { Outcome::Done } else { Outcome::NotDone };
@@ -209,7 +212,9 @@ fn next(args: &Args, session: &Session, outcome: Outcome) -> String {
     let program = &session.program;
     match outcome {
         Outcome::Done if args.fail.0 == 0.0 => {
-            format!("Nothing was written. Next: {program} rehearse {files} … --fail 5% # to see where a bad revision stops\n")
+            format!(
+                "Nothing was written. Next: {program} rehearse {files} … --fail 5% # to see where a bad revision stops\n"
+            )
         }
         _ => format!("Nothing was written. Next: {program} plan {files} # to see what would happen first\n"),
     }

@@ -63,10 +63,7 @@ impl<'a> Templates<'a> {
     }
 
     /// What these configs render to; `None` when they name no template and somebody else writes the works.
-    pub fn prepare<'p>(
-        &mut self,
-        pins: impl Iterator<Item = &'p Pin>,
-    ) -> Option<Rendering> {
+    pub fn prepare<'p>(&mut self, pins: impl Iterator<Item = &'p Pin>) -> Option<Rendering> {
         let mut found: [Option<&Pin>; 3] = [None; 3];
         let [template, deployment, hub_config] = &mut found;
         for pin in pins {
@@ -91,7 +88,9 @@ impl<'a> Templates<'a> {
         let prepared = self
             .prepared
             .entry(inputs.clone())
-            .or_insert_with(|| Prepared::prepare(observed, template, deployment, hub_config).map(Arc::new).map_err(Arc::new))
+            .or_insert_with(|| {
+                Prepared::prepare(observed, template, deployment, hub_config).map(Arc::new).map_err(Arc::new)
+            })
             .clone();
         self.last = Some((inputs, prepared.clone()));
         Some(prepared)

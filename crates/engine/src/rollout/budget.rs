@@ -116,11 +116,11 @@ impl Ledger {
                 Move::on(decision, target)
             }
             Standing::OnTarget { flight, .. } => Move::on(flying(flight), target),
+            // Whatever made it turn to the target, it stays with it.
+            Standing::Fresh { on_target: true, flight, .. } => Move::on(flying(flight), target),
             Standing::Fresh { told: true, flight, .. } => Move::on(flying(flight), judge.fresh()),
-            Standing::Fresh { told: false, flight, on_target, .. } => match judge.fresh() {
+            Standing::Fresh { .. } => match judge.fresh() {
                 Some(revision) => Move::start(standing, revision),
-                // Frozen before anything was known good: what it was told before, it finishes.
-                None if *on_target => Move::on(flying(flight), target),
                 None => {
                     Move::stay(Decision::Hold(self.frozen(governor, aim).unwrap_or(Wait::NothingKnownGood)))
                 }
@@ -220,7 +220,10 @@ fn holds_slot(standing: &Standing, forgiven: bool) -> bool {
             Flight::TimedOut { .. } if !reachable => false,
             flight => !(forgiven && flight.is_failure()),
         },
-        Standing::Fresh { flight, reachable, .. } => *reachable && !(forgiven && flight.is_failure()),
+        // A first install of another revision than the target is no part of the rollout, so clusters that join cannot block it.
+        Standing::Fresh { flight, reachable, on_target, aims_at_target, told, .. } => {
+            *reachable && (*on_target || *aims_at_target) && !(forgiven && *told && flight.is_failure())
+        }
         Standing::Elsewhere { moving, broken, reachable } => *moving || (*broken && *reachable),
         Standing::Absent | Standing::Aside(_) | Standing::Settled => false,
     }

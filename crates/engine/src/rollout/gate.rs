@@ -102,12 +102,16 @@ fn pass_canary(
         aim.target = Some(desired.clone());
         return;
     }
-    if governor.completed.contains(desired) {
+    if governor.completed.contains(desired) && governor.fault.is_none() {
         promote(aim, desired, Promotion::RolledBack);
         return;
     }
-    if governor.fault.is_none()
-        && aim.known_good.is_some()
+    if governor.fault.is_some() {
+        // A strategy that cannot be used promotes nothing; where clusters stand is judged all the same.
+        aim.target = aim.known_good.clone().or_else(|| Some(desired.clone()));
+        return;
+    }
+    if aim.known_good.is_some()
         && let Some(left) = left_on_known_good(aim, fleet, governor, now)
     {
         aim.target.clone_from(&aim.known_good);

@@ -14,6 +14,7 @@ use aviary_api::names::conditions::PROGRESSING;
 use jiff::Timestamp;
 
 use crate::configs::Revision;
+use crate::evidence::told_includes;
 use crate::explain::{Decision, Flight, Start, Wait};
 use crate::fleet::{Fleet, Governor};
 use crate::observed::Instance;
@@ -62,7 +63,10 @@ pub struct Counts {
     pub governed: usize,
     /// Told the target (or, where nothing was ever applied, what fresh instances get), settled or not.
     pub on_target: usize,
+    /// Settled on the target.
     pub settled: usize,
+    /// Settled on the desired revision, which may be another than the target.
+    pub done: usize,
     pub failed: usize,
     /// Unsettled clusters that hold a slot, after this pass's starts.
     pub in_flight: usize,
@@ -137,8 +141,8 @@ pub fn decide(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Out
         .collect();
     let mut ledger = Ledger::open(fleet, governor, &standings);
     let decisions = ledger.assign(fleet, governor, &aim, &judge, &standings);
-    let counts = count(fleet, governor, &decisions, &standings, &ledger);
-    let reached = reached(fleet, governor, &aim, &judge, &standings);
+    let counts = count(fleet, governor, &aim, &decisions, &standings, &ledger);
+    let reached = reached(fleet, governor, &judge, &standings);
     let state = state(governor, &aim, &counts, &ledger);
     let recheck_at = standings.iter().filter_map(|(_, standing)| standing.recheck_at()).min();
 
@@ -151,40 +155,41 @@ pub fn decide(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Out
     Outcome { aim, applied, completed, decisions, counts, state, recheck_at }
 }
 
-/// The revision that every governed instance has settled on in this snapshot.
+/// The revision that every governed instance has settled on in this snapshot. At least one must really have it: where users override
+/// everything, a placement completes nothing.
 fn reached(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
-    aim: &Aim,
     judge: &Judge<'_>,
     standings: &[(usize, Standing)],
 ) -> Option<Revision> {
+    let members = || governor.members.iter().filter_map(|&position| fleet.members.get(position));
+    let is_there = |revision: &Revision| {
+        members()
+            .any(|member| member.instance.is_some_and(|instance| told_includes(instance, revision.pins())))
+    };
     let mut targets =
         standings.iter().map(|(position, _)| judge.target_of(*position).map(|target| &target.revision));
     let target = targets.next()??;
     if targets.all(|other| other == Some(target))
         && standings.iter().all(|(_, standing)| *standing == Standing::Settled)
     {
-        return Some(target.clone());
+        return is_there(target).then(|| target.clone());
     }
     // The target may have moved on in the very moment in which the last cluster settled on the one before.
     let recorded = governor.recorded?;
-    let all_on = |revision: &Revision| {
-        let mut members = governor.members.iter().filter_map(|&position| fleet.members.get(position));
-        members.all(|member| judge.settled_on(member, revision))
-    };
     [&recorded.desired, &recorded.known_good]
         .into_iter()
         .flatten()
-        .find(|&before| {
-            Some(before) != aim.target.as_ref() && recorded.applied.as_ref() != Some(before) && all_on(before)
-        })
+        .filter(|&before| recorded.applied.as_ref() != Some(before))
+        .find(|&before| members().all(|member| judge.settled_on(member, before)) && is_there(before))
         .cloned()
 }
 
 fn count(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
+    aim: &Aim,
     decisions: &[(usize, Move)],
     standings: &[(usize, Standing)],
     ledger: &Ledger,
@@ -201,6 +206,8 @@ fn count(
         let starts = decided.starts;
         let settled = *standing == Standing::Settled;
         counts.settled += usize::from(settled);
+        let wants_no_more = aim.target_is_desired() || governor.in_canary(*position);
+        counts.done += usize::from(settled && wants_no_more);
         counts.unsettled_gated += usize::from(!settled && !governor.in_canary(*position));
         match standing {
             Standing::Settled | Standing::OnTarget { .. } => counts.on_target += 1,

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::gate::Aim;
 use crate::configs::{Pin, Revision};
-use crate::evidence::{Clock, told_same};
+use crate::evidence::{Clock, told_same, was_told};
 use crate::explain::{Flight, Wait};
 use crate::fleet::{Fleet, Governor, Member};
 use crate::name::Text;
@@ -26,6 +26,8 @@ pub enum Standing {
         told: bool,
         /// What it was told is the target.
         on_target: bool,
+        /// What fresh instances get is the target: it is part of the rollout, or about to be.
+        aims_at_target: bool,
         flight: Flight,
         reachable: bool,
         deadline: Option<Timestamp>,
@@ -142,14 +144,27 @@ impl<'a> Judge<'a> {
             return Standing::Aside(wait);
         }
         let target = self.target_of(position);
-        let told = |one: Option<&Arc<Identified>>| one.is_some_and(|one| is_told(member, instance, &one.revision));
+        let told =
+            |one: Option<&Arc<Identified>>| one.is_some_and(|one| is_told(member, instance, &one.revision));
         let on_target = told(target);
         let reachable = member.reachable();
         if !member.evidence.installed && !member.evidence.arrived() {
             let told_fresh = told(self.fresh());
             let clock = self.clock(instance, if on_target { target } else { self.fresh() });
             let (flight, deadline) = self.flight(member, clock.as_ref(), Flight::Installing);
-            return Standing::Fresh { told: told_fresh, on_target, flight, reachable, deadline };
+            if told_fresh && !on_target && target.is_some() && flight.is_failure() {
+                // What is known good does not install here; perhaps what comes next does.
+                return Standing::Elsewhere { moving: false, broken: true, reachable };
+            }
+            let aims_at_target = self.fresh().map(|fresh| &fresh.id) == target.map(|target| &target.id);
+            return Standing::Fresh {
+                told: told_fresh,
+                on_target,
+                aims_at_target,
+                flight,
+                reachable,
+                deadline,
+            };
         }
         if !on_target {
             let moving = !arrived_once(member, instance);
@@ -174,6 +189,7 @@ impl<'a> Judge<'a> {
         member.instance.is_some_and(|instance| {
             aside(instance, self.governor.addon_uid).is_none()
                 && is_told(member, instance, revision)
+                && (member.evidence.installed || member.evidence.arrived())
                 && member.evidence.holds_placed
                 && member.evidence.healthy
         })
@@ -212,9 +228,9 @@ impl<'a> Judge<'a> {
         }
         let had_arrived = member.instance.is_some_and(|instance| arrived_once(member, instance));
         let flight = match &member.evidence.unavailable {
-            Some(why) => Flight::Unavailable { why: why.clone() },
-            None if had_arrived => Flight::Unavailable { why: "the agent has not reported on it yet".into() },
-            None => underway,
+            Some(why) if member.evidence.holds_placed => Flight::Unavailable { why: why.clone() },
+            _ if had_arrived => Flight::Unavailable { why: "the agent has not reported on it yet".into() },
+            _ => underway,
         };
         (flight, deadline)
     }
@@ -228,23 +244,26 @@ fn aside(instance: &Instance, addon_uid: &str) -> Option<Wait> {
 }
 
 fn is_told(member: &Member<'_>, instance: &Instance, revision: &Revision) -> bool {
-    told_same(instance, revision.pins(), member.overrides.as_deref())
-        && (!revision.pins().is_empty()
-            || instance.status.condition(aviary_api::names::conditions::PROGRESSING).is_some())
+    was_told(instance) && told_same(instance, revision.pins(), member.overrides.as_deref())
 }
 
-/// Its works hold what it was told, and it is or was once recorded as applied.
+/// Its works hold what it was told, and it is, or has been since it was told, healthy there. That it once had the same before it went
+/// away and came back does not count: it is on its way.
 fn arrived_once(member: &Member<'_>, instance: &Instance) -> bool {
-    let recorded = || {
-        instance.status.references.iter().all(|reference| {
-            let overridden =
-                member.overrides.as_deref().is_some_and(|overrides| overrides.covers(&reference.kind));
-            overridden
-                || reference.desired.as_ref().map(|pin| &pin.hash)
-                    == reference.applied.as_ref().map(|pin| &pin.hash)
-        })
-    };
-    member.evidence.holds_placed && (member.evidence.healthy || recorded())
+    member.evidence.holds_placed
+        && (member.evidence.healthy
+            || (recorded_as_applied(member, instance)
+                && Clock::carried_by(instance).is_none_or(|clock| clock.has_arrived)))
+}
+
+/// What it was told of the kinds that are not overridden is recorded as applied.
+fn recorded_as_applied(member: &Member<'_>, instance: &Instance) -> bool {
+    instance.status.references.iter().all(|reference| {
+        let overridden =
+            member.overrides.as_deref().is_some_and(|overrides| overrides.covers(&reference.kind));
+        let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
+        overridden || hash(&reference.desired) == hash(&reference.applied)
+    })
 }
 
 /// Saturating: a time that cannot be told is never reached.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{Stated, set};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
-use crate::evidence::{Clock, clock_message};
+use crate::evidence::{Clock, HEALTHY, NO_LONGER_HEALTHY, NOT_YET_HEALTHY, clock_message, was_told};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{Fleet, Member};
 use crate::name::{Text, Word};
@@ -38,7 +38,8 @@ pub fn next(
         || (draft.status.references.is_empty() && decided.starts);
     let progress = progress(member, instance, decided, changed);
     versions(fleet, member, instance, decided, &progress, &mut draft);
-    report(fleet, member, instance, decided, &progress, &mut draft);
+    report(fleet, member, instance, &progress, &mut draft);
+    keep_clock(member, instance, decided, decided.starts || changed, &mut draft);
     match draft.status {
         Cow::Borrowed(_) => None,
         Cow::Owned(status) => (status != instance.status).then_some(status),
@@ -104,9 +105,7 @@ fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: b
         Some(problem) => Progress::Stuck { first, has_told: false, problem: problem.clone() },
         None => Progress::Untold,
     };
-    let untold = instance.status.references.iter().all(|reference| reference.desired.is_none())
-        && instance.status.condition(conditions::PROGRESSING).is_none();
-    if untold {
+    if !was_told(instance) {
         return stuck_or_untold();
     }
     match &decided.decision {
@@ -121,7 +120,6 @@ fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: b
     if !has_it {
         return match &evidence.failure {
             Some(why) => Progress::Failed { first, why: why.clone() },
-            None if nothing_told(instance) => stuck_or_untold(),
             None => Progress::Moving { first },
         };
     }
@@ -134,13 +132,6 @@ fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: b
         Some(problem) => Progress::Stuck { first, has_told: true, problem: problem.clone() },
         None => Progress::Done { first },
     }
-}
-
-/// Configs were never told, although there are some to tell: the add-on waits for them.
-fn nothing_told(instance: &Instance) -> bool {
-    let reason = instance.status.condition(conditions::PROGRESSING).map(|condition| &*condition.reason);
-    instance.status.told().next().is_none()
-        && matches!(reason, Some("InstallFailed" | "Failed" | "ConfigurationUnsupported"))
 }
 
 fn applied_is_told(instance: &Instance) -> bool {
@@ -211,7 +202,9 @@ fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decid
 /// The generation of the config whose content is pinned: of the live object while it still has that content, else as recorded.
 fn generation(fleet: &Fleet<'_>, pin: &Pin, recorded: &[Reference]) -> Option<i64> {
     live_generation(fleet.observed, pin).or_else(|| {
-        let same = |reference: &&Reference| reference.desired.as_ref().is_some_and(|desired| desired.hash == pin.hash);
+        let same = |reference: &&Reference| {
+            reference.desired.as_ref().is_some_and(|desired| desired.hash == pin.hash)
+        };
         recorded.iter().find(same).and_then(|reference| reference.observed_generation)
     })
 }
@@ -261,7 +254,6 @@ fn report(
     fleet: &Fleet<'_>,
     member: &Member<'_>,
     instance: &Instance,
-    decided: &Move,
     progress: &Progress,
     draft: &mut Draft<'_>,
 ) {
@@ -288,29 +280,38 @@ fn report(
     {
         draft.state(Stated { kind: conditions::AVAILABLE, status: truth, reason, message });
     }
-    if let Some(told) = &decided.told {
-        let healthy = !decided.starts && member.evidence.holds_placed && member.evidence.healthy;
-        // The message is kept as it is while the clock runs for the same revision.
-        let running = instance.status.condition(conditions::REVISION_HEALTHY);
-        let runs_for_it =
-            running.filter(|condition| !decided.starts && Clock::is_for(&condition.message, &told.id));
-        let message = match runs_for_it {
-            Some(condition)
-                if condition.is_true() == healthy
-                    && condition.observed_generation == Some(draft.generation) =>
-            {
-                return;
-            }
-            Some(condition) => condition.message.clone(),
-            None => clock_message(&told.id, draft.now).into(),
-        };
-        draft.state(Stated {
-            kind: conditions::REVISION_HEALTHY,
-            status: if healthy { "True" } else { "False" },
-            reason: if healthy { "Healthy" } else { "NotHealthy" },
-            message,
-        });
+}
+
+/// When what it was told started here, whether it is healthy, and if not, whether it ever was. Whoever decides what it is told, its placement
+/// or its user, the clock starts with it.
+fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: bool, draft: &mut Draft<'_>) {
+    let told = decided.told.as_deref();
+    let kept = instance.status.condition(conditions::REVISION_HEALTHY);
+    if told.is_none() && kept.is_none() {
+        return;
     }
+    // While it is told nothing new its clock runs on, whatever it is told.
+    let running = kept
+        .filter(|condition| !starts && told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
+    let healthy = !starts && member.evidence.holds_placed && member.evidence.healthy;
+    let has_arrived =
+        running.is_some_and(|condition| condition.is_true() || condition.reason == NO_LONGER_HEALTHY);
+    let reason = match (healthy, has_arrived) {
+        (true, _) => HEALTHY,
+        (false, true) => NO_LONGER_HEALTHY,
+        (false, false) => NOT_YET_HEALTHY,
+    };
+    let message = match running {
+        Some(condition)
+            if condition.reason == reason && condition.observed_generation == Some(draft.generation) =>
+        {
+            return;
+        }
+        Some(condition) => condition.message.clone(),
+        None => clock_message(told.map_or("", |told| &told.id), draft.now).into(),
+    };
+    let status = if healthy { "True" } else { "False" };
+    draft.state(Stated { kind: conditions::REVISION_HEALTHY, status, reason, message });
 }
 
 /// The one place that picks a vocabulary: the drafts' where a version was given by the drafts' shorthand.

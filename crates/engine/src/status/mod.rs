@@ -8,6 +8,7 @@ pub mod publish;
 use aviary_api::names::conditions;
 use jiff::Timestamp;
 
+use crate::evidence;
 use crate::name::Word;
 use crate::observed::Condition;
 
@@ -34,8 +35,9 @@ pub const VOCABULARY: &[&str] = &[
     "WorksAvailable",
     "WorksNotReported",
     "WorkNotAvailable",
-    "Healthy",
-    "NotHealthy",
+    evidence::HEALTHY,
+    evidence::NOT_YET_HEALTHY,
+    evidence::NO_LONGER_HEALTHY,
     "installing...",
     "install completed with no errors.",
     "upgrading...",

@@ -7,7 +7,6 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part of the reference")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
-pub mod disputes;
 pub mod generate;
 pub mod promises;
 pub mod scene;
@@ -128,7 +127,8 @@ impl World {
         let (desired, known_good) = (placement.desired, placement.known_good);
         let free = known_good.is_none_or(|revision| self.rolled_out(placement, revision));
         let passed = self.canary_passed(placement, desired) && free && !self.in_cycle(placement);
-        if passed || placement.history.contains(&desired) { Some(desired) } else { known_good }
+        let completed = placement.history.contains(&desired) && !self.in_cycle(placement);
+        if passed || completed { Some(desired) } else { known_good }
     }
 
     pub fn pass(&self) -> Outcome {
@@ -167,7 +167,13 @@ impl World {
         let ours: Vec<(&String, &Instance)> =
             self.instances.iter().filter(|(name, _)| governed.contains(*name)).collect();
         let goal = |name: &str| Some(self.goal(placement, name));
-        let aim = |name: &str, one: &Instance| if one.fresh() { first } else { goal(name) };
+        // What is known good does not install there; perhaps what comes next does.
+        let lost = |name: &str, one: &Instance| {
+            one.own.is_none() && one.fresh() && one.failed() && one.told == first && goal(name) != first
+        };
+        let aim = |name: &str, one: &Instance| {
+            if one.fresh() && !lost(name, one) && one.told != goal(name) { first } else { goal(name) }
+        };
         let failed_at =
             |one: &Instance, at: Option<Rev>| one.failed() && (one.own.is_some() || one.told == at);
         let failures = ours.iter().filter(|(name, one)| failed_at(one, goal(name))).count();
@@ -184,16 +190,20 @@ impl World {
         for (name, one) in ours {
             let (here, slot) = (self.clusters[name], !forgiven(name, one));
             let there = one.own.is_some() || one.told == aim(name, one);
-            let elsewhere = aim(name, one).filter(|_| !there && (one.fresh() || free(name)));
-            if one.fresh() {
-                moving += usize::from(slot && here);
+            let elsewhere =
+                aim(name, one).filter(|_| !there && ((one.fresh() && !lost(name, one)) || free(name)));
+            if one.fresh() && !lost(name, one) {
+                // A first install of another revision than the goal is no part of the rollout.
+                let part = one.told == goal(name) || first == goal(name);
+                moving += usize::from(slot && here && part);
                 starts.extend(elsewhere.map(|goal| (name.clone(), goal)));
-            } else if there || (!one.settled() && !one.broken()) {
+            } else if there || (!one.settled() && !one.broken() && !lost(name, one)) {
                 moving += usize::from(slot && !one.settled());
                 starts.extend(elsewhere.map(|goal| (name.clone(), goal)));
             } else {
-                broken.extend((one.broken() && here).then_some(name));
-                waiting[2 * usize::from(!here) + usize::from(!one.broken())]
+                let unwell = one.broken() || lost(name, one);
+                broken.extend((unwell && here).then_some(name));
+                waiting[2 * usize::from(!here) + usize::from(!unwell)]
                     .extend(elsewhere.map(|goal| (name, goal)));
             }
         }

@@ -6,7 +6,7 @@ use aviary_engine::explain::Decision;
 use aviary_engine::plan::{Plan, Write, plan};
 
 use super::scene::Scene;
-use super::{Instance, Kind, Rev, World, disputes};
+use super::{Instance, Kind, Rev, World};
 
 pub type Checked = Result<(), String>;
 
@@ -18,7 +18,9 @@ fn in_flight(world: &World, name: &str, one: &Instance, deadline: bool) -> bool 
         return false;
     }
     if one.fresh() {
-        return here && one.told.is_some() && !(one.failed() && placement.max_failures.is_some());
+        // A first install of another revision than the goal is no part of the rollout.
+        let part = one.told == Some(world.goal(placement, name));
+        return here && part && !(one.failed() && placement.max_failures.is_some());
     }
     let tolerated = placement.max_failures.is_some() && one.failed();
     !one.settled() && !tolerated && (here || !one.broken())
@@ -62,22 +64,17 @@ fn behind_canary(world: &World, passed: &BTreeSet<(String, Rev)>, cluster: &str,
 
 /// Makes the first `most` writes of a plan, each under the engine's own check and under the two above.
 pub fn commit(scene: &mut Scene, plan: Plan, most: usize) -> Checked {
-    let disputed = disputes::in_decision(scene).is_some();
     let deadline = scene.specs().iter().any(|spec| spec.rollout.progress_deadline.is_some());
     let outcome = scene.outcome(&plan);
     for write in plan.writes().take(most) {
         if let Write::Instance(write) = &write
             && let Some(&told) = outcome.starts.get(write.cluster.as_str())
-            && !disputed
         {
             let (world, cluster) = (scene.read(), write.cluster.as_str());
             within_budget(&world, cluster, deadline).map_err(|why| format!("{why}\n{world}"))?;
             behind_canary(&world, &scene.passed, cluster, told).map_err(|why| format!("{why}\n{world}"))?;
         }
-        let checked = scene.commit(&write);
-        if !disputed {
-            checked.map_err(|why| format!("{why}\n{}", scene.read()))?;
-        }
+        scene.commit(&write).map_err(|why| format!("{why}\n{}", scene.read()))?;
     }
     Ok(())
 }
@@ -112,10 +109,11 @@ pub fn at_the_end(scene: &Scene) -> Checked {
         let Some(placement) = placement else { return wrong(name, "follows nobody, and not the defaults") };
         let gated = matches!(placement.kind, Kind::WithCanary(_)) && !world.canary(placement).contains(name);
         let waits = gated && !world.canary_passed(placement, desired);
-        if one.own.is_some() || !held || !(placement.paused || waits) {
+        let still = placement.paused || world.in_cycle(placement);
+        if one.own.is_some() || !held || !(still || waits) {
             return wrong(name, "has not what is desired, and nothing rightly holds it");
         }
-        if waits && !placement.paused && placement.known_good.is_some_and(|good| !one.settled_on(good)) {
+        if waits && !still && placement.known_good.is_some_and(|good| !one.settled_on(good)) {
             return wrong(name, "has not settled on what is known good");
         }
     }

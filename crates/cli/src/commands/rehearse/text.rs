@@ -51,7 +51,12 @@ fn timeline(addon: &AddOnReport, paint: Paint) -> String {
         for (at, end) in moment.placements.iter().zip(&addon.first.placements) {
             let settled = share_of(at.settled, end.governed);
             let moving = share_of(at.settled + at.in_flight, end.governed).max(settled);
-            let bar = format!("{}{}{}", "#".repeat(settled), ">".repeat(moving - settled), ".".repeat(BAR - moving));
+            let bar = format!(
+                "{}{}{}",
+                "#".repeat(settled),
+                ">".repeat(moving - settled),
+                ".".repeat(BAR - moving)
+            );
             let failed = if at.failed > 0 { format!(" {} failed", at.failed) } else { String::new() };
             let style = if at.failed > 0 { Style::Red } else { Style::Plain };
             row.push((style, format!("{bar} {}/{}{failed}", at.settled, end.governed)));
@@ -83,7 +88,16 @@ fn share_of(part: usize, whole: usize) -> usize {
 
 fn placements(addon: &AddOnReport, paint: Paint) -> String {
     let mut table = Table::default();
-    table.head(&["placement", "clusters", "budget", "most at once", "settled", "failed", "waiting", "in the end"]);
+    table.head(&[
+        "placement",
+        "clusters",
+        "budget",
+        "most at once",
+        "settled",
+        "failed",
+        "waiting",
+        "in the end",
+    ]);
     for end in &addon.first.placements {
         let style = if end.well { Style::Green } else { Style::Red };
         table.row([
@@ -103,11 +117,14 @@ fn placements(addon: &AddOnReport, paint: Paint) -> String {
 fn render_end(out: &mut String, addon: &AddOnReport, paint: Paint) {
     let first = &addon.first;
     let verdict = match (first.settled, first.ran_out) {
-        (true, _) => paint.paint(Style::Green, &format!("Every cluster has settled after {}.", shown(first.seconds))),
+        (true, _) => {
+            paint.paint(Style::Green, &format!("Every cluster has settled after {}.", shown(first.seconds)))
+        }
         (false, true) => paint.paint(Style::Red, "Something still moved after a week: given up."),
         (false, false) => {
             let left: usize = first.unsettled.iter().map(|group| group.count).sum();
-            let text = format!("It stops after {}: {} not settled.", shown(first.seconds), counted(left, "cluster"));
+            let text =
+                format!("It stops after {}: {} not settled.", shown(first.seconds), counted(left, "cluster"));
             paint.paint(Style::Red, &text)
         }
     };
