@@ -189,7 +189,7 @@ fn where_users_override_everything_a_placement_completes_nothing() {
 }
 
 #[test]
-fn clusters_that_join_and_do_not_install_cannot_keep_the_next_revision_away() {
+fn a_first_install_that_fails_at_what_is_known_good_gets_what_comes_next_first() {
     check(
         "
         config A v1
@@ -202,13 +202,39 @@ fn clusters_that_join_and_do_not_install_cannot_keep_the_next_revision_away() {
         fail p3
         pass
         rollout prod config=B RollingUpdate 1
+        pass
+        show clusters
+        ack p3
+        settle
+        show status",
+        &expect![[r#"
+            p1..p2 (2)       hold      v1       budget full: 1 of 1 in flight
+            p3               in flight v2       installing
+            prod  False UpgradeSucceed  3/3 upgrade completed with no errors.
+                desired B good B applied B
+        "#]],
+    );
+}
+
+#[test]
+fn clusters_that_join_and_never_answer_cannot_keep_the_next_revision_away() {
+    check(
+        "
+        config A v1
+        config B v2
+        place prod: p1 p2
+        rollout prod config=A RollingUpdate 1
+        settle
+        place prod: p1 p2 p3
+        stuck p3
+        pass 2
+        rollout prod config=B RollingUpdate 1
         settle
         show clusters
         show status",
         &expect![[r#"
-            p1..p2 (2)       hold      v1       budget full: 1 of 1 in flight
-            p3               failed    v2       failed: work reports Applied=False: boom
-            prod  False UpgradeFailed  1/3 upgrade failed: stopped, 1 failed of 1 allowed in flight: p3
+            p3               in flight v1       installing
+            prod  True Installing  3/3 installing...
                 desired B good A applied A
         "#]],
     );
