@@ -74,10 +74,11 @@ impl fmt::Display for ConfigRef {
     }
 }
 
-/// A config together with the hash that pins its content. The name is for people; the hash is what counts.
+/// A config together with the hash that pins its content. The name is for people; the hash is what counts. Small: thousands of instances
+/// pin the same few configs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
-    pub config: ConfigRef,
+    pub config: Arc<ConfigRef>,
     pub hash: Hash,
 }
 
@@ -329,7 +330,7 @@ impl<'a> Resolver<'a> {
             return Err(Problem::CoreConfigNotListed { config: config.clone() });
         }
         match self.observed.configs.get(config) {
-            Some(Lookup::Found(live)) => Ok(Pin { config: config.clone(), hash: live.hash.clone() }),
+            Some(Lookup::Found(live)) => Ok(Pin { config: Arc::new(config.clone()), hash: live.hash.clone() }),
             Some(Lookup::NeedsNamespace) => Err(Problem::ConfigNeedsNamespace { config: config.clone() }),
             Some(Lookup::UnknownKind) => Err(Problem::ConfigKindUnknown { config: config.clone() }),
             Some(Lookup::Missing) | None => Err(Problem::ConfigMissing { config: config.clone() }),
@@ -372,8 +373,8 @@ impl<'a> Resolver<'a> {
 }
 
 /// The version shorthand reads as an AddOnHubConfig named after its version.
-fn inline_config(version: &Text) -> ConfigRef {
-    ConfigRef { kind: GroupResource::hub_configs().clone(), namespace: None, name: version.clone() }
+fn inline_config(version: &Text) -> Arc<ConfigRef> {
+    Arc::new(ConfigRef { kind: GroupResource::hub_configs().clone(), namespace: None, name: version.clone() })
 }
 
 /// The content of the AddOnHubConfig that a version shorthand stands for.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use crate::configs::{Overrides, Resolver, Revision, Wanted};
 use crate::evidence::Evidence;
 use crate::limit::Limit;
-use crate::name::{ClusterName, PlacementName};
+use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
     Cluster, GroupKey, InstallStrategy, Instance, Observed, Pace, PlacementSpec, Recorded, Rollout,
     Selection, Work,
@@ -66,7 +66,7 @@ impl Member<'_> {
 /// A placement of the add-on's list and the clusters it governs.
 #[derive(Debug)]
 pub struct Governor<'a> {
-    pub addon_uid: &'a str,
+    pub addon_uid: &'a Text,
     pub spec: &'a PlacementSpec,
     pub recorded: Option<&'a Recorded>,
     /// Revisions that the placement completed, oldest first.

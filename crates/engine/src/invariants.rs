@@ -164,7 +164,7 @@ impl<'a> Checker<'a> {
                 .chain([new.cluster.as_str()])
                 .collect();
         for config in &new.overrides {
-            let told = new.status.told().any(|pin| pin.config == *config);
+            let told = new.status.told().any(|pin| *pin.config == *config);
             if told && config.namespace.as_deref().is_some_and(|namespace| !open.contains(namespace)) {
                 self.broken("S14", format!("the override on {} reads {config}", new.cluster));
             }

@@ -313,7 +313,7 @@ impl Template {
     pub fn pin(&self) -> Pin {
         let config =
             ConfigRef { kind: GroupResource::templates().clone(), namespace: None, name: self.name.clone() };
-        Pin { config, hash: self.hash.clone() }
+        Pin { config: Arc::new(config), hash: self.hash.clone() }
     }
 }
 

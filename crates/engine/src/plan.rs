@@ -316,6 +316,7 @@ fn decide_members(
     plan: &mut Plan,
 ) {
     let uncertain = fleet.uncertain();
+    let mut labels = Labels::default();
     plan.report.clusters.reserve_exact(fleet.members.len());
     for (position, member) in fleet.members.iter().enumerate() {
         let rolled = match member.governor {
@@ -338,7 +339,7 @@ fn decide_members(
             Some(told) if member.overrides.is_none() => {
                 Some(told.version.clone().unwrap_or_else(|| told.id.clone()))
             }
-            _ => member.instance.and_then(|instance| told_label(instance, plan)),
+            _ => member.instance.and_then(|instance| labels.told(instance, plan)),
         };
         plan.report.clusters.push(ClusterReport {
             cluster: member.name.clone(),
@@ -349,13 +350,32 @@ fn decide_members(
     }
 }
 
-/// What an instance is told after this pass, where that is not simply its placement's revision.
-fn told_label(instance: &Instance, plan: &Plan) -> Option<Text> {
-    let written = [plan.starts.last(), plan.statuses.last()];
-    let written = written.into_iter().flatten().find(|write| write.cluster == instance.cluster);
-    let status = written.map_or(&instance.status, |write| &write.status);
-    let id = || status.told().next().map(|_| status.told_revision().id());
-    status.desired_version.clone().or_else(id)
+/// What instances are told after this pass, where that is not simply their placement's revision.
+#[derive(Default)]
+struct Labels {
+    /// Neighbours mostly have the same: its id is worked out once.
+    last: Option<(Revision, Text)>,
+}
+
+impl Labels {
+    fn told(&mut self, instance: &Instance, plan: &Plan) -> Option<Text> {
+        let written = [plan.starts.last(), plan.statuses.last()];
+        let written = written.into_iter().flatten().find(|write| write.cluster == instance.cluster);
+        let status = written.map_or(&instance.status, |write| &write.status);
+        if status.desired_version.is_some() {
+            return status.desired_version.clone();
+        }
+        status.told().next()?;
+        if let Some((revision, id)) = &self.last
+            && revision.pins().iter().map(|pin| &pin.hash).eq(status.told().map(|pin| &pin.hash))
+        {
+            return Some(id.clone());
+        }
+        let revision = status.told_revision();
+        let id = revision.id();
+        self.last = Some((revision, id.clone()));
+        Some(id)
+    }
 }
 
 /// While it is not certain which clusters the placements select, an instance that none of them governs may be one of theirs: it is not
@@ -434,7 +454,7 @@ fn is_as_it_should_be(work: &Work, prepared: &Prepared, instance: &Instance) -> 
     work.rendered_from.as_deref().is_some_and(|mark| prepared.marks(mark, &instance.install_namespace))
         && work.rendered_digest.is_some()
         && work.rendered_digest == work.digest
-        && work.owner.as_deref() == Some(&*instance.uid)
+        && work.owner.as_ref() == Some(&instance.uid)
         && hashes.iter().map(|(kind, hash)| (kind, hash)).eq(told)
 }
 

@@ -121,7 +121,7 @@ fn pin(
             namespace: text(object.namespace.as_ref()),
             name: object.name.as_str().into(),
         };
-        return Some(Pin { config, hash });
+        return Some(Pin { config: Arc::new(config), hash });
     }
-    Some(Pin { config: named.clone(), hash: Hash::recorded(flat.map(String::as_str).unwrap_or_default())? })
+    Some(Pin { config: Arc::new(named.clone()), hash: Hash::recorded(flat.map(String::as_str).unwrap_or_default())? })
 }

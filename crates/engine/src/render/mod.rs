@@ -38,7 +38,7 @@ pub struct Prepared {
     options: Map<String, Value>,
     /// Which manifests go into which work: the same for every cluster.
     split: Vec<Range<usize>>,
-    /// Names the inputs; with the cluster's own it marks what a work was rendered from.
+    /// Names the inputs that no hash pins; with the cluster's own they mark what a work was rendered from.
     inputs: String,
 }
 
@@ -133,8 +133,7 @@ impl Prepared {
         let split = split(name, &manifests)?;
         let options =
             agent.cloned().unwrap_or_default().into_iter().filter(|(key, _)| key != "workload").collect();
-        let with = deployment.map_or("-", |pin| pin.hash.as_str());
-        let inputs = format!("{RENDERER}/{}/{with}/{}", template.hash, version.as_deref().unwrap_or("-"));
+        let inputs = format!("{RENDERER}/{}", version.as_deref().unwrap_or("-"));
         Ok(Self {
             addon: observed.addon.name.clone(),
             template: name.clone(),
@@ -156,7 +155,7 @@ impl Prepared {
         work_name(&self.addon, index)
     }
 
-    /// The mark of what a cluster's works are rendered from.
+    /// The mark of what a cluster's works are rendered from, beside the configs whose hashes they carry.
     pub fn inputs(&self, install_namespace: &str) -> String {
         format!("{}/{install_namespace}", self.inputs)
     }
@@ -241,7 +240,7 @@ fn kept<'a>(observed: &'a Observed, pin: &Pin) -> Result<&'a Value, Problem> {
     observed
         .content(pin)
         .map(|content| &**content)
-        .ok_or_else(|| Problem::RevisionLost { config: pin.config.clone(), hash: pin.hash.clone() })
+        .ok_or_else(|| Problem::RevisionLost { config: (*pin.config).clone(), hash: pin.hash.clone() })
 }
 
 /// `"<resource>.<group>/<namespace>/<name>": "<hash>"` for each config.

@@ -236,11 +236,11 @@ impl<'a> Judge<'a> {
     }
 }
 
-fn aside(instance: &Instance, addon_uid: &str) -> Option<Wait> {
+fn aside(instance: &Instance, addon_uid: &Text) -> Option<Wait> {
     if instance.deleting {
         return Some(Wait::Terminating);
     }
-    instance.owner.as_deref().filter(|&owner| owner != addon_uid).map(|_| Wait::OtherOwner)
+    instance.owner.as_ref().filter(|&owner| owner != addon_uid).map(|_| Wait::OtherOwner)
 }
 
 fn is_told(member: &Member<'_>, instance: &Instance, revision: &Revision) -> bool {

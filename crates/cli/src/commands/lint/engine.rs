@@ -1,5 +1,7 @@
 //! What the manager would complain about, found by the code that would complain.
 
+use std::sync::Arc;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use aviary_engine::configs::{ConfigRef, GroupResource, Pin};
@@ -135,7 +137,7 @@ fn of_template(document: &Document, observed: &Observed, template: &Template) ->
     let pins: Vec<Pin> = named
         .iter()
         .filter_map(|config| match observed.configs.get(config) {
-            Some(Lookup::Found(live)) => Some(Pin { config: (*config).clone(), hash: live.hash.clone() }),
+            Some(Lookup::Found(live)) => Some(Pin { config: Arc::new((*config).clone()), hash: live.hash.clone() }),
             _ => None,
         })
         .collect();
