@@ -201,6 +201,8 @@ pub struct Resolver<'a> {
     /// The versions offered, newest first.
     pub offered: Vec<Text>,
     supported: Option<BTreeSet<GroupResource>>,
+    /// We rendered this add-on before, and there is nothing left to render it from.
+    templates_gone: bool,
     /// Namespaces that the add-on's author or the manager's flags opened to every instance.
     open_namespaces: BTreeSet<Text>,
 }
@@ -223,7 +225,8 @@ impl<'a> Resolver<'a> {
         };
         let referenced = observed.addon.referenced_configs().filter_map(|config| config.namespace.clone());
         let open_namespaces = referenced.chain(observed.options.config_namespaces.iter().cloned()).collect();
-        Self { observed, offered: versions::offered(observed), supported, open_namespaces }
+        let templates_gone = !observed.renders_templates() && was_rendered(observed);
+        Self { observed, offered: versions::offered(observed), supported, templates_gone, open_namespaces }
     }
 
     /// The kinds of config that instances may override; `None` where that is for the add-on's own manager to say.
@@ -330,7 +333,9 @@ impl<'a> Resolver<'a> {
             return Err(Problem::CoreConfigNotListed { config: config.clone() });
         }
         match self.observed.configs.get(config) {
-            Some(Lookup::Found(live)) => Ok(Pin { config: Arc::new(config.clone()), hash: live.hash.clone() }),
+            Some(Lookup::Found(live)) => {
+                Ok(Pin { config: Arc::new(config.clone()), hash: live.hash.clone() })
+            }
             Some(Lookup::NeedsNamespace) => Err(Problem::ConfigNeedsNamespace { config: config.clone() }),
             Some(Lookup::UnknownKind) => Err(Problem::ConfigKindUnknown { config: config.clone() }),
             Some(Lookup::Missing) | None => Err(Problem::ConfigMissing { config: config.clone() }),
@@ -342,6 +347,9 @@ impl<'a> Resolver<'a> {
     fn template_of(&self, layers: &Layered) -> Result<Option<Pin>, Problem> {
         if layers.contains_key(GroupResource::templates()) {
             return Ok(None);
+        }
+        if self.templates_gone {
+            return Err(Problem::TemplatesGone);
         }
         let asked = match layers.get(GroupResource::hub_configs()) {
             Some(Source::Version(version)) => Some(version.clone()),
@@ -370,6 +378,13 @@ impl<'a> Resolver<'a> {
             (None, _) => Ok(None),
         }
     }
+}
+
+/// Some instance was told a template of ours.
+fn was_rendered(observed: &Observed) -> bool {
+    observed.instances.values().any(|instance| {
+        instance.status.references.iter().any(|reference| reference.kind == *GroupResource::templates())
+    })
 }
 
 /// The version shorthand reads as an AddOnHubConfig named after its version.

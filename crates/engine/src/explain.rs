@@ -116,6 +116,7 @@ pub enum Wait {
 pub enum CanaryWait {
     NotFound { placement: PlacementName },
     Empty { placement: PlacementName },
+    InMotion { placement: PlacementName, published: usize, decided: usize },
     NotPassed { placement: PlacementName, missing: usize, of: usize, first: ClusterName },
 }
 
@@ -267,6 +268,12 @@ impl fmt::Display for CanaryWait {
         match self {
             Self::NotFound { placement } => write!(f, "canary {placement} does not exist"),
             Self::Empty { placement } => write!(f, "canary {placement} selects no cluster"),
+            Self::InMotion { placement, published, decided } => {
+                write!(
+                    f,
+                    "canary {placement} publishes {published} clusters but its decisions hold {decided}"
+                )
+            }
             Self::NotPassed { placement, missing, of, first } => {
                 write!(f, "canary {placement}: {missing} of {of} not passed, first {first}")
             }

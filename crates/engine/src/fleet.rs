@@ -79,6 +79,8 @@ pub struct Governor<'a> {
     pub canary: Option<Canary<'a>>,
     /// It exists; its clusters are known.
     pub known: bool,
+    /// Some later placement in the list does not say for certain which clusters it takes from this one.
+    pub later_uncertain: bool,
     /// Its clusters per decision group, where it says so.
     pub group_size: Option<Limit>,
     pub fault: Option<Problem>,
@@ -105,6 +107,8 @@ pub struct Canary<'a> {
     pub name: &'a PlacementName,
     /// `None`: no such placement.
     pub clusters: Option<Vec<&'a ClusterName>>,
+    /// Its decisions do not add up to the count that it publishes.
+    pub in_motion: Option<(usize, usize)>,
     /// By position in [`Fleet::members`]: whether that cluster is one of them.
     pub includes: Vec<bool>,
     /// Positions of the canary clusters that are members; the others have no instance and cannot have.
@@ -131,6 +135,11 @@ impl<'a> Fleet<'a> {
             let desired = renderable(&mut templates, resolver.wanted_by(Some(spec)));
             governors.push(Governor::new(observed, spec, selection, desired));
             claim(&mut claims, index, spec, selection);
+        }
+        let mut later_uncertain = false;
+        for governor in governors.iter_mut().rev() {
+            governor.later_uncertain = later_uncertain;
+            later_uncertain |= doubt(governor.spec, observed.placements.get(&governor.spec.name)).is_some();
         }
         for (governor, cycle) in governors.iter_mut().zip(canary_cycles(observed.addon.strategy.placements()))
         {
@@ -168,12 +177,8 @@ impl<'a> Fleet<'a> {
 fn doubt(spec: &PlacementSpec, selection: Option<&Selection>) -> Option<Problem> {
     let placement = spec.name.clone();
     let Some(selection) = selection else { return Some(Problem::PlacementUnknown { placement }) };
-    let (published, decided) = (selection.published.unwrap_or(0), selection.len());
-    (published > 0 && published != decided).then_some(Problem::PlacementInMotion {
-        placement,
-        published,
-        decided,
-    })
+    let (published, decided) = selection.in_motion()?;
+    Some(Problem::PlacementInMotion { placement, published, decided })
 }
 
 /// The strategy of instances that no placement governs: they follow the add-on's defaults at once.
@@ -203,6 +208,7 @@ impl<'a> Governor<'a> {
             stages: selection.map(|selection| stages(spec, selection)).unwrap_or_default(),
             canary: None,
             known: selection.is_some(),
+            later_uncertain: false,
             group_size: selection.and_then(|selection| selection.group_size),
             fault: spec.fault.clone(),
         }
@@ -366,8 +372,9 @@ fn governable(cluster: Option<&Cluster>, instance: Option<&Instance>) -> bool {
 
 fn canary<'a>(observed: &'a Observed, spec: &'a PlacementSpec, members: &[Member<'a>]) -> Option<Canary<'a>> {
     let name = spec.rollout.canary.as_ref()?;
-    let clusters: Option<Vec<&ClusterName>> =
-        observed.placements.get(name).map(|selection| selection.clusters().collect());
+    let selection = observed.placements.get(name);
+    let clusters: Option<Vec<&ClusterName>> = selection.map(|selection| selection.clusters().collect());
+    let in_motion = selection.and_then(Selection::in_motion);
     let mut includes = vec![false; members.len()];
     let mut found = Vec::new();
     for cluster in clusters.iter().flatten() {
@@ -379,7 +386,7 @@ fn canary<'a>(observed: &'a Observed, spec: &'a PlacementSpec, members: &[Member
         }
     }
     found.sort_unstable();
-    Some(Canary { name, clusters, includes, members: found })
+    Some(Canary { name, clusters, in_motion, includes, members: found })
 }
 
 /// For each placement, the cycle of canary references that it is part of, if any.

@@ -89,10 +89,7 @@ impl<'a> Checker<'a> {
             self.broken("S6", format!("{cluster} is selected"));
         }
         let unsure = self.before.addon.strategy.placements().iter().any(|spec| {
-            self.before.placements.get(&spec.name).is_none_or(|selection| {
-                let published = selection.published.unwrap_or(0);
-                published > 0 && published != selection.len()
-            })
+            self.before.placements.get(&spec.name).is_none_or(|selection| selection.in_motion().is_some())
         });
         if unsure {
             self.broken("S6", format!("{cluster} is deselected by placements that are unknown or in motion"));
@@ -275,7 +272,9 @@ impl<'a> Checker<'a> {
                 revision.pins().iter().all(has) && has_arrived(self.before, instance)
             })
         };
-        if clusters.is_empty() || !clusters.iter().all(|name| passed(name)) {
+        let torn =
+            self.before.placements.get(canary).is_some_and(|selection| selection.in_motion().is_some());
+        if torn || clusters.is_empty() || !clusters.iter().all(|name| passed(name)) {
             self.broken("S2", format!("{}: the canary has not passed", spec.name));
         }
         let Some(previous) = old.and_then(|old| old.known_good.as_ref()) else { return };

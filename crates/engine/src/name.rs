@@ -76,10 +76,7 @@ impl ClusterName {
 
 /// A cluster with such a name would have its agent read and write what belongs to the hub.
 fn is_hub_namespace(name: &str) -> bool {
-    name == "default"
-        || name.starts_with("kube-")
-        || name == "open-cluster-management"
-        || name == "open-cluster-management-hub"
+    name == "default" || name.starts_with("kube-") || name.starts_with("open-cluster-management")
 }
 
 impl fmt::Display for ClusterName {

@@ -257,8 +257,10 @@ pub struct Selection {
     pub published: Option<usize>,
     /// How many clusters the placement puts into one decision group.
     pub group_size: Option<Limit>,
-    /// Decision groups in their order; without groups, one.
+    /// Decision groups in their order; without groups, one. No cluster is in two of them.
     pub groups: Vec<DecisionGroup>,
+    /// How many names were decided that no cluster can have. They are left out, and counted where counts are compared.
+    pub refused: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -274,6 +276,12 @@ impl Selection {
 
     pub fn len(&self) -> usize {
         self.groups.iter().map(|group| group.clusters.len()).sum()
+    }
+
+    /// The published count and what the decisions hold, where the two do not agree: its decisions are being rewritten.
+    pub fn in_motion(&self) -> Option<(usize, usize)> {
+        let (published, decided) = (self.published.unwrap_or(0), self.len() + self.refused);
+        (published > 0 && published != decided).then_some((published, decided))
     }
 
     pub fn is_empty(&self) -> bool {

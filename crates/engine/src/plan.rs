@@ -8,16 +8,19 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use aviary_api::names::conditions::PROGRESSING;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::explain::{Decision, Wait};
-use crate::fleet::{Fleet, Member};
+use crate::fleet::{Fleet, Governor, Member};
 use crate::hash::Hash;
 use crate::install::{self, Create, Delete, Install};
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{AddOnStatus, InstallStrategy, Instance, InstanceStatus, Lookup, Observed, Work};
+use crate::observed::{
+    AddOnStatus, Condition, InstallStrategy, Instance, InstanceStatus, Lookup, Observed, Work,
+};
 use crate::problem::Problem;
 use crate::render::{Prepared, Site};
 use crate::rollout::{self, Counts, Failure, Move, Outcome, State, gate::Promotion};
@@ -262,7 +265,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     for (governor, outcome) in fleet.governors.iter().zip(&outcomes) {
         let name = &governor.spec.name;
         plan.completed.extend(outcome.completed.clone().map(|revision| (name.clone(), revision)));
-        plan.events.extend(events(&fleet, name, governor.recorded, outcome));
+        plan.events.extend(events(&fleet, governor, outcome));
         let (_, reason, message) = status::addon::summary(&fleet, governor, outcome);
         plan.report.placements.push(PlacementReport {
             name: name.clone(),
@@ -452,6 +455,7 @@ fn is_as_it_should_be(work: &Work, prepared: &Prepared, instance: &Instance) -> 
     let Some(hashes) = &work.hashes else { return false };
     let told = instance.status.told().map(|pin| (&pin.config.kind, &pin.hash));
     work.rendered_from.as_deref().is_some_and(|mark| prepared.marks(mark, &instance.install_namespace))
+        && work.version == prepared.version_label()
         && work.rendered_digest.is_some()
         && work.rendered_digest == work.digest
         && work.owner.as_ref() == Some(&instance.uid)
@@ -538,55 +542,38 @@ fn hub_configs(observed: &Observed) -> Vec<ConfigRef> {
 }
 
 /// What happened since the recorded status, told once: an event follows a change of what is recorded.
-fn events(
-    fleet: &Fleet<'_>,
-    name: &PlacementName,
-    recorded: Option<&crate::observed::Recorded>,
-    outcome: &Outcome,
-) -> Vec<Event> {
+fn events(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome) -> Vec<Event> {
     let mut events = Vec::new();
-    let mut tell = |reason, message| events.push(Event { placement: name.clone(), reason, message });
-    let shown = |revision: &Option<Revision>| {
-        revision.as_ref().map(|revision| label(fleet.observed, revision)).unwrap_or_default()
-    };
-    let before = recorded.and_then(|recorded| recorded.desired.clone());
+    let mut tell =
+        |reason, message| events.push(Event { placement: governor.spec.name.clone(), reason, message });
+    let recorded = governor.recorded;
+    let clusters = outcome.counts.governed;
     if let Ok(desired) = &outcome.aim.desired
-        && before.as_ref() != Some(desired)
+        && recorded.and_then(|recorded| recorded.desired.as_ref()) != Some(desired)
     {
-        tell(
-            "RolloutStarted",
-            format!("rolling out {} to {} clusters", label(fleet.observed, desired), outcome.counts.governed),
-        );
+        let shown = label(fleet.observed, desired);
+        match governor.completed.contains(desired) {
+            true => tell("RolledBack", format!("rolling back to {shown} on {clusters} clusters")),
+            false => tell("RolloutStarted", format!("rolling out {shown} to {clusters} clusters")),
+        }
     }
-    match outcome.aim.promotion {
-        Some(Promotion::CanaryPassed) => {
-            tell("CanaryPassed", format!("{} passed the canary", shown(&outcome.aim.known_good)))
-        }
-        Some(Promotion::RolledBack) => {
-            tell("RolledBack", format!("rolling back to {}", shown(&outcome.aim.known_good)))
-        }
-        None => {}
+    if let (Some(Promotion::CanaryPassed), Some(passed)) = (outcome.aim.promotion, &outcome.aim.known_good) {
+        tell("CanaryPassed", format!("{} passed the canary", label(fleet.observed, passed)));
     }
     if let Some(completed) = &outcome.completed {
         tell(
             "RolloutCompleted",
-            format!("all {} clusters have {}", outcome.counts.governed, label(fleet.observed, completed)),
+            format!("all {clusters} clusters have {}", label(fleet.observed, completed)),
         );
     }
-    let was_failed = recorded
-        .and_then(|recorded| {
-            crate::observed::Condition::find(&recorded.conditions, aviary_api::names::conditions::PROGRESSING)
-        })
-        .is_some_and(|condition| matches!(&*condition.reason, "InstallFailed" | "UpgradeFailed"));
+    let progressing = recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+    let was_failed =
+        progressing.is_some_and(|condition| matches!(&*condition.reason, "InstallFailed" | "UpgradeFailed"));
     if let State::Failed(failure) = &outcome.state
         && !was_failed
     {
-        let reason = if matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. }) {
-            "RolloutHalted"
-        } else {
-            "RolloutFailed"
-        };
-        tell(reason, failure.to_string());
+        let stands = matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. });
+        tell(if stands { "RolloutHalted" } else { "RolloutFailed" }, failure.to_string());
     }
     events
 }

@@ -39,6 +39,7 @@ pub enum Problem {
     VersionUnsupported { version: Text, supported: Vec<Text> },
     VersionAmbiguous { version: Text, templates: [Text; 2] },
     RevisionLost { config: ConfigRef, hash: Hash },
+    TemplatesGone,
     // Rendering.
     TemplateEmpty { template: Text },
     TemplateMalformed { template: Text, why: String },
@@ -77,6 +78,7 @@ impl Problem {
             Self::VersionUnsupported { .. } => "VersionUnsupported",
             Self::VersionAmbiguous { .. } => "VersionAmbiguous",
             Self::RevisionLost { .. } => "RevisionLost",
+            Self::TemplatesGone => "TemplatesGone",
             Self::TemplateEmpty { .. } => "TemplateEmpty",
             Self::TemplateMalformed { .. } => "TemplateMalformed",
             Self::ManifestDuplicate { .. } => "ManifestDuplicate",
@@ -184,6 +186,9 @@ impl fmt::Display for Problem {
             }
             Self::RevisionLost { config, hash } => {
                 write!(f, "the content of {config} at {} is no longer kept", hash.short())
+            }
+            Self::TemplatesGone => {
+                f.write_str("no AddOnTemplate of this add-on is left: clusters stay on what they have")
             }
             Self::TemplateEmpty { template } => write!(f, "template {template} has no manifests"),
             Self::TemplateMalformed { template, why } => write!(f, "template {template}: {why}"),

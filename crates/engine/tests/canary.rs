@@ -169,3 +169,58 @@ fn rule_4_a_canary_that_is_itself_or_part_of_a_cycle_is_named_and_nothing_moves(
         "#]],
     );
 }
+
+#[test]
+fn rule_4_a_canary_whose_decisions_do_not_add_up_opens_no_gate() {
+    check(
+        "
+        config A v1
+        config B v2
+        place canary (3): c1 c2 c3
+        place prod: p1
+        rollout prod config=A Canary 1 canary=canary
+        rollout canary config=A
+        settle
+        rollout prod config=B Canary 1 canary=canary
+        rollout canary config=B
+        note the decisions are torn: one of three is left, and it passes
+        place canary (3): c1
+        settle
+        show status",
+        &expect![[r#"
+            -- the decisions are torn: one of three is left, and it passes
+            prod  True WaitingForCanary  waitingForCanary... canary default/canary publishes 3 clusters but its decisions hold 1
+                desired B good A applied A
+            canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired B good B applied B
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_the_gate_waits_until_the_canary_has_soaked() {
+    check(
+        "
+        config A v1
+        config B v2
+        place canary: c1
+        place prod: p1
+        rollout prod config=A Canary 1 canary=canary
+        rollout canary config=A minSuccessTime=10m
+        settle
+        rollout prod config=B Canary 1 canary=canary
+        rollout canary config=B minSuccessTime=10m
+        pass
+        ack c1
+        pass 2
+        show clusters
+        wait 10m
+        pass
+        show clusters",
+        &expect![[r#"
+            c1               in flight v2       healthy, soaking until 2026-01-01T00:10:00Z
+            p1               hold      v1       canary default/canary: 1 of 1 not passed, first c1
+            p1               in flight v2       updating
+        "#]],
+    );
+}

@@ -372,3 +372,56 @@ fn an_instance_whose_cluster_or_strategy_cannot_be_read_does_not_fall_back_to_th
         "#]],
     );
 }
+
+#[test]
+fn rule_5_while_a_later_placement_is_unknown_nobody_takes_its_clusters_over() {
+    check(
+        "
+        config A v1
+        config B v2
+        config A2 v1.1
+        place all: a1 a2 a3
+        place special: a3
+        rollout all config=A
+        rollout special config=B
+        settle
+        unplace special
+        settle
+        show all
+        note the clusters that are certainly its own go on
+        rollout all config=A2
+        settle
+        show all
+        place special: a3
+        settle
+        show all",
+        &expect![[r#"
+            a1..a2 (2)       settled   v1       settled
+            a3               hold      v2       which placement governs it is not certain: kept as it is
+            -- the clusters that are certainly its own go on
+            a1..a2 (2)       settled   v1.1     settled
+            a3               hold      v2       which placement governs it is not certain: kept as it is
+            a1..a2 (2)       settled   v1.1     settled
+            a3               settled   v2       settled
+        "#]],
+    );
+}
+
+#[test]
+fn rule_5_deletions_under_way_count_towards_the_brake() {
+    let mut story = Story::new();
+    story.run("config A v1\n place prod: a01..a40\n rollout prod config=A\n settle\n place prod: a09..a40");
+    // Eight are deselected, which the brake lets pass; they take their time to go.
+    for number in 1..=8 {
+        let instance =
+            story.world.observed.instances.get_mut(&cluster(&format!("a0{number}"))).expect("an instance");
+        std::sync::Arc::make_mut(instance).deleting = true;
+    }
+    story.run("note eight more would make sixteen of forty\n place prod: a17..a40\n show clusters");
+    expect![[r#"
+        -- eight more would make sixteen of forty
+        a01..a08 (8)     hold      v1       the instance is being deleted
+        a09..a16 (8)     hold      v1       no longer selected, but the deletion brake holds
+    "#]]
+    .assert_eq(&story.told);
+}

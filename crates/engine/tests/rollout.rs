@@ -201,9 +201,8 @@ fn rule_6_a_rollback_supersedes_the_rollout_at_once_and_touches_only_what_had_mo
             event  default/canary RolloutStarted: rolling out v2 to 1 clusters
             event  default/prod CanaryPassed: v2 passed the canary
             event  default/canary RolloutCompleted: all 1 clusters have v2
-            event  default/prod RolloutStarted: rolling out v1 to 6 clusters
-            event  default/prod RolledBack: rolling back to v1
-            event  default/canary RolloutStarted: rolling out v1 to 1 clusters
+            event  default/prod RolledBack: rolling back to v1 on 6 clusters
+            event  default/canary RolledBack: rolling back to v1 on 1 clusters
         "#]],
     );
 }
@@ -598,6 +597,48 @@ fn a_revision_that_is_already_broken_everywhere_can_still_be_mended() {
             p2..p4 (3)       hold      v1       budget full: 4 of 1 in flight
             p2               in flight v2       updating
             p3..p4 (2)       hold      v1       budget full: 3 of 1 in flight
+        "#]],
+    );
+}
+
+#[test]
+fn rule_1_under_update_all_a_fresh_install_gets_the_desired_revision_directly() {
+    check(
+        "
+        config A v1
+        config B v2
+        place prod: p1
+        rollout prod config=A
+        settle
+        stuck p1
+        rollout prod config=B
+        place prod: p1 p2
+        pass 2
+        show clusters",
+        &expect![[r#"
+            p1               in flight v2       updating
+            p2               in flight v2       installing
+        "#]],
+    );
+}
+
+#[test]
+fn rule_6_a_rollback_without_a_canary_is_told_as_one() {
+    check(
+        &format!(
+            "{ROLLING}
+            settle
+            rollout prod config=A RollingUpdate 1
+            settle
+            events"
+        ),
+        &expect![[r#"
+            event  default/prod RolloutStarted: rolling out v1 to 4 clusters
+            event  default/prod RolloutCompleted: all 4 clusters have v1
+            event  default/prod RolloutStarted: rolling out v2 to 4 clusters
+            event  default/prod RolloutCompleted: all 4 clusters have v2
+            event  default/prod RolledBack: rolling back to v1 on 4 clusters
+            event  default/prod RolloutCompleted: all 4 clusters have v1
         "#]],
     );
 }

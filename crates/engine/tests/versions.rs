@@ -367,3 +367,29 @@ fn drafts_an_invalid_version_at_install() {
         "#]],
     );
 }
+
+#[test]
+fn rule_2_when_the_last_template_goes_clusters_stay_on_what_they_have() {
+    check(
+        "
+        template v1.0.0
+        place prod: a1
+        rollout prod
+        settle
+        no config helloworld-v1.0.0
+        settle
+        show status
+        show a1
+        show works",
+        &expect![[r#"
+            prod  False UpgradeFailed  0/1 upgrade failed: no AddOnTemplate of this add-on is left: clusters stay on what they have
+                desired helloworld-v1.0.0 good helloworld-v1.0.0 applied helloworld-v1.0.0
+            versions v1.0.0 default v1.0.0
+            a1  version desired v1.0.0 current v1.0.0 last -
+            a1  Progressing False UpgradeFailed: upgrade failed: no AddOnTemplate of this add-on is left: clusters stay on what they have
+            a1  Configured False TemplatesGone: no AddOnTemplate of this add-on is left: clusters stay on what they have
+            a1  Available True WorksAvailable: all works are available
+            a1  addon-helloworld-deploy-0 generation 1 version v1.0.0
+        "#]],
+    );
+}

@@ -40,6 +40,7 @@ pub fn selection<'a>(
         placement.metadata.name.as_deref().unwrap_or_default(),
     );
     let mut problems = Vec::new();
+    let mut refused = BTreeSet::new();
     let mut groups: BTreeMap<(usize, Text), BTreeSet<ClusterName>> = BTreeMap::new();
     for decision in decisions {
         let label = |key: &str| {
@@ -53,17 +54,19 @@ pub fn selection<'a>(
                 Ok(cluster) => {
                     group.insert(cluster);
                 }
-                Err(error) => problems.push(Problem::ClusterNameInvalid {
-                    placement: name.clone(),
-                    given: decided.cluster_name.as_str().into(),
-                    error,
-                }),
+                Err(error) => {
+                    if refused.insert(decided.cluster_name.as_str()) {
+                        let given = decided.cluster_name.as_str().into();
+                        problems.push(Problem::ClusterNameInvalid { placement: name.clone(), given, error });
+                    }
+                }
             }
         }
     }
     let published = placement.status.as_ref().and_then(|status| status.number_of_selected_clusters);
     let strategy =
         placement.spec.decision_strategy.as_ref().and_then(|strategy| strategy.group_strategy.as_ref());
+    let mut seen = BTreeSet::new();
     let selection = Selection {
         published: published.and_then(|count| usize::try_from(count).ok()),
         group_size: strategy
@@ -71,8 +74,13 @@ pub fn selection<'a>(
             .and_then(|size| Limit::budget(size).ok()),
         groups: groups
             .into_iter()
-            .map(|((_, name), clusters)| DecisionGroup { name, clusters: clusters.into_iter().collect() })
+            .map(|((_, name), clusters)| {
+                // A cluster that moves between groups may stand in both for a moment.
+                let clusters = clusters.into_iter().filter(|cluster| seen.insert(cluster.clone())).collect();
+                DecisionGroup { name, clusters }
+            })
             .collect(),
+        refused: refused.len(),
     };
     (selection, problems)
 }

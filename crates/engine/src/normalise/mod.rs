@@ -123,5 +123,8 @@ fn pin(
         };
         return Some(Pin { config: Arc::new(config), hash });
     }
-    Some(Pin { config: Arc::new(named.clone()), hash: Hash::recorded(flat.map(String::as_str).unwrap_or_default())? })
+    Some(Pin {
+        config: Arc::new(named.clone()),
+        hash: Hash::recorded(flat.map(String::as_str).unwrap_or_default())?,
+    })
 }

@@ -172,6 +172,11 @@ impl Prepared {
         number.parse().ok().filter(|_| plain)
     }
 
+    /// The version as it stands in a label, where it can.
+    pub fn version_label(&self) -> Option<Text> {
+        self.version.clone().filter(|version| is_label_value(version))
+    }
+
     /// The manifests of one work for one cluster.
     pub fn manifests(&self, index: usize, cluster: &ClusterName, install_namespace: &str) -> Vec<Value> {
         let range = self.split.get(index).cloned().unwrap_or_default();
@@ -190,8 +195,8 @@ impl Prepared {
         let mut spec = self.options.clone();
         spec.insert("workload".to_owned(), json!({ "manifests": manifests }));
         let mut named = BTreeMap::from([(labels::ADDON_NAME, self.addon.to_string())]);
-        if let Some(version) = self.version.as_deref().filter(|version| is_label_value(version)) {
-            named.insert(labels::ADDON_VERSION, version.to_owned());
+        if let Some(version) = self.version_label() {
+            named.insert(labels::ADDON_VERSION, version.to_string());
         }
         json!({
             "apiVersion": "work.open-cluster-management.io/v1",

@@ -166,6 +166,9 @@ fn canary_wait(
 ) -> Option<CanaryWait> {
     let placement = canary.name.clone();
     let Some(clusters) = &canary.clusters else { return Some(CanaryWait::NotFound { placement }) };
+    if let Some((published, decided)) = canary.in_motion {
+        return Some(CanaryWait::InMotion { placement, published, decided });
+    }
     if clusters.is_empty() {
         return Some(CanaryWait::Empty { placement });
     }

@@ -143,6 +143,9 @@ impl<'a> Judge<'a> {
         if let Some(wait) = aside(instance, self.governor.addon_uid) {
             return Standing::Aside(wait);
         }
+        if self.governor.later_uncertain && was_told(instance) && !self.ever_wanted(member, instance) {
+            return Standing::Aside(Wait::PlacementUncertain);
+        }
         let target = self.target_of(position);
         let told =
             |one: Option<&Arc<Identified>>| one.is_some_and(|one| is_told(member, instance, &one.revision));
@@ -182,6 +185,17 @@ impl<'a> Judge<'a> {
         }
         let (flight, deadline) = self.flight(member, clock.as_ref(), Flight::Updating);
         Standing::OnTarget { flight, reachable, deadline }
+    }
+
+    /// Whether what it was told is something that this placement wants or wanted: if not, another placement told it.
+    fn ever_wanted(&self, member: &Member<'_>, instance: &Instance) -> bool {
+        let now =
+            [&self.target, &self.canary_target, &self.fresh].into_iter().flatten().map(|one| &one.revision);
+        let recorded = self.governor.recorded.into_iter();
+        let before = recorded
+            .flat_map(|recorded| [&recorded.desired, &recorded.known_good, &recorded.applied])
+            .flatten();
+        now.chain(before).chain(self.governor.completed).any(|revision| is_told(member, instance, revision))
     }
 
     /// Whether the cluster has arrived at `revision` and is healthy there.

@@ -62,7 +62,7 @@ fn spread(observed: &mut Observed, clusters: usize) {
             .collect();
         members.sort();
         let groups = vec![DecisionGroup { name: "".into(), clusters: members }];
-        observed.placements.insert(name, Selection { published: None, group_size: None, groups });
+        observed.placements.insert(name, Selection { groups, ..Selection::default() });
     }
 }
 

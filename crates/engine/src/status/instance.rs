@@ -378,6 +378,9 @@ fn drafts(progress: &Progress, desired: Option<&str>, last: Option<&str>) -> Wor
             "Failed",
             format!("{} failed: {why}", if *first { "install" } else { "upgrade" }).into(),
         ),
+        Progress::Stuck { problem: problem @ Problem::ConfigUnsupported { .. }, .. } => {
+            ("False", "ConfigurationUnsupported", problem.to_string().into())
+        }
         Progress::Stuck { first, problem, .. } => ("False", "Failed", stuck(*first, problem, last).into()),
     })
 }

@@ -456,7 +456,7 @@ fn put_template(observed: &mut Observed, revision: Rev) {
 
 fn selection(clusters: BTreeSet<ClusterName>) -> Selection {
     let group = DecisionGroup { name: "".into(), clusters: clusters.into_iter().collect() };
-    Selection { published: None, group_size: None, groups: vec![group] }
+    Selection { groups: vec![group], ..Selection::default() }
 }
 
 fn spec(number: usize, setup: &PlacementSetup, listed: usize) -> PlacementSpec {

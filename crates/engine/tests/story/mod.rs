@@ -265,7 +265,7 @@ impl Story {
         self.world
             .observed
             .placements
-            .insert(placement(name), Selection { published, group_size: None, groups });
+            .insert(placement(name), Selection { published, groups, ..Selection::default() });
     }
 
     fn rollout(&mut self, rest: &str) {

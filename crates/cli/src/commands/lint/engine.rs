@@ -137,7 +137,9 @@ fn of_template(document: &Document, observed: &Observed, template: &Template) ->
     let pins: Vec<Pin> = named
         .iter()
         .filter_map(|config| match observed.configs.get(config) {
-            Some(Lookup::Found(live)) => Some(Pin { config: Arc::new((*config).clone()), hash: live.hash.clone() }),
+            Some(Lookup::Found(live)) => {
+                Some(Pin { config: Arc::new((*config).clone()), hash: live.hash.clone() })
+            }
             _ => None,
         })
         .collect();
