@@ -3,6 +3,13 @@
 //! `cargo bench -p aviary-engine` prints divan's table for each shape of pass, then the ratio between 20,000 and 2,000 clusters, which
 //! says more than any time on any machine: 10 is linear.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "a benchmark talks to people, and stops when it cannot go on"
+)]
+#![allow(clippy::disallowed_methods, reason = "measuring time is what it is for")]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -19,7 +26,7 @@ const SIZES: [usize; 2] = [2_000, 20_000];
 fn main() {
     divan::main();
     println!();
-    let shapes: [(&str, fn(usize) -> Observed); 3] =
+    let shapes: [(&str, Shape); 3] =
         [("at rest", at_rest), ("first wave", first_wave), ("mid rollout", mid_rollout)];
     for (what, shape) in shapes {
         let [small, large] = SIZES.map(|clusters| cold_pass(&shape(clusters)));
@@ -38,6 +45,9 @@ fn main() {
         run.writes,
     );
 }
+
+/// Makes a fleet of so many clusters.
+type Shape = fn(usize) -> Observed;
 
 /// The median of a few passes, each with cold caches: in life a pass comes long after the last one, and a small fleet that still lies
 /// in the cache from the pass before would only make the large one look worse than it is.

@@ -1,5 +1,7 @@
 //! What placements decide, read from their decisions in whatever state those are (semantics §4.1, §4.5).
 
+#![allow(clippy::unwrap_used, reason = "a broken fixture must fail the test")]
+
 use aviary_engine::normalise;
 use aviary_engine::observed::Selection;
 use serde_json::{Value, json};

@@ -182,7 +182,7 @@ impl World {
         let forgiven =
             |name: &str, one: &Instance| tolerated.is_some() && !halted && failed_at(one, aim(name, one));
         // Without anything known good a canary keeps what it gates where it is.
-        let free = |name: &str| !still && !halted && !(good.is_none() && self.gated(placement, name));
+        let free = |name: &str| !(still || halted || (good.is_none() && self.gated(placement, name)));
 
         let mut moving = 0;
         let mut broken = Vec::new();

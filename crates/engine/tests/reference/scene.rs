@@ -89,8 +89,8 @@ impl Scene {
         let listed = self.specs().len();
         let at = |number: usize| cluster(number % clusters);
         match *event {
-            Event::Join(p, c) => self.select(placement(p % (listed + 1)), at(c), true),
-            Event::Leave(p, c) => self.select(placement(p % (listed + 1)), at(c), false),
+            Event::Join(p, c) => self.select(&placement(p % (listed + 1)), at(c), true),
+            Event::Leave(p, c) => self.select(&placement(p % (listed + 1)), at(c), false),
             Event::Render(c) => self.render(&at(c)),
             Event::Ack(c) => self.answer(&at(c), Answer::Healthy),
             Event::Fail(c) => self.answer(&at(c), Answer::Refused),
@@ -101,7 +101,7 @@ impl Scene {
             Event::Edit(number, revision) => self.edit(number, revision),
             Event::Switch(p, number) => self.specs_mut()[p % listed].configs = named(number),
             Event::SwitchAll(number) => {
-                self.specs_mut().iter_mut().for_each(|spec| spec.configs = named(number))
+                self.specs_mut().iter_mut().for_each(|spec| spec.configs = named(number));
             }
             Event::Budget(p, budget) => {
                 let rollout = &mut self.specs_mut()[p % listed].rollout;
@@ -110,7 +110,7 @@ impl Scene {
                 }
             }
             Event::MaxFailures(p, share) => {
-                self.specs_mut()[p % listed].rollout.max_failures = share.map(limit)
+                self.specs_mut()[p % listed].rollout.max_failures = share.map(limit);
             }
             Event::Pause(p) => {
                 let rollout = &mut self.specs_mut()[p % listed].rollout;
@@ -174,8 +174,8 @@ impl Scene {
         }
     }
 
-    fn select(&mut self, placement: PlacementName, cluster: ClusterName, selected: bool) {
-        let selection = self.hub.observed.placements.get_mut(&placement).unwrap();
+    fn select(&mut self, placement: &PlacementName, cluster: ClusterName, selected: bool) {
+        let selection = self.hub.observed.placements.get_mut(placement).unwrap();
         let clusters = &mut selection.groups[0].clusters;
         clusters.retain(|known| *known != cluster);
         if selected {
@@ -389,7 +389,7 @@ impl Scene {
         assert!(works.len() <= 1, "one work is all of the add-on");
         let work = works.first();
         let carried = work.and_then(|work| work.hashes.as_ref()).into_iter().flatten();
-        let carries = carried
+        let mut carries = carried
             .filter(|(kind, _)| kind == GroupResource::hub_configs())
             .map(|(_, hash)| self.letters[hash]);
         super::Instance {
@@ -398,7 +398,7 @@ impl Scene {
             installed: one.status.references.iter().any(|reference| reference.applied.is_some()),
             arrived_once: self.arrived.contains(&one.cluster),
             own: one.overrides.first().map(|config| self.says(config)),
-            carries: carries.last(),
+            carries: carries.next_back(),
             answer: match work.map(|work| (&work.applied, &work.available)) {
                 Some((Seen::Yes, Seen::Yes)) => Answer::Healthy,
                 Some((Seen::No { .. }, _)) => Answer::Refused,

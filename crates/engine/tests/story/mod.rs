@@ -281,7 +281,7 @@ impl Story {
                 ("Canary", "") => strategy["type"] = json!("RollingUpdateWithCanary"),
                 ("PerGroup", "") => strategy["type"] = json!("ProgressivePerGroup"),
                 (kind @ ("UpdateAll" | "RollingUpdate" | "All" | "Progressive"), "") => {
-                    strategy["type"] = json!(kind)
+                    strategy["type"] = json!(kind);
                 }
                 ("paused", "") => strategy["paused"] = json!(true),
                 ("canary", name) => canary = Some(json!({ "name": name, "namespace": "default" })),
