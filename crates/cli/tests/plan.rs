@@ -162,7 +162,7 @@ fn the_canary_goes_first() {
             Notes
               no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
 
-            Nothing was written. Next: kubectl apply -f v2.yaml
+            Nothing was written. Next: aviary rehearse -f fleet.yaml --change v2.yaml # and then kubectl apply -f v2.yaml
         "#]]);
 }
 
@@ -343,7 +343,7 @@ fn an_edit_in_place_is_another_revision_of_the_same_version() {
             Notes
               no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
 
-            Nothing was written. Next: kubectl apply -f green.yaml
+            Nothing was written. Next: aviary rehearse -f fleet.yaml --change green.yaml # and then kubectl apply -f green.yaml
         "#]]);
 }
 

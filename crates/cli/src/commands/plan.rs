@@ -171,7 +171,12 @@ fn next(args: &Args, report: &PlanReport, program: &str) -> String {
         let all: Vec<PathBuf> = args.files.files.iter().chain(&args.change).cloned().collect();
         format!("{program} lint {}", typed("-f", &all))
     } else if !args.change.is_empty() {
-        format!("kubectl apply {}", each(&args.change))
+        format!(
+            "{program} rehearse {} {} # and then kubectl apply {}",
+            args.files.typed(),
+            typed("--change", &args.change),
+            each(&args.change)
+        )
     } else if report.add_ons.iter().any(|addon| addon.installed) {
         format!("{program} plan {} --change FILE # to see what a change would do", args.files.typed())
     } else {

@@ -57,7 +57,8 @@ Output with -o json:
       passes, writes
       placements[] {placement, governed, settled, failed, waiting, budget, peakExposed,
                  reason, message}
-      timeline[] {seconds, placements[]: {onTarget, settled, inFlight, failed}}
+      timeline[] {seconds, placements[]: {done, inFlight, failed}}; done: has settled
+                 on what its placement wants
       starts[]   {seconds, cluster, placement, to}, in order
       unsettled[] {reason, message, count, clusters[]}
 

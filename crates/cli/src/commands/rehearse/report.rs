@@ -87,8 +87,8 @@ pub(crate) struct Moment {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlacementMoment {
-    pub(crate) on_target: usize,
-    pub(crate) settled: usize,
+    /// Settled on the revision that the placement wants.
+    pub(crate) done: usize,
     pub(crate) in_flight: usize,
     pub(crate) failed: usize,
 }
@@ -198,8 +198,7 @@ impl RunReport {
 
 fn moment(sample: &Sample) -> Moment {
     let placements = sample.placements.iter().map(|counts| PlacementMoment {
-        on_target: counts.on_target,
-        settled: counts.settled,
+        done: counts.done,
         in_flight: counts.in_flight,
         failed: counts.failed,
     });

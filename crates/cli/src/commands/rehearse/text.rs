@@ -49,21 +49,17 @@ fn timeline(addon: &AddOnReport, paint: Paint) -> String {
     for moment in chosen(&addon.first.timeline) {
         let mut row = vec![(Style::Plain, shown(moment.seconds))];
         for (at, end) in moment.placements.iter().zip(&addon.first.placements) {
-            let settled = share_of(at.settled, end.governed);
-            let moving = share_of(at.settled + at.in_flight, end.governed).max(settled);
-            let bar = format!(
-                "{}{}{}",
-                "#".repeat(settled),
-                ">".repeat(moving - settled),
-                ".".repeat(BAR - moving)
-            );
+            let done = share_of(at.done, end.governed);
+            let moving = share_of(at.done + at.in_flight, end.governed).max(done);
+            let bar =
+                format!("{}{}{}", "#".repeat(done), ">".repeat(moving - done), ".".repeat(BAR - moving));
             let failed = if at.failed > 0 { format!(" {} failed", at.failed) } else { String::new() };
             let style = if at.failed > 0 { Style::Red } else { Style::Plain };
-            row.push((style, format!("{bar} {}/{}{failed}", at.settled, end.governed)));
+            row.push((style, format!("{bar} {}/{}{failed}", at.done, end.governed)));
         }
         table.row(row);
     }
-    table.render(paint) + "  # settled  > in flight  . not started\n"
+    table.render(paint) + "  # has it  > in flight  . not started\n"
 }
 
 fn chosen(timeline: &[Moment]) -> Vec<&Moment> {
@@ -123,8 +119,11 @@ fn render_end(out: &mut String, addon: &AddOnReport, paint: Paint) {
         (false, true) => paint.paint(Style::Red, "Something still moved after a week: given up."),
         (false, false) => {
             let left: usize = first.unsettled.iter().map(|group| group.count).sum();
-            let text =
-                format!("It stops after {}: {} not settled.", shown(first.seconds), counted(left, "cluster"));
+            let text = format!(
+                "It stops after {}: {} without what is wanted.",
+                shown(first.seconds),
+                counted(left, "cluster")
+            );
             paint.paint(Style::Red, &text)
         }
     };

@@ -1,0 +1,259 @@
+//! `aviary rehearse`, as people see it.
+
+mod transcript;
+
+use expect_test::expect;
+use transcript::desk;
+use transcript::worlds::{
+    addon, decisions, hub_config, instance, names, placement, progression, rolling, stream, work,
+};
+
+const ADDON: &str = r"
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata:
+  name: helloworld
+spec:
+  installStrategy:
+    type: Placements
+    placements:
+    - name: aws-placement
+      namespace: default
+      configs: [{ group: addon.open-cluster-management.io, resource: addonhubconfigs, name: hub-config }]
+      rolloutStrategy:
+        type: RollingUpdateWithCanary
+        rollingUpdateWithCanary:
+          placement: { name: canary-placement, namespace: default }
+          maxConcurrentlyUpdating: 25%
+    - name: canary-placement
+      namespace: default
+      configs: [{ group: addon.open-cluster-management.io, resource: addonhubconfigs, name: hub-config }]
+      rolloutStrategy:
+        type: RollingUpdate
+        rollingUpdate: { maxConcurrentlyUpdating: 25% }
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnHubConfig
+metadata:
+  name: hub-config
+spec:
+  desiredVersion: v0.11.0
+";
+
+#[test]
+fn a_canary_rollout_that_goes_well() {
+    desk("rehearse-well")
+        .file("addon.yaml", ADDON)
+        .check("rehearse -f addon.yaml --clusters 500", &expect![[r#"
+            $ aviary rehearse -f addon.yaml --clusters 500
+            helloworld on 500 clusters
+              each takes 10s to 60s, 0% fail, 0% cannot be reached, 0% flap; seed 1
+
+              time   default/aws-placement             default/canary-placement
+              0s     ........................ 0/450    >>>>>>.................. 0/50
+              28s    ........................ 0/450    #>>>>>>>................ 4/50
+              56s    ........................ 0/450    ########>>>>>>.......... 18/50
+              1m24s  ........................ 0/450    ############>>>>>>...... 25/50
+              1m53s  ........................ 0/450    #################>>>>>>. 36/50
+              2m22s  ........................ 0/450    ####################>>>> 43/50
+              2m47s  >>>>>>.................. 0/450    ######################## 50/50
+              3m18s  ###>>>>>>............... 65/450   ######################## 50/50
+              3m47s  ########>>>>>>.......... 165/450  ######################## 50/50
+              4m15s  ############>>>>>>...... 238/450  ######################## 50/50
+              4m44s  ##################>>>>>> 338/450  ######################## 50/50
+              5m12s  ######################>> 416/450  ######################## 50/50
+              5m41s  ######################## 450/450  ######################## 50/50
+              # has it  > in flight  . not started
+
+              placement                 clusters  budget  most at once  settled  failed  waiting  in the end
+              default/aws-placement          450     113           113      450       0        0  450/450 upgrade completed with no errors.
+              default/canary-placement        50      13            13       50       0        0  50/50 upgrade completed with no errors.
+
+            Every cluster has settled after 5m41s. 245 passes, 1639 writes.
+
+            Nothing was written. Next: aviary rehearse -f addon.yaml … --fail 5% # to see where a bad revision stops
+        "#]]);
+}
+
+#[test]
+fn a_bad_revision_stops_in_the_canary() {
+    desk("rehearse-bad")
+        .file("addon.yaml", ADDON)
+        .check("rehearse -f addon.yaml --clusters 500 --fail 100%", &expect![[r#"
+            $ aviary rehearse -f addon.yaml --clusters 500 --fail 100%
+            helloworld on 500 clusters
+              each takes 10s to 60s, 100% fail, 0% cannot be reached, 0% flap; seed 1
+
+              time  default/aws-placement           default/canary-placement
+              0s    ........................ 0/450  >>>>>>.................. 0/50
+              1s    ........................ 0/450  >>>>>>.................. 0/50
+              14s   ........................ 0/450  >>>>>>.................. 0/50 2 failed
+              25s   ........................ 0/450  >>>>>>.................. 0/50 3 failed
+              36s   ........................ 0/450  >>>>>>.................. 0/50 6 failed
+              41s   ........................ 0/450  >>>>>>.................. 0/50 8 failed
+              46s   ........................ 0/450  >>>>>>.................. 0/50 9 failed
+              51s   ........................ 0/450  >>>>>>.................. 0/50 12 failed
+              56s   ........................ 0/450  >>>>>>.................. 0/50 13 failed
+              # has it  > in flight  . not started
+
+              placement                 clusters  budget  most at once  settled  failed  waiting  in the end
+              default/aws-placement          450     113             0      450       0        0  waitingForCanary... canary default/canary-placement: 50 of 50 not passed, first canary-placement-01
+              default/canary-placement        50      13            13        0      13       37  13/50 upgrade failed: stopped, 13 failed of 13 allowed in flight: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
+
+            It stops after 56s: 500 clusters without what is wanted. 23 passes, 515 writes.
+                 450  canary default/canary-placement: 50 of 50 not passed, first canary-placement-01  aws-placement-001, aws-placement-002, aws-placement-003 and 447 more
+                  37  budget full: 13 of 13 in flight  canary-placement-14, canary-placement-15, canary-placement-16 and 34 more
+                  13  failed: work reports Applied=False: rehearsed failure  canary-placement-01, canary-placement-02, canary-placement-03 and 10 more
+
+            Nothing was written. Next: aviary plan -f addon.yaml # to see what would happen first
+            exit 1
+        "#]]);
+}
+
+#[test]
+fn many_fleets_tell_how_long_it_takes() {
+    desk("rehearse-many").file("addon.yaml", ADDON).check(
+        "rehearse -f addon.yaml --clusters 40 --runs 5 --fail 1% --offline 2% --flap 5% --slow 1s..5m",
+        &expect![[r#"
+            $ aviary rehearse -f addon.yaml --clusters 40 --runs 5 --fail 1% --offline 2% --flap 5% --slow 1s..5m
+            helloworld on 40 clusters
+              each takes 1s to 300s, 1% fail, 2% cannot be reached, 5% flap; seed 1
+
+              time    default/aws-placement           default/canary-placement
+              0s      ........................ 0/36   >>>>>>.................. 0/4
+              1s      ........................ 0/36   >>>>>>.................. 0/4
+              3m33s   ........................ 0/36   ######>>>>>>............ 1/4
+              4m25s   ........................ 0/36   ############>>>>>>...... 2/4
+              7m34s   ........................ 0/36   ##################>>>>>> 3/4
+              10m     >>>>>>.................. 1/36   ######################## 4/4
+              12m4s   ####>>>>>>.............. 6/36   ######################## 4/4
+              14m24s  #########>>>>>>......... 14/36  ######################## 4/4
+              15m41s  ###########>>>>>>....... 17/36  ######################## 4/4
+              18m19s  #################>>>>>>. 26/36  ######################## 4/4
+              20m46s  ######################>> 34/36  ######################## 4/4
+              21m56s  ######################## 36/36  ######################## 4/4
+              24m57s  ######################## 36/36  ######################## 4/4
+              # has it  > in flight  . not started
+
+              placement                 clusters  budget  most at once  settled  failed  waiting  in the end
+              default/aws-placement           36       9            10       36       0        0  36/36 upgrade completed with no errors.
+              default/canary-placement         4       1             1        4       0        0  4/4 upgrade completed with no errors.
+
+            Every cluster has settled after 24m57s. 86 passes, 160 writes.
+            Of 5 fleets 4 settled; half were at rest after 24m37s, nine in ten after 28m45s, all after 28m45s.
+
+            Nothing was written. Next: aviary plan -f addon.yaml # to see what would happen first
+            exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+    let desk = desk("rehearse-seed").file("addon.yaml", ADDON);
+    let run = |seed: u32| {
+        let output =
+            desk.output(&format!("rehearse -f addon.yaml --clusters 300 --fail 3% --seed {seed} -o json"));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let first = run(7);
+    assert_eq!(first, run(7));
+    assert_ne!(first, run(8));
+    let report: serde_json::Value = serde_json::from_str(&first).expect("JSON");
+    assert_eq!(report["version"], 1);
+    assert_eq!(report["profile"]["seed"], 7);
+    let first_run = &report["addOns"][0]["first"];
+    let starts = first_run["starts"].as_array().expect("starts");
+    assert_eq!(starts[0]["cluster"], "canary-placement-01");
+    for placement in first_run["placements"].as_array().expect("placements") {
+        let (peak, budget) = (placement["peakExposed"].as_u64(), placement["budget"].as_u64());
+        assert!(peak <= budget, "{placement}");
+    }
+}
+
+#[test]
+fn a_change_is_rehearsed_on_the_fleet_in_the_files() {
+    let (before, after) = (hub_config("hub-config", "v0.10.0"), hub_config("hub-config", "v0.11.0"));
+    let clusters = names("c", 8);
+    let mut addon = addon(&[placement("prod", "hub-config", &rolling("25%"))]);
+    progression(&mut addon, "prod", [&before; 3]);
+    let mut fleet = vec![addon, before.clone()];
+    fleet.extend(decisions("prod", &clusters));
+    for cluster in &clusters {
+        fleet.extend([instance(cluster, &before, &before), work(cluster, &before, None)]);
+    }
+    desk("rehearse-change")
+        .file("fleet.yaml", stream(&fleet))
+        .file("change.yaml", stream(&[after]))
+        .check("rehearse -f fleet.yaml --change change.yaml", &expect![[r#"
+            $ aviary rehearse -f fleet.yaml --change change.yaml
+            helloworld on 8 clusters
+              each takes 10s to 60s, 0% fail, 0% cannot be reached, 0% flap; seed 1
+
+              time   default/prod
+              0s     >>>>>>.................. 0/8
+              27s    ###>>>>>>............... 1/8
+              51s    #########>>>>>>......... 3/8
+              1m10s  ###############>>>>>>... 5/8
+              1m34s  ##################>>>>>> 6/8
+              2m4s   #####################>>> 7/8
+              2m22s  ######################## 8/8
+              # has it  > in flight  . not started
+
+              placement     clusters  budget  most at once  settled  failed  waiting  in the end
+              default/prod         8       2             2        8       0        0  8/8 upgrade completed with no errors.
+
+            Every cluster has settled after 2m22s. 18 passes, 31 writes.
+
+            Nothing was written. Next: aviary rehearse -f fleet.yaml … --fail 5% # to see where a bad revision stops
+        "#]]);
+}
+
+#[test]
+fn wrong_usage_says_what_is_right() {
+    let desk =
+        desk("rehearse-usage").file("addon.yaml", ADDON).file("bad.yaml", ADDON.replace("25%", "200%"));
+    let all = [
+        "rehearse -f addon.yaml",
+        "rehearse -f addon.yaml --clusters 0",
+        "rehearse -f addon.yaml --clusters 10 --fail 120%",
+        "rehearse -f addon.yaml --clusters 10 --slow 5m..1m",
+        "rehearse -f missing.yaml --clusters 10",
+        "rehearse -f bad.yaml --clusters 10",
+    ];
+    let told: Vec<String> = all.iter().map(|arguments| desk.run(arguments)).collect();
+    expect![[r#"
+        $ aviary rehearse -f addon.yaml
+        ! aviary: add-on helloworld selects no cluster in the files: give --clusters N to rehearse with some
+        exit 1
+
+        $ aviary rehearse -f addon.yaml --clusters 0
+        ! error: invalid value '0' for '--clusters <N>': 0 is not in 1..=100000
+        !
+        ! For more information, try '--help'.
+        exit 2
+
+        $ aviary rehearse -f addon.yaml --clusters 10 --fail 120%
+        ! error: invalid value '120%' for '--fail <SHARE>': 120% is not a share: give one from 0% to 100%, or from 0 to 1
+        !
+        ! For more information, try '--help'.
+        exit 2
+
+        $ aviary rehearse -f addon.yaml --clusters 10 --slow 5m..1m
+        ! error: invalid value '5m..1m' for '--slow <FROM..TO>': 5m..1m goes backwards: give the shorter time first
+        !
+        ! For more information, try '--help'.
+        exit 2
+
+        $ aviary rehearse -f missing.yaml --clusters 10
+        ! missing.yaml: there is no such file
+        exit 1
+
+        $ aviary rehearse -f bad.yaml --clusters 10
+        ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[0].rolloutStrategy.rollingUpdateWithCanary.maxConcurrentlyUpdating: Invalid value: "200%": should match '^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})$'
+        ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[1].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating: Invalid value: "200%": should match '^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})$'
+        ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[0].rolloutStrategy.rollingUpdateWithCanary.maxConcurrentlyUpdating: Invalid value: "string": Error executing function 'int': string parse error: invalid digit found in string evaluating rule: must be a whole number of at least 1, or a whole percentage from 1% to 100%
+        ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[1].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating: Invalid value: "string": Error executing function 'int': string parse error: invalid digit found in string evaluating rule: must be a whole number of at least 1, or a whole percentage from 1% to 100%
+        exit 1
+    "#]].assert_eq(&told.join("\n"));
+}
