@@ -2,6 +2,7 @@
 
 mod completion;
 mod crds;
+mod demo;
 mod hash;
 mod lint;
 mod plan;
@@ -48,6 +49,7 @@ pub(crate) enum Outcome {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Demo(demo::Args),
     Plan(plan::Args),
     Rehearse(rehearse::Args),
     Lint(lint::Args),
@@ -59,6 +61,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Outcome> {
     match command {
+        Command::Demo(args) => demo::run(args, session),
         Command::Plan(args) => plan::run(args, session),
         Command::Rehearse(args) => rehearse::run(args, session),
         Command::Lint(args) => lint::run(args, session),

@@ -1,7 +1,7 @@
 //! `aviary rehearse`: the real decisions on a simulated fleet in virtual time; nothing is written.
 
-mod report;
-mod text;
+pub(crate) mod report;
+pub(crate) mod text;
 
 use std::path::PathBuf;
 use std::str::FromStr;
