@@ -6,13 +6,17 @@ TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aviary
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint deny crds bench
+.PHONY: help test soak lint deny crds bench
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## Run every test, doc tests included; benchmarks are not run
 	$(CARGO) test --locked --workspace
+
+soak: ## Run the random tests with new fleets until one fails, or you stop it; a failure names its seed
+	@while seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); do echo "PROPTEST_RNG_SEED=$$seed"; \
+	PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --quiet -p aviary-engine --test reference_model --test properties || exit 1; done
 
 lint: ## Check format and lints, and the dependencies where cargo-deny is installed
 	$(CARGO) fmt --all --check
