@@ -242,6 +242,8 @@ pub struct PlacementReport {
 
 /// Decides everything about one add-on.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
+    // Kubernetes keeps times in whole seconds: what is written must read back as the same.
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let mut plan = Plan::default();
     if observed.addon.self_managed {
         plan.report.left_alone = Some("its lifecycle annotation says that it manages itself");

@@ -228,3 +228,19 @@ fn an_install_takes_four_writes_per_cluster_and_an_upgrade_three() {
     assert_eq!(count(""), 4 * 50);
     assert_eq!(count("rollout prod version=v2"), 3 * 50);
 }
+
+#[test]
+fn times_are_written_in_whole_seconds_as_kubernetes_keeps_them() {
+    let mut story = Story::new();
+    story.now = "2026-01-01T00:00:00.987654321Z".parse().expect("a time");
+    story.run("config A v1\n place prod: a1\n rollout prod config=A minSuccessTime=10m\n settle");
+    let status = &story.world.observed.instances[&cluster("a1")].status;
+    for condition in &status.conditions {
+        assert_eq!(condition.since.map(|since| since.to_string()).as_deref(), Some("2026-01-01T00:00:00Z"));
+        assert!(
+            !condition.message.contains('.') || condition.kind != "RevisionHealthy",
+            "{}",
+            condition.message
+        );
+    }
+}

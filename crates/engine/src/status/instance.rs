@@ -290,12 +290,14 @@ fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: 
     if told.is_none() && kept.is_none() {
         return;
     }
-    // While it is told nothing new its clock runs on, whatever it is told.
-    let running = kept
-        .filter(|condition| !starts && told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
-    let healthy = !starts && member.evidence.holds_placed && member.evidence.healthy;
+    // While it is told nothing new its clock runs on. Where its user decides what it gets, its placement's revision may change under it: then
+    // the clock is that of the new one, but whether it has been healthy with what it has does not change.
+    let running = kept.filter(|_| !starts);
     let has_arrived =
         running.is_some_and(|condition| condition.is_true() || condition.reason == NO_LONGER_HEALTHY);
+    let running =
+        running.filter(|condition| told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
+    let healthy = !starts && member.evidence.holds_placed && member.evidence.healthy;
     let reason = match (healthy, has_arrived) {
         (true, _) => HEALTHY,
         (false, true) => NO_LONGER_HEALTHY,

@@ -193,8 +193,8 @@ impl World {
             let elsewhere =
                 aim(name, one).filter(|_| !there && ((one.fresh() && !lost(name, one)) || free(name)));
             if one.fresh() && !lost(name, one) {
-                // A first install of another revision than the goal is no part of the rollout.
-                let part = one.told == goal(name) || first == goal(name);
+                // A first install of another revision than the goal is no part of the rollout, unless its user decides what it gets.
+                let part = one.own.is_some() || one.told == goal(name) || first == goal(name);
                 moving += usize::from(slot && here && part);
                 starts.extend(elsewhere.map(|goal| (name.clone(), goal)));
             } else if there || (!one.settled() && !one.broken() && !lost(name, one)) {
