@@ -36,17 +36,17 @@ fn the_story_is_told_to_its_end() {
           0s      ........................ 0/40   >>>>>>>................. 0/10
           1s      ........................ 0/40   >>>>>>>................. 0/10
           6m      ........................ 0/40   #######>>>>>>>.......... 3/10
-          11m31s  ........................ 0/40   ##############>>>>>>>... 6/10
+          11m30s  ........................ 0/40   ##############>>>>>>>... 6/10
           17m4s   ........................ 0/40   #####################>>> 9/10
-          22m18s  ###>>>>>>............... 5/40   ######################## 10/10
-          24m23s  ######################## 40/40  ######################## 10/10
+          22m16s  ###>>>>>>............... 5/40   ######################## 10/10
+          24m22s  ######################## 40/40  ######################## 10/10
           # has it  > in flight  . not started
 
           placement                 clusters  budget  most at once  settled  failed  waiting  in the end
           default/aws-placement           40      10            10       40       0        0  40/40 upgrade completed with no errors.
           default/canary-placement        10       3             3       10       0        0  10/10 upgrade completed with no errors.
 
-        Every cluster has settled after 24m23s. 127 passes, 193 writes.
+        Every cluster has settled after 24m22s. 126 passes, 193 writes.
 
         3. v0.12.0 is bad: it stops in the canary
         helloworld on 50 clusters
@@ -75,14 +75,14 @@ fn the_story_is_told_to_its_end() {
           time   default/aws-placement           default/canary-placement
           0s     ######################## 40/40  ################>>>>>>>> 7/10
           5m25s  ######################## 40/40  ###################>>>>> 8/10
-          5m59s  ######################## 40/40  ######################## 10/10
+          5m58s  ######################## 40/40  ######################## 10/10
           # has it  > in flight  . not started
 
           placement                 clusters  budget  most at once  settled  failed  waiting  in the end
           default/aws-placement           40      10             0       40       0        0  40/40 upgrade completed with no errors.
           default/canary-placement        10       3             3       10       0        0  10/10 upgrade completed with no errors.
 
-        Every cluster has settled after 5m59s. 14 passes, 15 writes.
+        Every cluster has settled after 5m58s. 14 passes, 15 writes.
 
         Nothing was written. Next: aviary rehearse --help # with your own files
     "#]]);
