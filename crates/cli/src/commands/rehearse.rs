@@ -160,7 +160,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     };
     let mut snapshot = snapshot::build(&documents, &former, &kinds);
     choose(&mut snapshot, args.add_on.as_deref())?;
-    let mut report = RehearsalReport::new(&profile(args, args.seed), args.runs);
+    let mut report = RehearsalReport::new(&profile(args, args.seed, 0), args.runs);
     for addon in snapshot.addons {
         let name = addon.document.name().to_owned();
         let mut observed = addon.observed;
@@ -175,8 +175,11 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
             ));
         }
         let seeds = (0..u64::from(args.runs)).map(|run| args.seed.wrapping_add(run));
-        let runs =
-            seeds.map(|seed| simulate::rehearse(observed.clone(), &profile(args, seed), begin)).collect();
+        let runs = seeds
+            .map(|seed| {
+                simulate::rehearse(observed.clone(), &profile(args, seed, observed.clusters.len()), begin)
+            })
+            .collect();
         report.add(name, observed.clusters.len(), runs);
     }
     let outcome = if report.all_settled() { Outcome::Done } else { Outcome::NotDone };
@@ -188,7 +191,9 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     Ok(outcome)
 }
 
-fn profile(args: &Args, seed: u64) -> Profile {
+fn profile(args: &Args, seed: u64, clusters: usize) -> Profile {
+    // A manager that looks less often than every second loses little time on a large fleet, and takes far fewer passes.
+    const CLUSTERS_PER_SECOND: u64 = 2500;
     let Latency(from, to) = args.slow;
     Profile {
         seed,
@@ -196,6 +201,7 @@ fn profile(args: &Args, seed: u64) -> Profile {
         fail: args.fail.0,
         offline: args.offline.0,
         flap: args.flap.0,
+        tick: Duration::from_secs((clusters as u64 / CLUSTERS_PER_SECOND).max(1)),
         ..Profile::default()
     }
 }
