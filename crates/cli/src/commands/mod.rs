@@ -4,6 +4,7 @@ mod completion;
 mod crds;
 mod demo;
 mod hash;
+mod hub;
 mod lint;
 mod plan;
 mod rehearse;
@@ -50,6 +51,7 @@ pub(crate) enum Outcome {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::Args),
+    Hub(hub::Args),
     Plan(plan::Args),
     Rehearse(rehearse::Args),
     Lint(lint::Args),
@@ -62,6 +64,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Outcome> {
     match command {
         Command::Demo(args) => demo::run(args, session),
+        Command::Hub(args) => hub::run(args, session),
         Command::Plan(args) => plan::run(args, session),
         Command::Rehearse(args) => rehearse::run(args, session),
         Command::Lint(args) => lint::run(args, session),

@@ -1,0 +1,390 @@
+//! What must go when something else has gone: dependents, the contents of namespaces, the objects of a CRD, old events.
+//!
+//! Owns the consequences of deletions. Level-triggered: a task says where to look, never what to do, so a task too many
+//! costs a look and a lost one is found again when the hub starts.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::builtin::{CRDS, EVENTS, NAMESPACES};
+use crate::crd::CLEANUP;
+use crate::hub::Inner;
+use crate::object::{Key, ResourceId, Stored};
+use crate::resource::Table;
+use crate::status::Failure;
+use crate::store::{Event, EventKind, State};
+use crate::write::delete::{self, FOREGROUND, ORPHAN, Options};
+use crate::write::patch::Patch;
+use crate::write::update::{self, Part, Wanted};
+use crate::write::{Body, Mode, Scope};
+
+/// How often old events are looked for.
+const EXPIRE_EVERY: Duration = Duration::from_secs(60);
+/// How long to wait before a task that failed is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A place to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    /// An object with owners, or one whose deletion waits for its dependents.
+    Object(ResourceId, Key),
+    /// The dependents of an object that is gone.
+    Dependents(String),
+    /// A namespace that is being deleted.
+    Namespace(String),
+    /// A CRD that is being deleted.
+    Crd(String),
+}
+
+/// What is to be looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    tasks: Mutex<BTreeSet<Task>>,
+    news: Notify,
+    closed: std::sync::atomic::AtomicBool,
+}
+
+impl Queue {
+    fn push(&self, task: Task) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).insert(task);
+        self.news.notify_one();
+    }
+
+    fn pop(&self) -> Option<Task> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).pop_first()
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, std::sync::atomic::Ordering::Release);
+        self.news.notify_one();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    /// Everything that could be unfinished when a hub starts.
+    pub(crate) fn look_at_all(&self, state: &State) {
+        for (resource, objects) in state.kinds() {
+            for stored in objects.values() {
+                self.look_at(resource, stored);
+            }
+        }
+    }
+
+    /// Where a batch of changes could have consequences.
+    pub(crate) fn follow(&self, state: &State, events: &[Arc<Event>]) {
+        for event in events {
+            let stored = &event.object;
+            if event.kind != EventKind::Deleted {
+                self.look_at(&event.resource, stored);
+                continue;
+            }
+            if !state.dependents(&stored.facts.uid).is_empty() {
+                self.push(Task::Dependents(stored.facts.uid.to_string()));
+            }
+            for owner in &stored.facts.owners {
+                self.push(Task::Dependents(owner.uid.to_string()));
+            }
+            let is_terminating = |resource: &str, key: &str| {
+                state.get(resource, key).is_some_and(|stored| stored.facts.terminating)
+            };
+            if let Some(namespace) = stored.namespace()
+                && is_terminating(NAMESPACES, namespace)
+            {
+                self.push(Task::Namespace(namespace.to_owned()));
+            }
+            if is_terminating(CRDS, &event.resource) {
+                self.push(Task::Crd(event.resource.to_string()));
+            }
+        }
+    }
+
+    fn look_at(&self, resource: &ResourceId, stored: &Stored) {
+        let terminating = stored.facts.terminating;
+        match &**resource {
+            NAMESPACES if terminating => self.push(Task::Namespace(stored.name().to_owned())),
+            CRDS if terminating => self.push(Task::Crd(stored.name().to_owned())),
+            _ => {}
+        }
+        let waits = terminating
+            && stored.facts.finalizers.iter().any(|name| &**name == FOREGROUND || &**name == ORPHAN);
+        if waits || !stored.facts.owners.is_empty() {
+            self.push(Task::Object(resource.clone(), stored.key.clone()));
+        }
+    }
+}
+
+/// Starts the collector of a hub. It ends with it.
+pub(crate) fn start(hub: &Arc<Inner>) {
+    let (hub, queue) = (Arc::downgrade(hub), Arc::clone(&hub.queue));
+    tokio::spawn(run(hub, queue));
+}
+
+async fn run(hub: Weak<Inner>, queue: Arc<Queue>) {
+    let mut expiry = tokio::time::interval(EXPIRE_EVERY);
+    while !queue.is_closed() {
+        while let Some(task) = queue.pop() {
+            let Some(hub) = hub.upgrade() else { return };
+            if let Err(failure) = look(&hub, &task).await {
+                tracing::debug!(?task, why = failure.message(), "a deletion is not finished yet");
+                let queue = Arc::clone(&queue);
+                tokio::spawn(async move {
+                    tokio::time::sleep(RETRY_AFTER).await;
+                    queue.push(task);
+                });
+            }
+        }
+        tokio::select! {
+            () = queue.news.notified() => {}
+            _ = expiry.tick() => {
+                let Some(hub) = hub.upgrade() else { return };
+                expire_events(&hub).await;
+            }
+        }
+    }
+}
+
+async fn look(hub: &Arc<Inner>, task: &Task) -> Result<(), Failure> {
+    let state = hub.store.published().state();
+    match task {
+        Task::Object(resource, key) => match state.get(resource, key).cloned() {
+            Some(stored) => object(hub, &state, resource, &stored).await,
+            None => Ok(()),
+        },
+        Task::Dependents(uid) => {
+            for (resource, stored) in state.dependents(uid) {
+                object(hub, &state, &resource, &stored).await?;
+            }
+            // An owner that waited for this one may be free now.
+            match state.terminating_by_uid(uid) {
+                Some((resource, owner)) => object(hub, &state, &resource, &owner).await,
+                None => Ok(()),
+            }
+        }
+        Task::Namespace(name) => namespace(hub, &state, name).await,
+        Task::Crd(name) => crd(hub, &state, name).await,
+    }
+}
+
+/// The kind and place of a stored object.
+fn scope_of(hub: &Inner, resource: &str, stored: &Stored) -> Option<Scope> {
+    let table = hub.table();
+    let resource = table.stored().find(|row| &*row.id == resource)?.clone();
+    let version = resource.versions.iter().position(|version| version.storage)?;
+    Some(Scope { resource, version, namespace: stored.namespace().map(str::to_owned) })
+}
+
+async fn object(
+    hub: &Arc<Inner>,
+    state: &State,
+    resource: &ResourceId,
+    stored: &Arc<Stored>,
+) -> Result<(), Failure> {
+    let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
+    let held_by = |finalizer: &str| {
+        stored.facts.terminating && stored.facts.finalizers.iter().any(|name| **name == *finalizer)
+    };
+    if held_by(ORPHAN) {
+        for (resource, dependent) in state.dependents(&stored.facts.uid) {
+            disown(hub, &resource, &dependent, |uid| *uid != *stored.facts.uid).await?;
+        }
+        return release(hub, &scope, stored, ORPHAN).await;
+    }
+    if held_by(FOREGROUND) {
+        let dependents = state.dependents(&stored.facts.uid);
+        let blocks = |dependent: &Stored| {
+            dependent
+                .facts
+                .owners
+                .iter()
+                .any(|owner| owner.uid == stored.facts.uid && owner.block_owner_deletion == Some(true))
+        };
+        let mut blocked = false;
+        for (resource, dependent) in &dependents {
+            blocked |= blocks(dependent);
+            if !dependent.facts.terminating {
+                remove(hub, state, resource, dependent).await?;
+            }
+        }
+        return if blocked { Ok(()) } else { release(hub, &scope, stored, FOREGROUND).await };
+    }
+    if stored.facts.terminating || stored.facts.owners.is_empty() {
+        return Ok(());
+    }
+    let table = hub.table();
+    let standing: Vec<Standing> =
+        stored.facts.owners.iter().map(|owner| standing(state, &table, stored, owner)).collect();
+    let any = |wanted: Standing| standing.contains(&wanted);
+    if any(Standing::Unknown) || any(Standing::There) {
+        if any(Standing::Gone) {
+            let gone = |uid: &str| {
+                stored
+                    .facts
+                    .owners
+                    .iter()
+                    .zip(&standing)
+                    .any(|(owner, standing)| *owner.uid == *uid && *standing == Standing::Gone)
+            };
+            return disown(hub, resource, stored, |uid| !gone(uid)).await;
+        }
+        return Ok(());
+    }
+    remove(hub, state, resource, stored).await
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    There,
+    /// It waits for its dependents to go.
+    Going,
+    Gone,
+    /// Of a kind the hub does not serve: it is not for us to say.
+    Unknown,
+}
+
+fn standing(state: &State, table: &Table, dependent: &Stored, owner: &crate::object::Owner) -> Standing {
+    let Some(resource) = table.by_kind(&owner.api_version, &owner.kind) else { return Standing::Unknown };
+    let key = match (resource.namespaced, dependent.namespace()) {
+        (true, Some(namespace)) => format!("{namespace}/{}", owner.name),
+        (true, None) => return Standing::Gone,
+        (false, _) => owner.name.to_string(),
+    };
+    match state.get(&resource.id, &key) {
+        Some(found) if found.facts.uid != owner.uid => Standing::Gone,
+        Some(found)
+            if found.facts.terminating && found.facts.finalizers.iter().any(|name| &**name == FOREGROUND) =>
+        {
+            Standing::Going
+        }
+        Some(_) => Standing::There,
+        None => Standing::Gone,
+    }
+}
+
+async fn remove(hub: &Arc<Inner>, state: &State, resource: &str, stored: &Stored) -> Result<(), Failure> {
+    let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
+    let policy = if state.dependents(&stored.facts.uid).is_empty() { "Background" } else { "Foreground" };
+    let preconditions =
+        delete::Preconditions { uid: Some(stored.facts.uid.to_string()), resource_version: None };
+    let options = Options {
+        preconditions: Some(preconditions),
+        propagation_policy: Some(policy.into()),
+        ..Options::default()
+    };
+    match delete::begin(hub, &scope, stored.name(), &options).await {
+        Err(failure)
+            if failure.code != http::StatusCode::NOT_FOUND && failure.code != http::StatusCode::CONFLICT =>
+        {
+            Err(failure)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes a finalizer off.
+async fn release(hub: &Arc<Inner>, scope: &Scope, stored: &Stored, finalizer: &str) -> Result<(), Failure> {
+    let left: Vec<&str> =
+        stored.facts.finalizers.iter().map(|name| &**name).filter(|name| *name != finalizer).collect();
+    patch(hub, scope, stored, json!({"finalizers": left})).await
+}
+
+/// Takes owners off.
+async fn disown(
+    hub: &Arc<Inner>,
+    resource: &str,
+    stored: &Stored,
+    keep: impl Fn(&str) -> bool,
+) -> Result<(), Failure> {
+    let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
+    let object = stored.value();
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    let left: Vec<&Value> =
+        owners.filter(|owner| owner.get("uid").and_then(Value::as_str).is_some_and(&keep)).collect();
+    patch(hub, &scope, stored, json!({"ownerReferences": left})).await
+}
+
+/// Changes metadata, if nobody else has changed the object. If someone has, that change brings us back here.
+async fn patch(hub: &Arc<Inner>, scope: &Scope, stored: &Stored, mut metadata: Value) -> Result<(), Failure> {
+    metadata["resourceVersion"] = json!(stored.revision.to_string());
+    let wanted = Wanted::Patch(Patch::Merge(json!({"metadata": metadata})));
+    done(update::update(hub, scope, stored.name(), Part::Main, &wanted, Mode::default()).await)
+}
+
+fn done(outcome: Result<crate::write::Answer, Failure>) -> Result<(), Failure> {
+    match outcome {
+        Err(failure) if failure.code == http::StatusCode::NOT_FOUND => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+async fn namespace(hub: &Arc<Inner>, state: &State, name: &str) -> Result<(), Failure> {
+    let Some(stored) = state.get(NAMESPACES, name).filter(|stored| stored.facts.terminating) else {
+        return Ok(());
+    };
+    let prefix = format!("{name}/");
+    let mut left = 0;
+    for (resource, objects) in state.kinds() {
+        let inside: Vec<Arc<Stored>> = objects
+            .range::<_, str>((Bound::Included(prefix.as_str()), Bound::Unbounded))
+            .map(|(_, stored)| stored)
+            .take_while(|stored| stored.key.starts_with(&prefix))
+            .cloned()
+            .collect();
+        left += inside.len();
+        let waiting: Vec<Arc<Stored>> =
+            inside.into_iter().filter(|stored| !stored.facts.terminating).collect();
+        if let Some(scope) = waiting.first().and_then(|first| scope_of(hub, resource, first)) {
+            delete::delete_all(hub, &scope, waiting, &Options::default()).await?;
+        }
+    }
+    if left > 0 {
+        return Ok(());
+    }
+    let Some(scope) = scope_of(hub, NAMESPACES, stored) else { return Ok(()) };
+    let mut object = stored.value();
+    object["spec"] = json!({"finalizers": []});
+    let wanted = Wanted::Body(Body { object, duplicates: Vec::new() });
+    done(update::update(hub, &scope, name, Part::Finalize, &wanted, Mode::default()).await)
+}
+
+async fn crd(hub: &Arc<Inner>, state: &State, name: &str) -> Result<(), Failure> {
+    let Some(stored) = state.get(CRDS, name).filter(|stored| stored.facts.terminating) else { return Ok(()) };
+    let objects: Vec<Arc<Stored>> = state.objects(name).values().cloned().collect();
+    let left = objects.len();
+    let waiting: Vec<Arc<Stored>> = objects.into_iter().filter(|stored| !stored.facts.terminating).collect();
+    if let Some(scope) = waiting.first().and_then(|first| scope_of(hub, name, first)) {
+        delete::delete_all(hub, &scope, waiting, &Options::default()).await?;
+    }
+    if left > 0 {
+        return Ok(());
+    }
+    let Some(scope) = scope_of(hub, CRDS, stored) else { return Ok(()) };
+    release(hub, &scope, stored, CLEANUP).await
+}
+
+/// Deletes events whose time is over.
+pub(crate) async fn expire_events(hub: &Arc<Inner>) {
+    let lifetime =
+        jiff::SignedDuration::try_from(hub.options.event_lifetime).unwrap_or(jiff::SignedDuration::MAX);
+    let Some(limit) = hub.now().checked_sub(lifetime).ok() else { return };
+    let state = hub.store.published().state();
+    let old: Vec<Arc<Stored>> =
+        state.objects(EVENTS).values().filter(|stored| last_seen(&stored.value()) < limit).cloned().collect();
+    let Some(scope) = old.first().and_then(|first| scope_of(hub, EVENTS, first)) else { return };
+    if let Err(failure) = delete::delete_all(hub, &scope, old, &Options::default()).await {
+        tracing::warn!(why = failure.message(), "old events could not be deleted");
+    }
+}
+
+fn last_seen(event: &Value) -> Timestamp {
+    let times = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/metadata/creationTimestamp"];
+    let time = |pointer: &&str| event.pointer(pointer)?.as_str()?.parse().ok();
+    times.iter().filter_map(time).max().unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,107 @@
+//! Where a hub can be reached from outside the process: its certificate, its tokens, its address.
+//!
+//! Owns how a socket is put in front of a hub. Plain HTTP is never served.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use crate::hub::Hub;
+use crate::security::{
+    AllowedHosts, Authority, AuthorityError, Gate, Identity, InvalidHost, Role, Secret, ServerCertificate,
+    TokenError, Tokens, guard, keep_renewed, kubeconfig,
+};
+use crate::serve::{Limits, serve};
+
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    #[error(transparent)]
+    Host(#[from] InvalidHost),
+}
+
+/// The certificates and tokens of a hub.
+#[derive(Debug)]
+pub struct Endpoint {
+    authority: Arc<Authority>,
+    certificate: Arc<ServerCertificate>,
+    tokens: Arc<Tokens>,
+    hosts: AllowedHosts,
+}
+
+impl Endpoint {
+    /// The endpoint of a hub whose data is in a directory: clients that knew it before still do.
+    ///
+    /// `hosts` are the names and addresses, beside loopback, under which clients will reach it.
+    pub fn open(hub: &Hub, directory: &Path, hosts: &[String]) -> Result<Self, EndpointError> {
+        let authority = Authority::open(directory, hub.now())?;
+        Self::new(hub, authority, Tokens::open(directory)?, hosts)
+    }
+
+    /// An endpoint that nobody knows, and that nobody will know again.
+    pub fn ephemeral(hub: &Hub, hosts: &[String]) -> Result<Self, EndpointError> {
+        Self::new(hub, Authority::ephemeral(hub.now())?, Tokens::ephemeral(), hosts)
+    }
+
+    fn new(hub: &Hub, authority: Authority, tokens: Tokens, hosts: &[String]) -> Result<Self, EndpointError> {
+        let hosts = AllowedHosts::new(hosts)?;
+        let authority = Arc::new(authority);
+        let certificate = ServerCertificate::issue(Arc::clone(&authority), &hosts, hub.now())?;
+        Ok(Self { authority, certificate, tokens: Arc::new(tokens), hosts })
+    }
+
+    /// A new token. It is shown once; the hub keeps only its hash.
+    pub fn issue_token(&self, name: &str, role: Role) -> Result<Secret, TokenError> {
+        self.tokens.issue(name, role)
+    }
+
+    /// Whose token this is.
+    pub fn identify(&self, token: &str) -> Option<Identity> {
+        self.tokens.identify(token)
+    }
+
+    /// A kubeconfig for the holder of a token.
+    pub fn kubeconfig(&self, address: SocketAddr, token: &str) -> String {
+        kubeconfig(&format!("https://{address}"), self.authority.pem(), token, "aviary")
+    }
+}
+
+impl Hub {
+    /// Serves this hub over TLS until `shutdown` completes; then ends all watches, answers what is under way, and writes what
+    /// was accepted.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        endpoint: &Endpoint,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<(), ServeError> {
+        let tls = endpoint.certificate.tls()?;
+        let app = guard(self.router(), Gate::new(endpoint.hosts.clone(), Arc::clone(&endpoint.tokens)));
+        let clock = Arc::clone(&self.inner.options.clock);
+        let renewal = keep_renewed(Arc::clone(&endpoint.certificate), move || clock());
+        let stop = async {
+            shutdown.await;
+            self.end_watches();
+        };
+        let served = tokio::select! {
+            served = serve(listener, tls, app, Limits::default(), stop) => served,
+            () = renewal => Ok(()),
+        };
+        self.stop().await;
+        served.map_err(ServeError::Io)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Certificate(#[from] AuthorityError),
+    #[error("failed to serve")]
+    Io(#[source] std::io::Error),
+}

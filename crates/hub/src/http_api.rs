@@ -1,0 +1,353 @@
+//! The API over HTTP: a handler translates a request into a call of the store and an outcome into an answer; it decides
+//! nothing.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body as HttpBody;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::Value;
+
+use crate::hub::Inner;
+use crate::negotiate::{Params, Shape};
+use crate::read::list::page;
+use crate::read::watch::Watch;
+use crate::read::{Filter, View};
+use crate::route::{self, Route, Target, Verb};
+use crate::security::access::{Access, allowed};
+use crate::security::tokens::Identity;
+use crate::status::{About, Failure, json_response};
+use crate::write::delete::{self, Options};
+use crate::write::patch::Patch;
+use crate::write::update::{self, Part, Wanted};
+use crate::write::{Answer, Body, Content, Mode, Scope, create};
+use crate::{discovery, json, openapi, protobuf, review};
+
+/// The largest body that is read, as Kubernetes has it.
+const LARGEST_BODY: usize = 3 << 20;
+/// A client that takes longer to send its body is cut off.
+const SLOWEST_BODY: Duration = Duration::from_secs(60);
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// Answers a request. Whatever happens, the client gets a `Status`.
+pub(crate) async fn handle(hub: Arc<Inner>, request: Request) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    match AssertUnwindSafe(answer(hub, request)).catch_unwind().await {
+        Ok(Ok(response)) => response,
+        Ok(Err(failure)) => failure.into_response(),
+        Err(_) => {
+            tracing::error!(%method, path, "a request made the hub panic; it goes on");
+            Failure::internal("the hub could not handle this request").into_response()
+        }
+    }
+}
+
+async fn answer(hub: Arc<Inner>, request: Request) -> Result<Response, Failure> {
+    let route = route::parse(request.uri().path()).ok_or_else(Failure::no_such_path)?;
+    let identity = request.extensions().get::<Identity>().cloned();
+    if matches!(route, Route::Health | Route::Version) {
+        only_get(request.method())?;
+        return Ok(match route {
+            Route::Version => json_response(StatusCode::OK, discovery::version().to_string()),
+            _ => "ok".into_response(),
+        });
+    }
+    let identity = identity.ok_or_else(Failure::unauthorized)?;
+    let Route::Objects(target) = route else {
+        only_get(request.method())?;
+        let path = request.uri().path();
+        check_access(&identity, &Access { verb: "get", non_resource_path: Some(path), ..Access::default() })?;
+        let accept = request.headers();
+        return about_the_api(&hub, &route, accept);
+    };
+    if let Some(kind) = review::Review::of(&target) {
+        let (parts, body) = request.into_parts();
+        let about = kind.check(&parts.method)?;
+        let object = read_object(&parts.headers, body, true).await?;
+        let reviewed = about.answer(&identity, object.object);
+        return Ok(json_response(StatusCode::CREATED, reviewed.to_string()));
+    }
+    objects(&hub, &identity, &target, request).await
+}
+
+fn only_get(method: &Method) -> Result<(), Failure> {
+    if method == Method::GET || method == Method::HEAD { Ok(()) } else { Err(Failure::method_not_allowed()) }
+}
+
+fn about_the_api(hub: &Inner, route: &Route, headers: &HeaderMap) -> Result<Response, Failure> {
+    let table = hub.table();
+    let body = match route {
+        Route::CoreVersions => discovery::core_versions(),
+        Route::Groups => discovery::groups(&table),
+        Route::Group(name) => discovery::group(&table, name).ok_or_else(Failure::no_such_path)?,
+        Route::Resources { group, version } => {
+            discovery::resources(&table, group, version).ok_or_else(Failure::no_such_path)?
+        }
+        Route::OpenApiV2 => return Ok(openapi::v2(headers)),
+        Route::OpenApiV3Index => openapi::index(&table),
+        Route::OpenApiV3 { group, version } => {
+            openapi::document(&table, group, version).ok_or_else(Failure::no_such_path)?
+        }
+        Route::Version | Route::Health | Route::Objects(_) => return Err(Failure::no_such_path()),
+    };
+    Ok(json_response(StatusCode::OK, body.to_string()))
+}
+
+fn check_access(identity: &Identity, access: &Access<'_>) -> Result<(), Failure> {
+    allowed(&identity.role, access).map_err(|denied| {
+        let about = About {
+            group: access.group,
+            resource: access.resource,
+            kind: "",
+            name: access.name.unwrap_or_default(),
+        };
+        Failure::forbidden(denied.message(&identity.name), about)
+    })
+}
+
+async fn objects(
+    hub: &Arc<Inner>,
+    identity: &Identity,
+    target: &Target,
+    request: Request,
+) -> Result<Response, Failure> {
+    let table = hub.table();
+    let resource = table.get(&target.group, &target.resource).ok_or_else(Failure::no_such_path)?;
+    let version =
+        resource.versions.iter().position(|version| version.served && version.name == target.version);
+    let version = version.ok_or_else(Failure::no_such_path)?;
+    let scope = Scope { resource: Arc::clone(resource), version, namespace: target.namespace.clone() };
+    let params = Params::parse(request.uri().query().unwrap_or_default(), options_of(request.method()))?;
+    let verb = Verb::of(request.method(), target, params.watch).ok_or_else(Failure::method_not_allowed)?;
+    check_access(identity, &access(verb, target, &params))?;
+    let part = check_place(&scope, target, verb)?;
+    let shape = Shape::accepted(request.headers())?;
+    let warning = scope.version().and_then(|version| version.warning.clone());
+    let view = View { scope, shape, include: params.include, now: hub.now() };
+    let mut response = carry_out(hub, view, target.name.as_deref(), verb, part, &params, request).await?;
+    warn(&mut response, warning.iter());
+    Ok(response)
+}
+
+/// What Kubernetes calls the options of a request.
+fn options_of(method: &Method) -> &'static str {
+    match method.as_str() {
+        "POST" => "CreateOptions",
+        "PUT" => "UpdateOptions",
+        "PATCH" => "PatchOptions",
+        "DELETE" => "DeleteOptions",
+        _ => "ListOptions",
+    }
+}
+
+fn access<'t>(verb: Verb, target: &'t Target, params: &'t Params) -> Access<'t> {
+    Access {
+        verb: verb.as_str(),
+        group: &target.group,
+        resource: &target.resource,
+        subresource: target.subresource.as_deref(),
+        namespace: target.namespace.as_deref(),
+        // A list of one object by name is a request for that object.
+        name: target.name.as_deref().or_else(|| params.fields.exact("metadata.name")),
+        non_resource_path: None,
+    }
+}
+
+/// Whether there can be such objects at this place, and which part of them is meant.
+fn check_place(scope: &Scope, target: &Target, verb: Verb) -> Result<Part, Failure> {
+    let resource = &scope.resource;
+    if target.namespace.is_some() && !resource.namespaced {
+        return Err(Failure::no_such_path());
+    }
+    if target.namespace.is_none() && resource.namespaced {
+        match verb {
+            Verb::List | Verb::Watch if target.name.is_none() => {}
+            _ if target.name.is_some() => return Err(Failure::no_such_path()),
+            _ => return Err(Failure::method_not_allowed()),
+        }
+    }
+    let part = match target.subresource.as_deref() {
+        None => Part::Main,
+        Some("status") if scope.version().is_some_and(|version| version.has_status) => Part::Status,
+        Some("finalize") if &*resource.id == crate::builtin::NAMESPACES => Part::Finalize,
+        Some(_) => return Err(Failure::no_such_path()),
+    };
+    match (part, verb) {
+        (Part::Main, _)
+        | (Part::Status, Verb::Get | Verb::Update | Verb::Patch)
+        | (Part::Finalize, Verb::Update) => Ok(part),
+        _ => Err(Failure::method_not_allowed()),
+    }
+}
+
+async fn carry_out(
+    hub: &Arc<Inner>,
+    view: View,
+    name: Option<&str>,
+    verb: Verb,
+    part: Part,
+    params: &Params,
+    request: Request,
+) -> Result<Response, Failure> {
+    let scope = &view.scope;
+    let mode = Mode { dry_run: params.dry_run, unknown_fields: params.unknown_fields };
+    let (parts, body) = request.into_parts();
+    let custom = scope.resource.is_custom();
+    let outcome = match (verb, name) {
+        (Verb::List, _) => {
+            let filter = Filter::new(scope, None, params)?;
+            return Ok(json_response(StatusCode::OK, page(hub, scope, &filter, params)?.into_body(view)));
+        }
+        (Verb::Watch, name) => {
+            let filter = Filter::new(scope, name, params)?;
+            return Ok(json_response(StatusCode::OK, Watch::start(hub, view, filter, params)?.into_body()));
+        }
+        (Verb::Create, _) => {
+            if scope.resource.terminating {
+                return Err(Failure::crd_terminating(scope.about("")));
+            }
+            let object = read_object(&parts.headers, body, !custom).await?;
+            create::create(hub, scope, object, mode).await?
+        }
+        (Verb::Get, Some(name)) => get(hub, scope, name, params)?,
+        (Verb::Update, Some(name)) => {
+            let wanted = Wanted::Body(read_object(&parts.headers, body, !custom).await?);
+            update::update(hub, scope, name, part, &wanted, mode).await?
+        }
+        (Verb::Patch, Some(name)) => {
+            let content_type = content_type(&parts.headers)?;
+            let body = read_body(body).await?;
+            let wanted = Wanted::Patch(Patch::parse(&content_type, &body, &scope.resource)?);
+            update::update(hub, scope, name, part, &wanted, mode).await?
+        }
+        (Verb::Delete, Some(name)) => {
+            let options = delete_options(&parts.headers, body, params).await?;
+            delete::delete(hub, scope, name, &options).await?
+        }
+        (Verb::DeleteCollection, _) => {
+            let options = delete_options(&parts.headers, body, params).await?;
+            let filter = Filter::new(scope, None, params)?;
+            let mut found = page(hub, scope, &filter, params)?;
+            found.items = delete::delete_all(hub, scope, found.items, &options).await?;
+            return Ok(json_response(StatusCode::OK, found.into_body(view)));
+        }
+        (_, None) => return Err(Failure::method_not_allowed()),
+    };
+    Ok(show(&view, outcome))
+}
+
+fn get(hub: &Inner, scope: &Scope, name: &str, params: &Params) -> Result<Answer, Failure> {
+    let state = hub.store.published().state();
+    if let crate::negotiate::Revision::At(asked) = params.revision
+        && asked > state.revision()
+    {
+        return Err(Failure::revision_in_future(asked, state.revision()));
+    }
+    let stored = state.get(&scope.resource.id, &scope.key(name)).cloned();
+    stored
+        .map(|stored| Answer::ok(Content::Stored(stored)))
+        .ok_or_else(|| Failure::not_found(scope.about(name)))
+}
+
+fn show(view: &View, answer: Answer) -> Response {
+    let Answer { code, content, warnings } = answer;
+    let body: Bytes = match content {
+        Content::Stored(stored) => view.object(&stored),
+        Content::Imagined(object) => view.value(object).to_string().into(),
+        Content::Other(value) => value.to_string().into(),
+    };
+    let mut response = json_response(code, body);
+    warn(&mut response, warnings.iter());
+    response
+}
+
+fn warn<'w>(response: &mut Response, warnings: impl Iterator<Item = &'w String>) {
+    for warning in warnings {
+        let text: String = warning.chars().filter(|letter| !letter.is_control()).collect();
+        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()) {
+            response.headers_mut().append(HeaderName::from_static("warning"), value);
+        }
+    }
+}
+
+/// The media type of the body. Old clients send JSON without saying so.
+fn content_type(headers: &HeaderMap) -> Result<String, Failure> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok("application/json".into()) };
+    let value =
+        value.to_str().map_err(|_| Failure::unsupported_media_type("the content type is not readable"))?;
+    let media = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    Ok(if media.is_empty() { "application/json".into() } else { media })
+}
+
+async fn read_body(body: HttpBody) -> Result<Bytes, Failure> {
+    let read = tokio::time::timeout(SLOWEST_BODY, Limited::new(body, LARGEST_BODY).collect()).await;
+    match read {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Failure::too_large(format!("Request entity too large: limit is {LARGEST_BODY}")))
+        }
+        Ok(Err(error)) => {
+            Err(Failure::bad_request(format!("the body of the request could not be read: {error}")))
+        }
+        Err(_) => Err(Failure::bad_request("the body of the request did not arrive in time")),
+    }
+}
+
+async fn read_object(headers: &HeaderMap, body: HttpBody, takes_protobuf: bool) -> Result<Body, Failure> {
+    let content_type = content_type(headers)?;
+    let known = content_type == "application/json" || takes_protobuf && content_type == PROTOBUF;
+    if !known {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: application/json{}",
+            if takes_protobuf { ", application/vnd.kubernetes.protobuf" } else { "" }
+        );
+        return Err(Failure::unsupported_media_type(message));
+    }
+    parse_object(&content_type, &read_body(body).await?)
+}
+
+fn parse_object(content_type: &str, body: &[u8]) -> Result<Body, Failure> {
+    if content_type == PROTOBUF {
+        let object = protobuf::decode(body).map_err(|error| Failure::bad_request(error.to_string()))?;
+        return Ok(Body { object, duplicates: Vec::new() });
+    }
+    let unreadable = |error| {
+        Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type JSON): couldn't parse it: {error}"
+        ))
+    };
+    let (object, duplicates) = json::parse(body).map_err(unreadable)?;
+    Ok(Body { object, duplicates })
+}
+
+async fn delete_options(headers: &HeaderMap, body: HttpBody, params: &Params) -> Result<Options, Failure> {
+    let body = read_body(body).await?;
+    let given: Value = if body.is_empty() {
+        Value::Object(serde_json::Map::default())
+    } else {
+        let content_type = content_type(headers)?;
+        if content_type != "application/json" && content_type != PROTOBUF {
+            return Err(Failure::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: application/json, application/vnd.kubernetes.protobuf",
+            ));
+        }
+        parse_object(&content_type, &body)?.object
+    };
+    let mut options: Options = serde_json::from_value(given)
+        .map_err(|error| Failure::bad_request(format!("DeleteOptions cannot be read: {error}")))?;
+    if let Some(policy) = &params.propagation {
+        options.propagation_policy = Some(policy.clone());
+    }
+    if params.dry_run {
+        options.dry_run = Some(vec!["All".into()]);
+    }
+    Ok(options)
+}

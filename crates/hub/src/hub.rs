@@ -1,0 +1,295 @@
+//! The hub: what its parts share, how it opens and how it ends.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::Router;
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::sync::{Semaphore, watch};
+
+use crate::collector::{self, Queue};
+use crate::object::Stored;
+use crate::read::snapshots::Snapshots;
+use crate::resource::{Resource, Table};
+use crate::security::access::Role;
+use crate::security::tokens::Identity;
+use crate::status::Failure;
+use crate::store::{DiskError, Event, LogLimits, Opened, State, Store};
+use crate::write::{Body, Mode, Scope, create};
+use crate::{builtin, crd, http_api};
+
+/// Namespaces that are there from the start.
+const FIRST_NAMESPACES: [&str; 2] = ["default", "kube-system"];
+
+/// Tells the time. The hub asks nobody else.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// How a hub behaves, where it can be chosen.
+#[derive(Clone)]
+pub struct Options {
+    pub clock: Clock,
+    /// How many watches may run at once.
+    pub most_watches: usize,
+    /// How many events are kept for watchers, over all kinds.
+    pub events_kept: usize,
+    /// How many bytes of events are kept.
+    pub event_bytes_kept: usize,
+    /// Objects of kind `Event` are deleted when they are so old.
+    pub event_lifetime: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let limits = LogLimits::default();
+        Self {
+            clock: Arc::new(Timestamp::now),
+            most_watches: 16_384,
+            events_kept: limits.events,
+            event_bytes_kept: limits.bytes,
+            event_lifetime: Duration::from_secs(3600),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { clock: _, most_watches, events_kept, event_bytes_kept, event_lifetime } = self;
+        f.debug_struct("Options")
+            .field("most_watches", most_watches)
+            .field("events_kept", events_kept)
+            .field("event_bytes_kept", event_bytes_kept)
+            .field("event_lifetime", event_lifetime)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a hub does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error("failed to start the writer of the store")]
+    Writer(#[source] std::io::Error),
+    #[error("the stored CRD {name} cannot be served: {why}")]
+    Crd { name: String, why: String },
+    #[error("failed to make the first namespaces: {0}")]
+    Begin(String),
+    #[error("the built-in kinds are unsound: {0}")]
+    BuiltIn(String),
+}
+
+/// An embedded, Kubernetes-compatible API server. Clones are the same hub.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl Hub {
+    /// Opens the hub in a directory, which is made if it is not there. Only one process can have it open.
+    pub async fn open(directory: &Path, options: Options) -> Result<Self, OpenError> {
+        Self::start(Opened::at(directory)?, options).await
+    }
+
+    /// A hub that forgets everything when it ends.
+    pub async fn ephemeral(options: Options) -> Result<Self, OpenError> {
+        Self::start(Opened::ephemeral(), options).await
+    }
+
+    async fn start(opened: Opened, options: Options) -> Result<Self, OpenError> {
+        let table = restore(&opened.state)?;
+        let rows = Arc::new(Rows { table: RwLock::new(Arc::new(table)), changed: watch::Sender::new(0) });
+        let queue = Arc::new(Queue::default());
+        queue.look_at_all(&opened.state);
+        let limits = LogLimits { events: options.events_kept, bytes: options.event_bytes_kept };
+        let observer = {
+            let (rows, queue) = (Arc::clone(&rows), Arc::clone(&queue));
+            Box::new(move |state: &State, events: &[Arc<Event>]| {
+                rows.follow(events);
+                queue.follow(state, events);
+            })
+        };
+        let store = opened.start(limits, observer).map_err(OpenError::Writer)?;
+        let inner = Arc::new(Inner {
+            store,
+            rows,
+            queue,
+            snapshots: Snapshots::default(),
+            watches: Arc::new(Semaphore::new(options.most_watches)),
+            stopping: watch::Sender::new(false),
+            options,
+        });
+        for name in FIRST_NAMESPACES {
+            inner
+                .ensure_namespace(name)
+                .await
+                .map_err(|failure| OpenError::Begin(failure.message().to_owned()))?;
+        }
+        collector::start(&inner);
+        Ok(Self { inner })
+    }
+
+    /// The API as a service. Every request must carry an [`Identity`] among its extensions: who asks is decided elsewhere.
+    pub fn router(&self) -> Router {
+        let inner = Arc::clone(&self.inner);
+        Router::new().fallback(move |request| http_api::handle(Arc::clone(&inner), request))
+    }
+
+    /// A client in this process, without a socket, that may do everything.
+    pub fn client(&self) -> kube::Client {
+        let administrator = Identity::new("system:admin", Role::Admin);
+        let service = self.router().layer(axum::Extension(administrator));
+        kube::Client::new(service, "default")
+    }
+
+    /// The time as the hub sees it.
+    pub fn now(&self) -> Timestamp {
+        self.inner.now()
+    }
+
+    /// Tells all watchers to come back later.
+    pub(crate) fn end_watches(&self) {
+        self.inner.stopping.send_replace(true);
+    }
+
+    /// Ends all watches and writes what was accepted. Later writes are refused.
+    pub async fn stop(&self) {
+        self.end_watches();
+        let inner = Arc::clone(&self.inner);
+        // Joining the writer blocks until the disk is done.
+        if tokio::task::spawn_blocking(move || inner.store.close()).await.is_err() {
+            tracing::error!("the store did not close in order");
+        }
+    }
+
+    /// Deletes the events that are too old. The hub does so by itself every minute.
+    pub async fn expire_events(&self) {
+        collector::expire_events(&self.inner).await;
+    }
+}
+
+/// The table of kinds while it changes.
+#[derive(Debug)]
+struct Rows {
+    table: RwLock<Arc<Table>>,
+    changed: watch::Sender<u64>,
+}
+
+impl Rows {
+    /// Follows the CRDs among what was committed.
+    fn follow(&self, events: &[Arc<Event>]) {
+        for event in events.iter().filter(|event| &*event.resource == builtin::CRDS) {
+            let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+            let table = Arc::make_mut(&mut table);
+            let gone = event.kind == crate::store::EventKind::Deleted;
+            if let Some((plural, group)) = event.object.name().split_once('.') {
+                table.remove(group, plural);
+            }
+            if !gone && let Err(why) = add_row(table, &event.object) {
+                tracing::error!(crd = event.object.name(), why, "a CRD that was admitted cannot be served");
+            }
+            self.changed.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// The row of a stored CRD, if it is established.
+fn add_row(table: &mut Table, stored: &Stored) -> Result<(), String> {
+    let object = stored.value();
+    if !crd::is_established(&object) {
+        return Ok(());
+    }
+    let mut resource = crd::resource(&object).map_err(|causes| format!("{causes:?}"))?;
+    resource.terminating = stored.facts.terminating;
+    table.insert(resource);
+    Ok(())
+}
+
+fn restore(state: &State) -> Result<Table, OpenError> {
+    let mut table = builtin::table().map_err(|causes| OpenError::BuiltIn(format!("{causes:?}")))?;
+    for stored in state.objects(builtin::CRDS).values() {
+        let name = stored.name().to_owned();
+        add_row(&mut table, stored).map_err(|why| OpenError::Crd { name, why })?;
+    }
+    Ok(table)
+}
+
+/// What all parts of a hub share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    rows: Arc<Rows>,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) watches: Arc<Semaphore>,
+    stopping: watch::Sender<bool>,
+    pub(crate) options: Options,
+}
+
+impl Inner {
+    pub(crate) fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.rows.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a kind is still there.
+    pub(crate) fn serves(&self, resource: &Resource) -> bool {
+        self.table().get(&resource.group, &resource.names.plural).is_some_and(|row| row.id == resource.id)
+    }
+
+    pub(crate) fn kinds_changed(&self) -> watch::Receiver<u64> {
+        self.rows.changed.subscribe()
+    }
+
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.options.clock)()
+    }
+
+    /// The time as metadata has it: UTC, in seconds.
+    pub(crate) fn now_text(&self) -> String {
+        let now = self.now();
+        Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+    }
+
+    pub(crate) fn random_uid(&self) -> Result<String, Failure> {
+        let mut bytes = [0_u8; 16];
+        getrandom::fill(&mut bytes).map_err(Failure::internal)?;
+        let mut number = u128::from_be_bytes(bytes);
+        // A version 4 UUID.
+        number = number & !(0xf << 76) | 4 << 76;
+        number = number & !(0b11 << 62) | 0b10 << 62;
+        let hex = format!("{number:032x}");
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| hex.get(range).unwrap_or_default());
+        Ok(parts.join("-"))
+    }
+
+    pub(crate) fn random_text(&self, letters: &[u8], length: usize) -> Result<String, Failure> {
+        let mut bytes = vec![0_u8; length];
+        getrandom::fill(&mut bytes).map_err(Failure::internal)?;
+        let letter = |byte: &u8| {
+            letters.get(usize::from(*byte) % letters.len().max(1)).map(|letter| char::from(*letter))
+        };
+        Ok(bytes.iter().filter_map(letter).collect())
+    }
+
+    async fn ensure_namespace(self: &Arc<Self>, name: &str) -> Result<(), Failure> {
+        if self.store.head().get(builtin::NAMESPACES, name).is_some() {
+            return Ok(());
+        }
+        let table = self.table();
+        let resource = table.get("", builtin::NAMESPACES).cloned().ok_or_else(Failure::no_such_path)?;
+        let scope = Scope { resource, version: 0, namespace: None };
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        create::create(self, &scope, Body { object, duplicates: Vec::new() }, Mode::default()).await.map(drop)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}

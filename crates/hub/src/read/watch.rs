@@ -1,0 +1,263 @@
+//! Watches: a cursor into the log, and nothing else that grows.
+//!
+//! Owns what a watcher is told and when it ends. A watcher that is too slow finds its place in the log gone and is told so,
+//! in the stream, as clients expect it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::{Filter, View};
+use crate::hub::Inner;
+use crate::negotiate::{Params, Revision, Shape};
+use crate::object::Stored;
+use crate::resource::Form;
+use crate::status::Failure;
+use crate::store::{Event, EventKind, TooOld, Topic};
+use crate::table;
+
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(3600);
+/// How many events are looked at between two looks at the log.
+const STRIDE: usize = 32;
+
+/// Every minute, and shortly before the end.
+fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
+    let regular = now + BOOKMARK_EVERY;
+    match deadline.checked_sub(BOOKMARK_BEFORE_END) {
+        Some(last) if last > now => regular.min(last),
+        _ => regular,
+    }
+}
+
+/// A running watch.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    hub: Arc<Inner>,
+    view: View,
+    filter: Filter,
+    topic: Arc<Topic>,
+    news: watch::Receiver<u64>,
+    kinds: watch::Receiver<u64>,
+    stopping: watch::Receiver<bool>,
+    /// Everything up to here has been told, or does not concern this watcher.
+    cursor: u64,
+    ahead: std::vec::IntoIter<Arc<Event>>,
+    initial: std::vec::IntoIter<Arc<Stored>>,
+    /// The end of the initial events is to be told.
+    announce_end: bool,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    columns_sent: bool,
+    ended: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Watch {
+    pub(crate) fn start(
+        hub: &Arc<Inner>,
+        view: View,
+        filter: Filter,
+        params: &Params,
+    ) -> Result<Self, Failure> {
+        let permit = Arc::clone(&hub.watches).try_acquire_owned();
+        let permit =
+            permit.map_err(|_| Failure::too_many_requests("too many watches, please try again later"))?;
+        let resource = &view.scope.resource.id;
+        let topic = hub.store.published().log.topic(resource);
+        let news = topic.news();
+        // After subscribing, so that nothing falls in between.
+        let state = hub.store.published().state();
+        let from_state = match params.send_initial_events {
+            Some(wanted) => wanted,
+            None => !matches!(params.revision, Revision::At(_)),
+        };
+        let cursor = match params.revision {
+            Revision::At(revision) if !from_state => revision,
+            _ => state.revision(),
+        };
+        let initial: Vec<Arc<Stored>> = if from_state {
+            let objects = state.objects(resource);
+            objects.values().filter(|stored| filter.matches(&view.scope, stored)).cloned().collect()
+        } else {
+            Vec::new()
+        };
+        let limit = params.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        let now = Instant::now();
+        let deadline = now + limit.unwrap_or(LONGEST).min(LONGEST * 24);
+        Ok(Self {
+            news,
+            kinds: hub.kinds_changed(),
+            stopping: hub.stopping(),
+            cursor,
+            ahead: Vec::new().into_iter(),
+            initial: initial.into_iter(),
+            announce_end: params.send_initial_events == Some(true),
+            bookmarks: params.bookmarks,
+            next_bookmark: next_bookmark(now, deadline),
+            deadline,
+            columns_sent: false,
+            ended: false,
+            _permit: permit,
+            hub: Arc::clone(hub),
+            view,
+            filter,
+            topic,
+        })
+    }
+
+    pub(crate) fn into_body(self) -> Body {
+        Body::from_stream(stream::unfold(self, |mut watch| async move {
+            let line = watch.next().await?;
+            Some((Ok::<_, std::convert::Infallible>(line), watch))
+        }))
+    }
+
+    /// The next line; none when the watch is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(stored) = self.initial.next() {
+            return Some(self.line(EventKind::Added, &stored));
+        }
+        if self.announce_end && !self.ended {
+            self.announce_end = false;
+            return Some(self.bookmark(true));
+        }
+        while !self.ended {
+            while let Some(event) = self.ahead.next() {
+                self.cursor = event.revision();
+                if let Some(line) = self.tell(&event) {
+                    return Some(line);
+                }
+            }
+            // Whatever is older than this is in the log by now.
+            let reached = self.hub.store.published().state().revision();
+            match self.topic.after(self.cursor, STRIDE) {
+                Ok(events) if events.is_empty() => {
+                    self.cursor = self.cursor.max(reached);
+                    if let Some(line) = self.wait().await {
+                        return Some(line);
+                    }
+                }
+                Ok(events) => self.ahead = events.into_iter(),
+                Err(gone) => return Some(self.expire(gone)),
+            }
+        }
+        None
+    }
+
+    /// Waits for news. What it returns is a bookmark.
+    async fn wait(&mut self) -> Option<Bytes> {
+        let bookmark_due = tokio::select! {
+            biased;
+            _ = self.stopping.wait_for(|stopping| *stopping) => {
+                self.ended = true;
+                false
+            }
+            // The sender lives as long as the hub, which this watch holds.
+            _ = self.news.changed() => false,
+            _ = self.kinds.changed() => {
+                self.ended = !self.hub.serves(&self.view.scope.resource);
+                false
+            }
+            () = sleep_until(self.deadline) => {
+                self.ended = true;
+                false
+            }
+            () = sleep_until(self.next_bookmark) => {
+                self.next_bookmark = next_bookmark(self.next_bookmark, self.deadline);
+                true
+            }
+        };
+        (bookmark_due && self.bookmarks).then(|| self.bookmark(false))
+    }
+
+    /// What an event means to this watcher: an object that begins or ceases to match comes or goes.
+    fn tell(&mut self, event: &Event) -> Option<Bytes> {
+        let scope = &self.view.scope;
+        let matched = event.before.as_ref().is_some_and(|before| self.filter.matches(scope, before));
+        let matches = event.kind != EventKind::Deleted && self.filter.matches(scope, &event.object);
+        let kind = match (matched, matches) {
+            (false, true) => EventKind::Added,
+            (true, true) => EventKind::Modified,
+            (true, false) => EventKind::Deleted,
+            (false, false) => return None,
+        };
+        if kind == event.kind && self.sends_stored_bytes() {
+            return Some(event.line());
+        }
+        if kind == EventKind::Deleted && event.kind != kind {
+            // It left: its watcher knows it by what it was.
+            let last = event.before.as_ref().map(|before| before.bury(event.revision()))?;
+            return Some(self.line(kind, &last));
+        }
+        Some(self.line(kind, &event.object))
+    }
+
+    fn sends_stored_bytes(&self) -> bool {
+        let resource = &self.view.scope.resource;
+        self.view.shape == Shape::Object
+            && self.view.scope.version().is_some_and(|version| resource.serves_stored_bytes(version))
+            && resource.traits.form == Form::AsStored
+    }
+
+    fn line(&mut self, kind: EventKind, stored: &Stored) -> Bytes {
+        if self.view.shape == Shape::Object {
+            return crate::store::line(kind.as_str(), &self.view.object(stored));
+        }
+        self.view.now = self.hub.now();
+        let value = self.shaped(self.view.value(stored.value()));
+        crate::store::line(kind.as_str(), value.to_string().as_bytes())
+    }
+
+    /// Columns are told once.
+    fn shaped(&mut self, mut value: Value) -> Value {
+        if self.view.shape == Shape::Table {
+            if self.columns_sent {
+                value["columnDefinitions"] = Value::Null;
+            }
+            self.columns_sent = true;
+        }
+        value
+    }
+
+    fn bookmark(&mut self, ends_initial: bool) -> Bytes {
+        let scope = &self.view.scope;
+        let mut metadata = json!({"resourceVersion": self.cursor.to_string(), "creationTimestamp": null});
+        if ends_initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let api_version = scope.version().map(|version| version.api_version.as_str()).unwrap_or_default();
+        let object =
+            json!({"kind": scope.resource.names.kind, "apiVersion": api_version, "metadata": metadata});
+        let object = match self.view.shape {
+            Shape::Object => object,
+            Shape::Partial => table::partial_metadata(&object),
+            Shape::Table => {
+                let row = json!({"cells": [], "object": table::partial_metadata(&object)});
+                let columns = scope.version().map(|version| version.columns.definitions());
+                self.shaped(table::table(
+                    json!({"resourceVersion": self.cursor.to_string()}),
+                    vec![row],
+                    columns,
+                ))
+            }
+        };
+        crate::store::line("BOOKMARK", object.to_string().as_bytes())
+    }
+
+    /// The events are gone. Told in the stream: a client that got 410 instead of 200 would ask for the same again.
+    fn expire(&mut self, gone: TooOld) -> Bytes {
+        self.ended = true;
+        let failure =
+            Failure::expired(format!("too old resource version: {} ({})", self.cursor, gone.oldest));
+        crate::store::line("ERROR", failure.to_value().to_string().as_bytes())
+    }
+}

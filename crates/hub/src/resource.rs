@@ -1,0 +1,165 @@
+//! The kinds the hub serves, as rows of a table: built-ins are there from the start, CRDs add rows while it runs.
+//!
+//! Owns what is known of a kind and how it is found. One set of handlers serves every row.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aviary_schema::Admission;
+use serde_json::Value;
+
+use crate::jsonpath::JsonPath;
+use crate::object::ResourceId;
+use crate::status::About;
+use crate::table::Columns;
+
+/// One kind.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) id: ResourceId,
+    pub(crate) group: String,
+    pub(crate) names: Names,
+    pub(crate) namespaced: bool,
+    /// All versions; the ones clients should prefer come first.
+    pub(crate) versions: Vec<Version>,
+    pub(crate) traits: Traits,
+    /// Its CRD is being deleted: nothing new may be created.
+    pub(crate) terminating: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) short: Vec<String>,
+    pub(crate) categories: Vec<String>,
+}
+
+/// One version of a kind.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    /// `group/version`, or `v1`.
+    pub(crate) api_version: String,
+    pub(crate) served: bool,
+    pub(crate) storage: bool,
+    pub(crate) admission: Admission,
+    /// The schema as it was given, for `/openapi`.
+    pub(crate) schema: Value,
+    pub(crate) has_status: bool,
+    pub(crate) columns: Columns,
+    /// What field selectors may name beside name and namespace.
+    pub(crate) selectable: Vec<(String, JsonPath)>,
+    /// Sent with every answer when the version is deprecated.
+    pub(crate) warning: Option<String>,
+}
+
+/// Where kinds differ in more than their schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Traits {
+    pub(crate) origin: Origin,
+    /// `metadata.generation` is kept.
+    pub(crate) generation: bool,
+    /// An update need not say which state it is based on.
+    pub(crate) unconditional_update: bool,
+    /// An update of an object that is not there creates it.
+    pub(crate) create_on_update: bool,
+    pub(crate) naming: Naming,
+    /// What it is called when it is stored and asked for in another form.
+    pub(crate) form: Form,
+}
+
+/// Where a row comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    BuiltIn,
+    Custom,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    Label,
+    Subdomain,
+    /// Anything that can be a part of a path.
+    PathSegment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Objects are served as they are stored, but for the name of the version.
+    AsStored,
+    /// `events.k8s.io`: the objects of `events`, with other names for some fields.
+    EventsGroup,
+}
+
+impl Resource {
+    pub(crate) fn is_custom(&self) -> bool {
+        self.traits.origin == Origin::Custom
+    }
+
+    /// A served version.
+    pub(crate) fn served(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.served && version.name == name)
+    }
+
+    pub(crate) fn storage(&self) -> Option<&Version> {
+        self.versions.iter().find(|version| version.storage)
+    }
+
+    pub(crate) fn about<'a>(&'a self, name: &'a str) -> About<'a> {
+        About { group: &self.group, resource: &self.names.plural, kind: &self.names.kind, name }
+    }
+
+    /// Whether every stored object can be sent as it is to someone who asks for `version`.
+    pub(crate) fn serves_stored_bytes(&self, version: &Version) -> bool {
+        self.traits.form == Form::AsStored && self.versions.len() == 1 && version.storage
+    }
+}
+
+/// All rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    /// By group, then plural.
+    rows: BTreeMap<String, BTreeMap<String, Arc<Resource>>>,
+}
+
+impl Table {
+    pub(crate) fn insert(&mut self, resource: Resource) {
+        let group = self.rows.entry(resource.group.clone()).or_default();
+        group.insert(resource.names.plural.clone(), Arc::new(resource));
+    }
+
+    pub(crate) fn remove(&mut self, group: &str, plural: &str) {
+        if let Some(rows) = self.rows.get_mut(group) {
+            rows.remove(plural);
+            if rows.is_empty() {
+                self.rows.remove(group);
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.rows.get(group)?.get(plural)
+    }
+
+    /// The row of a kind, as owner references name it.
+    pub(crate) fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        self.rows.get(group)?.values().find(|resource| resource.names.kind == kind)
+    }
+
+    /// The rows whose objects are kept under their own name.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.all().filter(|resource| resource.traits.form == Form::AsStored)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.rows.values().flat_map(BTreeMap::values)
+    }
+
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&str, Vec<&Arc<Resource>>)> {
+        self.rows.iter().map(|(group, rows)| (group.as_str(), rows.values().collect()))
+    }
+}

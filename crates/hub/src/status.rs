@@ -1,0 +1,279 @@
+//! Every failure leaves the hub as a Kubernetes `Status`: this is the one mapping.
+//!
+//! Owns codes, reasons and wording. Must not decide that something has failed.
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use serde_json::{Map, Value, json};
+
+use aviary_schema::Cause;
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) code: StatusCode,
+    reason: &'static str,
+    message: String,
+    details: Map<String, Value>,
+    retry_after: Option<u32>,
+}
+
+/// The kind and the name that a failure is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'a> {
+    pub(crate) group: &'a str,
+    /// The plural, as `details.kind` has it for most failures.
+    pub(crate) resource: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl About<'_> {
+    fn qualified(&self) -> String {
+        if self.group.is_empty() {
+            self.resource.to_owned()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
+    }
+
+    fn details(&self, kind: &str) -> Map<String, Value> {
+        let mut details = Map::new();
+        for (field, value) in [("name", self.name), ("group", self.group), ("kind", kind)] {
+            if !value.is_empty() {
+                details.insert(field.into(), value.into());
+            }
+        }
+        details
+    }
+}
+
+impl Failure {
+    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: Map::new(), retry_after: None }
+    }
+
+    fn about(mut self, details: Map<String, Value>) -> Self {
+        self.details = details;
+        self
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>, about: About<'_>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(about.details(about.resource))
+    }
+
+    /// A create in a namespace that is being deleted.
+    pub(crate) fn namespace_terminating(about: About<'_>, namespace: &str) -> Self {
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let message = format!("{} {:?} is forbidden: {why}", about.qualified(), about.name);
+        let mut failure = Self::forbidden(message, about);
+        let cause = json!({"reason": "NamespaceTerminating", "message": why_terminating(namespace), "field": "metadata.namespace"});
+        failure.details.insert("causes".into(), json!([cause]));
+        failure
+    }
+
+    /// No such path.
+    pub(crate) fn no_such_path() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+    }
+
+    pub(crate) fn not_found(about: About<'_>) -> Self {
+        let message = format!("{} {:?} not found", about.qualified(), about.name);
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(about.details(about.resource))
+    }
+
+    pub(crate) fn already_exists(about: About<'_>, is_going: bool) -> Self {
+        let going = if is_going { "object is being deleted: " } else { "" };
+        let message = format!("{going}{} {:?} already exists", about.qualified(), about.name);
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(about.details(about.resource))
+    }
+
+    /// A `generateName` whose tries were all taken.
+    pub(crate) fn name_not_generated(about: About<'_>) -> Self {
+        let message = format!(
+            "{} {:?} already exists, the server was not able to generate a unique name for the object",
+            about.qualified(),
+            about.name
+        );
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(about.details(about.resource))
+    }
+
+    pub(crate) fn conflict(about: About<'_>, why: &str) -> Self {
+        let message =
+            format!("Operation cannot be fulfilled on {} {:?}: {why}", about.qualified(), about.name);
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about(about.details(about.resource))
+    }
+
+    /// A write that was based on an older state.
+    pub(crate) fn stale(about: About<'_>) -> Self {
+        Self::conflict(
+            about,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    pub(crate) fn invalid(about: About<'_>, causes: &[Cause]) -> Self {
+        let list: Vec<String> = causes.iter().map(ToString::to_string).collect();
+        let list = match list.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let kind = if about.group.is_empty() {
+            about.kind.to_owned()
+        } else {
+            format!("{}.{}", about.kind, about.group)
+        };
+        let mut details = about.details(about.kind);
+        details.insert("causes".into(), serde_json::to_value(causes).unwrap_or_default());
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!("{kind} {:?} is invalid: {list}", about.name),
+        )
+        .about(details)
+    }
+
+    /// Options that are unknown, or do not go together: `kind` is `ListOptions`, `CreateOptions` and so on.
+    pub(crate) fn options(kind: &str, cause: Cause) -> Self {
+        Self::invalid(About { group: "meta.k8s.io", resource: "", kind, name: "" }, &[cause])
+    }
+
+    /// A patch that cannot be applied to the object: a failed test, a path that is not there.
+    pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    }
+
+    pub(crate) fn crd_terminating(about: About<'_>) -> Self {
+        let message = format!(
+            "create not allowed while custom resource definition is terminating: {}",
+            about.qualified()
+        );
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+            .about(about.details(about.resource))
+    }
+
+    pub(crate) fn not_acceptable(supported: &str) -> Self {
+        let message = format!("only the following media types are accepted: {supported}");
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// A read that asks for a revision that does not exist yet.
+    pub(crate) fn revision_in_future(asked: u64, current: u64) -> Self {
+        let mut failure = Self::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "Timeout",
+            format!("Timeout: Too large resource version: {asked}, current: {current}"),
+        );
+        failure.details.insert(
+            "causes".into(),
+            json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]),
+        );
+        failure.details.insert("retryAfterSeconds".into(), json!(1));
+        failure.retry_after = Some(1);
+        failure
+    }
+
+    pub(crate) fn too_many_requests(message: impl Into<String>) -> Self {
+        let mut failure = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+        failure.details.insert("retryAfterSeconds".into(), json!(1));
+        failure.retry_after = Some(1);
+        failure
+    }
+
+    pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        )
+    }
+
+    pub(crate) fn stopping() -> Self {
+        let mut failure =
+            Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "the hub is stopping");
+        failure.retry_after = Some(1);
+        failure
+    }
+
+    /// What a client sent as a whole is a bad request; what comes out of a patch is an invalid object.
+    pub(crate) fn of_patch(mut self) -> Self {
+        if self.code == StatusCode::BAD_REQUEST {
+            self.code = StatusCode::UNPROCESSABLE_ENTITY;
+            self.reason = "Invalid";
+        }
+        self
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn to_value(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+        });
+        if !self.details.is_empty() {
+            status["details"] = Value::Object(self.details.clone());
+        }
+        status
+    }
+}
+
+fn why_terminating(namespace: &str) -> String {
+    format!("namespace {namespace} is being terminated")
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = json_response(self.code, self.to_value().to_string());
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// The answer to a deletion that is done.
+pub(crate) fn deleted(about: About<'_>, uid: &str) -> Value {
+    let mut details = about.details(about.resource);
+    details.insert("uid".into(), uid.into());
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+pub(crate) fn json_response(code: StatusCode, body: impl Into<axum::body::Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,195 @@
+//! What has happened lately, per kind: watchers read it at their own pace and hold nothing but a revision.
+//!
+//! Owns the events and how long they are kept. A watcher that falls behind what is kept is told so ([`TooOld`]); it never
+//! makes the log grow.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use crate::object::{ResourceId, Stored};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl EventKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One committed change.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) resource: ResourceId,
+    pub(crate) kind: EventKind,
+    /// The object after the change; when deleted, its last state with the revision of the deletion.
+    pub(crate) object: Arc<Stored>,
+    pub(crate) before: Option<Arc<Stored>>,
+    line: OnceLock<Bytes>,
+}
+
+impl Event {
+    pub(crate) fn new(
+        resource: ResourceId,
+        kind: EventKind,
+        object: Arc<Stored>,
+        before: Option<Arc<Stored>>,
+    ) -> Self {
+        Self { resource, kind, object, before, line: OnceLock::new() }
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.object.revision
+    }
+
+    /// The event as a watch sends it, encoded once for all watchers.
+    pub(crate) fn line(&self) -> Bytes {
+        self.line.get_or_init(|| line(self.kind.as_str(), &self.object.json)).clone()
+    }
+
+    /// What keeping it costs: the object is shared with the state while it is current.
+    fn weight(&self) -> usize {
+        256 + self.object.json.len() * 2
+    }
+}
+
+/// One line of a watch.
+pub(crate) fn line(kind: &str, object: &[u8]) -> Bytes {
+    let mut line = Vec::with_capacity(object.len() + 32);
+    line.extend_from_slice(br#"{"type":""#);
+    line.extend_from_slice(kind.as_bytes());
+    line.extend_from_slice(br#"","object":"#);
+    line.extend_from_slice(object);
+    line.extend_from_slice(b"}\n");
+    line.into()
+}
+
+/// The events a watcher asks for are not kept any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooOld {
+    /// The oldest revision from which a watch can start.
+    pub(crate) oldest: u64,
+}
+
+/// How much is kept, over all kinds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogLimits {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self { events: 100_000, bytes: 128 << 20 }
+    }
+}
+
+/// The events of one kind.
+#[derive(Debug)]
+pub(crate) struct Topic {
+    kept: RwLock<Kept>,
+    /// The revision of the newest event.
+    newest: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    events: VecDeque<Arc<Event>>,
+    /// All events after this revision are here.
+    floor: u64,
+}
+
+impl Topic {
+    fn new(floor: u64) -> Self {
+        Self { kept: RwLock::new(Kept { events: VecDeque::new(), floor }), newest: watch::Sender::new(floor) }
+    }
+
+    /// At most `most` events after a revision, oldest first.
+    pub(crate) fn after(&self, revision: u64, most: usize) -> Result<Vec<Arc<Event>>, TooOld> {
+        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+        if revision < kept.floor {
+            return Err(TooOld { oldest: kept.floor });
+        }
+        let from = kept.events.partition_point(|event| event.revision() <= revision);
+        Ok(kept.events.range(from..).take(most).cloned().collect())
+    }
+
+    /// Wakes when something has happened.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// The revision at which this process began: what happened before is not known.
+    origin: u64,
+    limits: LogLimits,
+    topics: RwLock<HashMap<ResourceId, Arc<Topic>>>,
+    order: Mutex<Order>,
+}
+
+/// The order in which events are forgotten.
+#[derive(Debug, Default)]
+struct Order {
+    oldest_first: VecDeque<(Arc<Topic>, usize)>,
+    bytes: usize,
+}
+
+impl Log {
+    pub(super) fn new(origin: u64, limits: LogLimits) -> Self {
+        Self { origin, limits, topics: RwLock::default(), order: Mutex::default() }
+    }
+
+    pub(crate) fn topic(&self, resource: &ResourceId) -> Arc<Topic> {
+        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(topic) = topics.get(resource) {
+            return Arc::clone(topic);
+        }
+        drop(topics);
+        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(topics.entry(resource.clone()).or_insert_with(|| Arc::new(Topic::new(self.origin))))
+    }
+
+    /// Adds what was committed, and forgets what is beyond the limits.
+    pub(super) fn append(&self, events: &[Arc<Event>]) {
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            let topic = self.topic(&event.resource);
+            let weight = event.weight();
+            topic.kept.write().unwrap_or_else(PoisonError::into_inner).events.push_back(Arc::clone(event));
+            order.bytes += weight;
+            order.oldest_first.push_back((topic, weight));
+        }
+        while order.oldest_first.len() > self.limits.events || order.bytes > self.limits.bytes {
+            let Some((topic, weight)) = order.oldest_first.pop_front() else { break };
+            order.bytes -= weight;
+            let mut kept = topic.kept.write().unwrap_or_else(PoisonError::into_inner);
+            if let Some(event) = kept.events.pop_front() {
+                kept.floor = event.revision();
+            }
+        }
+    }
+
+    /// Wakes the watchers of what was appended. Apart from [`Log::append`], so that they find it published.
+    pub(super) fn tell(&self, events: &[Arc<Event>]) {
+        let mut newest: HashMap<&ResourceId, u64> = HashMap::new();
+        for event in events {
+            newest.insert(&event.resource, event.revision());
+        }
+        for (resource, revision) in newest {
+            self.topic(resource).newest.send_replace(revision);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! All objects at one revision. Cloning costs nothing, so every page of a list, every batch and every reader has its own.
+//!
+//! Owns the maps and the index of dependents. Must not touch disk or clock.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+
+use super::log::{Event, EventKind};
+use super::{Action, Change};
+use crate::object::{Key, ResourceId, Stored};
+
+/// The objects of one kind, by key.
+pub(crate) type Objects = OrdMap<Key, Arc<Stored>>;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    revision: u64,
+    kinds: OrdMap<ResourceId, Objects>,
+    /// Objects with owners, by the owner's uid.
+    dependents: OrdSet<(Arc<str>, ResourceId, Key)>,
+    /// Objects whose deletion has begun, by uid.
+    terminating: OrdMap<Arc<str>, (ResourceId, Key)>,
+}
+
+impl State {
+    /// The state that was on disk.
+    pub(crate) fn restored(
+        revision: u64,
+        objects: impl IntoIterator<Item = (ResourceId, Arc<Stored>)>,
+    ) -> Self {
+        let mut state = Self { revision, ..Self::default() };
+        for (resource, stored) in objects {
+            state.put(&resource, stored);
+        }
+        state
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn get(&self, resource: &str, key: &str) -> Option<&Arc<Stored>> {
+        self.kinds.get(resource)?.get(key)
+    }
+
+    /// The objects of a kind.
+    pub(crate) fn objects(&self, resource: &str) -> Objects {
+        self.kinds.get(resource).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (&ResourceId, &Objects)> {
+        self.kinds.iter()
+    }
+
+    /// The objects that name an owner with this uid.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<(ResourceId, Arc<Stored>)> {
+        let uid: Arc<str> = uid.into();
+        let empty: Arc<str> = "".into();
+        let from = (Arc::clone(&uid), Arc::clone(&empty), empty);
+        let found = self.dependents.range((Bound::Included(from), Bound::Unbounded));
+        found
+            .take_while(|(owner, ..)| *owner == uid)
+            .filter_map(|(_, resource, key)| Some((resource.clone(), self.get(resource, key)?.clone())))
+            .collect()
+    }
+
+    /// The object with this uid, if its deletion has begun.
+    pub(crate) fn terminating_by_uid(&self, uid: &str) -> Option<(ResourceId, Arc<Stored>)> {
+        let (resource, key) = self.terminating.get(uid)?;
+        Some((resource.clone(), self.get(resource, key)?.clone()))
+    }
+
+    /// Carries a change out under the next revision.
+    pub(super) fn apply(&mut self, change: Change, before: Option<Arc<Stored>>) -> Event {
+        self.revision += 1;
+        let Change { resource, key, action, .. } = change;
+        match action {
+            Action::Put(draft, facts) => {
+                let stored = Arc::new(Stored::new(key, self.revision, draft.seal(self.revision), facts));
+                self.put(&resource, Arc::clone(&stored));
+                let kind = if before.is_some() { EventKind::Modified } else { EventKind::Added };
+                Event::new(resource, kind, stored, before)
+            }
+            Action::Remove => {
+                let last = self.remove(&resource, &key).or_else(|| before.clone());
+                let buried = last.map_or_else(
+                    || Stored::new(Arc::clone(&key), self.revision, Default::default(), Default::default()),
+                    |last| last.bury(self.revision),
+                );
+                Event::new(resource, EventKind::Deleted, Arc::new(buried), before)
+            }
+        }
+    }
+
+    /// After a failed write: nothing that was lost remains, and no revision is given twice.
+    pub(super) fn skip_to(&mut self, revision: u64) {
+        self.revision = self.revision.max(revision);
+    }
+
+    fn put(&mut self, resource: &ResourceId, stored: Arc<Stored>) {
+        for owner in &stored.facts.owners {
+            self.dependents.insert((Arc::from(&*owner.uid), resource.clone(), stored.key.clone()));
+        }
+        if stored.facts.terminating {
+            self.terminating.insert(Arc::from(&*stored.facts.uid), (resource.clone(), stored.key.clone()));
+        }
+        let objects = self.kinds.entry(resource.clone()).or_default();
+        let before = objects.insert(stored.key.clone(), Arc::clone(&stored));
+        if let Some(before) = before {
+            let still = |uid: &str| stored.facts.owners.iter().any(|owner| *owner.uid == *uid);
+            self.disown(resource, &before, |uid| !still(uid));
+        }
+    }
+
+    fn remove(&mut self, resource: &ResourceId, key: &Key) -> Option<Arc<Stored>> {
+        let objects = self.kinds.get_mut(resource)?;
+        let before = objects.remove(key)?;
+        if objects.is_empty() {
+            self.kinds.remove(resource);
+        }
+        self.disown(resource, &before, |_| true);
+        self.terminating.remove(&*before.facts.uid);
+        Some(before)
+    }
+
+    fn disown(&mut self, resource: &ResourceId, stored: &Stored, which: impl Fn(&str) -> bool) {
+        for owner in stored.facts.owners.iter().filter(|owner| which(&owner.uid)) {
+            self.dependents.remove(&(Arc::from(&*owner.uid), resource.clone(), stored.key.clone()));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Creating an object.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Answer, Body, Content, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text};
+use crate::builtin::{NAMESPACES, RBAC_GROUP};
+use crate::form;
+use crate::hub::Inner;
+use crate::metadata;
+use crate::status::Failure;
+use crate::store::{Change, State};
+
+/// How often a generated name is tried before giving up.
+const NAME_TRIES: usize = 8;
+/// Without vowels and lookalikes, so that no name reads as a word.
+const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+pub(crate) async fn create(
+    hub: &Arc<Inner>,
+    scope: &Scope,
+    body: Body,
+    mode: Mode,
+) -> Result<Answer, Failure> {
+    let mut body = body;
+    check_kind(scope, &mut body.object)?;
+    let prefix = prepare(hub, scope, &mut body.object)?;
+    let Some(prefix) = prefix else {
+        let name = text(&body.object, "/metadata/name").to_owned();
+        let made = try_create(hub, scope, body, mode).await?;
+        return made.ok_or_else(|| {
+            let there = hub.store.head().get(&scope.resource.id, &scope.key(&name)).cloned();
+            Failure::already_exists(scope.about(&name), there.is_some_and(|stored| stored.facts.terminating))
+        });
+    };
+    let mut name = String::new();
+    for _ in 0..NAME_TRIES {
+        let mut body = body.clone();
+        name = format!("{prefix}{}", hub.random_text(LETTERS, 5)?);
+        if let Some(metadata) = metadata_of(&mut body.object) {
+            metadata.insert("name".into(), name.as_str().into());
+        }
+        if let Some(made) = try_create(hub, scope, body, mode).await? {
+            return Ok(made);
+        }
+    }
+    Err(Failure::name_not_generated(scope.about(&name)))
+}
+
+/// Metadata of the new object. Returns the prefix if its name is to be generated.
+fn prepare(hub: &Inner, scope: &Scope, object: &mut Value) -> Result<Option<String>, Failure> {
+    let generation = scope.resource.traits.generation;
+    let has_status = scope.required_version()?.has_status;
+    let Value::Object(fields) = object else { return Err(Failure::bad_request("not an object")) };
+    if has_status && scope.resource.is_custom() {
+        fields.remove("status");
+    }
+    let metadata = fields.entry("metadata").or_insert(Value::Null);
+    if metadata.is_null() {
+        *metadata = json!({});
+    }
+    // What is not an object is refused by `admit`, in its words.
+    let Value::Object(metadata) = metadata else { return Ok(None) };
+    let given = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    if !given("resourceVersion").is_empty() {
+        return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    let (namespace, name, prefix) = (given("namespace"), given("name"), given("generateName"));
+    match &scope.namespace {
+        Some(expected) if namespace.is_empty() => {
+            metadata.insert("namespace".into(), expected.as_str().into())
+        }
+        Some(expected) if namespace != *expected => {
+            return Err(Failure::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        None if !namespace.is_empty() => {
+            return Err(Failure::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        _ => None,
+    };
+    metadata::begin(metadata, hub.random_uid()?, &hub.now_text(), generation);
+    Ok((name.is_empty() && !prefix.is_empty()).then_some(prefix))
+}
+
+/// None if there is such an object.
+async fn try_create(
+    hub: &Arc<Inner>,
+    scope: &Scope,
+    body: Body,
+    mode: Mode,
+) -> Result<Option<Answer>, Failure> {
+    let admitted = admit(hub, scope, body, None, mode.unknown_fields)?;
+    let object = form::stored(&scope.resource, admitted.object);
+    let name = text(&object, "/metadata/name").to_owned();
+    let action = encode(scope, &object)?;
+    let key = scope.key(&name);
+    let allow = |state: &State| namespace_takes(state, scope, &name);
+    let mut warnings = admitted.warnings;
+    if scope.resource.group == RBAC_GROUP {
+        warnings.push("this hub stores RBAC objects and does not enforce them".into());
+    }
+    if mode.dry_run {
+        let head = hub.store.head();
+        if head.get(&scope.resource.id, &key).is_some() {
+            return Ok(None);
+        }
+        allow(&head)?;
+        return Ok(Some(Answer { code: StatusCode::CREATED, content: Content::Imagined(object), warnings }));
+    }
+    let change = Change { resource: Arc::clone(&scope.resource.id), key, expect: None, action };
+    let stored = commit(hub, change, allow).await?;
+    Ok(stored.map(|stored| Answer { code: StatusCode::CREATED, content: Content::Stored(stored), warnings }))
+}
+
+/// New objects need a namespace that is there and stays.
+fn namespace_takes(state: &State, scope: &Scope, name: &str) -> Result<(), Failure> {
+    let Some(namespace) = &scope.namespace else { return Ok(()) };
+    match state.get(NAMESPACES, namespace) {
+        None => Err(Failure::not_found(crate::status::About {
+            group: "",
+            resource: NAMESPACES,
+            kind: "Namespace",
+            name: namespace,
+        })),
+        Some(stored) if stored.facts.terminating => {
+            Err(Failure::namespace_terminating(scope.about(name), namespace))
+        }
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,154 @@
+//! What some built-in kinds have of their own when they are written.
+//!
+//! Owns these few rules; everything else treats all kinds alike.
+
+use aviary_schema::{Cause, Reason};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::builtin::{CONFIG_MAPS, CONTROLLER_REVISIONS, CRDS, NAMESPACES, SECRETS};
+use crate::crd;
+use crate::metadata::{forbidden, invalid, required};
+use crate::resource::{Resource, Table};
+
+/// Completes and checks an object of a built-in kind. `old` is the state it replaces.
+pub(crate) fn complete(
+    resource: &Resource,
+    object: &mut Value,
+    old: Option<&Value>,
+    table: &Table,
+    now: &str,
+) -> Result<(), Vec<Cause>> {
+    match &*resource.id {
+        NAMESPACES => {
+            namespace(object, old);
+            Ok(())
+        }
+        SECRETS => secret(object, old),
+        CONFIG_MAPS => config_map(object, old),
+        CONTROLLER_REVISIONS => controller_revision(object, old),
+        CRDS => crd::admit(object, old, table, now),
+        _ => Ok(()),
+    }
+}
+
+fn namespace(object: &mut Value, old: Option<&Value>) {
+    let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+        if let Value::Object(labels) = labels {
+            labels.insert("kubernetes.io/metadata.name".into(), name);
+        }
+    }
+    match old {
+        None => {
+            object["spec"] = json!({"finalizers": ["kubernetes"]});
+            object["status"] = json!({"phase": "Active"});
+        }
+        // Only `finalize` changes what a namespace waits for.
+        Some(old) => object["spec"] = old.get("spec").cloned().unwrap_or_else(|| json!({})),
+    }
+}
+
+fn secret(object: &mut Value, old: Option<&Value>) -> Result<(), Vec<Cause>> {
+    let Value::Object(fields) = object else { return Ok(()) };
+    if let Some(Value::Object(texts)) = fields.remove("stringData") {
+        let data = fields.entry("data").or_insert_with(|| json!({}));
+        if let Value::Object(data) = data {
+            let encoded = texts
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, BASE64_STANDARD.encode(value.as_str()?).into())));
+            data.extend(encoded);
+        }
+    }
+    if fields.get("type").and_then(Value::as_str).unwrap_or_default().is_empty() {
+        fields.insert("type".into(), json!("Opaque"));
+    }
+    let mut causes = check_keys(fields, &["data"]);
+    if fields.get("type") == Some(&json!("kubernetes.io/tls")) {
+        for key in ["tls.crt", "tls.key"] {
+            if fields.get("data").and_then(|data| data.get(key)).is_none() {
+                causes.push(required(&format!("data[{key}]"), ""));
+            }
+        }
+    }
+    if let Some(old) = old {
+        if old.get("type") != fields.get("type") {
+            causes.push(invalid(
+                "type",
+                fields.get("type").and_then(Value::as_str).unwrap_or_default(),
+                "field is immutable",
+            ));
+        }
+        causes.extend(check_immutable(fields, old, &["data"]));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(causes) }
+}
+
+fn config_map(object: &mut Value, old: Option<&Value>) -> Result<(), Vec<Cause>> {
+    let Value::Object(fields) = object else { return Ok(()) };
+    let mut causes = check_keys(fields, &["data", "binaryData"]);
+    if let Some(old) = old {
+        causes.extend(check_immutable(fields, old, &["data", "binaryData"]));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(causes) }
+}
+
+fn controller_revision(object: &Value, old: Option<&Value>) -> Result<(), Vec<Cause>> {
+    match old {
+        Some(old) if old.get("data") != object.get("data") => {
+            Err(vec![invalid("data", "", "field is immutable")])
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the data of one object may weigh together.
+const LARGEST_DATA: usize = 1 << 20;
+
+fn check_size(fields: &Map<String, Value>, maps: &[&str], causes: &mut Vec<Cause>) {
+    let entries = maps.iter().filter_map(|map| fields.get(*map)?.as_object()).flatten();
+    let size: usize = entries.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
+    if size > LARGEST_DATA {
+        let message = format!("Too long: may not be more than {LARGEST_DATA} bytes");
+        causes.push(Cause { reason: Reason::TooLong, message, field: "[]".into() });
+    }
+}
+
+fn check_keys(fields: &Map<String, Value>, maps: &[&str]) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for map in maps {
+        for key in fields.get(*map).and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+            let sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+            if key.is_empty()
+                || key.len() > 253
+                || key == "."
+                || key.starts_with("..")
+                || !key.bytes().all(sound)
+            {
+                let why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+                causes.push(invalid(&format!("{map}[{key}]"), key, why));
+            }
+        }
+    }
+    check_size(fields, maps, &mut causes);
+    causes
+}
+
+fn check_immutable(fields: &Map<String, Value>, old: &Value, maps: &[&str]) -> Vec<Cause> {
+    if old.get("immutable") != Some(&json!(true)) {
+        return Vec::new();
+    }
+    let why = "field is immutable when `immutable` is set";
+    let mut causes = Vec::new();
+    if fields.get("immutable") != Some(&json!(true)) {
+        causes.push(forbidden("immutable", why));
+    }
+    for map in maps {
+        if fields.get(*map) != old.get(*map) {
+            causes.push(forbidden(map, why));
+        }
+    }
+    causes
+}

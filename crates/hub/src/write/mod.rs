@@ -1,0 +1,265 @@
+//! Writing: what every write has in common.
+//!
+//! Owns the way from a request's body to a change of the store. A write is worked out against the newest state, then handed
+//! to the store on the condition that this is still the newest; if it is not, it is worked out again.
+
+pub(crate) mod create;
+pub(crate) mod delete;
+mod kinds;
+pub(crate) mod patch;
+pub(crate) mod update;
+
+use std::sync::Arc;
+
+use aviary_schema::UnknownFields;
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use crate::builtin::CONTROLLER_REVISIONS;
+use crate::hub::Inner;
+use crate::metadata;
+use crate::object::{Draft, Facts, Key, Stored};
+use crate::resource::{Resource, Version};
+use crate::status::{About, Failure};
+use crate::store::{Action, Change, Lost, Refused, State};
+
+/// An object may not be larger, encoded: what etcd takes in one request.
+const LARGEST_OBJECT: usize = 3 << 19;
+/// How often a write is worked out anew when others keep coming between.
+const MOST_TRIES: usize = 1_000;
+
+/// Which kind a request is about, in which version, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) version: usize,
+    pub(crate) namespace: Option<String>,
+}
+
+impl Scope {
+    pub(crate) fn version(&self) -> Option<&Version> {
+        self.resource.versions.get(self.version)
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Key {
+        match &self.namespace {
+            Some(namespace) => format!("{namespace}/{name}").into(),
+            None => name.into(),
+        }
+    }
+
+    pub(crate) fn about<'a>(&'a self, name: &'a str) -> About<'a> {
+        self.resource.about(name)
+    }
+
+    /// The version, or the failure that there is none: the CRD went away in between.
+    pub(crate) fn required_version(&self) -> Result<&Version, Failure> {
+        self.version().ok_or_else(Failure::no_such_path)
+    }
+}
+
+/// How a write is to be taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mode {
+    pub(crate) dry_run: bool,
+    pub(crate) unknown_fields: UnknownFields,
+}
+
+/// A body that was read, and what was odd about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Body {
+    pub(crate) object: Value,
+    /// Fields that were given twice.
+    pub(crate) duplicates: Vec<String>,
+}
+
+/// The outcome of a write.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: StatusCode,
+    pub(crate) content: Content,
+    pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Content {
+    Stored(Arc<Stored>),
+    /// What a dry run would have stored, in its stored form.
+    Imagined(Value),
+    /// Not an object of the kind: a `Status`, a list.
+    Other(Value),
+}
+
+impl Answer {
+    pub(crate) fn ok(content: Content) -> Self {
+        Self { code: StatusCode::OK, content, warnings: Vec::new() }
+    }
+}
+
+/// An object that may be stored, and what its author should know.
+struct Admitted {
+    object: Value,
+    warnings: Vec<String>,
+}
+
+/// Takes an object of a client, in the version it speaks, to the form that is stored.
+fn admit(
+    hub: &Inner,
+    scope: &Scope,
+    body: Body,
+    old: Option<&Value>,
+    unknown_fields: UnknownFields,
+) -> Result<Admitted, Failure> {
+    let version = scope.required_version()?;
+    let resource = &scope.resource;
+    let Body { mut object, duplicates } = body;
+    let cannot = |why: &str| {
+        let kind = &resource.names.kind;
+        Failure::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {kind}: {why}",
+            version.name
+        ))
+    };
+    let mut oddities: Vec<String> =
+        duplicates.iter().map(|field| format!("duplicate field {field:?}")).collect();
+    let Value::Object(fields) = &mut object else { return Err(cannot("not an object")) };
+    let unknown =
+        metadata::shape(fields.entry("metadata").or_insert(Value::Null)).map_err(|why| cannot(&why))?;
+    if !resource.is_custom() {
+        // What a controller keeps in its revisions is its own business, nulls included.
+        let own = &*resource.id == CONTROLLER_REVISIONS;
+        fields
+            .iter_mut()
+            .filter(|(name, _)| !(own && *name == "data"))
+            .for_each(|(_, value)| drop_nulls(value));
+        fields.retain(|_, value| !value.is_null());
+    }
+    let pruned = aviary_schema::prune::prune(version.admission.schema(), &mut object);
+    oddities.extend(unknown.iter().chain(&pruned).map(|field| format!("unknown field {field:?}")));
+    if unknown_fields == UnknownFields::Strict && !oddities.is_empty() {
+        return Err(cannot(&format!("strict decoding error: {}", oddities.join(", "))));
+    }
+    let name = text(&object, "/metadata/name").to_owned();
+    let refused = |causes: Vec<_>| Failure::invalid(scope.about(&name), &causes);
+    let metadata_causes = match object.get("metadata") {
+        Some(Value::Object(fields)) => metadata::validate(fields, resource.traits.naming),
+        _ => Vec::new(),
+    };
+    let mut object = match version.admission.admit(object, old, UnknownFields::Ignore) {
+        Ok(admitted) if metadata_causes.is_empty() => admitted.object,
+        Ok(_) => return Err(refused(metadata_causes)),
+        Err(causes) => return Err(refused(metadata_causes.into_iter().chain(causes).collect())),
+    };
+    if !resource.is_custom() {
+        kinds::complete(resource, &mut object, old, &hub.table(), &hub.now_text()).map_err(refused)?;
+    }
+    let warnings = if unknown_fields == UnknownFields::Warn { oddities } else { Vec::new() };
+    Ok(Admitted { object, warnings })
+}
+
+/// As Go decodes: a null is a field that was not given.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// What would be stored, or why it cannot be.
+fn encode(scope: &Scope, object: &Value) -> Result<Action, Failure> {
+    let draft = Draft::of(object).map_err(Failure::internal)?;
+    if draft.len() > LARGEST_OBJECT {
+        let name = text(object, "/metadata/name");
+        let message = format!(
+            "{} {name:?} is too large: {} bytes, the limit is {LARGEST_OBJECT}",
+            scope.resource.names.kind,
+            draft.len()
+        );
+        return Err(Failure::too_large(message));
+    }
+    let facts = Facts::of(object).map_err(Failure::internal)?;
+    Ok(Action::Put(draft, facts))
+}
+
+/// Hands a change to the store and waits until it is on disk. None if the object has changed in between.
+async fn commit(
+    hub: &Inner,
+    change: Change,
+    allow: impl FnOnce(&State) -> Result<(), Failure>,
+) -> Result<Option<Arc<Stored>>, Failure> {
+    match hub.store.submit(change, allow) {
+        Ok(written) => match written.await {
+            Ok(Ok(stored)) => Ok(Some(stored)),
+            Ok(Err(lost)) => Err(lost_write(&lost)),
+            Err(_) => Err(Failure::stopping()),
+        },
+        Err(Refused::Raced) => Ok(None),
+        Err(Refused::By(failure)) => Err(*failure),
+        Err(Refused::Closed) => Err(Failure::stopping()),
+    }
+}
+
+fn lost_write(lost: &Lost) -> Failure {
+    Failure::internal(lost)
+}
+
+fn too_busy(scope: &Scope, name: &str) -> Failure {
+    Failure::conflict(scope.about(name), "others kept changing the object; please try again")
+}
+
+pub(crate) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn metadata_of(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    object.get_mut("metadata").and_then(Value::as_object_mut)
+}
+
+/// Checks that a body is of the kind it was sent to; what a client may leave out is filled in.
+fn check_kind(scope: &Scope, object: &mut Value) -> Result<(), Failure> {
+    let version = scope.required_version()?;
+    let Value::Object(fields) = object else {
+        return Err(Failure::bad_request(
+            "the object provided is unrecognized: couldn't get version/kind; json parse error: not an object",
+        ));
+    };
+    let custom = scope.resource.is_custom();
+    let given = |fields: &Map<String, Value>, name: &str| {
+        fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (api_version, kind) = (given(fields, "apiVersion"), given(fields, "kind"));
+    if custom && (api_version.is_empty() || kind.is_empty()) {
+        let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
+        return Err(Failure::bad_request(format!(
+            "Object '{missing}' is missing in the body of the request"
+        )));
+    }
+    if !api_version.is_empty() && api_version != version.api_version {
+        let message = format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            version.api_version
+        );
+        return Err(Failure::bad_request(message));
+    }
+    if !kind.is_empty() && kind != scope.resource.names.kind {
+        let expected = &scope.resource.names.kind;
+        if custom {
+            let name = text(object, "/metadata/name").to_owned();
+            return Err(Failure::invalid(
+                scope.about(&name),
+                &[metadata::invalid("kind", &kind, &format!("must be {expected}"))],
+            ));
+        }
+        return Err(Failure::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {expected}",
+            version.name
+        )));
+    }
+    fields.insert("apiVersion".into(), version.api_version.as_str().into());
+    fields.insert("kind".into(), scope.resource.names.kind.as_str().into());
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Applying a patch to an object.
+//!
+//! Owns the kinds of patch. Must not judge the result: that is an update like any other.
+
+use json_patch::{PatchErrorKind, PatchOperation, merge, patch_unsafe};
+use serde_json::Value;
+
+use crate::json;
+use crate::resource::Resource;
+use crate::status::Failure;
+use crate::strategic::{self, StrategicError};
+
+/// More operations than this are refused, as Kubernetes does.
+const MOST_OPERATIONS: usize = 10_000;
+/// A patch that copies an object into itself grows it without bound; this is where it ends.
+const LARGEST_RESULT: usize = 3 << 20;
+
+/// A patch whose form is understood.
+#[derive(Debug)]
+pub(crate) enum Patch {
+    Merge(Value),
+    Json(Vec<PatchOperation>),
+    Strategic(Value),
+}
+
+impl Patch {
+    pub(crate) fn parse(content_type: &str, body: &[u8], resource: &Resource) -> Result<Self, Failure> {
+        let custom = resource.is_custom();
+        let document = || -> Result<Value, Failure> {
+            let (value, _) = json::parse(body)
+                .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+            if value.is_object() {
+                Ok(value)
+            } else {
+                Err(Failure::bad_request("error decoding patch: a patch must be an object"))
+            }
+        };
+        match content_type {
+            "application/merge-patch+json" => document().map(Self::Merge),
+            "application/strategic-merge-patch+json" if !custom => document().map(Self::Strategic),
+            "application/json-patch+json" => {
+                let operations: Vec<PatchOperation> = serde_json::from_slice(body)
+                    .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+                if operations.len() > MOST_OPERATIONS {
+                    let message = format!(
+                        "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
+                        operations.len()
+                    );
+                    return Err(Failure::too_large(message));
+                }
+                Ok(Self::Json(operations))
+            }
+            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
+                Err(Failure::unsupported_media_type(
+                    "this hub does not serve server-side apply yet: use a merge patch, a JSON patch or client-side apply",
+                ))
+            }
+            _ => {
+                let known = [
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                    "application/strategic-merge-patch+json",
+                ];
+                let known = if custom { known.get(..2).unwrap_or_default() } else { &known[..] };
+                let message = format!(
+                    "the body of the request was in an unknown format - accepted media types include: {}",
+                    known.join(", ")
+                );
+                Err(Failure::unsupported_media_type(message))
+            }
+        }
+    }
+
+    pub(crate) fn apply(&self, kind: &str, object: &Value) -> Result<Value, Failure> {
+        match self {
+            Self::Merge(patch) => {
+                let mut object = object.clone();
+                merge(&mut object, patch);
+                Ok(object)
+            }
+            Self::Strategic(patch) => strategic::apply(kind, object, patch).map_err(|error| match error {
+                StrategicError::UnsupportedKind(_) => Failure::unsupported_media_type(error.to_string()),
+                _ => Failure::bad_request(error.to_string()),
+            }),
+            Self::Json(operations) => apply_operations(operations, object.clone()),
+        }
+    }
+}
+
+fn apply_operations(operations: &[PatchOperation], mut object: Value) -> Result<Value, Failure> {
+    for operation in operations {
+        patch_unsafe(&mut object, std::slice::from_ref(operation)).map_err(|error| match error.kind {
+            PatchErrorKind::TestFailed => Failure::unprocessable(format!(
+                "the server rejected our request due to an error in our request: testing value {} failed",
+                error.path
+            )),
+            _ => Failure::unprocessable(format!(
+                "the server rejected our request due to an error in our request: {error}"
+            )),
+        })?;
+        if matches!(operation, PatchOperation::Copy(_)) && size(&object, LARGEST_RESULT) > LARGEST_RESULT {
+            return Err(Failure::too_large(format!(
+                "the patch makes the object larger than {LARGEST_RESULT} bytes"
+            )));
+        }
+    }
+    Ok(object)
+}
+
+/// About how large a value is, without looking further once it is larger than `enough`.
+fn size(value: &Value, enough: usize) -> usize {
+    let mut total = 0;
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        total += match value {
+            Value::String(text) => text.len() + 2,
+            Value::Object(fields) => {
+                pending.extend(fields.values());
+                fields.keys().map(|key| key.len() + 3).sum()
+            }
+            Value::Array(items) => {
+                pending.extend(items);
+                items.len() + 2
+            }
+            _ => 8,
+        };
+        if total > enough {
+            break;
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_patch_that_doubles_the_object_again_and_again_is_stopped() {
+        let copy = json!({"op": "copy", "from": "/a", "path": "/a/-"});
+        let operations: Vec<PatchOperation> = serde_json::from_value(json!(vec![copy; 64])).unwrap();
+        let failure = apply_operations(&operations, json!({"a": ["x"]})).unwrap_err();
+        assert_eq!(failure.code, 413);
+    }
+}

@@ -1,0 +1,273 @@
+//! Replacing and patching an object, whole or its status.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::create::create;
+use super::patch::Patch;
+use super::{
+    Answer, Body, Content, MOST_TRIES, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text,
+    too_busy,
+};
+use crate::builtin::NAMESPACES;
+use crate::form;
+use crate::hub::Inner;
+use crate::metadata;
+use crate::object::Stored;
+use crate::status::Failure;
+use crate::store::{Action, Change};
+
+/// Which part of the object a request writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Main,
+    Status,
+    /// What a namespace waits for when it is deleted.
+    Finalize,
+}
+
+/// Where the new state comes from.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    Body(Body),
+    Patch(Patch),
+}
+
+/// A step towards the new state.
+enum Step {
+    Nothing,
+    Put(Value),
+    Remove(Value),
+}
+
+pub(crate) async fn update(
+    hub: &Arc<Inner>,
+    scope: &Scope,
+    name: &str,
+    part: Part,
+    wanted: &Wanted,
+    mode: Mode,
+) -> Result<Answer, Failure> {
+    let key = scope.key(name);
+    for _ in 0..MOST_TRIES {
+        let head = hub.store.head();
+        let Some(stored) = head.get(&scope.resource.id, &key).cloned() else {
+            return match wanted {
+                Wanted::Body(body) if scope.resource.traits.create_on_update && part == Part::Main => {
+                    create(hub, scope, body.clone(), mode).await
+                }
+                _ => Err(Failure::not_found(scope.about(name))),
+            };
+        };
+        let (step, warnings) = work_out(hub, scope, &stored, part, wanted, mode)?;
+        let answer = |content| Answer { warnings: warnings.clone(), ..Answer::ok(content) };
+        let action = match step {
+            Step::Nothing => {
+                // What is there may still be on its way to the disk.
+                hub.store.durable(stored.revision).await.map_err(|lost| super::lost_write(&lost))?;
+                return Ok(answer(Content::Stored(stored)));
+            }
+            Step::Put(object) | Step::Remove(object) if mode.dry_run => {
+                return Ok(answer(Content::Imagined(object)));
+            }
+            Step::Put(object) => encode(scope, &object)?,
+            Step::Remove(_) => Action::Remove,
+        };
+        let change = Change {
+            resource: Arc::clone(&scope.resource.id),
+            key: key.clone(),
+            expect: Some(stored.revision),
+            action,
+        };
+        if let Some(written) = commit(hub, change, |_| Ok(())).await? {
+            return Ok(answer(Content::Stored(written)));
+        }
+    }
+    Err(too_busy(scope, name))
+}
+
+/// What a write makes of the object that is there.
+fn work_out(
+    hub: &Inner,
+    scope: &Scope,
+    stored: &Stored,
+    part: Part,
+    wanted: &Wanted,
+    mode: Mode,
+) -> Result<(Step, Vec<String>), Failure> {
+    let version = scope.required_version()?;
+    let before = stored.value();
+    let old = form::served(&scope.resource, version, before.clone());
+    let mut body = match wanted {
+        Wanted::Body(body) => body.clone(),
+        Wanted::Patch(patch) => {
+            Body { object: patch.apply(&scope.resource.names.kind, &old)?, duplicates: Vec::new() }
+        }
+    };
+    check_kind(scope, &mut body.object)?;
+    check_metadata(scope, stored, &mut body.object, matches!(wanted, Wanted::Body(_)))?;
+    body.object = merge_parts(scope, part, version.has_status, body.object, &old)?;
+    let admitted = admit(hub, scope, body, Some(&old), mode.unknown_fields);
+    let admitted = admitted
+        .map_err(|failure| if matches!(wanted, Wanted::Patch(_)) { failure.of_patch() } else { failure })?;
+    let mut object = admitted.object;
+    if part == Part::Finalize {
+        object["spec"] = match wanted {
+            Wanted::Body(body) => body.object.get("spec").cloned().unwrap_or_else(|| json!({})),
+            Wanted::Patch(_) => object["spec"].take(),
+        };
+    }
+    finish_metadata(scope, &mut object, &old, version.has_status)?;
+    if let Some(metadata) = metadata_of(&mut object) {
+        metadata.insert("resourceVersion".into(), json!(stored.revision.to_string()));
+    }
+    let object = form::stored(&scope.resource, object);
+    if same(&object, &before) {
+        return Ok((Step::Nothing, admitted.warnings));
+    }
+    let step =
+        if is_finished(&scope.resource.id, &object) { Step::Remove(object) } else { Step::Put(object) };
+    Ok((step, admitted.warnings))
+}
+
+/// The identity of the object and the state its author saw.
+fn check_metadata(scope: &Scope, stored: &Stored, object: &mut Value, replaces: bool) -> Result<(), Failure> {
+    let name = stored.name();
+    let about = scope.about(name);
+    let given = |field: &str| {
+        object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let body_name = given("name");
+    if body_name != name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({body_name}) does not match the name on the URL ({name})"
+        )));
+    }
+    let namespace = given("namespace");
+    if !namespace.is_empty() && Some(namespace.as_str()) != stored.namespace() {
+        return Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let uid = given("uid");
+    if uid != *stored.facts.uid && !replaces {
+        return Err(Failure::invalid(
+            about,
+            &[metadata::invalid("metadata.uid", &uid, "field is immutable")],
+        ));
+    }
+    if !uid.is_empty() && uid != *stored.facts.uid {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            stored.facts.uid
+        );
+        return Err(Failure::conflict(about, &why));
+    }
+    match given("resourceVersion").as_str() {
+        "" | "0" if scope.resource.traits.unconditional_update || !replaces => Ok(()),
+        "" | "0" => {
+            let cause = metadata::invalid("metadata.resourceVersion", "", "must be specified for an update");
+            Err(Failure::invalid(
+                about,
+                &[aviary_schema::Cause {
+                    message: "Invalid value: 0: must be specified for an update".into(),
+                    ..cause
+                }],
+            ))
+        }
+        given if given == stored.revision.to_string() => Ok(()),
+        given if given.parse::<u64>().is_err() => Err(Failure::invalid(
+            about,
+            &[metadata::invalid("metadata.resourceVersion", given, "must be a number")],
+        )),
+        _ => Err(Failure::stale(about)),
+    }
+}
+
+/// The main endpoint leaves the status alone, and the status endpoint everything else.
+fn merge_parts(
+    scope: &Scope,
+    part: Part,
+    has_status: bool,
+    new: Value,
+    old: &Value,
+) -> Result<Value, Failure> {
+    let from = |mut base: Value, other: &Value| {
+        if let Value::Object(fields) = &mut base {
+            match other.get("status") {
+                Some(status) => fields.insert("status".into(), status.clone()),
+                None => fields.remove("status"),
+            };
+        }
+        base
+    };
+    match part {
+        Part::Main if has_status => Ok(from(new, old)),
+        Part::Main => Ok(new),
+        Part::Status if has_status => Ok(from(old.clone(), &new)),
+        Part::Finalize if &*scope.resource.id == NAMESPACES => Ok(old.clone()),
+        Part::Status | Part::Finalize => Err(Failure::no_such_path()),
+    }
+}
+
+/// What only the hub says, and what an object that is being deleted may not get.
+fn finish_metadata(scope: &Scope, object: &mut Value, old: &Value, has_status: bool) -> Result<(), Failure> {
+    let changed = content_changed(object, old, has_status);
+    let empty = Map::new();
+    let before = old.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+    let name = text(old, "/metadata/name").to_owned();
+    let Some(metadata) = metadata_of(object) else { return Ok(()) };
+    metadata::carry_over(metadata, before);
+    if before.contains_key("deletionTimestamp") {
+        let known: Vec<&str> = metadata::texts(before, "finalizers").collect();
+        let added: Vec<&str> =
+            metadata::texts(metadata, "finalizers").filter(|finalizer| !known.contains(finalizer)).collect();
+        if !added.is_empty() {
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+            );
+            return Err(Failure::invalid(
+                scope.about(&name),
+                &[metadata::forbidden("metadata.finalizers", &why)],
+            ));
+        }
+    }
+    if changed && scope.resource.traits.generation {
+        let generation = before.get("generation").and_then(Value::as_i64).unwrap_or(0);
+        metadata.insert("generation".into(), json!(generation + 1));
+    }
+    Ok(())
+}
+
+/// Whether something outside metadata (and status, where it has an endpoint of its own) is different.
+fn content_changed(new: &Value, old: &Value, has_status: bool) -> bool {
+    let (Value::Object(new), Value::Object(old)) = (new, old) else { return true };
+    let counts = |name: &str| name != "metadata" && !(has_status && name == "status");
+    let fields = |object: &Map<String, Value>| object.keys().filter(|name| counts(name)).count();
+    fields(new) != fields(old)
+        || new.iter().filter(|(name, _)| counts(name)).any(|(name, value)| old.get(name) != Some(value))
+}
+
+/// Whether nothing but the resource version differs.
+fn same(new: &Value, old: &Value) -> bool {
+    let (Value::Object(new), Value::Object(old)) = (new, old) else { return false };
+    let metadata = |fields: &Map<String, Value>| {
+        let mut metadata = fields.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+        metadata.remove("resourceVersion");
+        metadata
+    };
+    new.len() == old.len()
+        && new.iter().all(|(name, value)| name == "metadata" || old.get(name) == Some(value))
+        && metadata(new) == metadata(old)
+}
+
+/// Whether an object's deletion has begun and nothing holds it any more.
+pub(super) fn is_finished(resource: &str, object: &Value) -> bool {
+    let held = |pointer: &str| {
+        object.pointer(pointer).and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+    };
+    object.pointer("/metadata/deletionTimestamp").is_some()
+        && !held("/metadata/finalizers")
+        && !(resource == NAMESPACES && held("/spec/finalizers"))
+}
