@@ -235,8 +235,8 @@ fn others() -> Vec<Row> {
             "leases",
             json!({
                 "spec": object(json!({
-                    "holderIdentity": text(), "leaseDurationSeconds": int32(), "acquireTime": time(), "renewTime": time(),
-                    "leaseTransitions": int32(), "strategy": text(), "preferredHolder": text(),
+                    "holderIdentity": text(), "leaseDurationSeconds": at_least(1, int32()), "acquireTime": time(), "renewTime": time(),
+                    "leaseTransitions": at_least(0, int32()), "strategy": text(), "preferredHolder": text(),
                 })),
             }),
         ),
@@ -245,7 +245,7 @@ fn others() -> Vec<Row> {
             "ControllerRevision",
             "controllerrevisions",
             json!({
-                "data": anything(), "revision": {"type": "integer", "format": "int64"},
+                "data": anything(), "revision": at_least(0, json!({"type": "integer", "format": "int64"})),
             }),
         ),
         Row {
@@ -340,6 +340,11 @@ fn flag() -> Value {
 
 fn int32() -> Value {
     json!({"type": "integer", "format": "int32"})
+}
+
+fn at_least(minimum: i64, mut number: Value) -> Value {
+    number["minimum"] = json!(minimum);
+    number
 }
 
 fn anything() -> Value {

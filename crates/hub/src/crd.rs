@@ -237,7 +237,11 @@ fn taken_name(spec: &Value, table: &Table) -> Option<(&'static str, String)> {
         ("KindConflict", Some(&wanted.kind).filter(|kind| kind_taken(kind))),
         ("ListKindConflict", Some(&wanted.list_kind).filter(|kind| kind_taken(kind))),
     ];
-    checks.into_iter().find_map(|(reason, name)| Some((reason, format!("{:?} is already in use", name?))))
+    // The last conflict is the one that Kubernetes tells.
+    checks
+        .into_iter()
+        .rev()
+        .find_map(|(reason, name)| Some((reason, format!("{:?} is already in use", name?))))
 }
 
 fn status(

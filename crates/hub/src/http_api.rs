@@ -34,6 +34,7 @@ use crate::{discovery, json, openapi, protobuf, review};
 const LARGEST_BODY: usize = 3 << 20;
 /// A client that takes longer to send its body is cut off.
 const SLOWEST_BODY: Duration = Duration::from_secs(60);
+const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Answers a request. Whatever happens, the client gets a `Status`.
@@ -71,7 +72,7 @@ async fn answer(hub: Arc<Inner>, request: Request) -> Result<Response, Failure> 
         let (parts, body) = request.into_parts();
         let about = kind.check(&parts.method)?;
         let object = read_object(&parts.headers, body, true).await?;
-        let reviewed = about.answer(&identity, object.object);
+        let reviewed = about.answer(&identity, &object.object)?;
         return Ok(json_response(StatusCode::CREATED, reviewed.to_string()));
     }
     objects(&hub, &identity, &target, request).await
@@ -179,6 +180,9 @@ fn check_place(scope: &Scope, target: &Target, verb: Verb) -> Result<Part, Failu
         Some("finalize") if &*resource.id == crate::builtin::NAMESPACES => Part::Finalize,
         Some(_) => return Err(Failure::no_such_path()),
     };
+    if verb == Verb::DeleteCollection && &*resource.id == crate::builtin::NAMESPACES {
+        return Err(Failure::method_not_allowed());
+    }
     match (part, verb) {
         (Part::Main, _)
         | (Part::Status, Verb::Get | Verb::Update | Verb::Patch)
@@ -303,10 +307,12 @@ async fn read_body(body: HttpBody) -> Result<Bytes, Failure> {
 
 async fn read_object(headers: &HeaderMap, body: HttpBody, takes_protobuf: bool) -> Result<Body, Failure> {
     let content_type = content_type(headers)?;
-    let known = content_type == "application/json" || takes_protobuf && content_type == PROTOBUF;
+    let known = content_type == "application/json"
+        || content_type == YAML
+        || takes_protobuf && content_type == PROTOBUF;
     if !known {
         let message = format!(
-            "the body of the request was in an unknown format - accepted media types include: application/json{}",
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml{}",
             if takes_protobuf { ", application/vnd.kubernetes.protobuf" } else { "" }
         );
         return Err(Failure::unsupported_media_type(message));
@@ -317,6 +323,11 @@ async fn read_object(headers: &HeaderMap, body: HttpBody, takes_protobuf: bool) 
 fn parse_object(content_type: &str, body: &[u8]) -> Result<Body, Failure> {
     if content_type == PROTOBUF {
         let object = protobuf::decode(body).map_err(|error| Failure::bad_request(error.to_string()))?;
+        return Ok(Body { object, duplicates: Vec::new() });
+    }
+    if content_type == YAML {
+        let object = serde_saphyr::from_slice(body)
+            .map_err(|error| Failure::bad_request(format!("error parsing YAML: {error}")))?;
         return Ok(Body { object, duplicates: Vec::new() });
     }
     let unreadable = |error| {

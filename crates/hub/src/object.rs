@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// What every stored object begins with; the resource version follows.
 const HEAD: &[u8] = br#"{"metadata":{"resourceVersion":""#;
@@ -69,10 +69,16 @@ impl Draft {
         let mut tail = Vec::with_capacity(1024);
         tail.push(b'"');
         if let Some(Value::Object(metadata)) = fields.get("metadata") {
-            append(&mut tail, metadata, "resourceVersion")?;
+            append(&mut tail, metadata, &["resourceVersion"])?;
         }
         tail.push(b'}');
-        append(&mut tail, fields, "metadata")?;
+        append(&mut tail, fields, &["metadata", "apiVersion", "kind"])?;
+        // Last, so that the lists of built-in kinds, whose items do not name it, can leave it out.
+        for name in ["apiVersion", "kind"] {
+            if let Some(value) = fields.get(name) {
+                append_one(&mut tail, name, value)?;
+            }
+        }
         tail.push(b'}');
         Ok(Self { tail })
     }
@@ -91,14 +97,21 @@ impl Draft {
     }
 }
 
-fn append(out: &mut Vec<u8>, fields: &Map<String, Value>, but: &str) -> Result<(), Unreadable> {
-    for (name, value) in fields.iter().filter(|(name, _)| *name != but) {
-        out.push(b',');
-        serde_json::to_writer(&mut *out, name).map_err(unreadable)?;
-        out.push(b':');
-        serde_json::to_writer(&mut *out, value).map_err(unreadable)?;
-    }
-    Ok(())
+fn append(out: &mut Vec<u8>, fields: &Map<String, Value>, but: &[&str]) -> Result<(), Unreadable> {
+    let mut fields = fields.iter().filter(|(name, _)| !but.contains(&name.as_str()));
+    fields.try_for_each(|(name, value)| append_one(out, name, value))
+}
+
+fn append_one(out: &mut Vec<u8>, name: &str, value: &Value) -> Result<(), Unreadable> {
+    out.push(b',');
+    serde_json::to_writer(&mut *out, name).map_err(unreadable)?;
+    out.push(b':');
+    serde_json::to_writer(&mut *out, value).map_err(unreadable)
+}
+
+/// How the encoding of an object of a kind ends.
+pub(crate) fn type_suffix(api_version: &str, kind: &str) -> String {
+    format!(",\"apiVersion\":{},\"kind\":{}}}", json!(api_version), json!(kind))
 }
 
 fn unreadable(error: serde_json::Error) -> Unreadable {
@@ -193,7 +206,6 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn an_object_keeps_all_it_says_and_gets_its_revision() {

@@ -47,7 +47,7 @@ pub(crate) fn index(table: &Table) -> Value {
     let path = |(group, version): (String, String)| {
         if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
     };
-    let paths: serde_json::Map<String, Value> = group_versions(table)
+    let paths: Map<String, Value> = group_versions(table)
         .into_iter()
         .map(path)
         .map(|path| {

@@ -5,10 +5,11 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::metadata::invalid;
 use crate::route::Target;
 use crate::security::access::{Access, allowed};
 use crate::security::tokens::Identity;
-use crate::status::Failure;
+use crate::status::{About, Failure};
 
 #[derive(Debug)]
 pub(crate) struct Review {
@@ -43,16 +44,25 @@ impl Review {
         if method == Method::POST { Ok(self) } else { Err(Failure::method_not_allowed()) }
     }
 
-    pub(crate) fn answer(&self, identity: &Identity, asked: Value) -> Value {
+    pub(crate) fn answer(&self, identity: &Identity, asked: &Value) -> Result<Value, Failure> {
         let spec = asked.get("spec").cloned().unwrap_or_else(|| json!({}));
         let status = match self.kind {
-            "SelfSubjectAccessReview" => may(identity, &spec),
+            "SelfSubjectAccessReview" => {
+                if spec.get("resourceAttributes").is_some() == spec.get("nonResourceAttributes").is_some() {
+                    let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+                    let about = About { group: self.group, resource: self.plural, kind: self.kind, name: "" };
+                    return Err(Failure::invalid(about, &[invalid("spec.resourceAttributes", "", why)]));
+                }
+                may(identity, &spec)
+            }
             "SelfSubjectRulesReview" => {
                 rules(identity, spec.get("namespace").and_then(Value::as_str).unwrap_or_default())
             }
             _ => json!({"userInfo": {"username": identity.name, "groups": identity.groups}}),
         };
-        json!({"kind": self.kind, "apiVersion": format!("{}/v1", self.group), "metadata": {"creationTimestamp": null}, "spec": spec, "status": status})
+        Ok(
+            json!({"kind": self.kind, "apiVersion": format!("{}/v1", self.group), "metadata": {"creationTimestamp": null}, "spec": spec, "status": status}),
+        )
     }
 }
 

@@ -103,7 +103,7 @@ impl Cause {
     }
 
     pub(crate) fn too_long(path: &Path<'_>, max: u64) -> Self {
-        Self::new(Reason::TooLong, path, format!("Too long: may not be longer than {max}"))
+        Self::new(Reason::TooLong, path, format!("Too long: may not be more than {max} bytes"))
     }
 
     pub(crate) fn too_many(path: &Path<'_>, actual: usize, max: u64) -> Self {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::form;
 use crate::negotiate::{Params, Shape};
-use crate::object::Stored;
+use crate::object::{Stored, type_suffix};
 use crate::resource::{Resource, Version};
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::Failure;
@@ -159,7 +159,20 @@ impl View {
                 let object = form::served(resource, version, stored.value());
                 table::row(&version.columns, &object, self.now, self.include).to_string().into()
             }
+            (Shape::Object, Some((resource, version))) if !resource.is_custom() => {
+                self.without_type(stored, resource, version)
+            }
             _ => self.object(stored),
+        }
+    }
+
+    /// The items of a list of a built-in kind do not repeat what kind they are.
+    fn without_type(&self, stored: &Stored, resource: &Resource, version: &Version) -> Bytes {
+        let object = self.object(stored);
+        let suffix = type_suffix(&version.api_version, &resource.names.kind);
+        match object.strip_suffix(suffix.as_bytes()) {
+            Some(rest) => [rest, b"}"].concat().into(),
+            None => object,
         }
     }
 }

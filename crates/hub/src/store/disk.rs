@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
+use super::FIRST_REVISION;
 use super::log::{Event, EventKind};
 use super::state::State;
 use crate::object::{ResourceId, Stored};
@@ -185,7 +186,7 @@ fn create(database: &Database) -> Result<(), DiskError> {
     {
         let mut numbers = transaction.open_table(NUMBERS).map_err(write_error)?;
         numbers.insert("format", FORMAT).map_err(write_error)?;
-        numbers.insert("revision", 1).map_err(write_error)?;
+        numbers.insert("revision", FIRST_REVISION).map_err(write_error)?;
     }
     transaction.commit().map_err(write_error)
 }

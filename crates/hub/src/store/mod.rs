@@ -23,6 +23,9 @@ pub(crate) use state::{Objects, State};
 use crate::object::{Draft, Facts, Key, ResourceId, Stored};
 use crate::status::Failure;
 
+/// Where a new store begins. Not 0: clients read "0" as "any revision". Not 1: that is what is too old everywhere.
+const FIRST_REVISION: u64 = 2;
+
 /// One change of one object, on the condition that it still is as its author saw it.
 #[derive(Debug)]
 pub(crate) struct Change {
@@ -118,8 +121,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub(crate) fn ephemeral() -> Self {
-        // Not 0: clients read "0" as "any revision".
-        Self { disk: Disk::None, state: State::restored(1, []) }
+        Self { disk: Disk::None, state: State::restored(FIRST_REVISION, []) }
     }
 
     pub(crate) fn at(directory: &Path) -> Result<Self, DiskError> {

@@ -139,7 +139,11 @@ pub(crate) async fn begin(
 fn check_preconditions(scope: &Scope, stored: &Stored, options: &Options) -> Result<(), Failure> {
     let Some(preconditions) = &options.preconditions else { return Ok(()) };
     let about = scope.about(stored.name());
-    let about = status::About { resource: about.kind, group: "", ..about };
+    let about = if &*scope.resource.id == NAMESPACES {
+        about
+    } else {
+        status::About { resource: about.kind, group: "", ..about }
+    };
     if let Some(uid) = &preconditions.uid
         && **uid != *stored.facts.uid
     {

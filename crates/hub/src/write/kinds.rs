@@ -7,10 +7,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::builtin::{CONFIG_MAPS, CONTROLLER_REVISIONS, CRDS, NAMESPACES, SECRETS};
+use crate::builtin::{CONFIG_MAPS, CONTROLLER_REVISIONS, CRDS, EVENTS, NAMESPACES, SECRETS};
 use crate::crd;
 use crate::metadata::{forbidden, invalid, required};
-use crate::resource::{Resource, Table};
+use crate::resource::{Form, Resource, Table};
 
 /// Completes and checks an object of a built-in kind. `old` is the state it replaces.
 pub(crate) fn complete(
@@ -27,6 +27,7 @@ pub(crate) fn complete(
         }
         SECRETS => secret(object, old),
         CONFIG_MAPS => config_map(object, old),
+        EVENTS => event(resource, object),
         CONTROLLER_REVISIONS => controller_revision(object, old),
         CRDS => crd::admit(object, old, table, now),
         _ => Ok(()),
@@ -62,6 +63,7 @@ fn secret(object: &mut Value, old: Option<&Value>) -> Result<(), Vec<Cause>> {
             data.extend(encoded);
         }
     }
+    drop_empty(fields, &["data"]);
     if fields.get("type").and_then(Value::as_str).unwrap_or_default().is_empty() {
         fields.insert("type".into(), json!("Opaque"));
     }
@@ -88,9 +90,48 @@ fn secret(object: &mut Value, old: Option<&Value>) -> Result<(), Vec<Cause>> {
 
 fn config_map(object: &mut Value, old: Option<&Value>) -> Result<(), Vec<Cause>> {
     let Value::Object(fields) = object else { return Ok(()) };
+    drop_empty(fields, &["data", "binaryData"]);
     let mut causes = check_keys(fields, &["data", "binaryData"]);
+    let keys = |map: &str| fields.get(map).and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    for key in keys("data").filter(|key| keys("binaryData").any(|other| other == *key)) {
+        causes.push(invalid(&format!("data[{key}]"), key, "duplicate of key present in binaryData"));
+    }
     if let Some(old) = old {
         causes.extend(check_immutable(fields, old, &["data", "binaryData"]));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(causes) }
+}
+
+/// As Go encodes: a map without entries is not there.
+fn drop_empty(fields: &mut Map<String, Value>, maps: &[&str]) {
+    for map in maps {
+        if fields.get(*map).and_then(Value::as_object).is_some_and(Map::is_empty) {
+            fields.remove(*map);
+        }
+    }
+}
+
+/// Events of the core group must be about something of their namespace; those of `events.k8s.io` must say more.
+fn event(resource: &Resource, object: &Value) -> Result<(), Vec<Cause>> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let mut causes = Vec::new();
+    if resource.traits.form == Form::EventsGroup {
+        for name in ["eventTime", "reportingController", "reportingInstance", "action", "reason"] {
+            if text(&format!("/{name}")).is_empty() {
+                causes.push(required(name, ""));
+            }
+        }
+        if !matches!(text("/type"), "Normal" | "Warning") {
+            causes.push(invalid("type", text("/type"), "has invalid value: must be Normal or Warning"));
+        }
+    }
+    let about = if resource.traits.form == Form::EventsGroup { "regarding" } else { "involvedObject" };
+    let of_cluster = |namespace: &str| {
+        namespace.is_empty() && matches!(text("/metadata/namespace"), "default" | "kube-system")
+    };
+    let namespace = text(&format!("/{about}/namespace"));
+    if namespace != text("/metadata/namespace") && !of_cluster(namespace) {
+        causes.push(invalid(&format!("{about}.namespace"), namespace, "does not match event.namespace"));
     }
     if causes.is_empty() { Ok(()) } else { Err(causes) }
 }

@@ -11,7 +11,7 @@ pub(crate) mod update;
 
 use std::sync::Arc;
 
-use aviary_schema::UnknownFields;
+use aviary_schema::{Reason, UnknownFields};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
@@ -141,17 +141,30 @@ fn admit(
     }
     let name = text(&object, "/metadata/name").to_owned();
     let refused = |causes: Vec<_>| Failure::invalid(scope.about(&name), &causes);
-    let metadata_causes = match object.get("metadata") {
+    let mut causes = match object.get("metadata") {
         Some(Value::Object(fields)) => metadata::validate(fields, resource.traits.naming),
         _ => Vec::new(),
     };
     let mut object = match version.admission.admit(object, old, UnknownFields::Ignore) {
-        Ok(admitted) if metadata_causes.is_empty() => admitted.object,
-        Ok(_) => return Err(refused(metadata_causes)),
-        Err(causes) => return Err(refused(metadata_causes.into_iter().chain(causes).collect())),
+        Ok(admitted) => admitted.object,
+        Err(found) => {
+            // Kubernetes reads built-in kinds into types of their own: what does not fit cannot even be read.
+            if let Some(cause) =
+                found.iter().find(|cause| !resource.is_custom() && cause.reason == Reason::TypeInvalid)
+            {
+                return Err(cannot(&format!("{}.{cause}", resource.names.kind)));
+            }
+            causes.extend(found);
+            return Err(refused(causes));
+        }
     };
-    if !resource.is_custom() {
-        kinds::complete(resource, &mut object, old, &hub.table(), &hub.now_text()).map_err(refused)?;
+    if !resource.is_custom()
+        && let Err(found) = kinds::complete(resource, &mut object, old, &hub.table(), &hub.now_text())
+    {
+        causes.extend(found);
+    }
+    if !causes.is_empty() {
+        return Err(refused(causes));
     }
     let warnings = if unknown_fields == UnknownFields::Warn { oddities } else { Vec::new() };
     Ok(Admitted { object, warnings })

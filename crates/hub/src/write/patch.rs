@@ -2,8 +2,8 @@
 //!
 //! Owns the kinds of patch. Must not judge the result: that is an update like any other.
 
-use json_patch::{PatchErrorKind, PatchOperation, merge, patch_unsafe};
-use serde_json::Value;
+use json_patch::{PatchOperation, merge, patch_unsafe};
+use serde_json::{Map, Value};
 
 use crate::json;
 use crate::resource::Resource;
@@ -39,8 +39,9 @@ impl Patch {
             "application/merge-patch+json" => document().map(Self::Merge),
             "application/strategic-merge-patch+json" if !custom => document().map(Self::Strategic),
             "application/json-patch+json" => {
-                let operations: Vec<PatchOperation> = serde_json::from_slice(body)
-                    .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+                let undecodable = |error| Failure::bad_request(format!("error decoding patch: {error}"));
+                let operations: Vec<Map<String, Value>> =
+                    serde_json::from_slice(body).map_err(undecodable)?;
                 if operations.len() > MOST_OPERATIONS {
                     let message = format!(
                         "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
@@ -48,7 +49,10 @@ impl Patch {
                     );
                     return Err(Failure::too_large(message));
                 }
-                Ok(Self::Json(operations))
+                let read = |operation| {
+                    serde_json::from_value(Value::Object(operation)).map_err(|error| rejected(&error))
+                };
+                operations.into_iter().map(read).collect::<Result<_, _>>().map(Self::Json)
             }
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
                 Err(Failure::unsupported_media_type(
@@ -87,17 +91,13 @@ impl Patch {
     }
 }
 
+fn rejected(why: &dyn std::fmt::Display) -> Failure {
+    Failure::unprocessable(format!("the server rejected our request due to an error in our request: {why}"))
+}
+
 fn apply_operations(operations: &[PatchOperation], mut object: Value) -> Result<Value, Failure> {
     for operation in operations {
-        patch_unsafe(&mut object, std::slice::from_ref(operation)).map_err(|error| match error.kind {
-            PatchErrorKind::TestFailed => Failure::unprocessable(format!(
-                "the server rejected our request due to an error in our request: testing value {} failed",
-                error.path
-            )),
-            _ => Failure::unprocessable(format!(
-                "the server rejected our request due to an error in our request: {error}"
-            )),
-        })?;
+        patch_unsafe(&mut object, std::slice::from_ref(operation)).map_err(|error| rejected(&error))?;
         if matches!(operation, PatchOperation::Copy(_)) && size(&object, LARGEST_RESULT) > LARGEST_RESULT {
             return Err(Failure::too_large(format!(
                 "the patch makes the object larger than {LARGEST_RESULT} bytes"

@@ -62,7 +62,7 @@ pub(crate) async fn update(
         };
         let (step, warnings) = work_out(hub, scope, &stored, part, wanted, mode)?;
         let answer = |content| Answer { warnings: warnings.clone(), ..Answer::ok(content) };
-        let action = match step {
+        let (action, last) = match step {
             Step::Nothing => {
                 // What is there may still be on its way to the disk.
                 hub.store.durable(stored.revision).await.map_err(|lost| super::lost_write(&lost))?;
@@ -71,8 +71,8 @@ pub(crate) async fn update(
             Step::Put(object) | Step::Remove(object) if mode.dry_run => {
                 return Ok(answer(Content::Imagined(object)));
             }
-            Step::Put(object) => encode(scope, &object)?,
-            Step::Remove(_) => Action::Remove,
+            Step::Put(object) => (encode(scope, &object)?, None),
+            Step::Remove(object) => (Action::Remove, Some(object)),
         };
         let change = Change {
             resource: Arc::clone(&scope.resource.id),
@@ -81,7 +81,7 @@ pub(crate) async fn update(
             action,
         };
         if let Some(written) = commit(hub, change, |_| Ok(())).await? {
-            return Ok(answer(Content::Stored(written)));
+            return Ok(answer(last.map_or(Content::Stored(written), Content::Imagined)));
         }
     }
     Err(too_busy(scope, name))

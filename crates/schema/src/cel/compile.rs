@@ -5,6 +5,7 @@
 use kube_cel::cel::Program;
 use serde_json::{Value, json};
 
+use super::names::Purpose;
 use super::{LIBRARY, Rule, names};
 use crate::cause::{Cause, Path, Reason};
 use crate::structural::Schema;
@@ -57,7 +58,8 @@ fn compile_one(
     }
     let optional_old_self = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
     let mut program = |keyword: &str, source: &str| {
-        let compiled = compile_program(source, schema, scope.is_root, optional_old_self);
+        let purpose = if keyword == "rule" { Purpose::Condition } else { Purpose::Message };
+        let compiled = compile_program(source, schema, scope.is_root, optional_old_self, purpose);
         compiled
             .map_err(|error| {
                 let detail = format!("compilation failed: {error}");
@@ -100,9 +102,10 @@ fn compile_program(
     schema: &Schema,
     is_root: bool,
     optional_old_self: bool,
+    purpose: Purpose,
 ) -> Result<Program, String> {
     let program = Program::compile(source).map_err(|error| error.to_string().trim().to_owned())?;
-    names::check(program.expression(), schema, is_root, optional_old_self, &LIBRARY)?;
+    names::check(program.expression(), schema, is_root, optional_old_self, purpose, &LIBRARY)?;
     Ok(program)
 }
 

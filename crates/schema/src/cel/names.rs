@@ -1,26 +1,78 @@
 //! What a rule may speak of: variables in scope, functions that exist, fields the schema has.
 //!
 //! The parser alone would let `self.relicas` through, and `!has(self.relicas) || …` would then pass for ever. Owns that
-//! check only: operand types are found out at evaluation, as errors.
+//! check, and the one that a rule is a condition as far as that can be seen: other types are found out at evaluation, as errors.
 
-use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, SelectExpr, operators};
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators,
+};
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value as CelValue};
 
 use super::value::escape;
 use crate::structural::{Additional, Kind, Schema};
+
+/// What an expression must come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Condition,
+    Message,
+}
 
 pub(super) fn check(
     expression: &IdedExpr,
     schema: &Schema,
     is_root: bool,
     optional_old_self: bool,
+    purpose: Purpose,
     library: &Context<'_>,
 ) -> Result<(), String> {
     let node = Known::Node { schema, is_resource: is_root || schema.embedded_resource };
     let old = if optional_old_self { Known::Nothing } else { node };
     let mut names =
         Names { library, variables: vec![("self".to_owned(), node), ("oldSelf".to_owned(), old)] };
-    names.visit(expression).map(|_| ())
+    let known = names.visit(expression)?;
+    match plain_type(expression, known) {
+        Some(found) if purpose == Purpose::Condition && found != "bool" => {
+            Err(format!("must evaluate to a bool, it evaluates to {found}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The type of an expression where it is plain to see.
+fn plain_type(expression: &IdedExpr, known: Known<'_>) -> Option<&'static str> {
+    match &expression.expr {
+        Expr::Literal(literal) => Some(match literal {
+            LiteralValue::Boolean(_) => "bool",
+            LiteralValue::Bytes(_) => "bytes",
+            LiteralValue::Double(_) => "double",
+            LiteralValue::Int(_) => "int",
+            LiteralValue::Null => "null",
+            LiteralValue::String(_) => "string",
+            LiteralValue::UInt(_) => "uint",
+        }),
+        Expr::List(_) => Some("list"),
+        Expr::Map(_) => Some("map"),
+        Expr::Call(call) => match call.func_name.as_str() {
+            operators::ADD
+            | operators::SUBSTRACT
+            | operators::MULTIPLY
+            | operators::DIVIDE
+            | operators::MODULO => Some("a sum, not a condition"),
+            "size" | "int" => Some("int"),
+            "string" => Some("string"),
+            _ => None,
+        },
+        Expr::Select(select) if select.test => Some("bool"),
+        Expr::Ident(_) | Expr::Select(_) => match known {
+            Known::Node { schema, .. } if !schema.int_or_string => match schema.kind? {
+                Kind::Boolean => Some("bool"),
+                other => Some(other.as_str()),
+            },
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// What is known about an expression's value.

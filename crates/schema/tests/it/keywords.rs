@@ -92,7 +92,7 @@ fn strings() {
             {l: a}
               FieldValueInvalid spec.l: Invalid value: "a": spec.l in body should be at least 2 chars long
             {l: abcd}
-              FieldValueTooLong spec.l: Too long: may not be longer than 3
+              FieldValueTooLong spec.l: Too long: may not be more than 3 bytes
             {e: C}
               FieldValueNotSupported spec.e: Unsupported value: "C": supported values: "A", "B"
             {e: 1}

@@ -152,7 +152,7 @@ fn rules_wait_for_a_sound_shape_only() {
               FieldValueInvalid spec.a: Invalid value: "integer": failed rule: self > 7
             {a: 1, b: xx}
               FieldValueInvalid spec.a: Invalid value: 1: spec.a in body should be greater than or equal to 5
-              FieldValueTooLong spec.b: Too long: may not be longer than 1
+              FieldValueTooLong spec.b: Too long: may not be more than 1 bytes
               FieldValueInvalid <nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation
         "#]],
     );

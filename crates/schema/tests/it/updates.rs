@@ -91,7 +91,7 @@ fn what_has_not_changed_is_not_held_against_the_writer() {
         "{a: long, b: 9}",
         "{a: longer, b: 9}",
         expect![[r#"
-        FieldValueTooLong spec.a: Too long: may not be longer than 2
+        FieldValueTooLong spec.a: Too long: may not be more than 2 bytes
         FieldValueInvalid <nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation
     "#]],
     );
