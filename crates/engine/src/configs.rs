@@ -11,16 +11,28 @@ use aviary_api::names;
 use serde_json::{Value, json};
 
 use crate::hash::{self, Hash};
-use crate::name::Text;
+use crate::name::{Text, same};
 use crate::observed::{Instance, Lookup, Observed, PlacementSpec};
 use crate::problem::Problem;
 use crate::versions;
 
 /// A kind of config. Written `resource.group`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Eq, PartialOrd, Ord)]
 pub struct GroupResource {
     pub group: Text,
     pub resource: Text,
+}
+
+impl PartialEq for GroupResource {
+    fn eq(&self, other: &Self) -> bool {
+        same(&self.resource, &other.resource) && same(&self.group, &other.group)
+    }
+}
+
+impl std::hash::Hash for GroupResource {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (&self.group, &self.resource).hash(state);
+    }
 }
 
 impl GroupResource {
@@ -76,7 +88,7 @@ impl fmt::Display for ConfigRef {
 
 /// A config together with the hash that pins its content. The name is for people; the hash is what counts. Small: thousands of instances
 /// pin the same few configs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pin {
     pub config: Arc<ConfigRef>,
     pub hash: Hash,
@@ -250,7 +262,7 @@ impl<'a> Resolver<'a> {
 
     /// Resolves an instance's own configs over what its placement (or the add-on) says. `None` when it has none.
     pub fn overrides(&self, placement: Option<&PlacementSpec>, instance: &Instance) -> Option<Overrides> {
-        if instance.overrides.is_empty() && instance.version.is_none() {
+        if !instance.has_own() {
             return None;
         }
         let mut found = Overrides::default();

@@ -7,21 +7,27 @@ use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
 use jiff::Timestamp;
 
 use crate::configs::{Overrides, Pin};
-use crate::name::Text;
-use crate::observed::{Instance, Seen, Work};
-use crate::render::Rendering;
+use crate::name::{Text, same};
+use crate::observed::{Instance, Seen, StatusFields, Work};
+use crate::render::{Prepared, Rendering};
 
 /// What is known of one instance from its works and its own status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
+    /// It was told something once; that may be nothing, for an add-on without configs.
+    pub told: bool,
     /// It has had something applied at some time.
     pub installed: bool,
+    /// It has moved from one revision to another at some time.
+    pub upgraded: bool,
     /// Its works carry exactly the hashes it was told.
     pub holds_told: bool,
     /// The same, leaving out the kinds that its user overrides.
     pub holds_placed: bool,
     /// Every work is applied and available as it is now.
     pub healthy: bool,
+    /// It has works, and all are available.
+    pub available: bool,
     /// Why the agent could not apply a work as it is now.
     pub failure: Option<Text>,
     /// Why a work is not available.
@@ -30,7 +36,7 @@ pub struct Evidence {
 
 impl Evidence {
     pub fn of<'a>(
-        instance: &Instance,
+        status: &StatusFields,
         works: &(impl Iterator<Item = &'a Work> + Clone),
         overrides: Option<&Overrides>,
         prepared: Option<&Rendering>,
@@ -40,18 +46,19 @@ impl Evidence {
             Some(Ok(prepared)) => works.clone().count() == prepared.works(),
             Some(Err(_)) | None => works.clone().next().is_some(),
         };
-        let current = complete && was_told(instance) && works.clone().all(|work| !work.deleting);
-        let holds_told = current && works.clone().all(|work| carries(work, instance, None));
+        let told = was_told(status);
+        let current = complete && told && works.clone().all(|work| !work.deleting);
+        let holds_told = current && works.clone().all(|work| carries(work, status, None));
         let holds_placed = match overrides {
             None => holds_told,
-            Some(_) => current && works.clone().all(|work| carries(work, instance, overrides)),
+            Some(_) => current && works.clone().all(|work| carries(work, status, overrides)),
         };
         let healthy =
             current && works.clone().all(|work| work.applied == Seen::Yes && work.available == Seen::Yes);
         // Only a refusal of what it was told counts against it, not one of what it had before. Of several, always the same one.
         let refused = works
             .clone()
-            .filter(|work| carries(work, instance, overrides))
+            .filter(|work| carries(work, status, overrides))
             .filter_map(|work| refusal(&work.applied))
             .min();
         let unrendered = match prepared {
@@ -59,10 +66,14 @@ impl Evidence {
             _ => None,
         };
         Self {
-            installed: was_installed(instance),
+            told,
+            installed: was_installed(status),
+            upgraded: was_upgraded(status),
             holds_told,
             holds_placed,
             healthy,
+            available: works.clone().next().is_some()
+                && works.clone().all(|work| work.available == Seen::Yes),
             failure: unrendered.or(refused),
             unavailable: works.clone().filter_map(|work| refusal(&work.available)).min(),
         }
@@ -82,23 +93,51 @@ fn refusal(seen: &Seen) -> Option<Text> {
 }
 
 /// Whether a work's annotations are the hashes the instance was told, of all kinds or of those that are not overridden.
-fn carries(work: &Work, instance: &Instance, overrides: Option<&Overrides>) -> bool {
+fn carries(work: &Work, status: &StatusFields, overrides: Option<&Overrides>) -> bool {
     let counts = |kind: &_| overrides.is_none_or(|overrides| !overrides.covers(kind));
-    let mut told = instance.status.told().filter(|pin| counts(&pin.config.kind)).peekable();
+    let mut told = status.told().filter(|pin| counts(&pin.config.kind)).peekable();
     let Some(hashes) = &work.hashes else { return told.peek().is_none() };
     let mut found = hashes.iter().filter(|(kind, _)| counts(kind));
     told.all(|pin| found.next().is_some_and(|(kind, hash)| *kind == pin.config.kind && *hash == pin.hash))
         && found.next().is_none()
 }
 
-/// It was told something once; that may be nothing, for an add-on without configs.
-pub fn was_told(instance: &Instance) -> bool {
-    instance.status.told().next().is_some() || instance.status.condition(REVISION_HEALTHY).is_some()
+fn was_told(status: &StatusFields) -> bool {
+    status.told().next().is_some() || status.condition(REVISION_HEALTHY).is_some()
+}
+
+fn was_upgraded(status: &StatusFields) -> bool {
+    status.last_version.is_some()
+        || status.condition(PROGRESSING).is_some_and(|condition| {
+            matches!(&*condition.reason, "Upgrading" | "UpgradeSucceed" | "UpgradeFailed" | "Rollingback")
+        })
+}
+
+/// It was rendered from what the instance is told.
+pub fn is_rendered_as_told(
+    work: &Work,
+    prepared: &Prepared,
+    status: &StatusFields,
+    install_namespace: &str,
+) -> bool {
+    let Some(hashes) = &work.hashes else { return false };
+    let told = status.told().map(|pin| (&pin.config.kind, &pin.hash));
+    work.rendered_from.as_deref().is_some_and(|mark| prepared.marks(mark, install_namespace))
+        && work.version == prepared.version_label()
+        && hashes.iter().map(|(kind, hash)| (kind, hash)).eq(told)
+}
+
+/// It was written for this instance, and nobody has changed it since.
+pub fn is_as_written_for(work: &Work, instance: &Instance) -> bool {
+    let same_digest = match (&work.rendered_digest, &work.digest) {
+        (Some(written), Some(found)) => same(written, found),
+        _ => false,
+    };
+    same_digest && work.owner.as_ref().is_some_and(|owner| same(owner, &instance.uid))
 }
 
 /// The add-on has been there once: something is recorded as applied, or, for an add-on without configs, its condition says so.
-fn was_installed(instance: &Instance) -> bool {
-    let status = &instance.status;
+fn was_installed(status: &StatusFields) -> bool {
     status.references.iter().any(|reference| reference.applied.is_some())
         || status.condition(PROGRESSING).is_some_and(|condition| {
             matches!(
@@ -114,10 +153,10 @@ fn was_installed(instance: &Instance) -> bool {
 }
 
 /// Whether what the instance was told is the same as `pins`, leaving out the kinds that its user overrides.
-pub fn told_same(instance: &Instance, pins: &[Pin], overrides: Option<&Overrides>) -> bool {
+pub fn told_same(status: &StatusFields, pins: &[Pin], overrides: Option<&Overrides>) -> bool {
     let counts = |pin: &&Pin| overrides.is_none_or(|overrides| !overrides.covers(&pin.config.kind));
     let mut wanted = pins.iter().filter(counts);
-    let mut told = instance.status.told().filter(counts);
+    let mut told = status.told().filter(counts);
     loop {
         match (wanted.next(), told.next()) {
             (None, None) => return true,
@@ -128,8 +167,8 @@ pub fn told_same(instance: &Instance, pins: &[Pin], overrides: Option<&Overrides
 }
 
 /// Whether what the instance was told includes all of `pins`, whoever decided it.
-pub fn told_includes(instance: &Instance, pins: &[Pin]) -> bool {
-    let mut told = instance.status.told();
+pub fn told_includes(status: &StatusFields, pins: &[Pin]) -> bool {
+    let mut told = status.told();
     pins.iter().all(|pin| told.any(|own| own.config.kind == pin.config.kind && own.hash == pin.hash))
 }
 
@@ -152,14 +191,14 @@ pub struct Clock {
 
 impl Clock {
     /// The clock that an instance carries, if it is one of `revision`.
-    pub fn of(instance: &Instance, revision: &str) -> Option<Self> {
-        let condition = instance.status.condition(REVISION_HEALTHY)?;
-        Self::is_for(&condition.message, revision).then(|| Self::carried_by(instance)).flatten()
+    pub fn of(status: &StatusFields, revision: &str) -> Option<Self> {
+        let condition = status.condition(REVISION_HEALTHY)?;
+        Self::is_for(&condition.message, revision).then(|| Self::carried_by(status)).flatten()
     }
 
     /// The clock that an instance carries, of whatever it was told last.
-    pub fn carried_by(instance: &Instance) -> Option<Self> {
-        let condition = instance.status.condition(REVISION_HEALTHY)?;
+    pub fn carried_by(status: &StatusFields) -> Option<Self> {
+        let condition = status.condition(REVISION_HEALTHY)?;
         let started = read_message(&condition.message)?;
         Some(Self {
             started,

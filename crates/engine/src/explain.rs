@@ -1,6 +1,7 @@
 //! Why: one typed reason for every cluster, in one place, for conditions, commands, metrics and tests alike.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -65,19 +66,20 @@ pub enum Flight {
     },
 }
 
+/// Small: every cluster of a fleet has one. What is long is the same for many, and shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
     BudgetFull {
         in_flight: usize,
         budget: usize,
     },
-    Canary(CanaryWait),
+    Canary(Arc<CanaryWait>),
     /// The rollout to the known good revision goes first.
     KnownGoodFirst {
         left: usize,
     },
     Stage {
-        first: String,
+        first: Text,
     },
     Halted {
         failed: usize,
@@ -88,7 +90,7 @@ pub enum Wait {
     Offline {
         since: Option<Timestamp>,
     },
-    Problem(Problem),
+    Problem(Arc<Problem>),
     /// Its placement does not say for certain whether it selects it.
     PlacementUncertain,
     /// It would be deleted, and the brake holds.

@@ -3,7 +3,11 @@
 //! Built once per pass, in time linear in the clusters. Everything behind this module works on positions in
 //! [`Fleet::members`], which are in order of cluster name.
 
+mod known;
+mod lineup;
+
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use crate::configs::{Overrides, Resolver, Revision, Wanted};
@@ -11,11 +15,13 @@ use crate::evidence::Evidence;
 use crate::limit::Limit;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
-    Cluster, GroupKey, InstallStrategy, Instance, Observed, Pace, PlacementSpec, Recorded, Rollout,
-    Selection, Work,
+    Cluster, GroupKey, Instance, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection, StatusFields,
+    Unreachable, Work,
 };
 use crate::problem::Problem;
-use crate::render::{Rendering, Templates};
+use crate::render::Templates;
+pub use known::Known;
+use known::{Knowledge, own_works};
 
 /// One add-on's clusters and placements at one moment.
 #[derive(Debug)]
@@ -26,6 +32,10 @@ pub struct Fleet<'a> {
     pub renders: bool,
     /// In order of cluster name.
     pub members: Vec<Member<'a>>,
+    /// Positions of the members whose users chose configs for them.
+    pub overridden: Vec<usize>,
+    /// How many different things are known of members: above every [`Known::index`].
+    pub known: usize,
     /// In the order of the add-on's list.
     pub governors: Vec<Governor<'a>>,
     /// The instances that no placement governs, as if one did.
@@ -34,39 +44,64 @@ pub struct Fleet<'a> {
 }
 
 /// One cluster that is selected for the add-on, or has an instance of it.
+///
+/// Has beside the objects what nearly every decision asks of them: they lie scattered, and each is fetched once per pass.
 #[derive(Debug)]
 pub struct Member<'a> {
     pub name: &'a ClusterName,
     pub cluster: Option<&'a Cluster>,
     pub instance: Option<&'a Instance>,
     works: &'a [Work],
-    /// What its works should be rendered from; `None` when somebody else writes them.
-    pub prepared: Option<Rendering>,
+    known: Rc<Known<'a>>,
+    /// The generation of its instance.
+    pub generation: i64,
     /// The install strategy selects it.
     pub selected: bool,
+    /// The cluster is being deleted.
+    pub leaving: bool,
+    /// The hub has word from the cluster.
+    pub reachable: bool,
+    /// Its instance is being deleted.
+    pub terminating: bool,
+    /// Its instance belongs to an earlier add-on of this name.
+    pub other_owner: bool,
+    /// Its works are all there, rendered from what it is told and for this instance, and nobody has changed them since.
+    pub works_stand: bool,
     /// The placement whose configs and strategy hold for it: the last in the list that selects it.
     pub governor: Option<usize>,
     /// Its place in the order in which that placement's stages go.
     pub stage: usize,
     pub overrides: Option<Box<Overrides>>,
-    pub evidence: Evidence,
 }
 
-impl Member<'_> {
+impl<'a> Member<'a> {
     /// Its works: where we render them, ours only.
     pub fn own_works(&self) -> impl Iterator<Item = &Work> + Clone {
-        own_works(self.works, self.prepared.as_ref())
+        own_works(self.works, self.known.prepared.as_ref())
     }
 
-    pub fn reachable(&self) -> bool {
-        self.cluster.is_some_and(|cluster| cluster.unreachable.is_none())
+    /// What follows from its status and its works.
+    pub fn known(&self) -> &Known<'a> {
+        &self.known
+    }
+
+    pub fn evidence(&self) -> &Evidence {
+        &self.known.evidence
+    }
+
+    /// The status of its instance.
+    pub fn status(&self) -> Option<&'a StatusFields> {
+        self.known.status
+    }
+
+    pub fn offline(&self) -> Option<Unreachable> {
+        if self.reachable { None } else { self.cluster?.unreachable }
     }
 }
 
 /// A placement of the add-on's list and the clusters it governs.
 #[derive(Debug)]
 pub struct Governor<'a> {
-    pub addon_uid: &'a Text,
     pub spec: &'a PlacementSpec,
     pub recorded: Option<&'a Recorded>,
     /// Revisions that the placement completed, oldest first.
@@ -96,7 +131,7 @@ impl Governor<'_> {
 /// Clusters that must all have settled before those of the next stage start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    pub name: String,
+    pub name: Text,
     /// Of a mandatory decision group: no failure is tolerated in it.
     pub mandatory: bool,
 }
@@ -128,7 +163,7 @@ impl<'a> Fleet<'a> {
         let mut templates = Templates::new(observed);
         let mut problems = observed.problems.clone();
         let mut governors: Vec<Governor<'a>> = Vec::new();
-        let mut claims: Vec<(&'a ClusterName, Claim)> = Vec::new();
+        let mut claims: Vec<(&'a ClusterName, Claim)> = Vec::with_capacity(observed.clusters.len());
         for (index, spec) in observed.addon.strategy.placements().iter().enumerate() {
             let selection = observed.placements.get(&spec.name);
             problems.extend(doubt(spec, selection));
@@ -149,10 +184,15 @@ impl<'a> Fleet<'a> {
             }
         }
         let renders = observed.renders_templates();
-        let members = members(observed, &resolver, &mut templates, claims);
         let defaults = renderable(&mut templates, resolver.wanted_by(None));
+        let mut knowledge = Knowledge::new(templates);
+        let members = lineup::members(observed, &resolver, &mut knowledge, claims);
         let mut free = Governor::new(observed, &FREE, None, defaults);
+        let mut overridden = Vec::new();
         for (position, member) in members.iter().enumerate() {
+            if member.overrides.is_some() {
+                overridden.push(position);
+            }
             match member.governor.and_then(|index| governors.get_mut(index)) {
                 Some(governor) => governor.members.push(position),
                 None if member.instance.is_some() => free.members.push(position),
@@ -162,7 +202,8 @@ impl<'a> Fleet<'a> {
         for governor in &mut governors {
             governor.canary = canary(observed, governor.spec, &members);
         }
-        Self { observed, resolver, renders, members, governors, free, problems }
+        let known = knowledge.count();
+        Self { observed, resolver, renders, members, overridden, known, governors, free, problems }
     }
 
     /// Some listed placement does not say for certain which clusters it selects.
@@ -199,7 +240,6 @@ impl<'a> Governor<'a> {
         desired: Wanted,
     ) -> Self {
         Self {
-            addon_uid: &observed.addon.uid,
             spec,
             recorded: observed.addon.status.placements.get(&spec.name),
             completed: observed.revisions.completed.get(&spec.name).map_or(&[], Vec::as_slice),
@@ -268,7 +308,7 @@ fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<Stage> {
     let order = group_order(spec, selection);
     order
         .iter()
-        .map(|together| Stage { name: name(&together.groups), mandatory: together.mandatory })
+        .map(|together| Stage { name: name(&together.groups).into(), mandatory: together.mandatory })
         .collect()
 }
 
@@ -287,98 +327,21 @@ fn claim<'a>(
     }
 }
 
-/// Every cluster that is selected or has an instance, with the claim of the last placement that selects it. All inputs are in
-/// order of name, so they are merged and not looked up.
-fn members<'a>(
-    observed: &'a Observed,
-    resolver: &Resolver<'a>,
-    templates: &mut Templates<'a>,
-    mut claims: Vec<(&'a ClusterName, Claim)>,
-) -> Vec<Member<'a>> {
-    // A stable sort: of two claims on one cluster the later placement's stays last.
-    claims.sort_by_key(|(name, _)| *name);
-    let labelled: Vec<&'a ClusterName> = match &observed.addon.strategy {
-        InstallStrategy::Labels(selector) => {
-            let chosen = observed.clusters.values().filter(|cluster| selector.matches(&cluster.labels));
-            chosen.map(|cluster| &cluster.name).collect()
-        }
-        _ => Vec::new(),
-    };
-    let mut claims = claims.into_iter().peekable();
-    let mut labelled = labelled.into_iter().peekable();
-    let mut clusters = observed.clusters.iter().peekable();
-    let mut instances = observed.instances.iter().peekable();
-    let mut all_works = observed.works.iter().peekable();
-    let mut members = Vec::with_capacity(observed.instances.len());
-    loop {
-        let heads = [
-            claims.peek().map(|(name, _)| *name),
-            labelled.peek().copied(),
-            instances.peek().map(|(name, _)| *name),
-        ];
-        let Some(name) = heads.into_iter().flatten().min() else { return members };
-        let mut claim = None;
-        while let Some((_, next)) = claims.next_if(|(claimed, _)| *claimed == name) {
-            claim = Some(next);
-        }
-        let selected = labelled.next_if(|chosen| *chosen == name).is_some() || claim.is_some();
-        let instance = instances.next_if(|(at, _)| *at == name).map(|(_, instance)| &**instance);
-        while clusters.next_if(|(at, _)| *at < name).is_some() {}
-        let cluster = clusters.next_if(|(at, _)| *at == name).map(|(_, cluster)| &**cluster);
-        while all_works.next_if(|(at, _)| *at < name).is_some() {}
-        let works = all_works.next_if(|(at, _)| *at == name).map_or(&[][..], |(_, works)| works.as_slice());
-
-        let claim = claim.filter(|_| governable(cluster, instance));
-        let governor = claim.map(|claim| claim.governor);
-        let spec = governor.and_then(|index| observed.addon.strategy.placements().get(index));
-        let overrides = instance.and_then(|instance| resolver.overrides(spec, instance)).map(Box::new);
-        let prepared = instance.and_then(|instance| templates.prepare(instance.status.told()));
-        let evidence = instance
-            .map(|instance| {
-                let works = own_works(works, prepared.as_ref());
-                Evidence::of(instance, &works, overrides.as_deref(), prepared.as_ref())
-            })
-            .unwrap_or_default();
-        let stage = claim.map_or(0, |claim| claim.stage);
-        members.push(Member {
-            name,
-            cluster,
-            instance,
-            works,
-            prepared,
-            selected,
-            governor,
-            stage,
-            overrides,
-            evidence,
-        });
-    }
-}
-
-fn own_works<'a>(
-    works: &'a [Work],
-    prepared: Option<&'a Rendering>,
-) -> impl Iterator<Item = &'a Work> + Clone {
-    works.iter().filter(move |work| match prepared {
-        Some(Ok(prepared)) => prepared.work_index(&work.name).is_some(),
-        Some(Err(_)) | None => true,
-    })
-}
-
-/// A cluster that is not there, is going, or was opted out before it had an instance counts nowhere.
-fn governable(cluster: Option<&Cluster>, instance: Option<&Instance>) -> bool {
-    cluster.is_some_and(|cluster| !cluster.deleting && (instance.is_some() || !cluster.opted_out))
-}
-
 fn canary<'a>(observed: &'a Observed, spec: &'a PlacementSpec, members: &[Member<'a>]) -> Option<Canary<'a>> {
     let name = spec.rollout.canary.as_ref()?;
     let selection = observed.placements.get(name);
     let clusters: Option<Vec<&ClusterName>> = selection.map(|selection| selection.clusters().collect());
     let in_motion = selection.and_then(Selection::in_motion);
     let mut includes = vec![false; members.len()];
-    let mut found = Vec::new();
-    for cluster in clusters.iter().flatten() {
-        if let Ok(position) = members.binary_search_by(|member| member.name.cmp(cluster))
+    let mut found: Vec<usize> = Vec::new();
+    for &cluster in clusters.iter().flatten() {
+        // Neighbours in the canary mostly are neighbours in the fleet.
+        let next = found.last().map_or(0, |last| last + 1);
+        let position = match members.get(next) {
+            Some(member) if member.name == cluster => Ok(next),
+            _ => members.binary_search_by(|member| member.name.cmp(cluster)),
+        };
+        if let Ok(position) = position
             && let Some(included) = includes.get_mut(position)
         {
             *included = true;

@@ -8,11 +8,23 @@ use std::fmt::{self, Write as _};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
 
-use crate::name::Text;
+use crate::name::{Text, same};
 
 /// Lower-case hex SHA-256 of a config's content.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Eq, PartialOrd, Ord)]
 pub struct Hash(Text);
+
+impl PartialEq for Hash {
+    fn eq(&self, other: &Self) -> bool {
+        same(&self.0, &other.0)
+    }
+}
+
+impl std::hash::Hash for Hash {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 impl Hash {
     /// Takes a hash from a stored object as it stands; empty means that none was recorded.

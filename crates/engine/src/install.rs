@@ -97,19 +97,18 @@ impl Install {
 }
 
 fn presence(fleet: &Fleet<'_>, member: &Member<'_>, uncertain: bool) -> Presence {
-    let gone = member.cluster.is_some_and(|cluster| cluster.deleting);
     let Some(instance) = member.instance else {
         return match member.cluster {
             None => Presence::Hold(Wait::ClusterAbsent),
-            Some(_) if gone => Presence::Hold(Wait::ClusterDeleting),
+            Some(_) if member.leaving => Presence::Hold(Wait::ClusterDeleting),
             Some(cluster) if cluster.opted_out => Presence::Hold(Wait::OptedOut),
             Some(_) => Presence::Create,
         };
     };
-    if instance.deleting {
+    if member.terminating {
         return Presence::Hold(Wait::Terminating);
     }
-    if gone {
+    if member.leaving {
         return Presence::Delete(Removal::ClusterDeleting);
     }
     if member.selected || !made_by_strategy(instance, fleet) {

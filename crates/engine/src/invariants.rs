@@ -430,7 +430,7 @@ fn counts_in_flight(observed: &Observed, spec: &PlacementSpec, cluster: &Cluster
         return false;
     }
     let unreachable = observed.clusters.get(cluster).is_some_and(|cluster| cluster.unreachable.is_some());
-    let at_rest = Clock::carried_by(instance).is_none_or(|clock| clock.has_arrived)
+    let at_rest = Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived)
         && instance.status.references.iter().filter(|reference| !own.contains(&reference.kind)).all(
             |reference| {
                 let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());

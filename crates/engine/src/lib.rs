@@ -27,6 +27,7 @@ pub mod problem;
 pub mod render;
 pub mod rollout;
 pub mod selector;
+pub mod shared;
 pub mod simulate;
 pub mod status;
 pub mod versions;

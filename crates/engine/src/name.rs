@@ -6,10 +6,16 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Text that is shared rather than copied: the same few names and hashes stand in thousands of objects.
 pub type Text = Arc<str>;
+
+/// Whether two texts are equal. Those that are shared are, without a look at them.
+pub fn same(one: &Text, other: &Text) -> bool {
+    Arc::ptr_eq(one, other) || one == other
+}
 
 /// A word of the conditions' vocabulary: static where it is one of ours, so that thousands of conditions share it.
 pub type Word = Cow<'static, str>;
@@ -30,8 +36,20 @@ pub enum NameError {
 }
 
 /// The name of a managed cluster, which is also the name of its namespace on the hub.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Eq)]
 pub struct ClusterName(Text);
+
+impl PartialEq for ClusterName {
+    fn eq(&self, other: &Self) -> bool {
+        same(&self.0, &other.0)
+    }
+}
+
+impl Hash for ClusterName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 /// By name. The same name is mostly the same allocation, which needs no look at the text.
 impl Ord for ClusterName {

@@ -4,6 +4,7 @@
 //! not here: a store that keeps these values keeps no manifests, no managed fields, no spelling variants.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::limit::Limit;
 use crate::name::{ClusterName, PlacementName, Text, Word};
 use crate::problem::Problem;
 use crate::selector::Selector;
+use crate::shared::Shared;
 
 /// One add-on and all that bears on it.
 #[derive(Clone, Debug, Default)]
@@ -211,7 +213,7 @@ pub struct Recorded {
 }
 
 /// A condition, in any status.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
     pub kind: Word,
     /// `True`, `False` or `Unknown`.
@@ -232,16 +234,17 @@ impl Condition {
     }
 }
 
-/// A ManagedCluster.
+/// A ManagedCluster. Laid out as declared: what a pass looks at lies together.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Cluster {
-    pub name: ClusterName,
-    pub labels: BTreeMap<String, String>,
     pub deleting: bool,
     /// Annotated to get no add-on by itself.
     pub opted_out: bool,
     /// Since when the hub reports it unreachable.
     pub unreachable: Option<Unreachable>,
+    pub name: ClusterName,
+    pub labels: BTreeMap<String, String>,
 }
 
 /// The hub has no word from the cluster.
@@ -334,27 +337,39 @@ pub struct Revisions {
 }
 
 /// A ManagedClusterAddOn: this add-on on one cluster.
+///
+/// Laid out as declared, so that what a pass looks at comes first and lies together.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Instance {
-    pub cluster: ClusterName,
-    pub uid: Text,
-    pub resource_version: Text,
+    pub status: InstanceStatus,
     pub generation: i64,
     pub deleting: bool,
-    /// Which install strategy made it; none: a user did.
-    pub marker: Option<Text>,
-    /// The uid of the add-on that owns it.
-    pub owner: Option<Text>,
-    pub install_namespace: Text,
     pub overrides: Vec<ConfigRef>,
     /// The version shorthand.
     pub version: Option<Text>,
-    pub status: InstanceStatus,
+    /// The uid of the add-on that owns it.
+    pub owner: Option<Text>,
+    pub uid: Text,
+    pub install_namespace: Text,
+    pub cluster: ClusterName,
+    pub resource_version: Text,
+    /// Which install strategy made it; none: a user did.
+    pub marker: Option<Text>,
 }
 
-/// An instance's status, both as it was found and as it should be.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct InstanceStatus {
+impl Instance {
+    /// Its user chose a config or a version for it.
+    pub fn has_own(&self) -> bool {
+        !self.overrides.is_empty() || self.version.is_some()
+    }
+}
+
+/// An instance's status, both as it was found and as it should be. The instances of one wave mostly have the same.
+pub type InstanceStatus = Shared<StatusFields>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StatusFields {
     pub supported: Vec<GroupResource>,
     /// Sorted by kind, at most one of each.
     pub references: Vec<Reference>,
@@ -365,7 +380,7 @@ pub struct InstanceStatus {
 }
 
 /// One kind of config of an instance: what it was told to have, and what it has.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
     pub kind: GroupResource,
     pub desired: Option<Pin>,
@@ -373,7 +388,7 @@ pub struct Reference {
     pub observed_generation: Option<i64>,
 }
 
-impl InstanceStatus {
+impl StatusFields {
     /// What the instance was told to have.
     pub fn told(&self) -> impl Iterator<Item = &Pin> {
         self.references.iter().filter_map(|reference| reference.desired.as_ref())
@@ -391,31 +406,52 @@ impl InstanceStatus {
 /// A ManifestWork of the add-on, without its manifests.
 #[derive(Clone, Debug)]
 pub struct Work {
-    pub name: Text,
     pub uid: Text,
     pub resource_version: Text,
     pub generation: i64,
-    pub deleting: bool,
-    pub version: Option<Text>,
-    /// What its annotations say it was made from; `None` when they say nothing, or contradict each other.
-    pub hashes: Option<WorkHashes>,
     /// Uid of the owning instance.
     pub owner: Option<Text>,
-    /// Our mark of the inputs it was rendered from.
-    pub rendered_from: Option<Text>,
     /// Our mark of the manifests as we wrote them.
     pub rendered_digest: Option<Text>,
     /// The digest of the manifests as they are.
     pub digest: Option<Text>,
+    /// What its annotations say it was made from; `None` when they say nothing, or contradict each other.
+    pub hashes: Option<WorkHashes>,
+    /// Its fields can be read and set as if they were the work's own.
+    pub state: Shared<WorkState>,
+}
+
+/// What of a work is not its cluster's own: across a fleet mostly the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WorkState {
+    pub name: Text,
+    pub deleting: bool,
+    pub version: Option<Text>,
+    /// Our mark of the inputs it was rendered from.
+    pub rendered_from: Option<Text>,
     pub applied: Seen,
     pub available: Seen,
 }
 
+impl Deref for Work {
+    type Target = WorkState;
+
+    fn deref(&self) -> &WorkState {
+        &self.state
+    }
+}
+
+impl DerefMut for Work {
+    fn deref_mut(&mut self) -> &mut WorkState {
+        &mut self.state
+    }
+}
+
 /// The hashes annotated on a work, by kind, sorted.
-pub type WorkHashes = Vec<(GroupResource, Hash)>;
+pub type WorkHashes = Shared<Vec<(GroupResource, Hash)>>;
 
 /// A condition that the cluster's agent reports, as far as it speaks of the work as it is now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Seen {
     /// Not reported, or reported of another generation.
     NotYet,

@@ -4,7 +4,8 @@
 //! passes: its status says what it is told, then its works are rendered from that, then its status says what was applied. Whatever
 //! is lost in between, the same rules go on from what is there.
 
-use std::borrow::Cow;
+mod members;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -13,17 +14,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
-use crate::explain::{Decision, Wait};
-use crate::fleet::{Fleet, Governor, Member};
+use crate::explain::Decision;
+use crate::fleet::{Fleet, Governor};
 use crate::hash::Hash;
-use crate::install::{self, Create, Delete, Install};
+use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{
-    AddOnStatus, Condition, InstallStrategy, Instance, InstanceStatus, Lookup, Observed, Work,
-};
+use crate::observed::{AddOnStatus, Condition, InstanceStatus, Lookup, Observed};
 use crate::problem::Problem;
 use crate::render::{Prepared, Site};
-use crate::rollout::{self, Counts, Failure, Move, Outcome, State, gate::Promotion};
+use crate::rollout::{self, Counts, Failure, Outcome, State, gate::Promotion};
 use crate::status;
 
 /// Everything to be written, in the order in which it is safe to write it.
@@ -260,7 +259,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let free = rollout::decide(&fleet, &fleet.free, now);
 
     plan.keeps = keeps(&fleet);
-    decide_members(&fleet, &install, &outcomes, &free, now, &mut plan);
+    members::decide(&fleet, &install, &outcomes, &free, now, &mut plan);
     let status = status::addon::next(&fleet, &install, &outcomes, now);
     plan.addon = (!same_status(&status, &observed.addon.status)).then_some(status);
     plan.hub_configs = hub_configs(observed);
@@ -312,158 +311,6 @@ fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
         })
 }
 
-fn decide_members(
-    fleet: &Fleet<'_>,
-    install: &Install,
-    outcomes: &[Outcome],
-    free: &Outcome,
-    now: Timestamp,
-    plan: &mut Plan,
-) {
-    let uncertain = fleet.uncertain();
-    let mut labels = Labels::default();
-    plan.report.clusters.reserve_exact(fleet.members.len());
-    for (position, member) in fleet.members.iter().enumerate() {
-        let rolled = match member.governor {
-            Some(index) => outcomes.get(index).and_then(|outcome| outcome.decision(position)),
-            None => free.decision(position),
-        };
-        let decided = match (install.decisions.get(&position), rolled) {
-            // What the install strategy says about being there comes before what it should have.
-            (Some(decision), _) => Cow::Owned(Move::stay(decision.clone())),
-            (None, Some(decided)) => match keeps_still(fleet, member, decided, uncertain) {
-                Some(wait) => Cow::Owned(Move::stay(Decision::Hold(wait))),
-                None => Cow::Borrowed(decided),
-            },
-            (None, None) => Cow::Owned(Move::stay(Decision::Hold(Wait::ClusterAbsent))),
-        };
-        if let Some(instance) = member.instance {
-            write_instance(fleet, member, instance, &decided, now, plan);
-        }
-        let told = match &decided.told {
-            Some(told) if member.overrides.is_none() => {
-                Some(told.version.clone().unwrap_or_else(|| told.id.clone()))
-            }
-            _ => member.instance.and_then(|instance| labels.told(instance, plan)),
-        };
-        plan.report.clusters.push(ClusterReport {
-            cluster: member.name.clone(),
-            placement: member.governor,
-            decision: decided.decision.clone(),
-            told,
-        });
-    }
-}
-
-/// What instances are told after this pass, where that is not simply their placement's revision.
-#[derive(Default)]
-struct Labels {
-    /// Neighbours mostly have the same: its id is worked out once.
-    last: Option<(Revision, Text)>,
-}
-
-impl Labels {
-    fn told(&mut self, instance: &Instance, plan: &Plan) -> Option<Text> {
-        let written = [plan.starts.last(), plan.statuses.last()];
-        let written = written.into_iter().flatten().find(|write| write.cluster == instance.cluster);
-        let status = written.map_or(&instance.status, |write| &write.status);
-        if status.desired_version.is_some() {
-            return status.desired_version.clone();
-        }
-        status.told().next()?;
-        if let Some((revision, id)) = &self.last
-            && revision.pins().iter().map(|pin| &pin.hash).eq(status.told().map(|pin| &pin.hash))
-        {
-            return Some(id.clone());
-        }
-        let revision = status.told_revision();
-        let id = revision.id();
-        self.last = Some((revision, id.clone()));
-        Some(id)
-    }
-}
-
-/// While it is not certain which clusters the placements select, an instance that none of them governs may be one of theirs: it is not
-/// to fall back to the add-on's defaults because of that.
-fn keeps_still(fleet: &Fleet<'_>, member: &Member<'_>, decided: &Move, uncertain: bool) -> Option<Wait> {
-    let unsure = match &fleet.observed.addon.strategy {
-        InstallStrategy::Placements(_) => uncertain,
-        InstallStrategy::Unusable(_) => true,
-        InstallStrategy::Manual | InstallStrategy::Labels(_) => false,
-    };
-    (member.governor.is_none() && unsure && decided.starts).then_some(Wait::PlacementUncertain)
-}
-
-fn write_instance(
-    fleet: &Fleet<'_>,
-    member: &Member<'_>,
-    instance: &Instance,
-    decided: &Move,
-    now: Timestamp,
-    plan: &mut Plan,
-) {
-    // What is going, or is not ours, is not written to.
-    if matches!(decided.decision, Decision::Delete(_) | Decision::Hold(Wait::Terminating | Wait::OtherOwner))
-    {
-        return;
-    }
-    let next = status::instance::next(fleet, member, instance, decided, now);
-    let hashes = |status: &InstanceStatus| status.told().map(|pin| pin.hash.clone()).collect::<Vec<_>>();
-    let retold = next.as_ref().is_some_and(|next| hashes(next) != hashes(&instance.status));
-    if let Some(status) = next {
-        let write = StatusWrite {
-            cluster: member.name.clone(),
-            uid: instance.uid.clone(),
-            resource_version: instance.resource_version.clone(),
-            status,
-        };
-        if decided.starts || retold { plan.starts.push(write) } else { plan.statuses.push(write) }
-    }
-    // Works follow what the instance's status says, never what it is about to say.
-    if !decided.starts && !retold {
-        write_works(member, instance, plan);
-    }
-}
-
-fn write_works(member: &Member<'_>, instance: &Instance, plan: &mut Plan) {
-    let Some(Ok(prepared)) = &member.prepared else { return };
-    for index in 0..prepared.works() {
-        let there = member.own_works().find(|work| prepared.work_index(&work.name) == Some(index));
-        if there.is_some_and(|work| work.deleting || is_as_it_should_be(work, prepared, instance)) {
-            continue;
-        }
-        plan.works.push(WorkWrite {
-            cluster: member.name.clone(),
-            name: prepared.work_name(index),
-            replaces: there.map(|work| (work.uid.clone(), work.resource_version.clone())),
-            prepared: Arc::clone(prepared),
-            index,
-            install_namespace: instance.install_namespace.clone(),
-            instance_uid: instance.uid.clone(),
-            told: instance.status.told_revision(),
-        });
-    }
-    let is_surplus = |name: &str| prepared.work_index(name).is_some_and(|index| index >= prepared.works());
-    let surplus = member.own_works().filter(|work| !work.deleting && is_surplus(&work.name));
-    plan.surplus_works.extend(surplus.map(|work| SurplusWork {
-        cluster: member.name.clone(),
-        name: work.name.clone(),
-        uid: work.uid.clone(),
-    }));
-}
-
-/// It was rendered from what the instance is told, for this instance, and nobody has changed it since.
-fn is_as_it_should_be(work: &Work, prepared: &Prepared, instance: &Instance) -> bool {
-    let Some(hashes) = &work.hashes else { return false };
-    let told = instance.status.told().map(|pin| (&pin.config.kind, &pin.hash));
-    work.rendered_from.as_deref().is_some_and(|mark| prepared.marks(mark, &instance.install_namespace))
-        && work.version == prepared.version_label()
-        && work.rendered_digest.is_some()
-        && work.rendered_digest == work.digest
-        && work.owner.as_ref() == Some(&instance.uid)
-        && hashes.iter().map(|(kind, hash)| (kind, hash)).eq(told)
-}
-
 /// Contents that somebody is, or is about to be, told, and that are not kept yet. The version shorthand needs no keeping: its
 /// name is its content.
 fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
@@ -471,9 +318,9 @@ fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
     let wanted =
         fleet.governors.iter().chain([&fleet.free]).filter_map(|governor| governor.desired.as_ref().ok());
     let own = fleet
-        .members
+        .overridden
         .iter()
-        .filter_map(|member| member.overrides.as_deref())
+        .filter_map(|&position| fleet.members.get(position)?.overrides.as_deref())
         .flat_map(|overrides| &overrides.pins);
     let mut seen = HashSet::new();
     wanted
@@ -514,7 +361,7 @@ fn forgets(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Vec<Hash> {
         if left.is_empty() {
             break;
         }
-        for reference in member.instance.iter().flat_map(|instance| &instance.status.references) {
+        for reference in member.status().iter().flat_map(|status| &status.references) {
             for pin in [&reference.desired, &reference.applied].into_iter().flatten() {
                 left.remove(&pin.hash);
             }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use aviary_api::names::conditions::{AVAILABLE, PROGRESSING};
 use aviary_engine::configs::{Pin, Revision};
 use aviary_engine::name::ClusterName;
-use aviary_engine::observed::{Cluster, Instance, Observed, Seen, Work};
+use aviary_engine::observed::{Cluster, Instance, Observed, Seen, Work, WorkState};
 use aviary_engine::render::{self, Templates};
+use aviary_engine::shared::Shared;
 
 use super::hub::Hub;
 
@@ -90,31 +91,37 @@ fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<
         return Vec::new();
     }
     let unavailable = instance.status.condition(AVAILABLE).filter(|condition| &*condition.status == "False");
-    let state = Work {
+    let state = WorkState {
         name: format!("addon-{}-deploy", observed.addon.name).into(),
-        uid: "".into(),
-        resource_version: "".into(),
-        generation: 1,
         deleting: false,
         version: None,
-        hashes: Some(has.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()),
-        owner: Some(instance.uid.clone()),
         rendered_from: None,
-        rendered_digest: None,
-        digest: None,
         applied: failed.map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
         available: unavailable
             .map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
     };
-    let Some(Ok(prepared)) = templates.prepare(has.pins().iter()) else { return vec![state] };
+    let work = Work {
+        uid: "".into(),
+        resource_version: "".into(),
+        generation: 1,
+        owner: Some(instance.uid.clone()),
+        rendered_digest: None,
+        digest: None,
+        hashes: Some(has.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()),
+        state: Shared::new(state.clone()),
+    };
+    let Some(Ok(prepared)) = templates.prepare(has.pins().iter()) else { return vec![work] };
     let inputs = prepared.inputs(&instance.install_namespace);
     (0..prepared.works())
         .map(|index| Work {
-            name: render::work_name(&observed.addon.name, index).into(),
-            rendered_from: Some(inputs.as_str().into()),
             rendered_digest: Some(inputs.as_str().into()),
             digest: Some(inputs.as_str().into()),
-            ..state.clone()
+            state: Shared::new(WorkState {
+                name: render::work_name(&observed.addon.name, index).into(),
+                rendered_from: Some(inputs.as_str().into()),
+                ..state.clone()
+            }),
+            ..work.clone()
         })
         .collect()
 }

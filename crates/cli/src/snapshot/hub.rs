@@ -8,10 +8,12 @@ use aviary_api::{
     ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
 };
 use aviary_engine::configs::{ConfigRef, GroupResource};
+use aviary_engine::hash::Hash;
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise;
-use aviary_engine::observed::{Cluster, Instance, LiveConfig, Template, Work};
+use aviary_engine::observed::{Cluster, Instance, LiveConfig, StatusFields, Template, Work, WorkState};
 use aviary_engine::problem::Problem;
+use aviary_engine::shared::Pool;
 use serde::de::DeserializeOwned;
 
 use crate::documents::Document;
@@ -41,6 +43,9 @@ pub(super) struct Hub<'d> {
     pub(super) former: Vec<LiveConfig>,
     pub(super) templates: BTreeMap<Text, Vec<Template>>,
     pub(super) findings: Vec<Finding>,
+    statuses: Pool<StatusFields>,
+    states: Pool<WorkState>,
+    hashes: Pool<Vec<(GroupResource, Hash)>>,
 }
 
 impl<'d> Hub<'d> {
@@ -97,7 +102,8 @@ impl<'d> Hub<'d> {
     fn instance(&mut self, document: &'d Document) {
         let Some(object) = self.typed::<ManagedClusterAddOn>(document) else { return };
         match normalise::instance(&object) {
-            Ok((instance, problems)) => {
+            Ok((mut instance, problems)) => {
+                instance.status = self.statuses.share(instance.status);
                 self.instances.entry(document.name().into()).or_default().push(ReadInstance {
                     document,
                     instance,
@@ -118,9 +124,11 @@ impl<'d> Hub<'d> {
 
     fn work(&mut self, document: &'d Document) {
         let Some(object) = self.typed::<ManifestWork>(document) else { return };
-        if let (Some((addon, work)), Ok(cluster)) =
+        if let (Some((addon, mut work)), Ok(cluster)) =
             (normalise::work(&object), ClusterName::parse(document.namespace()))
         {
+            work.state = self.states.share(work.state);
+            work.hashes = work.hashes.map(|hashes| self.hashes.share(hashes));
             self.works.entry(addon).or_default().entry(cluster).or_default().push(work);
         }
     }

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::{condition, config_refs, pin, text, version};
 use crate::configs::{ConfigRef, GroupResource};
 use crate::name::{ClusterName, NameError, Text};
-use crate::observed::{Instance, InstanceStatus, Reference};
+use crate::observed::{Instance, InstanceStatus, Reference, StatusFields};
 use crate::problem::Problem;
 
 /// Reads an instance, and says what of it cannot be used.
@@ -66,7 +66,7 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
         let observed_generation = reference.last_observed_generation;
         references.insert(kind.clone(), Reference { kind, desired, applied, observed_generation });
     }
-    InstanceStatus {
+    InstanceStatus::new(StatusFields {
         supported: status
             .supported_configs
             .iter()
@@ -77,5 +77,5 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
         current_version: text(status.current_version.as_ref()),
         last_version: text(status.last_version.as_ref()),
         conditions: status.conditions.iter().map(condition).collect(),
-    }
+    })
 }

@@ -11,7 +11,8 @@ use super::text;
 use crate::configs::GroupResource;
 use crate::hash::{self, Hash};
 use crate::name::Text;
-use crate::observed::{Seen, Work, WorkHashes};
+use crate::observed::{Seen, Work, WorkHashes, WorkState};
+use crate::shared::Shared;
 
 /// Reads a work, with the name of the add-on that it belongs to.
 pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
@@ -22,20 +23,23 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     let generation = metadata.generation.unwrap_or(0);
     let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let manifests = object.spec.manifests();
-    let work = Work {
+    let state = WorkState {
         name: metadata.name.as_deref().unwrap_or_default().into(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        version: text(labels.get(labels::ADDON_VERSION)),
+        rendered_from: text(annotation(annotations::RENDERED_FROM)),
+        applied: seen(conditions, conditions::APPLIED, generation),
+        available: seen(conditions, conditions::AVAILABLE, generation),
+    };
+    let work = Work {
         uid: metadata.uid.as_deref().unwrap_or_default().into(),
         resource_version: metadata.resource_version.as_deref().unwrap_or_default().into(),
         generation,
-        deleting: metadata.deletion_timestamp.is_some(),
-        version: text(labels.get(labels::ADDON_VERSION)),
-        hashes: hashes(annotations::ALL_CONFIG_SPEC_HASHES.iter().filter_map(|key| annotation(key))),
         owner: owner(metadata, "ManagedClusterAddOn"),
-        rendered_from: text(annotation(annotations::RENDERED_FROM)),
         rendered_digest: text(annotation(annotations::RENDERED_DIGEST)),
         digest: Some(hash::digest(&Value::Array(manifests.to_vec())).as_str().into()),
-        applied: seen(conditions, conditions::APPLIED, generation),
-        available: seen(conditions, conditions::AVAILABLE, generation),
+        hashes: hashes(annotations::ALL_CONFIG_SPEC_HASHES.iter().filter_map(|key| annotation(key))),
+        state: Shared::new(state),
     };
     Some((addon, work))
 }

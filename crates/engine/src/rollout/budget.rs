@@ -1,14 +1,17 @@
 //! Who may go: slots, failures, stages. Counted first, handed out after; a limit that is full stays full (semantics §5.3, §5.9).
 
+use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::gate::{Aim, Gate};
 use super::standing::{Identified, Judge, Standing};
 use super::{Move, flying, start_of};
 use crate::explain::{Decision, Flight, Wait};
-use crate::fleet::{Fleet, Governor};
+use crate::fleet::{Fleet, Governor, Member};
 use crate::limit::Limit;
 use crate::observed::Pace;
+use crate::problem::Problem;
 
 /// The state of a placement's budget.
 #[derive(Clone, Debug)]
@@ -28,10 +31,17 @@ pub struct Ledger {
     pub halted: Option<(usize, usize)>,
     /// The first stage that has not settled.
     open_stage: usize,
+    /// What somebody must mend before anything moves.
+    problem: Option<Arc<Problem>>,
 }
 
 impl Ledger {
-    pub fn open(fleet: &Fleet<'_>, governor: &Governor<'_>, standings: &[(usize, Standing)]) -> Self {
+    pub fn open(
+        fleet: &Fleet<'_>,
+        governor: &Governor<'_>,
+        aim: &Aim,
+        standings: &[(usize, Rc<Standing>)],
+    ) -> Self {
         let governed = standings.len();
         let limit = match governor.spec.rollout.pace {
             Pace::Rolling(limit) => Some(limit),
@@ -50,13 +60,14 @@ impl Ledger {
             held_by_failed: 0,
             halted,
             open_stage: 0,
+            problem: governor.fault.as_ref().or(aim.problem()).cloned().map(Arc::new),
         };
         let forgiven = tolerated.is_some() && halted.is_none();
         for (_, standing) in standings {
             if holds_slot(standing, forgiven) {
                 ledger.in_flight += 1;
                 ledger.under_way +=
-                    usize::from(!matches!(standing, Standing::Elsewhere { moving: false, .. }));
+                    usize::from(!matches!(**standing, Standing::Elsewhere { moving: false, .. }));
                 ledger.held_by_failed += usize::from(standing.failed());
             }
         }
@@ -71,26 +82,29 @@ impl Ledger {
         governor: &Governor<'_>,
         aim: &Aim,
         judge: &Judge<'_>,
-        standings: &[(usize, Standing)],
-    ) -> Vec<(usize, Move)> {
-        let mut decisions = Vec::with_capacity(standings.len());
+        standings: &[(usize, Rc<Standing>)],
+    ) -> Vec<(usize, Rc<Move>)> {
+        let mut moves: Vec<Option<Rc<Move>>> = vec![None; standings.len()];
+        let mut shared = Moves::default();
         let mut candidates = Vec::new();
-        for (position, standing) in standings {
-            if let Standing::Elsewhere { moving: false, broken, reachable } = standing {
+        for (at, ((position, standing), decided)) in standings.iter().zip(&mut moves).enumerate() {
+            if let Standing::Elsewhere { moving: false, broken, reachable } = &**standing {
                 // Broken ones first: they have nothing to lose and hold a slot until they are well. Then those that can be
                 // reached, then the others, each in order of name.
-                candidates.push((!reachable, !broken, *position, standing));
+                candidates.push((!reachable, !broken, at));
                 continue;
             }
-            decisions.push((*position, self.decide_standing(governor, aim, judge, *position, standing)));
+            *decided = Some(shared.share(self.decide_standing(governor, aim, judge, *position, standing)));
         }
-        candidates.sort_by_key(|(unreachable, whole, position, _)| (*unreachable, *whole, *position));
-        for (_, _, position, standing) in candidates {
-            let decided = self.decide_candidate(fleet, governor, aim, judge, position, standing);
-            decisions.push((position, decided));
+        candidates.sort();
+        for (_, _, at) in candidates {
+            if let (Some((position, standing)), Some(decided)) = (standings.get(at), moves.get_mut(at)) {
+                let candidate = self.decide_candidate(fleet, governor, aim, judge, *position, standing);
+                *decided = Some(shared.share(candidate));
+            }
         }
-        decisions.sort_unstable_by_key(|(position, _)| *position);
-        decisions
+        let decided = standings.iter().zip(moves);
+        decided.filter_map(|((position, _), decided)| Some((*position, decided?))).collect()
     }
 
     /// Clusters that need no new slot.
@@ -108,8 +122,8 @@ impl Ledger {
             Standing::Aside(wait) => Move::stay(Decision::Hold(wait.clone())),
             Standing::Settled => {
                 let wants_more = !governor.in_canary(position) && !aim.target_is_desired();
-                let decision = match (governor.fault.as_ref().or(aim.problem()), &aim.gate) {
-                    (Some(problem), _) if wants_more => Decision::Hold(Wait::Problem(problem.clone())),
+                let decision = match (&self.problem, &aim.gate) {
+                    (Some(problem), _) if wants_more => Decision::Hold(Wait::Problem(Arc::clone(problem))),
                     (None, Gate::Closed(wait)) if wants_more => Decision::Hold(wait.clone()),
                     _ => Decision::Settled,
                 };
@@ -121,9 +135,7 @@ impl Ledger {
             Standing::Fresh { told: true, flight, .. } => Move::on(flying(flight), judge.fresh()),
             Standing::Fresh { .. } => match judge.fresh() {
                 Some(revision) => Move::start(standing, revision),
-                None => {
-                    Move::stay(Decision::Hold(self.frozen(governor, aim).unwrap_or(Wait::NothingKnownGood)))
-                }
+                None => Move::stay(Decision::Hold(self.frozen(governor).unwrap_or(Wait::NothingKnownGood))),
             },
             Standing::Elsewhere { .. } => match (self.blocked(governor, aim, position), target) {
                 (None, Some(revision)) => Move::start(standing, revision),
@@ -158,7 +170,7 @@ impl Ledger {
         let holds_one_already = matches!(standing, Standing::Elsewhere { broken: true, reachable: true, .. });
         let taken = if holds_one_already { self.under_way } else { self.in_flight };
         if self.limited && taken >= self.budget {
-            let offline = member.and_then(|member| member.cluster?.unreachable);
+            let offline = member.and_then(Member::offline);
             return Move::stay(Decision::Hold(match offline {
                 Some(offline) => Wait::Offline { since: offline.since },
                 None => Wait::BudgetFull { in_flight: self.in_flight, budget: self.budget },
@@ -171,7 +183,7 @@ impl Ledger {
 
     /// Why nothing of this placement may be started, in order of what to mend first.
     fn blocked(&self, governor: &Governor<'_>, aim: &Aim, position: usize) -> Option<Wait> {
-        if let Some(wait) = self.frozen(governor, aim) {
+        if let Some(wait) = self.frozen(governor) {
             return Some(wait);
         }
         // With a known good revision clusters move towards that; without one the gate keeps them where they are.
@@ -184,9 +196,9 @@ impl Ledger {
         self.halted.map(|(failed, tolerated)| Wait::Halted { failed, tolerated })
     }
 
-    fn frozen(&self, governor: &Governor<'_>, aim: &Aim) -> Option<Wait> {
-        if let Some(problem) = governor.fault.as_ref().or(aim.problem()) {
-            return Some(Wait::Problem(problem.clone()));
+    fn frozen(&self, governor: &Governor<'_>) -> Option<Wait> {
+        if let Some(problem) = &self.problem {
+            return Some(Wait::Problem(Arc::clone(problem)));
         }
         governor.spec.rollout.paused.then_some(Wait::Paused)
     }
@@ -197,7 +209,38 @@ impl Ledger {
     }
 }
 
+/// The moves made so far, of which there are few: clusters that are to do the same share one.
+#[derive(Default)]
+struct Moves {
+    latest: VecDeque<Rc<Move>>,
+}
+
+impl Moves {
+    /// How many are compared with: as many as commonly alternate.
+    const COMPARED: usize = 8;
+
+    fn share(&mut self, made: Move) -> Rc<Move> {
+        if let Some(same) = self.latest.iter().find(|before| before.is(&made)) {
+            return Rc::clone(same);
+        }
+        let made = Rc::new(made);
+        self.latest.truncate(Self::COMPARED - 1);
+        self.latest.push_front(Rc::clone(&made));
+        made
+    }
+}
+
 impl Move {
+    /// Whether it is the same, down to the very revision.
+    pub fn is(&self, other: &Self) -> bool {
+        let same_told = match (&self.told, &other.told) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        same_told && self.starts == other.starts && self.decision == other.decision
+    }
+
     /// It is told nothing new, and keeps what it was told.
     pub fn stay(decision: Decision) -> Self {
         Self { decision, told: None, starts: false }
@@ -233,7 +276,7 @@ fn holds_slot(standing: &Standing, forgiven: bool) -> bool {
 fn open_stage(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
-    standings: &[(usize, Standing)],
+    standings: &[(usize, Rc<Standing>)],
     forgiven: bool,
 ) -> usize {
     standings
@@ -241,7 +284,7 @@ fn open_stage(
         .filter_map(|(position, standing)| {
             let stage = fleet.members.get(*position)?.stage;
             let mandatory = governor.stages.get(stage).is_some_and(|stage| stage.mandatory);
-            let done = *standing == Standing::Settled || (standing.failed() && forgiven && !mandatory);
+            let done = **standing == Standing::Settled || (standing.failed() && forgiven && !mandatory);
             (!done).then_some(stage)
         })
         .min()

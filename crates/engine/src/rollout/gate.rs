@@ -1,5 +1,7 @@
 //! Where a placement's clusters should go: the desired revision, or with a canary the last known good one (semantics §5.4–5.6).
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::standing::{Judge, Standing};
@@ -123,7 +125,7 @@ fn pass_canary(
         Some(wait) => {
             // Without a known good revision the first installs go ahead, and are judged against what they were told.
             aim.target = aim.known_good.clone().or_else(|| Some(desired.clone()));
-            aim.gate = Gate::Closed(Wait::Canary(wait));
+            aim.gate = Gate::Closed(Wait::Canary(Arc::new(wait)));
         }
     }
 }
@@ -213,10 +215,10 @@ fn first_missing(
 
 /// A canary cluster has the revision's configs, whoever gave them to it, applied and healthy for as long as its own placement asks.
 fn has_passed(position: usize, member: &Member<'_>, desired: &Revision, soak: Option<&Soak<'_>>) -> bool {
-    member.instance.is_some_and(|instance| {
-        !instance.deleting
-            && told_includes(instance, desired.pins())
-            && member.evidence.arrived()
+    member.status().is_some_and(|status| {
+        !member.terminating
+            && told_includes(status, desired.pins())
+            && member.evidence().arrived()
             && soak.is_none_or(|soak| soak.judge.judge(position, member) == Standing::Settled)
     })
 }

@@ -8,16 +8,15 @@ pub mod gate;
 pub mod standing;
 
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use aviary_api::names::conditions::PROGRESSING;
 use jiff::Timestamp;
 
 use crate::configs::Revision;
 use crate::evidence::told_includes;
 use crate::explain::{Decision, Flight, Start, Wait};
 use crate::fleet::{Fleet, Governor};
-use crate::observed::Instance;
 use crate::problem::Problem;
 use budget::Ledger;
 use gate::{Aim, Gate};
@@ -33,19 +32,11 @@ pub struct Outcome {
     /// A revision completed in this pass.
     pub completed: Option<Revision>,
     /// For every governed cluster, in order of its position in the fleet.
-    pub decisions: Vec<(usize, Move)>,
+    pub decisions: Vec<(usize, Rc<Move>)>,
     pub counts: Counts,
     pub state: State,
     /// When a clock runs out, if nothing else happens before.
     pub recheck_at: Option<Timestamp>,
-}
-
-impl Outcome {
-    /// The decision for the cluster at this position.
-    pub fn decision(&self, position: usize) -> Option<&Move> {
-        let at = self.decisions.binary_search_by_key(&position, |(at, _)| *at).ok()?;
-        self.decisions.get(at).map(|(_, decided)| decided)
-    }
 }
 
 /// A decision, and the revision that goes with it.
@@ -134,12 +125,8 @@ impl fmt::Display for Failure {
 pub fn decide(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Outcome {
     let mut aim = gate::aim(fleet, governor, now);
     let judge = Judge::new(fleet, governor, &aim, now);
-    let standings: Vec<(usize, Standing)> = governor
-        .members
-        .iter()
-        .filter_map(|&position| Some((position, judge.judge(position, fleet.members.get(position)?))))
-        .collect();
-    let mut ledger = Ledger::open(fleet, governor, &standings);
+    let standings = judge.judge_all(fleet);
+    let mut ledger = Ledger::open(fleet, governor, &aim, &standings);
     let decisions = ledger.assign(fleet, governor, &aim, &judge, &standings);
     let counts = count(fleet, governor, &aim, &decisions, &standings, &ledger);
     let reached = reached(fleet, governor, &judge, &standings);
@@ -161,18 +148,17 @@ fn reached(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
     judge: &Judge<'_>,
-    standings: &[(usize, Standing)],
+    standings: &[(usize, Rc<Standing>)],
 ) -> Option<Revision> {
     let members = || governor.members.iter().filter_map(|&position| fleet.members.get(position));
     let is_there = |revision: &Revision| {
-        members()
-            .any(|member| member.instance.is_some_and(|instance| told_includes(instance, revision.pins())))
+        members().any(|member| member.status().is_some_and(|status| told_includes(status, revision.pins())))
     };
     let mut targets =
         standings.iter().map(|(position, _)| judge.target_of(*position).map(|target| &target.revision));
     let target = targets.next()??;
     if targets.all(|other| other == Some(target))
-        && standings.iter().all(|(_, standing)| *standing == Standing::Settled)
+        && standings.iter().all(|(_, standing)| **standing == Standing::Settled)
     {
         return is_there(target).then(|| target.clone());
     }
@@ -190,8 +176,8 @@ fn count(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
     aim: &Aim,
-    decisions: &[(usize, Move)],
-    standings: &[(usize, Standing)],
+    decisions: &[(usize, Rc<Move>)],
+    standings: &[(usize, Rc<Standing>)],
     ledger: &Ledger,
 ) -> Counts {
     let mut counts = Counts {
@@ -204,12 +190,12 @@ fn count(
     // Both are in order of position, one of each per cluster.
     for ((position, standing), (_, decided)) in standings.iter().zip(decisions) {
         let starts = decided.starts;
-        let settled = *standing == Standing::Settled;
+        let settled = **standing == Standing::Settled;
         counts.settled += usize::from(settled);
         let wants_no_more = aim.target_is_desired() || governor.in_canary(*position);
         counts.done += usize::from(settled && wants_no_more);
         counts.unsettled_gated += usize::from(!settled && !governor.in_canary(*position));
-        match standing {
+        match &**standing {
             Standing::Settled | Standing::OnTarget { .. } => counts.on_target += 1,
             Standing::Fresh { on_target, told, .. } => {
                 counts.fresh += 1;
@@ -222,18 +208,10 @@ fn count(
             Standing::Elsewhere { .. } | Standing::Aside(_) if starts => counts.on_target += 1,
             Standing::Elsewhere { .. } | Standing::Aside(_) => counts.waiting += 1,
         }
-        let instance = fleet.members.get(*position).and_then(|member| member.instance);
-        counts.upgraded += usize::from(instance.is_some_and(was_upgraded));
+        let member = fleet.members.get(*position);
+        counts.upgraded += usize::from(member.is_some_and(|member| member.evidence().upgraded));
     }
     counts
-}
-
-/// It has moved from one revision to another at some time.
-fn was_upgraded(instance: &Instance) -> bool {
-    instance.status.last_version.is_some()
-        || instance.status.condition(PROGRESSING).is_some_and(|condition| {
-            matches!(&*condition.reason, "Upgrading" | "UpgradeSucceed" | "UpgradeFailed" | "Rollingback")
-        })
 }
 
 /// The order of the questions is the policy: what a person must mend comes before what time mends.

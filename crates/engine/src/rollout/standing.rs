@@ -1,5 +1,6 @@
 //! Where one cluster stands towards the revision it should get. Order of the checks is the policy.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::gate::Aim;
 use crate::configs::{Pin, Revision};
-use crate::evidence::{Clock, told_same, was_told};
+use crate::evidence::{Clock, told_same};
 use crate::explain::{Flight, Wait};
 use crate::fleet::{Fleet, Governor, Member};
 use crate::name::Text;
-use crate::observed::{Instance, Lookup, Observed, Rollout};
+use crate::observed::{Lookup, Observed, Rollout, StatusFields};
 use crate::versions;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +98,14 @@ pub fn live_generation(observed: &Observed, pin: &Pin) -> Option<i64> {
     }
 }
 
+/// What a cluster's standing follows from, beside what is known of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Alike {
+    in_canary: bool,
+    terminating: bool,
+    other_owner: bool,
+}
+
 /// Judges the clusters of one placement against one aim.
 #[derive(Debug)]
 pub struct Judge<'a> {
@@ -119,6 +128,31 @@ impl<'a> Judge<'a> {
         Self { governor, target, canary_target, fresh, now }
     }
 
+    /// Where every governed cluster stands, in order. Those that are alike are judged once and share the answer.
+    pub fn judge_all(&self, fleet: &Fleet<'_>) -> Vec<(usize, Rc<Standing>)> {
+        let mut last: Vec<Option<(Alike, Rc<Standing>)>> = vec![None; fleet.known];
+        let mut standings = Vec::with_capacity(self.governor.members.len());
+        for &position in &self.governor.members {
+            let Some(member) = fleet.members.get(position) else { continue };
+            let alike = Alike {
+                in_canary: self.governor.in_canary(position),
+                terminating: member.terminating,
+                other_owner: member.other_owner,
+            };
+            // Since when a cluster is offline, and what its user chose, are its own.
+            let like_others = member.reachable && member.overrides.is_none();
+            let standing = match last.get(member.known().index) {
+                Some(Some((before, standing))) if like_others && *before == alike => Rc::clone(standing),
+                _ => Rc::new(self.judge(position, member)),
+            };
+            if like_others && let Some(last) = last.get_mut(member.known().index) {
+                *last = Some((alike, Rc::clone(&standing)));
+            }
+            standings.push((position, standing));
+        }
+        standings
+    }
+
     /// What this cluster should get.
     pub fn target_of(&self, position: usize) -> Option<&Arc<Identified>> {
         if self.governor.in_canary(position) { self.canary_target.as_ref() } else { self.target.as_ref() }
@@ -130,30 +164,31 @@ impl<'a> Judge<'a> {
     }
 
     /// The clock of a revision on this cluster, where the strategy has any use for one.
-    fn clock(&self, instance: &Instance, of: Option<&Arc<Identified>>) -> Option<Clock> {
+    fn clock(&self, status: &StatusFields, of: Option<&Arc<Identified>>) -> Option<Clock> {
         let Rollout { min_success_time, progress_deadline, .. } = &self.governor.spec.rollout;
         if min_success_time.is_zero() && progress_deadline.is_none() {
             return None;
         }
-        Clock::of(instance, &of?.id)
+        Clock::of(status, &of?.id)
     }
 
     pub fn judge(&self, position: usize, member: &Member<'_>) -> Standing {
-        let Some(instance) = member.instance else { return Standing::Absent };
-        if let Some(wait) = aside(instance, self.governor.addon_uid) {
+        let Some(status) = member.status() else { return Standing::Absent };
+        if let Some(wait) = aside(member) {
             return Standing::Aside(wait);
         }
-        if self.governor.later_uncertain && was_told(instance) && !self.ever_wanted(member, instance) {
+        if self.governor.later_uncertain && member.evidence().told && !self.ever_wanted(member, status) {
             return Standing::Aside(Wait::PlacementUncertain);
         }
         let target = self.target_of(position);
         let told =
-            |one: Option<&Arc<Identified>>| one.is_some_and(|one| is_told(member, instance, &one.revision));
+            |one: Option<&Arc<Identified>>| one.is_some_and(|one| is_told(member, status, &one.revision));
         let on_target = told(target);
-        let reachable = member.reachable();
-        if !member.evidence.installed && !member.evidence.arrived() {
+        let reachable = member.reachable;
+        let evidence = member.evidence();
+        if !evidence.installed && !evidence.arrived() {
             let told_fresh = told(self.fresh());
-            let clock = self.clock(instance, if on_target { target } else { self.fresh() });
+            let clock = self.clock(status, if on_target { target } else { self.fresh() });
             let (flight, deadline) = self.flight(member, clock.as_ref(), Flight::Installing);
             if told_fresh && !on_target && target.is_some() && flight.is_failure() {
                 // What is known good does not install here; perhaps what comes next does.
@@ -170,12 +205,12 @@ impl<'a> Judge<'a> {
             };
         }
         if !on_target {
-            let moving = !arrived_once(member, instance);
-            let broken = !moving && !member.evidence.healthy;
+            let moving = !arrived_once(member, status);
+            let broken = !moving && !evidence.healthy;
             return Standing::Elsewhere { moving, broken, reachable };
         }
-        let clock = self.clock(instance, target);
-        if member.evidence.holds_placed && member.evidence.healthy {
+        let clock = self.clock(status, target);
+        if evidence.holds_placed && evidence.healthy {
             return match self.soaks_until(clock.as_ref()) {
                 Some(until) => {
                     Standing::OnTarget { flight: Flight::Soaking { until }, reachable, deadline: None }
@@ -188,24 +223,25 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether what it was told is something that this placement wants or wanted: if not, another placement told it.
-    fn ever_wanted(&self, member: &Member<'_>, instance: &Instance) -> bool {
+    fn ever_wanted(&self, member: &Member<'_>, status: &StatusFields) -> bool {
         let now =
             [&self.target, &self.canary_target, &self.fresh].into_iter().flatten().map(|one| &one.revision);
         let recorded = self.governor.recorded.into_iter();
         let before = recorded
             .flat_map(|recorded| [&recorded.desired, &recorded.known_good, &recorded.applied])
             .flatten();
-        now.chain(before).chain(self.governor.completed).any(|revision| is_told(member, instance, revision))
+        now.chain(before).chain(self.governor.completed).any(|revision| is_told(member, status, revision))
     }
 
     /// Whether the cluster has arrived at `revision` and is healthy there.
     pub fn settled_on(&self, member: &Member<'_>, revision: &Revision) -> bool {
-        member.instance.is_some_and(|instance| {
-            aside(instance, self.governor.addon_uid).is_none()
-                && is_told(member, instance, revision)
-                && (member.evidence.installed || member.evidence.arrived())
-                && member.evidence.holds_placed
-                && member.evidence.healthy
+        let evidence = member.evidence();
+        member.status().is_some_and(|status| {
+            aside(member).is_none()
+                && is_told(member, status, revision)
+                && (evidence.installed || evidence.arrived())
+                && evidence.holds_placed
+                && evidence.healthy
         })
     }
 
@@ -227,7 +263,8 @@ impl<'a> Judge<'a> {
         clock: Option<&Clock>,
         underway: Flight,
     ) -> (Flight, Option<Timestamp>) {
-        if let Some(why) = &member.evidence.failure {
+        let evidence = member.evidence();
+        if let Some(why) = &evidence.failure {
             return (Flight::Failed { why: why.clone() }, None);
         }
         let limit = self.governor.spec.rollout.progress_deadline;
@@ -237,12 +274,12 @@ impl<'a> Judge<'a> {
         {
             return (Flight::TimedOut { after: limit }, None);
         }
-        if let Some(offline) = member.cluster.and_then(|cluster| cluster.unreachable) {
+        if let Some(offline) = member.offline() {
             return (Flight::Offline { since: offline.since }, deadline);
         }
-        let had_arrived = member.instance.is_some_and(|instance| arrived_once(member, instance));
-        let flight = match &member.evidence.unavailable {
-            Some(why) if member.evidence.holds_placed => Flight::Unavailable { why: why.clone() },
+        let had_arrived = member.status().is_some_and(|status| arrived_once(member, status));
+        let flight = match &evidence.unavailable {
+            Some(why) if evidence.holds_placed => Flight::Unavailable { why: why.clone() },
             _ if had_arrived => Flight::Unavailable { why: "the agent has not reported on it yet".into() },
             _ => underway,
         };
@@ -250,29 +287,29 @@ impl<'a> Judge<'a> {
     }
 }
 
-fn aside(instance: &Instance, addon_uid: &Text) -> Option<Wait> {
-    if instance.deleting {
+fn aside(member: &Member<'_>) -> Option<Wait> {
+    if member.terminating {
         return Some(Wait::Terminating);
     }
-    instance.owner.as_ref().filter(|&owner| owner != addon_uid).map(|_| Wait::OtherOwner)
+    member.other_owner.then_some(Wait::OtherOwner)
 }
 
-fn is_told(member: &Member<'_>, instance: &Instance, revision: &Revision) -> bool {
-    was_told(instance) && told_same(instance, revision.pins(), member.overrides.as_deref())
+fn is_told(member: &Member<'_>, status: &StatusFields, revision: &Revision) -> bool {
+    member.evidence().told && told_same(status, revision.pins(), member.overrides.as_deref())
 }
 
 /// Its works hold what it was told, and it is, or has been since it was told, healthy there. That it once had the same before it went
 /// away and came back does not count: it is on its way.
-fn arrived_once(member: &Member<'_>, instance: &Instance) -> bool {
-    member.evidence.holds_placed
-        && (member.evidence.healthy
-            || (recorded_as_applied(member, instance)
-                && Clock::carried_by(instance).is_none_or(|clock| clock.has_arrived)))
+fn arrived_once(member: &Member<'_>, status: &StatusFields) -> bool {
+    member.evidence().holds_placed
+        && (member.evidence().healthy
+            || (recorded_as_applied(member, status)
+                && Clock::carried_by(status).is_none_or(|clock| clock.has_arrived)))
 }
 
 /// What it was told of the kinds that are not overridden is recorded as applied.
-fn recorded_as_applied(member: &Member<'_>, instance: &Instance) -> bool {
-    instance.status.references.iter().all(|reference| {
+fn recorded_as_applied(member: &Member<'_>, status: &StatusFields) -> bool {
+    status.references.iter().all(|reference| {
         let overridden =
             member.overrides.as_deref().is_some_and(|overrides| overrides.covers(&reference.kind));
         let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());

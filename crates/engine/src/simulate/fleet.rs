@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aviary_api::names::conditions::PROGRESSING;
+use aviary_api::names::{self, conditions::PROGRESSING};
 use jiff::Timestamp;
 
 use crate::configs::{Pin, Resolver, Revision};
@@ -10,9 +10,10 @@ use crate::hash;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
     Cluster, Condition, DecisionGroup, Instance, InstanceStatus, Observed, Recorded, Reference, Seen,
-    Selection, Work,
+    Selection, StatusFields, Work, WorkState,
 };
 use crate::render;
+use crate::shared::Shared;
 
 /// How many clusters a placement that is somebody's canary gets: a tenth, and at least one.
 const CANARY_SHARE: usize = 10;
@@ -92,14 +93,28 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
             .get(name)
             .map(|selection| selection.clusters().cloned().collect())
             .unwrap_or_default();
+        let (status, work) = (status(revision, begin), work(&work_name, revision));
+        let install_namespace: Text = names::DEFAULT_INSTALL_NAMESPACE.into();
         let mut made = false;
         for cluster in members {
             if observed.instances.contains_key(&cluster) {
                 continue;
             }
             made = true;
-            observed.works.insert(cluster.clone(), Arc::new(vec![work(&work_name, revision)]));
-            let instance = instance(&cluster, &observed.addon.uid, revision, begin);
+            observed.works.insert(cluster.clone(), Arc::new(vec![work.clone()]));
+            let instance = Instance {
+                cluster: cluster.clone(),
+                uid: format!("uid-{cluster}").into(),
+                resource_version: "0".into(),
+                generation: 1,
+                deleting: false,
+                marker: Some("Placements".into()),
+                owner: Some(observed.addon.uid.clone()),
+                install_namespace: install_namespace.clone(),
+                overrides: Vec::new(),
+                version: None,
+                status: status.clone(),
+            };
             observed.instances.insert(cluster, Arc::new(instance));
         }
         if made && !observed.addon.status.placements.contains_key(name) {
@@ -125,7 +140,7 @@ fn revision_before(desired: &Revision) -> Revision {
     Revision::new(pins.collect())
 }
 
-fn instance(cluster: &ClusterName, addon_uid: &Text, revision: &Revision, begin: Timestamp) -> Instance {
+fn status(revision: &Revision, begin: Timestamp) -> InstanceStatus {
     let references = revision.pins().iter().map(|pin| Reference {
         kind: pin.config.kind.clone(),
         desired: Some(pin.clone()),
@@ -140,39 +155,30 @@ fn instance(cluster: &ClusterName, addon_uid: &Text, revision: &Revision, begin:
         since: Some(begin),
         observed_generation: Some(1),
     };
-    Instance {
-        cluster: cluster.clone(),
-        uid: format!("uid-{cluster}").into(),
-        resource_version: "0".into(),
-        generation: 1,
-        deleting: false,
-        marker: Some("Placements".into()),
-        owner: Some(addon_uid.clone()),
-        install_namespace: aviary_api::names::DEFAULT_INSTALL_NAMESPACE.into(),
-        overrides: Vec::new(),
-        version: None,
-        status: InstanceStatus {
-            references: references.collect(),
-            conditions: vec![installed],
-            ..Default::default()
-        },
-    }
+    InstanceStatus::new(StatusFields {
+        references: references.collect(),
+        conditions: vec![installed],
+        ..StatusFields::default()
+    })
 }
 
 fn work(name: &Text, revision: &Revision) -> Work {
-    Work {
+    let state = WorkState {
         name: name.clone(),
+        deleting: false,
+        version: None,
+        rendered_from: None,
+        applied: Seen::Yes,
+        available: Seen::Yes,
+    };
+    Work {
         uid: "uid-before".into(),
         resource_version: "0".into(),
         generation: 1,
-        deleting: false,
-        version: None,
-        hashes: Some(revision.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()),
         owner: None,
-        rendered_from: None,
         rendered_digest: None,
         digest: None,
-        applied: Seen::Yes,
-        available: Seen::Yes,
+        hashes: Some(revision.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()),
+        state: Shared::new(state),
     }
 }

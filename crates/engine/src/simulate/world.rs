@@ -3,20 +3,24 @@
 use std::sync::Arc;
 
 use crate::configs::GroupResource;
+use crate::hash::Hash;
 use crate::name::{ClusterName, Text};
-use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes};
+use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes, WorkState};
 use crate::plan::{StatusWrite, WorkWrite, Write};
+use crate::shared::{Pool, Shared};
 
 /// The state of everything that bears on one add-on.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     pub observed: Observed,
     written: u64,
+    states: Pool<WorkState>,
+    hashes: Pool<Vec<(GroupResource, Hash)>>,
 }
 
 impl World {
     pub fn new(observed: Observed) -> Self {
-        Self { observed, written: 0 }
+        Self { observed, ..Self::default() }
     }
 
     fn next_version(&mut self) -> Text {
@@ -111,20 +115,23 @@ impl World {
             write.told().pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
         let inputs: Text = write.inputs().into();
         // Instead of the manifests themselves their inputs stand for them: equal inputs render to equal manifests.
-        let work = Work {
+        let state = WorkState {
             name: write.name.as_str().into(),
+            deleting: false,
+            version: write.version().cloned(),
+            rendered_from: Some(inputs.clone()),
+            applied: Seen::NotYet,
+            available: Seen::NotYet,
+        };
+        let work = Work {
             uid: format!("uid-{version}").into(),
             resource_version: version,
             generation: 1,
-            deleting: false,
-            version: write.version().cloned(),
-            hashes: Some(hashes),
             owner: Some(write.instance_uid().clone()),
-            rendered_from: Some(inputs.clone()),
             rendered_digest: Some(inputs.clone()),
             digest: Some(inputs),
-            applied: Seen::NotYet,
-            available: Seen::NotYet,
+            hashes: Some(self.hashes.share(hashes)),
+            state: self.states.share(Shared::new(state)),
         };
         self.put_work(&write.cluster, work);
     }
@@ -149,30 +156,36 @@ impl World {
         }
         let hashes: WorkHashes =
             instance.status.told().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
+        let hashes = self.hashes.share(hashes);
         let version = self.next_version();
         let works = Arc::make_mut(self.observed.works.entry(cluster.clone()).or_default());
         let mut changed = false;
         for work in works.iter_mut().filter(|work| work.hashes.as_ref() != Some(&hashes)) {
-            work.hashes = Some(hashes.clone());
             work.generation += 1;
-            (work.applied, work.available) = (Seen::NotYet, Seen::NotYet);
+            work.hashes = Some(hashes.clone());
+            let state =
+                WorkState { applied: Seen::NotYet, available: Seen::NotYet, ..WorkState::clone(&work.state) };
+            work.state = self.states.share(Shared::new(state));
             changed = true;
         }
         if works.is_empty() {
-            works.push(Work {
+            let state = WorkState {
                 name: "own-manager".into(),
+                deleting: false,
+                version: None,
+                rendered_from: None,
+                applied: Seen::NotYet,
+                available: Seen::NotYet,
+            };
+            works.push(Work {
                 uid: format!("uid-{version}").into(),
                 resource_version: version,
                 generation: 1,
-                deleting: false,
-                version: None,
-                hashes: Some(hashes),
                 owner: None,
-                rendered_from: None,
                 rendered_digest: None,
                 digest: None,
-                applied: Seen::NotYet,
-                available: Seen::NotYet,
+                hashes: Some(hashes),
+                state: self.states.share(Shared::new(state)),
             });
             changed = true;
         }
@@ -183,8 +196,12 @@ impl World {
     pub fn acknowledge(&mut self, cluster: &ClusterName, applied: &Seen, available: &Seen) {
         if let Some(works) = self.observed.works.get_mut(cluster) {
             for work in Arc::make_mut(works) {
-                work.applied = applied.clone();
-                work.available = available.clone();
+                let state = WorkState {
+                    applied: applied.clone(),
+                    available: available.clone(),
+                    ..WorkState::clone(&work.state)
+                };
+                work.state = self.states.share(Shared::new(state));
             }
         }
     }

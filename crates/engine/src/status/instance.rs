@@ -1,6 +1,5 @@
 //! The status of one instance: what it was told, what it has, and how far it is.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use aviary_api::names::{UNKNOWN_VERSION, conditions};
@@ -8,11 +7,11 @@ use jiff::Timestamp;
 
 use super::{Stated, set};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
-use crate::evidence::{Clock, HEALTHY, NO_LONGER_HEALTHY, NOT_YET_HEALTHY, clock_message, was_told};
+use crate::evidence::{Clock, HEALTHY, NO_LONGER_HEALTHY, NOT_YET_HEALTHY, clock_message};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{Fleet, Member};
 use crate::name::{Text, Word};
-use crate::observed::{Instance, InstanceStatus, Reference, Seen};
+use crate::observed::{Instance, InstanceStatus, Reference};
 use crate::problem::Problem;
 use crate::rollout::{Move, live_generation};
 use crate::versions;
@@ -25,14 +24,14 @@ pub fn next(
     decided: &Move,
     now: Timestamp,
 ) -> Option<InstanceStatus> {
-    let mut draft = Draft { now, generation: instance.generation, status: Cow::Borrowed(&instance.status) };
+    let mut draft = Draft { now, generation: instance.generation, status: instance.status.clone() };
     if let Some(supported) = fleet.resolver.supported()
         && !supported.iter().eq(&instance.status.supported)
     {
-        draft.status.to_mut().supported = supported.iter().cloned().collect();
+        draft.status.supported = supported.iter().cloned().collect();
     }
     if !references_stand(member, instance, decided) {
-        draft.status.to_mut().references = references(fleet, member, instance, decided);
+        draft.status.references = references(fleet, member, instance, decided);
     }
     let changed = draft.status.told().map(|pin| &pin.hash).ne(instance.status.told().map(|pin| &pin.hash))
         || (draft.status.references.is_empty() && decided.starts);
@@ -40,20 +39,17 @@ pub fn next(
     versions(fleet, member, instance, decided, &progress, &mut draft);
     report(fleet, member, instance, &progress, &mut draft);
     keep_clock(member, instance, decided, decided.starts || changed, &mut draft);
-    match draft.status {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(status) => (status != instance.status).then_some(status),
-    }
+    (draft.status != instance.status).then_some(draft.status)
 }
 
 /// A status that is copied only once something in it changes: at rest, nothing is.
-struct Draft<'a> {
+struct Draft {
     now: Timestamp,
     generation: i64,
-    status: Cow<'a, InstanceStatus>,
+    status: InstanceStatus,
 }
 
-impl Draft<'_> {
+impl Draft {
     fn state(&mut self, new: Stated) {
         let stands = self.status.condition(new.kind).is_some_and(|old| {
             old.status == new.status
@@ -63,7 +59,7 @@ impl Draft<'_> {
                 && old.since.is_some()
         });
         if !stands {
-            set(&mut self.status.to_mut().conditions, self.generation, self.now, new);
+            set(&mut self.status.conditions, self.generation, self.now, new);
         }
     }
 }
@@ -92,20 +88,20 @@ enum Progress {
 }
 
 fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: bool) -> Progress {
-    let evidence = &member.evidence;
+    let evidence = member.evidence();
     let first = !evidence.installed;
     if decided.starts || changed {
         return Progress::Moving { first };
     }
     let problem = match &decided.decision {
-        Decision::Hold(Wait::Problem(problem)) => Some(problem),
+        Decision::Hold(Wait::Problem(problem)) => Some(&**problem),
         _ => member.overrides.as_deref().and_then(|overrides| overrides.problems.first()),
     };
     let stuck_or_untold = || match problem {
         Some(problem) => Progress::Stuck { first, has_told: false, problem: problem.clone() },
         None => Progress::Untold,
     };
-    if !was_told(instance) {
+    if !evidence.told {
         return stuck_or_untold();
     }
     match &decided.decision {
@@ -152,7 +148,7 @@ fn stays_first(instance: &Instance) -> bool {
 /// Whether the references are already what [`references`] would make them, for the usual case that nothing of its own is in play.
 fn references_stand(member: &Member<'_>, instance: &Instance, decided: &Move) -> bool {
     let recorded = &instance.status.references;
-    let arrived = member.evidence.arrived();
+    let arrived = member.evidence().arrived();
     let told = decided.told.as_deref();
     let told_stands = told.is_none_or(|told| {
         let pins = told.revision.pins().iter().zip(&told.generations);
@@ -173,7 +169,7 @@ fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decid
     for reference in recorded {
         // What has been proved to be there is applied; until then it is what was there before.
         let applied =
-            if member.evidence.arrived() { reference.desired.clone() } else { reference.applied.clone() };
+            if member.evidence().arrived() { reference.desired.clone() } else { reference.applied.clone() };
         let keeps = decided.told.is_none();
         let desired = reference.desired.clone().filter(|_| keeps);
         next.insert(&reference.kind, (desired, applied));
@@ -215,7 +211,7 @@ fn versions(
     instance: &Instance,
     decided: &Move,
     progress: &Progress,
-    draft: &mut Draft<'_>,
+    draft: &mut Draft,
 ) {
     let recorded = &instance.status;
     let own = member.overrides.is_some();
@@ -232,7 +228,7 @@ fn versions(
         return;
     }
     if wanted != recorded.desired_version {
-        let status = draft.status.to_mut();
+        let status = &mut *draft.status;
         status.last_version = recorded.desired_version.clone().map(|last| {
             let offered = fleet.resolver.offered.is_empty() || fleet.resolver.offered.contains(&last);
             if offered { last } else { UNKNOWN_VERSION.into() }
@@ -246,7 +242,7 @@ fn versions(
         Progress::Stuck { .. } | Progress::Untold => recorded.current_version.clone(),
     };
     if current != draft.status.current_version {
-        draft.status.to_mut().current_version = current;
+        draft.status.current_version = current;
     }
 }
 
@@ -255,7 +251,7 @@ fn report(
     member: &Member<'_>,
     instance: &Instance,
     progress: &Progress,
-    draft: &mut Draft<'_>,
+    draft: &mut Draft,
 ) {
     let last = draft.status.last_version.as_deref();
     let wording = if by_shorthand(fleet, member, instance) {
@@ -284,7 +280,7 @@ fn report(
 
 /// When what it was told started here, whether it is healthy, and if not, whether it ever was. Whoever decides what it is told, its placement
 /// or its user, the clock starts with it.
-fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: bool, draft: &mut Draft<'_>) {
+fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: bool, draft: &mut Draft) {
     let told = decided.told.as_deref();
     let kept = instance.status.condition(conditions::REVISION_HEALTHY);
     if told.is_none() && kept.is_none() {
@@ -297,7 +293,7 @@ fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: 
         running.is_some_and(|condition| condition.is_true() || condition.reason == NO_LONGER_HEALTHY);
     let running =
         running.filter(|condition| told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
-    let healthy = !starts && member.evidence.holds_placed && member.evidence.healthy;
+    let healthy = !starts && member.evidence().holds_placed && member.evidence().healthy;
     let reason = match (healthy, has_arrived) {
         (true, _) => HEALTHY,
         (false, true) => NO_LONGER_HEALTHY,
@@ -406,10 +402,10 @@ fn stuck(first: bool, problem: &Problem, last: Option<&str>) -> String {
 /// What the works say. While the agent has not reported on them as they are now, what was said before stands: it would only be
 /// written to be written again.
 fn availability(member: &Member<'_>, instance: &Instance) -> Wording {
-    if let Some(why) = &member.evidence.unavailable {
+    if let Some(why) = &member.evidence().unavailable {
         return Some(("False", "WorkNotAvailable", why.to_string().into()));
     }
-    if member.own_works().next().is_some() && member.own_works().all(|work| work.available == Seen::Yes) {
+    if member.evidence().available {
         return Some(("True", "WorksAvailable", "all works are available".into()));
     }
     let unsaid = instance.status.condition(conditions::AVAILABLE).is_none();

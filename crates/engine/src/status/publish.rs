@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::configs::{GroupResource, Pin, Revision};
 use crate::name::{PlacementName, Text};
-use crate::observed::{AddOnStatus, Condition, InstanceStatus, Recorded, Reference};
+use crate::observed::{AddOnStatus, Condition, InstanceStatus, Recorded, Reference, StatusFields};
 
 /// The fields of an instance's status that are ours, as a merge patch of that status.
 pub fn instance(status: &InstanceStatus) -> Value {
-    let InstanceStatus { supported, references, desired_version, current_version, last_version, conditions } =
-        status;
+    let StatusFields { supported, references, desired_version, current_version, last_version, conditions } =
+        &**status;
     let supported: Vec<ConfigGroupResource> = supported
         .iter()
         .map(|kind| ConfigGroupResource {
