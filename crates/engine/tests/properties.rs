@@ -8,6 +8,7 @@ mod reference;
 use aviary_engine::explain::Decision;
 use aviary_engine::observed::{Observed, Seen};
 use aviary_engine::plan::plan;
+use aviary_engine::shared::{Pool, Shared};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use reference::generate::{self, Event, Setup};
@@ -42,6 +43,35 @@ fn turned_round(observed: &Observed) -> Observed {
         supported.reverse();
     }
     turned
+}
+
+/// The same snapshot, in which no two clusters share a value: nothing can be known of one from another.
+fn alone(observed: &Observed) -> Observed {
+    let mut alone = observed.clone();
+    for instance in alone.instances.values_mut() {
+        let instance = std::sync::Arc::make_mut(instance);
+        instance.status = Shared::new((*instance.status).clone());
+    }
+    for work in alone.works.values_mut().flat_map(|works| std::sync::Arc::make_mut(works).iter_mut()) {
+        work.state = Shared::new((*work.state).clone());
+        work.hashes = work.hashes.as_ref().map(|hashes| Shared::new((**hashes).clone()));
+    }
+    alone
+}
+
+/// The same snapshot, in which every two equal values are one.
+fn pooled(observed: &Observed) -> Observed {
+    let mut pooled = observed.clone();
+    let (mut statuses, mut states, mut hashes) = (Pool::default(), Pool::default(), Pool::default());
+    for instance in pooled.instances.values_mut() {
+        let instance = std::sync::Arc::make_mut(instance);
+        instance.status = statuses.share(instance.status.clone());
+    }
+    for work in pooled.works.values_mut().flat_map(|works| std::sync::Arc::make_mut(works).iter_mut()) {
+        work.state = states.share(work.state.clone());
+        work.hashes = work.hashes.take().map(|found| hashes.share(found));
+    }
+    pooled
 }
 
 /// A second work beside each first one, not answered yet.
@@ -117,6 +147,17 @@ proptest! {
             same(observed, &turned_round(observed), scene)?;
             let more = with_more_works(observed);
             same(&more, &turned_round(&more), scene)?;
+            whole_pass(scene)
+        }).map(drop))?;
+    }
+
+    #[test]
+    fn what_clusters_share_changes_no_decision(setup in generate::setup(), events in generate::events(25)) {
+        tell(live(&setup, &events, |scene, _| {
+            let observed = &scene.hub.observed;
+            same(&alone(observed), &pooled(observed), scene)?;
+            let more = with_more_works(observed);
+            same(&alone(&more), &pooled(&more), scene)?;
             whole_pass(scene)
         }).map(drop))?;
     }
