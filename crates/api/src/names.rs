@@ -78,6 +78,8 @@ pub mod annotations {
         "addon.open-cluster-management.io/disable-automatic-installation";
     /// On add-ons: the number of deletions that the deletion brake may let pass.
     pub const ALLOW_DELETIONS: &str = "addon.open-cluster-management.io/allow-deletions";
+    /// On add-ons: the term of the manager that started a wave last. A manager of an older term starts no more.
+    pub const MANAGER_TERM: &str = "addon.open-cluster-management.io/manager-term";
     /// On add-ons: `self` leaves the add-on to its own manager.
     pub const LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
     /// The value of [`LIFECYCLE`] that leaves an add-on alone.

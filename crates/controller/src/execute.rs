@@ -1,0 +1,408 @@
+//! Writing what a plan says: in stages, each write on the condition that the object still is what the plan was made for.
+//!
+//! Owns the order of writes and what becomes of each. One cluster's failure is an outcome, never an error: the others go on, and the next plan
+//! sees what is there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aviary_api::names::{annotations, labels};
+use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork};
+use aviary_engine::hash::Hash;
+use aviary_engine::install::{Create, Delete};
+use aviary_engine::name::{PlacementName, Text};
+use aviary_engine::observed::AddOnStatus;
+use aviary_engine::plan::{Plan, StatusWrite, SurplusWork, WorkWrite};
+use aviary_engine::status::publish;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::Client;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::ObjectMeta;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::Instant;
+
+use crate::pace::Pace;
+use crate::revisions::{self, Owner};
+use crate::seen::{self, Change, Key, News};
+
+/// The add-on that is written for, as the plan saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) name: Text,
+    pub(crate) uid: Text,
+    pub(crate) resource_version: Text,
+    /// The order of its placements, as they are published.
+    pub(crate) placements: Vec<PlacementName>,
+    /// The term that is written on it.
+    pub(crate) term: u64,
+}
+
+/// A completed revision to keep: its number, and what it pushes out.
+#[derive(Clone, Debug)]
+pub(crate) struct Completed {
+    pub(crate) placement: PlacementName,
+    pub(crate) revision: aviary_engine::configs::Revision,
+    pub(crate) number: i64,
+    pub(crate) surplus: Vec<Key>,
+}
+
+/// What an execution came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) written: usize,
+    /// The object had changed. The next plan sees it as it is.
+    pub(crate) conflicts: usize,
+    pub(crate) failed: usize,
+}
+
+/// Writes for one manager.
+#[derive(Clone)]
+pub(crate) struct Executor {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) pace: Pace,
+    pub(crate) news: mpsc::Sender<News>,
+    /// The term of this leader.
+    pub(crate) term: u64,
+}
+
+/// The term of a manager that runs alone: it neither writes terms nor minds them.
+pub(crate) const UNFENCED: u64 = u64::MAX;
+
+enum Outcome {
+    Written(Vec<News>),
+    Conflict,
+    Failed(Box<kube::Error>),
+}
+
+impl Executor {
+    /// Carries a plan out. Whatever it has written is told as news, so that the next plan sees it.
+    pub(crate) async fn execute(&self, target: Target, plan: Plan, completed: Vec<Completed>) -> Tally {
+        let mut tally = Tally::default();
+        let Plan { keeps, creates, deletes, addon, starts, statuses, works, surplus_works, forgets, .. } =
+            plan;
+        let owner = Owner { namespace: &self.namespace, addon: &target.name, uid: &target.uid };
+        // Content before anybody is told its hash.
+        if !self
+            .all(&keeps, |keep| self.create_revision(revisions::content(owner, keep)).boxed(), &mut tally)
+            .await
+        {
+            return tally;
+        }
+        if !self.all(&completed, |completed| self.complete(owner, completed).boxed(), &mut tally).await {
+            return tally;
+        }
+        // The add-on before any wave: who is not the leader any more loses here.
+        if addon.is_some() || !starts.is_empty() {
+            let reserve = |status: &'_ Option<AddOnStatus>| {
+                self.reserve(target.clone(), status.clone(), !starts.is_empty()).boxed()
+            };
+            if !self.all(&[addon], reserve, &mut tally).await {
+                return tally;
+            }
+        }
+        self.all(&creates, |create| self.create_instance(owner, create).boxed(), &mut tally).await;
+        self.all(&deletes, |delete| self.delete_instance(&target.name, delete).boxed(), &mut tally).await;
+        self.all(&starts, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
+        self.all(&statuses, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
+        self.all(&works, |write| self.write_work(write).boxed(), &mut tally).await;
+        self.all(&surplus_works, |surplus| self.delete_work(surplus).boxed(), &mut tally).await;
+        self.all(&forgets, |hash| self.forget(&target.name, hash).boxed(), &mut tally).await;
+        tally
+    }
+
+    /// Makes writes side by side, as many at once as the hub takes. Says whether all were made.
+    async fn all<'a, T: Sync>(
+        &'a self,
+        writes: &'a [T],
+        make: impl Fn(&'a T) -> BoxFuture<'a, Outcome> + Send,
+        tally: &mut Tally,
+    ) -> bool {
+        let mut waiting = writes.iter();
+        let mut running = FuturesUnordered::new();
+        let mut whole = true;
+        loop {
+            let outcome = tokio::select! {
+                biased;
+                Some(outcome) = running.next(), if !running.is_empty() => outcome,
+                Some(slot) = self.pace.slot(), if waiting.len() > 0 => {
+                    if let Some(write) = waiting.next() {
+                        running.push(self.timed(make(write), slot));
+                    }
+                    continue;
+                }
+                else => break,
+            };
+            whole &= self.book(outcome, tally).await;
+        }
+        whole
+    }
+
+    async fn timed(&self, write: BoxFuture<'_, Outcome>, slot: OwnedSemaphorePermit) -> Outcome {
+        let started = Instant::now();
+        let outcome = write.await;
+        self.pace.give_back(slot, started.elapsed(), outcome.is_overload());
+        outcome
+    }
+
+    /// Notes an outcome, and tells what was written. Says whether it was.
+    async fn book(&self, outcome: Outcome, tally: &mut Tally) -> bool {
+        match outcome {
+            Outcome::Written(news) => {
+                tally.written += 1;
+                for one in news {
+                    // Nobody listens any more when the manager stops.
+                    let _ = self.news.send(one).await;
+                }
+                return true;
+            }
+            Outcome::Conflict => tally.conflicts += 1,
+            Outcome::Failed(error) => {
+                tracing::warn!(
+                    error = &*error as &dyn std::error::Error,
+                    "a write failed; it is tried again"
+                );
+                tally.failed += 1;
+            }
+        }
+        false
+    }
+
+    fn addons(&self) -> Api<ClusterManagementAddOn> {
+        Api::all(self.client.clone())
+    }
+
+    fn instances(&self, cluster: &str) -> Api<ManagedClusterAddOn> {
+        Api::namespaced(self.client.clone(), cluster)
+    }
+
+    fn works(&self, cluster: &str) -> Api<ManifestWork> {
+        Api::namespaced(self.client.clone(), cluster)
+    }
+
+    fn revisions(&self) -> Api<ControllerRevision> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    async fn create_revision(&self, object: Value) -> Outcome {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let object: ControllerRevision = match serde_json::from_value(object) {
+            Ok(object) => object,
+            Err(error) => return Outcome::Failed(Box::new(kube::Error::SerdeError(error))),
+        };
+        let written = match self.revisions().create(&PostParams::default(), &object).await {
+            // Ours from an earlier try, or one that does not say what its name says: then it is not read as ours.
+            Err(kube::Error::Api(status)) if status.code == 409 => self.revisions().get(&name).await,
+            written => written,
+        };
+        match written {
+            Ok(written) => Outcome::Written(put(&written.metadata, seen::revision(&written), News::Revision)),
+            Err(error) => Outcome::of(error),
+        }
+    }
+
+    async fn complete(&self, owner: Owner<'_>, completed: &Completed) -> Outcome {
+        let Completed { placement, revision, number, surplus } = completed;
+        let outcome = self.create_revision(revisions::completed(owner, placement, revision, *number)).await;
+        let Outcome::Written(mut news) = outcome else { return outcome };
+        for key in surplus {
+            match self.delete_revision(&key.name).await {
+                Outcome::Written(more) => news.extend(more),
+                other => return other,
+            }
+        }
+        Outcome::Written(news)
+    }
+
+    async fn delete_revision(&self, name: &str) -> Outcome {
+        let key = Key { namespace: self.namespace.as_str().into(), name: name.into() };
+        gone(
+            self.revisions().delete(name, &DeleteParams::default()).await.map(drop),
+            News::Revision(Change::Gone(key)),
+        )
+    }
+
+    async fn forget(&self, addon: &str, hash: &Hash) -> Outcome {
+        self.delete_revision(&revisions::content_name(addon, hash)).await
+    }
+
+    /// The add-on's status and, before a wave, the word that this leader starts it. Both only over the state that the plan has seen.
+    async fn reserve(&self, target: Target, status: Option<AddOnStatus>, starts: bool) -> Outcome {
+        let mut version = target.resource_version.clone();
+        let mut news = Vec::new();
+        if starts && self.term != UNFENCED && target.term != self.term {
+            let patch = json!({"metadata": {
+                "uid": target.uid, "resourceVersion": version, "annotations": {annotations::MANAGER_TERM: self.term.to_string()},
+            }});
+            match self.addons().patch(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+                Ok(written) => {
+                    version = written.metadata.resource_version.as_deref().unwrap_or_default().into();
+                    news = put(&written.metadata, Some(Box::new(seen::addon(&written))), News::AddOn);
+                }
+                Err(error) => return Outcome::of(error),
+            }
+        }
+        let status =
+            status.map(|status| publish::addon(&status, &target.placements)).unwrap_or_else(|| json!({}));
+        let patch = json!({"metadata": {"uid": target.uid, "resourceVersion": version}, "status": status});
+        match self.addons().patch_status(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(written) => {
+                news.extend(put(&written.metadata, Some(Box::new(seen::addon(&written))), News::AddOn));
+                Outcome::Written(news)
+            }
+            Err(error) => Outcome::of(error),
+        }
+    }
+
+    async fn create_instance(&self, owner: Owner<'_>, create: &Create) -> Outcome {
+        let object = json!({
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+            "kind": "ManagedClusterAddOn",
+            "metadata": {
+                "name": owner.addon,
+                "namespace": create.cluster.as_str(),
+                "labels": {labels::INSTALLED_BY_STRATEGY: create.marker, labels::ADDON_NAME: owner.addon},
+                "ownerReferences": [{
+                    "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+                    "name": owner.addon, "uid": owner.uid, "controller": true, "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": {"installNamespace": create.install_namespace},
+        });
+        let object = match serde_json::from_value(object) {
+            Ok(object) => object,
+            Err(error) => return Outcome::Failed(Box::new(kube::Error::SerdeError(error))),
+        };
+        match self.instances(create.cluster.as_str()).create(&PostParams::default(), &object).await {
+            Ok(written) => Outcome::Written(put(
+                &written.metadata,
+                seen::instance(&written).map(Box::new),
+                News::Instance,
+            )),
+            Err(error) => Outcome::of(error),
+        }
+    }
+
+    async fn delete_instance(&self, addon: &str, delete: &Delete) -> Outcome {
+        let preconditions = Preconditions { uid: Some(delete.uid.to_string()), ..Preconditions::default() };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        match self.instances(delete.cluster.as_str()).delete(addon, &params).await {
+            // While its finalizers hold it, it is told as it is.
+            Ok(answer) => match answer.left() {
+                Some(object) => Outcome::Written(put(
+                    &object.metadata,
+                    seen::instance(&object).map(Box::new),
+                    News::Instance,
+                )),
+                None => {
+                    let key = Key { namespace: delete.cluster.as_str().into(), name: addon.into() };
+                    Outcome::Written(vec![News::Instance(Change::Gone(key))])
+                }
+            },
+            Err(error) => Outcome::of(error),
+        }
+    }
+
+    async fn write_status(&self, addon: &str, write: &StatusWrite) -> Outcome {
+        let patch = json!({
+            "metadata": {"uid": write.uid, "resourceVersion": write.resource_version}, "status": publish::instance(&write.status),
+        });
+        match self
+            .instances(write.cluster.as_str())
+            .patch_status(addon, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+        {
+            Ok(written) => Outcome::Written(put(
+                &written.metadata,
+                seen::instance(&written).map(Box::new),
+                News::Instance,
+            )),
+            Err(error) => Outcome::of(error),
+        }
+    }
+
+    async fn write_work(&self, write: &WorkWrite) -> Outcome {
+        let mut object = write.object();
+        let works = self.works(write.cluster.as_str());
+        let parse =
+            |object: Value| serde_json::from_value::<ManifestWork>(object).map_err(kube::Error::SerdeError);
+        let written = match &write.replaces {
+            None => match parse(object) {
+                Ok(object) => works.create(&PostParams::default(), &object).await,
+                Err(error) => Err(error),
+            },
+            Some((uid, version)) => {
+                object["metadata"]["uid"] = json!(uid);
+                object["metadata"]["resourceVersion"] = json!(version);
+                // A patch, so that what others keep on the work stays.
+                works.patch(&write.name, &PatchParams::default(), &Patch::Merge(object)).await
+            }
+        };
+        match written {
+            Ok(written) => {
+                Outcome::Written(put(&written.metadata, seen::work(&written).map(Box::new), News::Work))
+            }
+            Err(error) => Outcome::of(error),
+        }
+    }
+
+    async fn delete_work(&self, surplus: &SurplusWork) -> Outcome {
+        let preconditions = Preconditions { uid: Some(surplus.uid.to_string()), ..Preconditions::default() };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        match self.works(surplus.cluster.as_str()).delete(&surplus.name, &params).await {
+            Ok(answer) => match answer.left() {
+                Some(object) => {
+                    Outcome::Written(put(&object.metadata, seen::work(&object).map(Box::new), News::Work))
+                }
+                None => {
+                    let key = Key { namespace: surplus.cluster.as_str().into(), name: surplus.name.clone() };
+                    Outcome::Written(vec![News::Work(Change::Gone(key))])
+                }
+            },
+            Err(error) => Outcome::of(error),
+        }
+    }
+}
+
+impl Outcome {
+    /// What an error means. A gone object is no failure: the next plan sees that it is gone.
+    fn of(error: kube::Error) -> Self {
+        match &error {
+            kube::Error::Api(status) if matches!(status.code, 404 | 409) => Self::Conflict,
+            _ => Self::Failed(Box::new(error)),
+        }
+    }
+
+    fn is_overload(&self) -> bool {
+        match self {
+            Self::Failed(error) => {
+                matches!(&**error, kube::Error::Api(status) if matches!(status.code, 429 | 500..=599))
+            }
+            Self::Written(_) | Self::Conflict => false,
+        }
+    }
+}
+
+fn gone(deleted: Result<(), kube::Error>, news: News) -> Outcome {
+    match deleted {
+        Ok(()) => Outcome::Written(vec![news]),
+        Err(kube::Error::Api(status)) if status.code == 404 => Outcome::Written(vec![news]),
+        Err(error) => Outcome::of(error),
+    }
+}
+
+fn put<T>(metadata: &ObjectMeta, seen: Option<T>, wrap: impl Fn(Change<T>) -> News) -> Vec<News> {
+    seen.map(|seen| wrap(Change::Put(Key::of(metadata), seen))).into_iter().collect()
+}
+
+/// How long to wait before trying again what has failed so often in a row.
+pub(crate) fn patience(failures: u32) -> Duration {
+    Duration::from_millis(200).saturating_mul(1 << failures.min(8)).min(Duration::from_secs(30))
+}
+
+/// Shared by all executions of one term.
+pub(crate) type SharedExecutor = Arc<Executor>;

@@ -1,0 +1,168 @@
+//! Leader election on a Lease: of several managers one works, the others wait.
+//!
+//! Owns the Lease. It keeps managers out of each other's way and is not what makes them safe: that is the term, which every wave is started
+//! under. Times are measured by this process alone, from when it saw the Lease change, so clocks need not agree.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
+use kube::api::{Api, PostParams};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long a leader may be silent.
+const DURATION: Duration = Duration::from_secs(15);
+/// A leader that could not renew for so long stops by itself, before anybody else starts.
+const GIVE_UP: Duration = Duration::from_secs(10);
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Who leads, in which term: a number that rises whenever the leader changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leadership {
+    Waiting,
+    Leading { term: u64 },
+}
+
+/// A candidate.
+pub(crate) struct Candidate {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// Different for every process.
+    pub(crate) identity: String,
+    pub(crate) clock: crate::Clock,
+}
+
+/// What was last seen of the Lease, and when.
+struct Sighting {
+    lease: Lease,
+    at: Instant,
+}
+
+impl Candidate {
+    /// Runs for leadership until the sender has no listeners; tells every change.
+    pub(crate) async fn run(&self, leadership: &watch::Sender<Leadership>) {
+        let mut seen: Option<Sighting> = None;
+        let mut renewed = Instant::now();
+        while !leadership.is_closed() {
+            match timeout(GIVE_UP, self.attempt(&mut seen)).await {
+                Ok(Ok(Some(term))) => {
+                    renewed = Instant::now();
+                    set(leadership, Leadership::Leading { term });
+                }
+                Ok(Ok(None)) => set(leadership, Leadership::Waiting),
+                Ok(Err(error)) => tracing::warn!(%error, "the lease could not be read or written"),
+                Err(_) => tracing::warn!("the lease was not answered for in time"),
+            }
+            if renewed.elapsed() > GIVE_UP {
+                set(leadership, Leadership::Waiting);
+            }
+            tokio::select! {
+                () = sleep(RETRY) => {}
+                () = leadership.closed() => {}
+            }
+        }
+    }
+
+    fn api(&self) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// One try: the term, if we lead.
+    async fn attempt(&self, seen: &mut Option<Sighting>) -> Result<Option<u64>, kube::Error> {
+        let Some(lease) = self.api().get_opt(&self.name).await? else {
+            return match self.api().create(&PostParams::default(), &self.lease(None, 0)).await {
+                Ok(made) => {
+                    *seen = Some(Sighting { lease: made, at: Instant::now() });
+                    Ok(Some(1))
+                }
+                Err(error) => lost(error),
+            };
+        };
+        let changed = seen
+            .as_ref()
+            .is_none_or(|seen| seen.lease.metadata.resource_version != lease.metadata.resource_version);
+        if changed {
+            *seen = Some(Sighting { lease: lease.clone(), at: Instant::now() });
+        }
+        let spec = lease.spec.clone().unwrap_or_default();
+        let holder = spec.holder_identity.unwrap_or_default();
+        let transitions = spec.lease_transitions.unwrap_or(0);
+        let silent_for = seen.as_ref().map(|seen| seen.at.elapsed()).unwrap_or_default();
+        let given = spec
+            .lease_duration_seconds
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .map_or(DURATION, Duration::from_secs);
+        let transitions = match holder.as_str() {
+            mine if mine == self.identity => transitions,
+            "" => transitions.saturating_add(1),
+            _ if silent_for > given => transitions.saturating_add(1),
+            _ => return Ok(None),
+        };
+        let wanted = self.lease(Some(&lease), transitions);
+        match self.api().replace(&self.name, &PostParams::default(), &wanted).await {
+            Ok(written) => {
+                *seen = Some(Sighting { lease: written, at: Instant::now() });
+                Ok(Some(u64::try_from(transitions).unwrap_or(0) + 1))
+            }
+            Err(error) => lost(error),
+        }
+    }
+
+    fn lease(&self, old: Option<&Lease>, transitions: i32) -> Lease {
+        let now = micro_time((self.clock)());
+        let mine = old
+            .and_then(|old| old.spec.as_ref())
+            .is_some_and(|spec| spec.holder_identity.as_deref() == Some(&self.identity));
+        let acquired = old.and_then(|old| old.spec.as_ref()?.acquire_time.clone()).filter(|_| mine);
+        let acquired = acquired.map_or_else(|| now.clone(), |time| json!(time));
+        let spec = json!({
+            "holderIdentity": self.identity, "leaseDurationSeconds": DURATION.as_secs(), "leaseTransitions": transitions,
+            "renewTime": now, "acquireTime": acquired,
+        });
+        let mut lease = old.cloned().unwrap_or_default();
+        lease.metadata.name = Some(self.name.clone());
+        lease.metadata.namespace = Some(self.namespace.clone());
+        lease.spec = serde_json::from_value(spec).ok();
+        lease
+    }
+
+    /// Lets the next one start at once.
+    pub(crate) async fn hand_over(&self) {
+        let Ok(Some(mut lease)) = self.api().get_opt(&self.name).await else { return };
+        let Some(spec) =
+            lease.spec.as_mut().filter(|spec| spec.holder_identity.as_deref() == Some(&self.identity))
+        else {
+            return;
+        };
+        spec.holder_identity = Some(String::new());
+        spec.lease_duration_seconds = Some(1);
+        if let Err(error) = self.api().replace(&self.name, &PostParams::default(), &lease).await {
+            tracing::debug!(%error, "the lease was not handed over; it will expire");
+        }
+    }
+}
+
+/// Somebody else was faster.
+fn lost(error: kube::Error) -> Result<Option<u64>, kube::Error> {
+    match error {
+        kube::Error::Api(status) if status.code == 409 => Ok(None),
+        error => Err(error),
+    }
+}
+
+/// As Kubernetes writes a MicroTime.
+fn micro_time(now: Timestamp) -> serde_json::Value {
+    json!(format!("{now:.6}"))
+}
+
+fn set(leadership: &watch::Sender<Leadership>, new: Leadership) {
+    leadership.send_if_modified(|old| {
+        let changed = *old != new;
+        *old = new;
+        changed
+    });
+}

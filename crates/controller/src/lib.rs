@@ -1,0 +1,105 @@
+//! The manager: install, configuration, rollout and rendering on any Kubernetes API server.
+//!
+//! Everything that is decided is decided by `aviary-engine`. This crate sees (`watches`, `seen`, `stores`), asks it (`manager`), and writes what
+//! it says (`execute`), one writer per object and every write on a condition.
+
+mod execute;
+mod kinds;
+mod leader;
+mod manager;
+mod pace;
+mod revisions;
+mod seen;
+mod stores;
+mod watches;
+
+use std::sync::Arc;
+
+use aviary_engine::observed::Options;
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::watch;
+
+pub use manager::Health;
+
+use execute::UNFENCED;
+use leader::{Candidate, Leadership};
+use manager::Loop;
+
+/// Tells the time. The manager asks nobody else.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The name of the Lease that managers share.
+const LEASE: &str = "aviary-manager";
+
+/// How a manager runs.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where revisions and the lease are kept.
+    pub namespace: String,
+    /// Different for every process.
+    pub identity: String,
+    /// Whether others may run beside this one.
+    pub leader_elect: bool,
+    pub options: Options,
+    pub clock: Clock,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { namespace, identity, leader_elect, options, clock: _ } = self;
+        f.debug_struct("Settings")
+            .field("namespace", namespace)
+            .field("identity", identity)
+            .field("leader_elect", leader_elect)
+            .field("options", options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A manager that is not running yet.
+pub struct Manager {
+    client: Client,
+    settings: Settings,
+    health: watch::Sender<Health>,
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manager").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Manager {
+    pub fn new(client: Client, settings: Settings) -> Self {
+        Self { client, settings, health: watch::Sender::new(Health::default()) }
+    }
+
+    /// How it is, from now on.
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.health.subscribe()
+    }
+
+    /// Runs until `stop` completes; then finishes what is under way and hands over.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) {
+        let Self { client, settings, health } = self;
+        let (candidacy, leadership) = watch::channel(Leadership::Waiting);
+        if !settings.leader_elect {
+            // Nobody else is there to be told apart from.
+            candidacy.send_replace(Leadership::Leading { term: UNFENCED });
+            return Loop::new(client, settings, health).run(leadership, stop).await;
+        }
+        let candidate = Candidate {
+            client: client.clone(),
+            namespace: settings.namespace.clone(),
+            name: LEASE.into(),
+            identity: settings.identity.clone(),
+            clock: Arc::clone(&settings.clock),
+        };
+        tokio::select! {
+            () = Loop::new(client, settings, health).run(leadership, stop) => {}
+            () = candidate.run(&candidacy) => {}
+        }
+        candidate.hand_over().await;
+    }
+}

@@ -1,0 +1,317 @@
+//! The loop: what is seen is noted, an add-on with news is planned once things are quiet for a moment, and its plan is carried out.
+//!
+//! Owns when what happens. There is no policy in it: what is to be done is the engine's to say. One add-on has one plan under way at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aviary_engine::configs::GroupResource;
+use aviary_engine::name::{PlacementName, Text};
+use aviary_engine::plan::{Plan, plan};
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::Settings;
+use crate::execute::{Completed, Executor, SharedExecutor, Tally, Target, patience};
+use crate::kinds::{self, ConfigWatches, Found};
+use crate::leader::Leadership;
+use crate::pace::Pace;
+use crate::seen::News;
+use crate::stores::Stores;
+use crate::watches::{self, NEWS_WAITING};
+
+/// News of one add-on are gathered for so long.
+const QUIET: Duration = Duration::from_millis(50);
+/// Nothing to wait for: look again then.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// How the manager is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Everything has been listed once.
+    pub synced: bool,
+    pub leading: bool,
+    /// Every add-on has been planned once by this leader.
+    pub first_pass_done: bool,
+}
+
+impl Health {
+    /// Whether this replica does what it is there for.
+    pub fn is_ready(self) -> bool {
+        self.synced && (!self.leading || self.first_pass_done)
+    }
+}
+
+pub(crate) struct Loop {
+    client: Client,
+    settings: Settings,
+    stores: Stores,
+    configs: ConfigWatches,
+    news: (mpsc::Sender<News>, mpsc::Receiver<News>),
+    watches: JoinSet<()>,
+    executions: JoinSet<(Text, Tally)>,
+    finding: JoinSet<Vec<(GroupResource, Found)>>,
+    asked: BTreeSet<GroupResource>,
+    ask_again: Option<Instant>,
+    /// When each add-on with news is planned.
+    due: BTreeMap<Text, Instant>,
+    busy: BTreeSet<Text>,
+    failures: BTreeMap<Text, u32>,
+    executor: Option<SharedExecutor>,
+    pace: Pace,
+    unplanned: BTreeSet<Text>,
+    health: watch::Sender<Health>,
+}
+
+impl std::fmt::Debug for Loop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loop").field("due", &self.due).field("busy", &self.busy).finish_non_exhaustive()
+    }
+}
+
+impl Loop {
+    pub(crate) fn new(client: Client, settings: Settings, health: watch::Sender<Health>) -> Self {
+        Self {
+            stores: Stores::new(settings.options.clone()),
+            client,
+            settings,
+            configs: ConfigWatches::default(),
+            news: mpsc::channel(NEWS_WAITING),
+            watches: JoinSet::new(),
+            executions: JoinSet::new(),
+            finding: JoinSet::new(),
+            asked: BTreeSet::new(),
+            ask_again: None,
+            due: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            executor: None,
+            pace: Pace::default(),
+            unplanned: BTreeSet::new(),
+            health,
+        }
+    }
+
+    /// Runs until `stop` completes; then lets what is under way finish.
+    pub(crate) async fn run(
+        mut self,
+        mut leadership: watch::Receiver<Leadership>,
+        stop: impl Future<Output = ()>,
+    ) {
+        watches::start(&self.client, &self.settings.namespace, &self.news.0, &mut self.watches);
+        let mut stop = std::pin::pin!(stop);
+        self.lead(*leadership.borrow_and_update());
+        loop {
+            let next = self.due.values().min().copied().into_iter().chain(self.ask_again).min();
+            let next = next.unwrap_or_else(|| Instant::now() + LONG);
+            tokio::select! {
+                () = &mut stop => break,
+                Some(news) = self.news.1.recv() => self.take(news),
+                Some(found) = self.finding.join_next() => self.found(found.unwrap_or_default()),
+                Some(done) = self.executions.join_next() => self.executed(done.ok()),
+                changed = leadership.changed() => {
+                    let now = if changed.is_ok() { *leadership.borrow_and_update() } else { Leadership::Waiting };
+                    self.lead(now);
+                }
+                () = sleep_until(next) => {}
+            }
+            self.look_for_kinds();
+            self.note_dirty();
+            self.plan_due();
+            self.tell_health();
+        }
+        self.watches.shutdown().await;
+        // Their news have nowhere to go, and must not hold them up.
+        self.news.1.close();
+        while self.executions.join_next().await.is_some() {}
+    }
+
+    /// Takes what is there, so that a burst of news makes one plan.
+    fn take(&mut self, news: News) {
+        let kinds_changed = |news: &News| matches!(news, News::Kinds);
+        let mut look_again = kinds_changed(&news);
+        self.stores.take(news);
+        while let Ok(news) = self.news.1.try_recv() {
+            look_again |= kinds_changed(&news);
+            self.stores.take(news);
+        }
+        if look_again {
+            self.asked.clear();
+            self.ask(self.configs.watched());
+        }
+    }
+
+    /// Asks the hub for kinds that are referenced and not known.
+    fn look_for_kinds(&mut self) {
+        if self.ask_again.is_some_and(|at| at <= Instant::now()) {
+            self.ask_again = None;
+            self.asked.clear();
+        }
+        let missing: Vec<GroupResource> = self
+            .configs
+            .missing(&self.stores)
+            .into_iter()
+            .filter(|kind| !self.asked.contains(kind))
+            .collect();
+        self.ask(missing);
+    }
+
+    fn ask(&mut self, kinds: Vec<GroupResource>) {
+        if kinds.is_empty() {
+            return;
+        }
+        self.asked.extend(kinds.iter().cloned());
+        let client = self.client.clone();
+        self.finding.spawn(async move { kinds::find(&client, kinds).await });
+    }
+
+    fn found(&mut self, found: Vec<(GroupResource, Found)>) {
+        let watched = self.configs.watched();
+        let (known, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|(kind, _)| watched.contains(kind));
+        let gone: Vec<GroupResource> = known
+            .into_iter()
+            .filter(|(_, found)| matches!(found, Found::NotServed))
+            .map(|(kind, _)| kind)
+            .collect();
+        self.configs.forget_all(&mut self.stores, &gone);
+        let again = self.configs.adjust(&mut self.stores, new, &self.client, &self.news.0, &mut self.watches);
+        if again {
+            self.ask_again = Some(Instant::now() + Duration::from_secs(5));
+        }
+    }
+
+    fn lead(&mut self, leadership: Leadership) {
+        let Leadership::Leading { term } = leadership else {
+            if self.executor.take().is_some() {
+                tracing::info!("this manager does not lead any more");
+            }
+            return;
+        };
+        if self.executor.as_ref().is_some_and(|executor| executor.term == term) {
+            return;
+        }
+        tracing::info!(term, "this manager leads");
+        self.executor = Some(Arc::new(Executor {
+            client: self.client.clone(),
+            namespace: self.settings.namespace.clone(),
+            pace: self.pace.clone(),
+            news: self.news.0.clone(),
+            term,
+        }));
+        self.unplanned = self.stores.addons().cloned().collect();
+        for addon in self.unplanned.clone() {
+            self.stores.mark(&addon);
+        }
+    }
+
+    fn note_dirty(&mut self) {
+        let due = Instant::now() + QUIET;
+        for addon in self.stores.take_dirty() {
+            let at = self.due.entry(addon).or_insert(due);
+            *at = (*at).min(due);
+        }
+    }
+
+    fn plan_due(&mut self) {
+        if !self.stores.are_complete() {
+            return;
+        }
+        let Some(executor) = self.executor.clone() else {
+            // Whoever leads plans them; should we come to lead, we plan all.
+            self.due.clear();
+            return;
+        };
+        let now = Instant::now();
+        let ready: Vec<Text> = self
+            .due
+            .iter()
+            .filter(|(addon, at)| **at <= now && !self.busy.contains(*addon))
+            .map(|(addon, _)| addon.clone())
+            .collect();
+        for addon in ready {
+            self.due.remove(&addon);
+            self.pass(&addon, &executor);
+            self.unplanned.remove(&addon);
+        }
+    }
+
+    fn pass(&mut self, addon: &Text, executor: &SharedExecutor) {
+        let now = (self.settings.clock)();
+        let Some(known) = self.stores.known(addon) else { return };
+        if known.term > executor.term {
+            tracing::warn!(%addon, term = executor.term, newer = known.term, "a newer leader is at work; this one does nothing");
+            return;
+        }
+        let (resource_version, term) = (known.resource_version.clone(), known.term);
+        let looked = self.stores.observe(addon, |observed| {
+            let placements: Vec<PlacementName> =
+                observed.addon.strategy.placements().iter().map(|spec| spec.name.clone()).collect();
+            (plan(observed, now), placements, observed.addon.uid.clone())
+        });
+        let Some((plan, placements, uid)) = looked else { return };
+        self.look_again(addon, &plan, now);
+        if plan.is_at_rest() {
+            self.failures.remove(addon);
+            return;
+        }
+        let completed = plan.completed.iter().map(|(placement, revision)| {
+            let (number, surplus) = self.stores.next_completed(addon, placement);
+            Completed { placement: placement.clone(), revision: revision.clone(), number, surplus }
+        });
+        let completed: Vec<Completed> = completed.collect();
+        let target = Target { name: addon.clone(), uid, resource_version, placements, term };
+        self.busy.insert(addon.clone());
+        let (executor, addon) = (Arc::clone(executor), addon.clone());
+        self.executions.spawn(async move {
+            let tally = executor.execute(target, plan, completed).await;
+            (addon, tally)
+        });
+    }
+
+    /// Comes back when the plan says that time alone will change something.
+    fn look_again(&mut self, addon: &Text, plan: &Plan, now: Timestamp) {
+        let Some(at) = plan.recheck_at else { return };
+        let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default().max(QUIET);
+        let at = Instant::now() + wait;
+        let due = self.due.entry(addon.clone()).or_insert(at);
+        *due = (*due).min(at);
+    }
+
+    fn executed(&mut self, done: Option<(Text, Tally)>) {
+        let Some((addon, tally)) = done else {
+            tracing::error!("an execution ended without a word; everything is planned again");
+            self.busy.clear();
+            return self
+                .due
+                .extend(self.stores.addons().map(|addon| (addon.clone(), Instant::now() + QUIET)));
+        };
+        self.busy.remove(&addon);
+        tracing::debug!(%addon, written = tally.written, conflicts = tally.conflicts, failed = tally.failed, "a plan was carried out");
+        if tally.failed == 0 && tally.conflicts == 0 {
+            self.failures.remove(&addon);
+            return self.stores.mark(&addon);
+        }
+        let failures = self.failures.entry(addon.clone()).or_insert(0);
+        *failures += 1;
+        let at = Instant::now() + patience(*failures);
+        self.due.insert(addon, at);
+    }
+
+    fn tell_health(&self) {
+        let synced = self.stores.are_complete();
+        let health = Health {
+            synced,
+            leading: self.executor.is_some(),
+            first_pass_done: synced && self.unplanned.is_empty(),
+        };
+        self.health.send_if_modified(|old| {
+            let changed = *old != health;
+            *old = health;
+            changed
+        });
+    }
+}

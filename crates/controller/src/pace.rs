@@ -1,0 +1,90 @@
+//! How many writes may be under way at once: more while the hub keeps up, fewer when it says that it does not.
+//!
+//! Owns the limit and nothing else. There is no constant rate: a fast hub is used, a slow one is spared.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+const FEWEST: usize = 2;
+const FIRST: usize = 16;
+const MOST: usize = 64;
+/// An answer that takes longer says that the hub is busy.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// The limit of one manager, over all its add-ons.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    slots: Arc<Semaphore>,
+    limit: Arc<AtomicUsize>,
+    /// Slots that are to vanish when they are given back.
+    owed: Arc<Mutex<usize>>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            slots: Arc::new(Semaphore::new(FIRST)),
+            limit: Arc::new(AtomicUsize::new(FIRST)),
+            owed: Arc::default(),
+        }
+    }
+}
+
+impl Pace {
+    /// Waits for a slot.
+    pub(crate) async fn slot(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.slots).acquire_owned().await.ok()
+    }
+
+    /// Gives a slot back, with what the answer says of the hub.
+    pub(crate) fn give_back(&self, slot: OwnedSemaphorePermit, took: Duration, overloaded: bool) {
+        let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = self.limit.load(Ordering::Relaxed);
+        if overloaded || took > SLOW {
+            let lower = (limit / 2).max(FEWEST);
+            *owed += limit - lower;
+            self.limit.store(lower, Ordering::Relaxed);
+        } else if *owed == 0 && limit < MOST && self.slots.available_permits() == 0 {
+            self.slots.add_permits(1);
+            self.limit.store(limit + 1, Ordering::Relaxed);
+        }
+        if *owed > 0 {
+            *owed -= 1;
+            slot.forget();
+        }
+    }
+
+    #[cfg(test)]
+    fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_grows_while_all_slots_are_used_and_halves_when_told_to() {
+        let pace = Pace::default();
+        let mut held = Vec::new();
+        for _ in 0..FIRST {
+            held.extend(pace.slot().await);
+        }
+        if let Some(slot) = held.pop() {
+            pace.give_back(slot, Duration::ZERO, false);
+        }
+        assert_eq!(pace.limit(), FIRST + 1);
+        if let Some(slot) = held.pop() {
+            pace.give_back(slot, Duration::ZERO, true);
+        }
+        assert_eq!(pace.limit(), (FIRST + 1) / 2);
+        for slot in held {
+            pace.give_back(slot, Duration::ZERO, false);
+        }
+        assert_eq!(pace.slots.available_permits(), pace.limit(), "what was owed is paid");
+    }
+}

@@ -1,0 +1,202 @@
+//! Revisions as objects: what an add-on was configured with, kept for as long as somebody has it or may go back to it.
+//!
+//! Owns the encoding as ControllerRevisions. There are two sorts: the content of a config, named by its hash, and a revision that a placement
+//! has completed, numbered in the order of completion.
+
+use std::sync::Arc;
+
+use aviary_api::names::{ADDON_GROUP, labels};
+use aviary_engine::configs::{ConfigRef, GroupResource, Pin, Revision};
+use aviary_engine::hash::{self, Hash};
+use aviary_engine::name::{PlacementName, Text};
+use aviary_engine::plan::Keep;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A revision that is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) addon: Text,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Content { hash: Hash, content: Arc<Value> },
+    Completed { number: i64, placement: PlacementName, revision: Revision },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredPin {
+    group: String,
+    resource: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+    name: String,
+    spec_hash: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Stored {
+    Config { of: StoredPin, content: Value },
+    Completed { placement: StoredPlacement, revision: Vec<StoredPin> },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredPlacement {
+    namespace: String,
+    name: String,
+}
+
+/// None: it is not ours, or says what its name does not.
+pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
+    let addon: Text = object.metadata.labels.as_ref()?.get(labels::ADDON_NAME)?.as_str().into();
+    let data = object.data.as_ref()?;
+    let what = match Stored::deserialize(&data.0).ok()? {
+        Stored::Config { of, content } => {
+            // Content that does not have its hash must not be rendered from.
+            let hash = Hash::recorded(&of.spec_hash)?;
+            (hash::spec_hash(&content) == hash).then(|| What::Content { hash, content: Arc::new(content) })?
+        }
+        Stored::Completed { placement, revision } => What::Completed {
+            number: object.revision,
+            placement: PlacementName::new(&placement.namespace, &placement.name),
+            revision: Revision::new(revision.into_iter().map(pin).collect::<Option<_>>()?),
+        },
+    };
+    Some(Kept { addon, what })
+}
+
+fn pin(stored: StoredPin) -> Option<Pin> {
+    let config = ConfigRef {
+        kind: GroupResource::new(&stored.group, &stored.resource),
+        namespace: stored.namespace.map(Text::from),
+        name: stored.name.into(),
+    };
+    Some(Pin { config: Arc::new(config), hash: Hash::recorded(&stored.spec_hash)? })
+}
+
+fn stored_pin(pin: &Pin) -> StoredPin {
+    let config = &pin.config;
+    StoredPin {
+        group: config.kind.group.to_string(),
+        resource: config.kind.resource.to_string(),
+        namespace: config.namespace.as_ref().map(ToString::to_string),
+        name: config.name.to_string(),
+        spec_hash: pin.hash.to_string(),
+    }
+}
+
+/// The add-on that a revision belongs to, and where revisions are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) addon: &'a str,
+    pub(crate) uid: &'a str,
+}
+
+/// The name of the object that keeps a content. Of two add-ons with one config each keeps its own.
+pub(crate) fn content_name(addon: &str, hash: &Hash) -> String {
+    format!("{}-{}", clipped(addon), hash.as_str().get(..16).unwrap_or(hash.as_str()))
+}
+
+/// Long names of add-ons are cut; their labels say the whole.
+fn clipped(addon: &str) -> &str {
+    addon.get(..200).unwrap_or(addon).trim_end_matches(['-', '.'])
+}
+
+pub(crate) fn content(owner: Owner<'_>, keep: &Keep) -> Value {
+    let stored = Stored::Config { of: stored_pin(&keep.pin), content: (*keep.content).clone() };
+    object(owner, content_name(owner.addon, &keep.pin.hash), 0, &stored)
+}
+
+pub(crate) fn completed_name(addon: &str, placement: &PlacementName, number: i64) -> String {
+    let of = hash::of_bytes(format!("{}/{}", placement.namespace, placement.name).as_bytes());
+    format!("{}-{}-{number}", clipped(addon), of.as_str().get(..8).unwrap_or(of.as_str()))
+}
+
+pub(crate) fn completed(
+    owner: Owner<'_>,
+    placement: &PlacementName,
+    revision: &Revision,
+    number: i64,
+) -> Value {
+    let stored = Stored::Completed {
+        placement: StoredPlacement {
+            namespace: placement.namespace.to_string(),
+            name: placement.name.to_string(),
+        },
+        revision: revision.pins().iter().map(stored_pin).collect(),
+    };
+    object(owner, completed_name(owner.addon, placement, number), number, &stored)
+}
+
+fn object(owner: Owner<'_>, name: String, revision: i64, data: &Stored) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": name,
+            "namespace": owner.namespace,
+            "labels": { labels::ADDON_NAME: owner.addon },
+            // They go with their add-on.
+            "ownerReferences": [{
+                "apiVersion": format!("{ADDON_GROUP}/v1alpha1"),
+                "kind": "ClusterManagementAddOn",
+                "name": owner.addon,
+                "uid": owner.uid,
+            }],
+        },
+        "data": data,
+        "revision": revision,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    fn keep() -> Keep {
+        let object = json!({"spec": {"test": 1}});
+        let hash = hash::spec_hash(&object);
+        let config =
+            ConfigRef { kind: GroupResource::new("g", "rs"), namespace: Some("ns".into()), name: "a".into() };
+        Keep { pin: Pin { config: Arc::new(config), hash }, content: Arc::new(hash::content(&object)) }
+    }
+
+    const OWNER: Owner<'_> = Owner { namespace: "hub", addon: "helloworld", uid: "u" };
+
+    #[test]
+    fn a_content_comes_back_under_its_hash() {
+        let keep = keep();
+        let object: ControllerRevision = serde_json::from_value(content(OWNER, &keep)).unwrap();
+        let Some(Kept { addon, what: What::Content { hash, content } }) = read(&object) else {
+            panic!("not read")
+        };
+        assert_eq!((&*addon, hash, content), ("helloworld", keep.pin.hash, keep.content));
+    }
+
+    #[test]
+    fn a_content_that_was_changed_is_not_read() {
+        let mut object = content(OWNER, &keep());
+        object["data"]["config"]["content"]["spec"]["test"] = json!(2);
+        assert!(read(&serde_json::from_value(object).unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_completed_revision_comes_back_with_its_number() {
+        let (placement, revision) = (PlacementName::new("default", "aws"), Revision::new(vec![keep().pin]));
+        let object: ControllerRevision =
+            serde_json::from_value(completed(OWNER, &placement, &revision, 7)).unwrap();
+        let Some(Kept { what: What::Completed { number, placement: of, revision: read }, .. }) =
+            read(&object)
+        else {
+            panic!("not read")
+        };
+        assert_eq!((number, of, read), (7, placement, revision));
+    }
+}

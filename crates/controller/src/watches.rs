@@ -1,0 +1,180 @@
+//! Watching the hub: one stream per kind, read into the engine's values as it arrives.
+//!
+//! Owns the streams: paged lists, resumed watches, back-off. An object that cannot be read is one object's problem: it is logged, and what was
+//! known of it before stays.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use aviary_api::names::labels;
+use aviary_api::{
+    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
+};
+use aviary_engine::configs::GroupResource;
+use futures_util::{StreamExt, pin_mut};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::{DeserializeGuard, ObjectMeta, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::seen::{self, Change, Key, News};
+
+/// How many news may wait: a slow reader slows the streams, and nothing grows.
+pub(crate) const NEWS_WAITING: usize = 4096;
+
+/// Starts the watches that every manager has.
+pub(crate) fn start(client: &Client, namespace: &str, news: &mpsc::Sender<News>, tasks: &mut JoinSet<()>) {
+    let all = watcher::Config::default;
+    let ours = || watcher::Config::default().labels(labels::ADDON_NAME);
+    let addons: Api<DeserializeGuard<ClusterManagementAddOn>> = Api::all(client.clone());
+    tasks.spawn(follow(
+        addons,
+        all(),
+        news.clone(),
+        |object| Some(Box::new(seen::addon(&object))),
+        News::AddOn,
+    ));
+    let instances: Api<DeserializeGuard<ManagedClusterAddOn>> = Api::all(client.clone());
+    tasks.spawn(follow(
+        instances,
+        all(),
+        news.clone(),
+        |object| seen::instance(&object).map(Box::new),
+        News::Instance,
+    ));
+    let works: Api<DeserializeGuard<ManifestWork>> = Api::all(client.clone());
+    tasks.spawn(follow(works, ours(), news.clone(), |object| seen::work(&object).map(Box::new), News::Work));
+    let clusters: Api<DeserializeGuard<ManagedCluster>> = Api::all(client.clone());
+    tasks.spawn(follow(
+        clusters,
+        all(),
+        news.clone(),
+        |object| seen::cluster(&object).map(Box::new),
+        News::Cluster,
+    ));
+    let placements: Api<DeserializeGuard<Placement>> = Api::all(client.clone());
+    tasks.spawn(follow(
+        placements,
+        all(),
+        news.clone(),
+        |object| Some(Box::new(seen::placement(object))),
+        News::Placement,
+    ));
+    let decisions: Api<DeserializeGuard<PlacementDecision>> = Api::all(client.clone());
+    tasks.spawn(follow(
+        decisions,
+        all(),
+        news.clone(),
+        |object| Some(Box::new(seen::decision(object))),
+        News::Decision,
+    ));
+    let revisions: Api<DeserializeGuard<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
+    tasks.spawn(follow(revisions, ours(), news.clone(), |object| seen::revision(&object), News::Revision));
+    tasks.spawn(follow_kinds(client.clone(), news.clone()));
+}
+
+/// Follows the objects of one kind for as long as somebody listens.
+async fn follow<K, T>(
+    api: Api<DeserializeGuard<K>>,
+    config: watcher::Config,
+    news: mpsc::Sender<News>,
+    read: impl Fn(K) -> Option<T> + Send,
+    wrap: impl Fn(Change<T>) -> News + Send,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K::DynamicType: Default,
+    T: Send,
+{
+    let stream = watcher(api, config).default_backoff();
+    pin_mut!(stream);
+    let read = |guarded: DeserializeGuard<K>| match guarded.0 {
+        Ok(object) => {
+            let key = Key::of(object.meta());
+            read(object).map(|read| Change::Put(key, read))
+        }
+        Err(invalid) => {
+            tracing::warn!(kind = %K::kind(&K::DynamicType::default()), object = ?Key::of(&invalid.metadata), error = %invalid, "an object cannot be read and is left as it was known");
+            None
+        }
+    };
+    while let Some(event) = stream.next().await {
+        let change = match event {
+            Ok(Event::Init) => Some(Change::Begin),
+            Ok(Event::InitDone) => Some(Change::End),
+            Ok(Event::Apply(object) | Event::InitApply(object)) => read(object),
+            Ok(Event::Delete(object)) => Some(Change::Gone(Key::of(object.meta()))),
+            Err(error) => {
+                tracing::debug!(kind = %K::kind(&K::DynamicType::default()), %error, "a watch was interrupted and goes on");
+                None
+            }
+        };
+        if let Some(change) = change
+            && news.send(wrap(change)).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Follows the configs of one kind.
+pub(crate) async fn follow_configs(
+    client: Client,
+    kind: GroupResource,
+    resource: ApiResource,
+    news: mpsc::Sender<News>,
+) {
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let stream = watcher(api, watcher::Config::default()).default_backoff();
+    pin_mut!(stream);
+    let kind = Arc::new(kind);
+    while let Some(event) = stream.next().await {
+        let change = match event {
+            Ok(Event::Init) => Change::Begin,
+            Ok(Event::InitDone) => Change::End,
+            Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                Change::Put(Key::of(&object.metadata), seen::config(&kind, &object))
+            }
+            Ok(Event::Delete(object)) => Change::Gone(Key::of(&object.metadata)),
+            Err(error) => {
+                tracing::debug!(%kind, %error, "a watch was interrupted and goes on");
+                continue;
+            }
+        };
+        if news.send(News::Config((*kind).clone(), change)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells when a kind may have come or gone.
+async fn follow_kinds(client: Client, news: mpsc::Sender<News>) {
+    let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+    let stream = watcher(api, watcher::Config::default()).default_backoff();
+    pin_mut!(stream);
+    let mut known = std::collections::HashMap::new();
+    while let Some(event) = stream.next().await {
+        let changed = match event {
+            // A status that changes says nothing new, but that it was established.
+            Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                let generation: (Option<i64>, bool) =
+                    (object.metadata.generation, is_going(&object.metadata));
+                known.insert(object.name_any(), generation) != Some(generation)
+            }
+            Ok(Event::Delete(object)) => known.remove(&object.name_any()).is_some(),
+            _ => false,
+        };
+        if changed && news.send(News::Kinds).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn is_going(metadata: &ObjectMeta) -> bool {
+    metadata.deletion_timestamp.is_some()
+}

@@ -1,0 +1,93 @@
+//! An add-on is installed, upgraded behind its canary, and taken back.
+
+use serde_json::{Value, json};
+
+use crate::agents::Agents;
+use crate::world::{World, message};
+
+fn template(version: &str) -> Value {
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate",
+        "metadata": {"name": format!("helloworld-{version}")},
+        "spec": {"addonName": "helloworld", "version": version, "agentSpec": {"workload": {"manifests": [{
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "{{INSTALL_NAMESPACE}}"},
+            "data": {"cluster": "{{CLUSTER_NAME}}", "version": version},
+        }]}}},
+    })
+}
+
+fn hub_config(name: &str, version: &str) -> Value {
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnHubConfig", "metadata": {"name": name},
+        "spec": {"desiredVersion": version},
+    })
+}
+
+fn addon(config: &str) -> Value {
+    let reference =
+        json!([{"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": config}]);
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"},
+        "spec": {"installStrategy": {"type": "Placements", "placements": [
+            {"name": "fleet", "namespace": "default", "configs": reference, "rolloutStrategy": {
+                "type": "RollingUpdateWithCanary",
+                "rollingUpdateWithCanary": {"placement": {"name": "canary", "namespace": "default"}, "maxConcurrentlyUpdating": "25%"}}},
+            {"name": "canary", "namespace": "default", "configs": reference, "rolloutStrategy": {
+                "type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": "50%"}}},
+        ]}},
+    })
+}
+
+async fn fleet() -> World {
+    let world = World::new().await;
+    let names = |prefix: &str, count: usize| {
+        (0..count).map(|number| format!("{prefix}-{number:02}")).collect::<Vec<_>>()
+    };
+    world.clusters("fleet", &names("fleet", 12)).await;
+    world.clusters("canary", &names("canary", 4)).await;
+    for version in ["v1.0.0", "v2.0.0"] {
+        world.put(template(version)).await;
+    }
+    world.put(hub_config("one", "v1.0.0")).await;
+    world.put(hub_config("two", "v2.0.0")).await;
+    world
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_is_installed_upgraded_behind_its_canary_and_taken_back() {
+    let world = fleet().await;
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    let manager = world.manager("first");
+    world.put(addon("one")).await;
+    world
+        .until("helloworld", "the install", |addon| {
+            message(addon, "fleet") == "12/12 install completed with no errors."
+                && message(addon, "canary") == "4/4 install completed with no errors."
+        })
+        .await;
+    world.put(addon("two")).await;
+    world
+        .until("helloworld", "the upgrade", |addon| {
+            message(addon, "fleet") == "12/12 upgrade completed with no errors."
+                && message(addon, "canary") == "4/4 upgrade completed with no errors."
+        })
+        .await;
+    world
+        .until_instances("helloworld", "the new version everywhere", |all| {
+            all.len() == 16 && all.iter().all(|one| json!(one.status)["currentVersion"] == "v2.0.0")
+        })
+        .await;
+    world.put(addon("one")).await;
+    world
+        .until("helloworld", "the way back", |addon| {
+            let status = json!(addon.status);
+            let good =
+                |placement: usize| status["installProgressions"][placement]["configReferences"][0].clone();
+            [0, 1].iter().all(|placement| {
+                good(*placement)["lastAppliedConfig"]["name"] == "one"
+                    && good(*placement)["desiredConfig"]["name"] == "one"
+            })
+        })
+        .await;
+    manager.stop().await;
+}
