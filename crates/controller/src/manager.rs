@@ -110,7 +110,7 @@ impl Loop {
             let next = next.unwrap_or_else(|| Instant::now() + LONG);
             tokio::select! {
                 () = &mut stop => break,
-                Some(news) = self.news.1.recv() => self.take(news),
+                Some(news) = self.news.1.recv() => self.take(Some(news)),
                 Some(found) = self.finding.join_next() => self.found(found.unwrap_or_default()),
                 Some(done) = self.executions.join_next() => self.executed(done.ok()),
                 changed = leadership.changed() => {
@@ -131,13 +131,13 @@ impl Loop {
     }
 
     /// Takes what is there, so that a burst of news makes one plan.
-    fn take(&mut self, news: News) {
-        let kinds_changed = |news: &News| matches!(news, News::Kinds);
-        let mut look_again = kinds_changed(&news);
-        self.stores.take(news);
-        while let Ok(news) = self.news.1.try_recv() {
-            look_again |= kinds_changed(&news);
+    fn take(&mut self, first: Option<News>) {
+        let mut look_again = false;
+        let mut next = first.or_else(|| self.news.1.try_recv().ok());
+        while let Some(news) = next {
+            look_again |= matches!(news, News::Kinds);
             self.stores.take(news);
+            next = self.news.1.try_recv().ok();
         }
         if look_again {
             self.asked.clear();
@@ -282,6 +282,8 @@ impl Loop {
     }
 
     fn executed(&mut self, done: Option<(Text, Tally)>) {
+        // What it wrote is in the queue, and must be in the next plan's view.
+        self.take(None);
         let Some((addon, tally)) = done else {
             tracing::error!("an execution ended without a word; everything is planned again");
             self.busy.clear();

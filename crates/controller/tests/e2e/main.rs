@@ -11,6 +11,8 @@
 )]
 
 mod agents;
+mod counting;
 mod world;
 
+mod cost;
 mod rollout;

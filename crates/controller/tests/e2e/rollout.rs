@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::agents::Agents;
 use crate::world::{World, message};
 
-fn template(version: &str) -> Value {
+pub(crate) fn template(version: &str) -> Value {
     json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate",
         "metadata": {"name": format!("helloworld-{version}")},
@@ -16,14 +16,14 @@ fn template(version: &str) -> Value {
     })
 }
 
-fn hub_config(name: &str, version: &str) -> Value {
+pub(crate) fn hub_config(name: &str, version: &str) -> Value {
     json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnHubConfig", "metadata": {"name": name},
         "spec": {"desiredVersion": version},
     })
 }
 
-fn addon(config: &str) -> Value {
+pub(crate) fn addon(config: &str) -> Value {
     let reference =
         json!([{"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": config}]);
     json!({

@@ -16,19 +16,30 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::counting::Counts;
+
 const GIVE_UP: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     pub(crate) client: Client,
+    hub: Hub,
 }
 
 /// A manager that runs until it is stopped.
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
+    health: tokio::sync::watch::Receiver<aviary_controller::Health>,
 }
 
 impl Running {
+    /// Waits until every add-on has been planned once.
+    pub(crate) async fn first_pass(&self) {
+        let mut health = self.health.clone();
+        let wait = health.wait_for(|health| health.leading && health.first_pass_done);
+        tokio::time::timeout(GIVE_UP, wait).await.expect("a first pass").unwrap();
+    }
+
     pub(crate) async fn stop(self) {
         let _ = self.stop.send(());
         self.task.await.unwrap();
@@ -39,7 +50,7 @@ impl World {
     /// A hub with our kinds.
     pub(crate) async fn new() -> Self {
         let hub = Hub::ephemeral(Default::default()).await.unwrap();
-        let world = Self { client: hub.client() };
+        let world = Self { client: hub.client(), hub };
         for crd in aviary_api::crds::all() {
             world.put(serde_json::to_value(crd).unwrap()).await;
         }
@@ -48,6 +59,16 @@ impl World {
     }
 
     pub(crate) fn manager(&self, identity: &str) -> Running {
+        self.manager_with(self.client.clone(), identity)
+    }
+
+    /// A manager whose requests are counted.
+    pub(crate) fn counted_manager(&self, identity: &str) -> (Running, Counts) {
+        let counts = Counts::default();
+        (self.manager_with(counts.client(&self.hub), identity), counts)
+    }
+
+    fn manager_with(&self, client: Client, identity: &str) -> Running {
         let settings = Settings {
             namespace: "open-cluster-management".into(),
             identity: identity.into(),
@@ -55,10 +76,11 @@ impl World {
             options: Options::default(),
             clock: Arc::new(Timestamp::now),
         };
-        let manager = Manager::new(self.client.clone(), settings);
+        let manager = Manager::new(client, settings);
+        let health = manager.health();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(manager.run(async { drop(stopped.await) }));
-        Running { stop, task }
+        Running { stop, task, health }
     }
 
     fn dynamic(&self, object: &Value) -> Api<DynamicObject> {

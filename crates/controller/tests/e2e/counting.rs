@@ -1,0 +1,66 @@
+//! A client whose requests are counted, by what they are and how they were answered.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use aviary_hub::Hub;
+use aviary_hub::security::{Identity, Role};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use kube::Client;
+
+/// Requests by method, kind and code: `POST managedclusteraddons 201`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Counts {
+    pub(crate) fn client(&self, hub: &Hub) -> Client {
+        let counts = self.clone();
+        let count = from_fn(move |request: Request, next: Next| {
+            let counts = counts.clone();
+            async move {
+                let what = describe(&request);
+                let response = next.run(request).await;
+                *counts
+                    .0
+                    .lock()
+                    .unwrap()
+                    .entry(format!("{what} {}", response.status().as_u16()))
+                    .or_default() += 1;
+                response
+            }
+        });
+        let service =
+            hub.router().layer(count).layer(axum::Extension(Identity::new("system:admin", Role::Admin)));
+        Client::new(service, "default")
+    }
+
+    /// What was counted, and begins anew.
+    pub(crate) fn take(&self) -> BTreeMap<String, usize> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+fn describe(request: &Request) -> String {
+    let parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
+    let place = parts.iter().position(|part| *part == "namespaces").map(|at| at + 2);
+    let after_version = if parts[0] == "api" { 2 } else { 3 };
+    let rest = &parts[place.filter(|at| *at < parts.len()).unwrap_or(after_version.min(parts.len()))..];
+    let kind = rest.first().copied().unwrap_or_default();
+    let part = rest.get(2).map(|part| format!("/{part}")).unwrap_or_default();
+    let verb = match request.method().as_str() {
+        "GET" if request.uri().query().is_some_and(|query| query.contains("watch=true")) => "WATCH",
+        "GET" if rest.len() < 2 => "LIST",
+        method => method,
+    };
+    format!("{verb} {kind}{part}")
+}
+
+/// How many of these were writes of objects, the lease apart.
+pub(crate) fn writes(counts: &BTreeMap<String, usize>) -> usize {
+    let is_write = |what: &str| {
+        ["POST", "PUT", "PATCH", "DELETE"].iter().any(|verb| what.starts_with(verb))
+            && !what.contains("leases")
+    };
+    counts.iter().filter(|(what, _)| is_write(what)).map(|(_, count)| count).sum()
+}
