@@ -11,7 +11,8 @@ export PATH := $(TOOLS)/bin:$(PATH)
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## Run every test, doc tests included; benchmarks are not run
+test: ## Run every test, doc tests included, and kubectl's; benchmarks are not run
+	hack/install-kubectl.sh
 	$(CARGO) test --locked --workspace
 
 soak: ## Run the random tests with new fleets until one fails, or you stop it; a failure names its seed

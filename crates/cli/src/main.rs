@@ -11,6 +11,7 @@ mod documents;
 mod findings;
 mod kinds;
 mod output;
+mod process;
 mod snapshot;
 
 use std::env;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aviary_api::names::{annotations, labels};
-use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork};
+use aviary_api::{AddOnHubConfig, ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork};
+use aviary_engine::configs::{ConfigRef, Revision};
 use aviary_engine::hash::Hash;
 use aviary_engine::install::{Create, Delete};
 use aviary_engine::name::{PlacementName, Text};
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 
+use crate::events::Events;
 use crate::pace::Pace;
 use crate::revisions::{self, Owner};
 use crate::seen::{self, Change, Key, News};
@@ -45,9 +47,19 @@ pub(crate) struct Target {
 #[derive(Clone, Debug)]
 pub(crate) struct Completed {
     pub(crate) placement: PlacementName,
-    pub(crate) revision: aviary_engine::configs::Revision,
+    pub(crate) revision: Revision,
     pub(crate) number: i64,
     pub(crate) surplus: Vec<Key>,
+}
+
+/// Everything that one execution carries out.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) target: Target,
+    pub(crate) plan: Plan,
+    pub(crate) completed: Vec<Completed>,
+    /// AddOnHubConfigs whose status is to offer these versions.
+    pub(crate) offers: Vec<(ConfigRef, Vec<Text>)>,
 }
 
 /// What an execution came to.
@@ -68,6 +80,7 @@ pub(crate) struct Executor {
     pub(crate) news: mpsc::Sender<News>,
     /// The term of this leader.
     pub(crate) term: u64,
+    pub(crate) events: Events,
 }
 
 /// The term of a manager that runs alone: it neither writes terms nor minds them.
@@ -81,10 +94,22 @@ enum Outcome {
 
 impl Executor {
     /// Carries a plan out. Whatever it has written is told as news, so that the next plan sees it.
-    pub(crate) async fn execute(&self, target: Target, plan: Plan, completed: Vec<Completed>) -> Tally {
+    pub(crate) async fn execute(&self, job: Job) -> Tally {
         let mut tally = Tally::default();
-        let Plan { keeps, creates, deletes, addon, starts, statuses, works, surplus_works, forgets, .. } =
-            plan;
+        let Job { target, plan, completed, offers } = job;
+        let Plan {
+            keeps,
+            creates,
+            deletes,
+            addon,
+            starts,
+            statuses,
+            works,
+            surplus_works,
+            forgets,
+            events,
+            ..
+        } = plan;
         let owner = Owner { namespace: &self.namespace, addon: &target.name, uid: &target.uid };
         // Content before anybody is told its hash.
         if !self
@@ -105,6 +130,9 @@ impl Executor {
                 return tally;
             }
         }
+        // What they tell of is recorded now.
+        self.events.publish(&target, &events).await;
+        self.all(&offers, |(config, versions)| self.offer(config, versions).boxed(), &mut tally).await;
         self.all(&creates, |create| self.create_instance(owner, create).boxed(), &mut tally).await;
         self.all(&deletes, |delete| self.delete_instance(&target.name, delete).boxed(), &mut tally).await;
         self.all(&starts, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
@@ -170,6 +198,15 @@ impl Executor {
             }
         }
         false
+    }
+
+    async fn offer(&self, config: &ConfigRef, versions: &[Text]) -> Outcome {
+        let api: Api<AddOnHubConfig> = Api::all(self.client.clone());
+        let patch = json!({"status": {"supportedVersions": versions}});
+        match api.patch_status(&config.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(_) => Outcome::Written(Vec::new()),
+            Err(error) => Outcome::of(error),
+        }
     }
 
     fn addons(&self) -> Api<ClusterManagementAddOn> {

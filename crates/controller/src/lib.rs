@@ -3,6 +3,7 @@
 //! Everything that is decided is decided by `aviary-engine`. This crate sees (`watches`, `seen`, `stores`), asks it (`manager`), and writes what
 //! it says (`execute`), one writer per object and every write on a condition.
 
+mod events;
 mod execute;
 mod kinds;
 mod leader;
@@ -11,6 +12,7 @@ mod pace;
 mod revisions;
 mod seen;
 mod stores;
+mod verify;
 mod watches;
 
 use std::sync::Arc;
@@ -41,17 +43,23 @@ pub struct Settings {
     pub identity: String,
     /// Whether others may run beside this one.
     pub leader_elect: bool,
+    /// Checks every plan against the promises before it is carried out.
+    pub verify: bool,
+    /// Decides placements too, on a hub that has no placement controller.
+    pub placement: bool,
     pub options: Options,
     pub clock: Clock,
 }
 
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { namespace, identity, leader_elect, options, clock: _ } = self;
+        let Self { namespace, identity, leader_elect, verify, placement, options, clock: _ } = self;
         f.debug_struct("Settings")
             .field("namespace", namespace)
             .field("identity", identity)
             .field("leader_elect", leader_elect)
+            .field("verify", verify)
+            .field("placement", placement)
             .field("options", options)
             .finish_non_exhaustive()
     }

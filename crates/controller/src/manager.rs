@@ -16,12 +16,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Settings;
-use crate::execute::{Completed, Executor, SharedExecutor, Tally, Target, patience};
+use crate::events::Events;
+use crate::execute::{Completed, Executor, Job, SharedExecutor, Tally, Target, patience};
 use crate::kinds::{self, ConfigWatches, Found};
 use crate::leader::Leadership;
 use crate::pace::Pace;
 use crate::seen::News;
 use crate::stores::Stores;
+use crate::verify::broken_promise;
 use crate::watches::{self, NEWS_WAITING};
 
 /// News of one add-on are gathered for so long.
@@ -64,6 +66,8 @@ pub(crate) struct Loop {
     executor: Option<SharedExecutor>,
     pace: Pace,
     unplanned: BTreeSet<Text>,
+    /// Add-ons whose plan would break a promise.
+    frozen: BTreeSet<Text>,
     health: watch::Sender<Health>,
 }
 
@@ -92,6 +96,7 @@ impl Loop {
             executor: None,
             pace: Pace::default(),
             unplanned: BTreeSet::new(),
+            frozen: BTreeSet::new(),
             health,
         }
     }
@@ -201,6 +206,7 @@ impl Loop {
             pace: self.pace.clone(),
             news: self.news.0.clone(),
             term,
+            events: Events::new(self.client.clone(), &self.settings.identity),
         }));
         self.unplanned = self.stores.addons().cloned().collect();
         for addon in self.unplanned.clone() {
@@ -247,14 +253,24 @@ impl Loop {
             return;
         }
         let (resource_version, term) = (known.resource_version.clone(), known.term);
+        let verify = self.settings.verify;
         let looked = self.stores.observe(addon, |observed| {
+            let broken = if verify { broken_promise(observed, now) } else { None };
             let placements: Vec<PlacementName> =
                 observed.addon.strategy.placements().iter().map(|spec| spec.name.clone()).collect();
-            (plan(observed, now), placements, observed.addon.uid.clone())
+            let plan = plan(observed, now);
+            let versions = plan.addon.as_ref().unwrap_or(&observed.addon.status).supported_versions.clone();
+            (plan, placements, observed.addon.uid.clone(), versions, broken)
         });
-        let Some((plan, placements, uid)) = looked else { return };
+        let Some((plan, placements, uid, versions, broken)) = looked else { return };
+        let target = Target { name: addon.clone(), uid, resource_version, placements, term };
+        if let Some(broken) = broken {
+            return self.freeze(executor, target, broken);
+        }
+        self.frozen.remove(addon);
+        let offers = self.stores.offer(addon, plan.hub_configs.clone(), versions);
         self.look_again(addon, &plan, now);
-        if plan.is_at_rest() {
+        if plan.is_at_rest() && offers.is_empty() {
             self.failures.remove(addon);
             return;
         }
@@ -263,13 +279,21 @@ impl Loop {
             Completed { placement: placement.clone(), revision: revision.clone(), number, surplus }
         });
         let completed: Vec<Completed> = completed.collect();
-        let target = Target { name: addon.clone(), uid, resource_version, placements, term };
         self.busy.insert(addon.clone());
         let (executor, addon) = (Arc::clone(executor), addon.clone());
         self.executions.spawn(async move {
-            let tally = executor.execute(target, plan, completed).await;
+            let tally = executor.execute(Job { target, plan, completed, offers }).await;
             (addon, tally)
         });
+    }
+
+    /// Leaves an add-on as it is, and says so once, until its plan breaks no promise any more.
+    fn freeze(&mut self, executor: &SharedExecutor, target: Target, broken: String) {
+        tracing::error!(addon = %target.name, broken, "a plan would break a promise and is not carried out");
+        if self.frozen.insert(target.name.clone()) {
+            let events = executor.events.clone();
+            self.watches.spawn(async move { events.tell(&target, "InvariantBroken", &broken).await });
+        }
     }
 
     /// Comes back when the plan says that time alone will change something.

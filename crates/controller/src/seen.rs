@@ -85,6 +85,8 @@ pub(crate) struct SeenConfig {
     pub(crate) live: LiveConfig,
     /// Where the config is a template: of which add-on.
     pub(crate) template: Option<(Text, Template)>,
+    /// Where the config chooses a version: those that its status offers.
+    pub(crate) offers: Option<Vec<Text>>,
 }
 
 pub(crate) fn addon(object: &ClusterManagementAddOn) -> SeenAddOn {
@@ -139,7 +141,11 @@ pub(crate) fn decision(mut object: PlacementDecision) -> PlacementDecision {
 pub(crate) fn config(kind: &GroupResource, object: &DynamicObject) -> SeenConfig {
     let value = serde_json::to_value(object).unwrap_or(Value::Null);
     let template = (kind == GroupResource::templates()).then(|| normalise::template(&value));
-    SeenConfig { live: normalise::config(&value), template }
+    let offers = (kind == GroupResource::hub_configs()).then(|| {
+        let listed = value.pointer("/status/supportedVersions").and_then(Value::as_array);
+        listed.into_iter().flatten().filter_map(Value::as_str).map(Text::from).collect()
+    });
+    SeenConfig { live: normalise::config(&value), template, offers }
 }
 
 pub(crate) fn revision(object: &ControllerRevision) -> Option<Kept> {

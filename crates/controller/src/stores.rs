@@ -81,6 +81,9 @@ pub(crate) struct Stores {
     selections: HashMap<PlacementName, (Selection, Vec<Problem>)>,
     configs: BTreeMap<ConfigRef, LiveConfig>,
     templates: BTreeMap<Text, (Text, Template)>,
+    /// The versions that the statuses of AddOnHubConfigs offer, and those that add-ons have.
+    offers: BTreeMap<ConfigRef, Vec<Text>>,
+    offered: BTreeMap<Text, (Vec<ConfigRef>, Vec<Text>)>,
     kinds: BTreeMap<GroupResource, Kind>,
     work_of: HashMap<Key, Text>,
     revision_of: HashMap<Key, Text>,
@@ -227,6 +230,7 @@ impl Stores {
                 known.present = false;
                 known.observed.addon = Default::default();
             }
+            self.offered.remove(&key.name);
             self.dirty.insert(key.name);
         }
     }
@@ -452,7 +456,10 @@ impl Stores {
         let gone = match self.book(&of, change) {
             Booked::Nothing => return,
             Booked::Put(key, seen) => {
-                let SeenConfig { live, template } = seen;
+                let SeenConfig { live, template, offers } = seen;
+                if let Some(offers) = offers {
+                    self.offers.insert(reference(&key), offers);
+                }
                 if let Some((addon, template)) = template {
                     self.templates.insert(key.name.clone(), (addon, template));
                 }
@@ -474,8 +481,35 @@ impl Stores {
                 self.templates.remove(&config.name);
             }
             self.configs.remove(&config);
+            self.offers.remove(&config);
         }
         self.mark_all();
+    }
+
+    /// Notes which versions an add-on has; gives back the AddOnHubConfigs whose status does not say so, with what it should say. A config
+    /// that several add-ons refer to offers what any of them has.
+    pub(crate) fn offer(
+        &mut self,
+        addon: &Text,
+        configs: Vec<ConfigRef>,
+        versions: Vec<Text>,
+    ) -> Vec<(ConfigRef, Vec<Text>)> {
+        let wanted = configs.clone();
+        self.offered.insert(addon.clone(), (configs, versions));
+        let offers_of = |config: &ConfigRef| {
+            let mut offers: Vec<Text> = Vec::new();
+            for (_, versions) in self.offered.values().filter(|(configs, _)| configs.contains(config)) {
+                offers.extend(
+                    versions.iter().filter(|version| !offers.contains(version)).cloned().collect::<Vec<_>>(),
+                );
+            }
+            offers
+        };
+        let stale = wanted.into_iter().map(|config| (offers_of(&config), config));
+        stale
+            .filter(|(offers, config)| self.offers.get(config) != Some(offers))
+            .map(|(offers, config)| (config, offers))
+            .collect()
     }
 
     fn revision(&mut self, change: Change<Kept>) {

@@ -93,13 +93,16 @@ async fn over_tls(hub: &Hub, place: &Place) -> (Client, tokio::sync::oneshot::Se
         hub.serve(listener, &endpoint, stopped).await.expect("served");
     });
     let config = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
-    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.expect("a config");
+    let config =
+        kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.expect("a config");
     (Client::try_from(config).expect("a client"), stop)
 }
 
 fn object(name: &str) -> String {
     let filling = "x".repeat(1_860);
-    format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}","labels":{{"app":"bench"}}}},"data":{{"value":"{filling}"}}}}"#)
+    format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}","labels":{{"app":"bench"}}}},"data":{{"value":"{filling}"}}}}"#
+    )
 }
 
 async fn send(client: &Client, method: &str, path: &str, body: String) -> http::Response<Body> {
@@ -140,7 +143,9 @@ async fn creates(client: &Client, writers: usize, count: usize) -> (usize, Spent
 fn report(how: &str, writers: usize, (count, spent): (usize, Spent)) {
     let rate = count as f64 / spent.time.as_secs_f64();
     let cpu = spent.cpu.as_secs_f64() * 1e6 / count as f64;
-    println!("  {how:<15} {writers:>3} writers  {rate:>8.0} per second  {cpu:>6.0} µs of CPU each (client included)");
+    println!(
+        "  {how:<15} {writers:>3} writers  {rate:>8.0} per second  {cpu:>6.0} µs of CPU each (client included)"
+    );
 }
 
 async fn memory_and_lists() {
@@ -149,11 +154,24 @@ async fn memory_and_lists() {
     let before = resident();
     creates(&client, 64, 10_000).await;
     println!("\nmemory of 10,000 objects of 2 KiB: {} MB", megabytes(resident().saturating_sub(before)));
-    for (what, path) in [("all at once", MAPS.to_owned()), ("by label", format!("{MAPS}?labelSelector=app%3Dbench"))] {
+    for (what, path) in
+        [("all at once", MAPS.to_owned()), ("by label", format!("{MAPS}?labelSelector=app%3Dbench"))]
+    {
         let before = Spent::now();
-        let body = send(&client, "GET", &path, String::new()).await.into_body().collect().await.expect("a list").to_bytes();
+        let body = send(&client, "GET", &path, String::new())
+            .await
+            .into_body()
+            .collect()
+            .await
+            .expect("a list")
+            .to_bytes();
         let spent = before.until_now();
-        println!("list of 10,000 objects, {what}: {:.0?}, {:.0?} of CPU, {} MB", spent.time, spent.cpu, megabytes(body.len()));
+        println!(
+            "list of 10,000 objects, {what}: {:.0?}, {:.0?} of CPU, {} MB",
+            spent.time,
+            spent.cpu,
+            megabytes(body.len())
+        );
     }
 }
 
@@ -166,7 +184,9 @@ async fn fan_out(watchers: usize, events: usize) {
         .map(|_| {
             let (client, ready) = (client.clone(), Arc::clone(&ready));
             tokio::spawn(async move {
-                let request = Request::get(format!("{MAPS}?watch=true&labelSelector=app%3Dbench")).body(Vec::new()).expect("a request");
+                let request = Request::get(format!("{MAPS}?watch=true&labelSelector=app%3Dbench"))
+                    .body(Vec::new())
+                    .expect("a request");
                 let mut lines = client.request_stream(request).await.expect("a watch");
                 ready.wait().await;
                 let mut line = String::new();

@@ -6,6 +6,7 @@
 use aviary_schema::{Admission, Cause};
 use serde_json::{Value, json};
 
+use crate::apply::ownership;
 use crate::jsonpath::JsonPath;
 use crate::resource::{Form, Names, Naming, Origin, Resource, Table, Traits, Version};
 use crate::table::Columns;
@@ -29,6 +30,7 @@ struct Row {
     generation: bool,
     naming: Naming,
     form: Form,
+    always_empty: bool,
     selectable: &'static [&'static str],
     fields: Value,
 }
@@ -45,6 +47,7 @@ impl Row {
             generation: false,
             naming: Naming::Subdomain,
             form: Form::AsStored,
+            always_empty: false,
             selectable: &[],
             fields,
         }
@@ -76,6 +79,7 @@ impl Row {
             served: true,
             storage: self.form == Form::AsStored,
             admission: Admission::new(&schema)?,
+            ownership: ownership(self.kind, &schema)?,
             schema,
             has_status: self.has_status,
             columns: Columns::builtin(self.kind),
@@ -105,6 +109,7 @@ impl Row {
                 generation: self.generation,
                 unconditional_update: self.kind != "CustomResourceDefinition" && self.kind != "Lease",
                 create_on_update: self.kind == "Lease" || self.kind == "Event",
+                always_empty: self.always_empty,
                 naming: self.naming,
                 form: self.form,
             },
@@ -173,6 +178,8 @@ fn core() -> Vec<Row> {
                 }),
             )
         },
+        // `kubectl cluster-info` lists them and gives up if there is no such kind.
+        Row { short: &["svc"], always_empty: true, ..Row::new("", "Service", "services", json!({})) },
         Row {
             short: &["ev"],
             selectable: &[
@@ -378,6 +385,6 @@ mod tests {
     #[test]
     fn every_built_in_schema_compiles() {
         let table = super::table().unwrap();
-        assert_eq!(table.all().count(), 13);
+        assert_eq!(table.all().count(), 14);
     }
 }

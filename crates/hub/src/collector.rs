@@ -84,6 +84,12 @@ impl Queue {
             let stored = &event.object;
             if event.kind != EventKind::Deleted {
                 self.look_at(&event.resource, stored);
+                // An owner that waits for this one may wait no more.
+                for owner in event.before.iter().flat_map(|before| &before.facts.owners) {
+                    if state.terminating_by_uid(&owner.uid).is_some() {
+                        self.push(Task::Dependents(owner.uid.to_string()));
+                    }
+                }
                 continue;
             }
             if !state.dependents(&stored.facts.uid).is_empty() {
@@ -209,34 +215,36 @@ async fn object(
         let mut blocked = false;
         for (resource, dependent) in &dependents {
             blocked |= blocks(dependent);
-            if !dependent.facts.terminating {
-                remove(hub, state, resource, dependent).await?;
-            }
+            self::dependent(hub, state, resource, dependent).await?;
         }
         return if blocked { Ok(()) } else { release(hub, &scope, stored, FOREGROUND).await };
     }
+    dependent(hub, state, resource, stored).await
+}
+
+/// An object goes with the last of its owners, and forgets the others that go.
+async fn dependent(
+    hub: &Arc<Inner>,
+    state: &State,
+    resource: &ResourceId,
+    stored: &Arc<Stored>,
+) -> Result<(), Failure> {
     if stored.facts.terminating || stored.facts.owners.is_empty() {
         return Ok(());
     }
     let table = hub.table();
-    let standing: Vec<Standing> =
-        stored.facts.owners.iter().map(|owner| standing(state, &table, stored, owner)).collect();
-    let any = |wanted: Standing| standing.contains(&wanted);
-    if any(Standing::Unknown) || any(Standing::There) {
-        if any(Standing::Gone) {
-            let gone = |uid: &str| {
-                stored
-                    .facts
-                    .owners
-                    .iter()
-                    .zip(&standing)
-                    .any(|(owner, standing)| *owner.uid == *uid && *standing == Standing::Gone)
-            };
-            return disown(hub, resource, stored, |uid| !gone(uid)).await;
-        }
-        return Ok(());
+    let stays = |owner: &crate::object::Owner| {
+        matches!(standing(state, &table, stored, owner), Standing::There | Standing::Unknown)
+    };
+    let staying: Vec<&str> =
+        stored.facts.owners.iter().filter(|owner| stays(owner)).map(|owner| &*owner.uid).collect();
+    if staying.is_empty() {
+        return remove(hub, state, resource, stored).await;
     }
-    remove(hub, state, resource, stored).await
+    if staying.len() < stored.facts.owners.len() {
+        return disown(hub, resource, stored, |uid| staying.contains(&uid)).await;
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,19 +279,18 @@ fn standing(state: &State, table: &Table, dependent: &Stored, owner: &crate::obj
 async fn remove(hub: &Arc<Inner>, state: &State, resource: &str, stored: &Stored) -> Result<(), Failure> {
     let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
     let policy = if state.dependents(&stored.facts.uid).is_empty() { "Background" } else { "Foreground" };
-    let preconditions =
-        delete::Preconditions { uid: Some(stored.facts.uid.to_string()), resource_version: None };
+    // As it was judged, or not at all: it may have found another owner meanwhile.
+    let preconditions = delete::Preconditions {
+        uid: Some(stored.facts.uid.to_string()),
+        resource_version: Some(stored.revision.to_string()),
+    };
     let options = Options {
         preconditions: Some(preconditions),
         propagation_policy: Some(policy.into()),
         ..Options::default()
     };
     match delete::begin(hub, &scope, stored.name(), &options).await {
-        Err(failure)
-            if failure.code != http::StatusCode::NOT_FOUND && failure.code != http::StatusCode::CONFLICT =>
-        {
-            Err(failure)
-        }
+        Err(failure) if failure.code != http::StatusCode::NOT_FOUND => Err(failure),
         _ => Ok(()),
     }
 }

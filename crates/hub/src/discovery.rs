@@ -14,10 +14,16 @@ const LIKE: (&str, &str) = ("1", "35");
 
 pub(crate) fn version() -> Value {
     let (major, minor) = LIKE;
+    // As Go calls them.
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
     json!({
         "major": major, "minor": minor, "gitVersion": format!("v{major}.{minor}.0+aviary-{}", env!("CARGO_PKG_VERSION")),
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        "platform": format!("{}/{}", std::env::consts::OS, architecture),
     })
 }
 
@@ -106,9 +112,13 @@ fn resource_values(resource: &Resource, version: &Version) -> Vec<Value> {
     let names = &resource.names;
     let verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
     let is_namespace = &*resource.id == crate::builtin::NAMESPACES;
-    // A namespace is never deleted in passing.
-    let verbs: Vec<&str> =
-        verbs.into_iter().filter(|verb| !(is_namespace && *verb == "deletecollection")).collect();
+    let serves = |verb: &&str| match *verb {
+        // A namespace is never deleted in passing.
+        "deletecollection" if is_namespace => false,
+        "get" | "list" | "watch" => true,
+        _ => !resource.traits.always_empty,
+    };
+    let verbs: Vec<&str> = verbs.into_iter().filter(serves).collect();
     let mut main = json!({
         "name": names.plural, "singularName": names.singular, "namespaced": resource.namespaced, "kind": names.kind, "verbs": verbs,
     });

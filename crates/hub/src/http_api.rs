@@ -24,8 +24,9 @@ use crate::route::{self, Route, Target, Verb};
 use crate::security::access::{Access, allowed};
 use crate::security::tokens::Identity;
 use crate::status::{About, Failure, json_response};
+use crate::write::apply::Configuration;
 use crate::write::delete::{self, Options};
-use crate::write::patch::Patch;
+use crate::write::patch::{APPLY, Patch};
 use crate::write::update::{self, Part, Wanted};
 use crate::write::{Answer, Body, Content, Mode, Scope, create};
 use crate::{discovery, json, openapi, protobuf, review};
@@ -91,7 +92,7 @@ fn about_the_api(hub: &Inner, route: &Route, headers: &HeaderMap) -> Result<Resp
         Route::Resources { group, version } => {
             discovery::resources(&table, group, version).ok_or_else(Failure::no_such_path)?
         }
-        Route::OpenApiV2 => return Ok(openapi::v2(headers)),
+        Route::OpenApiV2 => return Ok(openapi::v2(&table, headers)),
         Route::OpenApiV3Index => openapi::index(&table),
         Route::OpenApiV3 { group, version } => {
             openapi::document(&table, group, version).ok_or_else(Failure::no_such_path)?
@@ -132,9 +133,20 @@ async fn objects(
     let shape = Shape::accepted(request.headers())?;
     let warning = scope.version().and_then(|version| version.warning.clone());
     let view = View { scope, shape, include: params.include, now: hub.now() };
-    let mut response = carry_out(hub, view, target.name.as_deref(), verb, part, &params, request).await?;
+    let outcome = carry_out(hub, view, target.name.as_deref(), verb, part, &params, request).await;
+    if outcome.is_err() && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
+        settle(hub).await?;
+    }
+    let mut response = outcome?;
     warn(&mut response, warning.iter());
     Ok(response)
+}
+
+/// A refusal speaks of changes that were accepted before: "not found" must not be heard while the deletion could still be
+/// lost.
+async fn settle(hub: &Inner) -> Result<(), Failure> {
+    let head = hub.store.head();
+    hub.store.settled(&head, head.revision()).await.map_err(Failure::internal)
 }
 
 /// What Kubernetes calls the options of a request.
@@ -183,6 +195,9 @@ fn check_place(scope: &Scope, target: &Target, verb: Verb) -> Result<Part, Failu
     if verb == Verb::DeleteCollection && &*resource.id == crate::builtin::NAMESPACES {
         return Err(Failure::method_not_allowed());
     }
+    if resource.traits.always_empty && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
+        return Err(Failure::method_not_allowed());
+    }
     match (part, verb) {
         (Part::Main, _)
         | (Part::Status, Verb::Get | Verb::Update | Verb::Patch)
@@ -201,8 +216,12 @@ async fn carry_out(
     request: Request,
 ) -> Result<Response, Failure> {
     let scope = &view.scope;
-    let mode = Mode { dry_run: params.dry_run, unknown_fields: params.unknown_fields };
     let (parts, body) = request.into_parts();
+    let mode = Mode {
+        dry_run: params.dry_run,
+        unknown_fields: params.unknown_fields,
+        manager: params.manager(&parts.headers),
+    };
     let custom = scope.resource.is_custom();
     let outcome = match (verb, name) {
         (Verb::List, _) => {
@@ -227,8 +246,15 @@ async fn carry_out(
         }
         (Verb::Patch, Some(name)) => {
             let content_type = content_type(&parts.headers)?;
+            let is_apply = content_type == APPLY;
+            params.check_patch(is_apply)?;
             let body = read_body(body).await?;
-            let wanted = Wanted::Patch(Patch::parse(&content_type, &body, &scope.resource)?);
+            let wanted = if is_apply {
+                let may_create = may_create(scope, name, parts.extensions.get());
+                Wanted::Apply(Configuration::parse(&body, params.force == Some(true), may_create)?)
+            } else {
+                Wanted::Patch(Patch::parse(&content_type, &body, &scope.resource)?)
+            };
             update::update(hub, scope, name, part, &wanted, mode).await?
         }
         (Verb::Delete, Some(name)) => {
@@ -245,6 +271,19 @@ async fn carry_out(
         (_, None) => return Err(Failure::method_not_allowed()),
     };
     Ok(show(&view, outcome))
+}
+
+/// Whether someone who applies an object may create it.
+fn may_create(scope: &Scope, name: &str, identity: Option<&Identity>) -> Result<(), Failure> {
+    let access = Access {
+        verb: "create",
+        group: &scope.resource.group,
+        resource: &scope.resource.names.plural,
+        namespace: scope.namespace.as_deref(),
+        name: Some(name),
+        ..Access::default()
+    };
+    check_access(identity.ok_or_else(Failure::unauthorized)?, &access)
 }
 
 fn get(hub: &Inner, scope: &Scope, name: &str, params: &Params) -> Result<Answer, Failure> {
@@ -352,6 +391,9 @@ async fn delete_options(headers: &HeaderMap, body: HttpBody, params: &Params) ->
         }
         parse_object(&content_type, &body)?.object
     };
+    if !given.is_object() {
+        return Err(Failure::bad_request("DeleteOptions cannot be read: not an object"));
+    }
     let mut options: Options = serde_json::from_value(given)
         .map_err(|error| Failure::bad_request(format!("DeleteOptions cannot be read: {error}")))?;
     if let Some(policy) = &params.propagation {

@@ -20,8 +20,8 @@ use crate::store::{DiskError, Event, LogLimits, Opened, State, Store};
 use crate::write::{Body, Mode, Scope, create};
 use crate::{builtin, crd, http_api};
 
-/// Namespaces that are there from the start.
-const FIRST_NAMESPACES: [&str; 2] = ["default", "kube-system"];
+/// Namespaces that are there from the start, and for good.
+pub(crate) const FIRST_NAMESPACES: [&str; 2] = ["default", "kube-system"];
 
 /// Tells the time. The hub asks nobody else.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

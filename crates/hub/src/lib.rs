@@ -2,6 +2,7 @@
 //!
 //! Kinds arrive as CRDs; the hub knows none of ours. What it answers, and what it does not, is in `docs/hub-conformance.md`.
 
+mod apply;
 mod builtin;
 mod collector;
 mod crd;

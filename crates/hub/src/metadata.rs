@@ -27,6 +27,14 @@ const FIXED: [&str; 5] =
     ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"];
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
+/// Whether plain fields are of their types. [`shape`] says which are not.
+pub(crate) fn fits(metadata: &Map<String, Value>) -> bool {
+    let all = |names: &[&str], fits: fn(&Value) -> bool| {
+        names.iter().all(|name| metadata.get(*name).is_none_or(|value| value.is_null() || fits(value)))
+    };
+    all(&TEXTS, Value::is_string) && all(&NUMBERS, Value::is_i64)
+}
+
 /// Brings `metadata` into its known shape: nulls and unknown fields go (the latter are named), types are right.
 pub(crate) fn shape(metadata: &mut Value) -> Result<Vec<String>, String> {
     if metadata.is_null() {
@@ -84,7 +92,7 @@ fn field(name: &str, value: &mut Value, unknown: &mut Vec<String>) -> Result<boo
             Ok(!items.is_empty())
         }
         ("ownerReferences", _) => must_be("a list"),
-        // Who set which field is not recorded until there is server-side apply.
+        // Whoever writes an object does not say so here: see `write::apply`.
         ("managedFields", Value::Array(_)) => Ok(false),
         ("managedFields", _) => must_be("a list"),
         (name, _) => {

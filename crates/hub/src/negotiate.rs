@@ -2,14 +2,17 @@
 //!
 //! Owns their reading. What cannot be understood is a failure here, so that handlers see only sound values.
 
-use aviary_schema::UnknownFields;
+use aviary_schema::{Cause, Reason, UnknownFields};
 use http::HeaderMap;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, USER_AGENT};
 
-use crate::metadata::{forbidden, not_supported};
+use crate::metadata::{forbidden, invalid, not_supported, required};
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::Failure;
 use crate::table::IncludeObject;
+
+/// Bytes of the name of a manager.
+const LONGEST_MANAGER: usize = 128;
 
 /// The query of a request.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +30,8 @@ pub(crate) struct Params {
     pub(crate) dry_run: bool,
     pub(crate) unknown_fields: UnknownFields,
     pub(crate) propagation: Option<String>,
+    pub(crate) field_manager: String,
+    pub(crate) force: Option<bool>,
     pub(crate) include: IncludeObject,
 }
 
@@ -112,6 +117,11 @@ impl Params {
                         }
                     };
                 }
+                "fieldManager" => {
+                    params.field_manager = value.into_owned();
+                    check_manager(&params.field_manager).map_err(|cause| Failure::options(options, cause))?;
+                }
+                "force" => params.force = Some(flag(&value)),
                 "propagationPolicy" => params.propagation = Some(value.into_owned()),
                 "includeObject" => {
                     params.include = match &*value {
@@ -126,6 +136,29 @@ impl Params {
         }
         params.check()?;
         Ok(params)
+    }
+
+    /// Who writes: whoever it says, or else the program that sent the request.
+    pub(crate) fn manager<'r>(&'r self, headers: &'r HeaderMap) -> &'r str {
+        if !self.field_manager.is_empty() {
+            return &self.field_manager;
+        }
+        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        let program = agent.split('/').next().unwrap_or_default();
+        // `to_str` lets only visible ASCII through.
+        program.get(..LONGEST_MANAGER).unwrap_or(program)
+    }
+
+    /// Only an apply can be forced, and it must say who applies.
+    pub(crate) fn check_patch(&self, is_apply: bool) -> Result<(), Failure> {
+        let refused = |cause| Err(Failure::options("PatchOptions", cause));
+        if is_apply && self.field_manager.is_empty() {
+            return refused(required("fieldManager", "is required for apply patch"));
+        }
+        if !is_apply && self.force.is_some() {
+            return refused(forbidden("force", "may not be specified for non-apply patch"));
+        }
+        Ok(())
     }
 
     /// What cannot be asked together.
@@ -167,8 +200,23 @@ impl Params {
     }
 }
 
+/// What the name of a manager may be.
+fn check_manager(name: &str) -> Result<(), Cause> {
+    if name.len() > LONGEST_MANAGER {
+        let message = format!("Too long: may not be more than {LONGEST_MANAGER} bytes");
+        return Err(Cause { reason: Reason::TooLong, message, field: "fieldManager".into() });
+    }
+    match name.char_indices().find(|(_, letter)| letter.is_control()) {
+        Some((place, letter)) => {
+            let why = format!("invalid character U+{:04X} (at position {place})", u32::from(letter));
+            Err(invalid("fieldManager", name, &why))
+        }
+        None => Ok(()),
+    }
+}
+
 fn unparsable(why: &dyn std::fmt::Display) -> Failure {
-    Failure::bad_request(format!("unable to parse requirement: {why}"))
+    Failure::bad_request(why.to_string())
 }
 
 /// As Go reads a flag of a query: anything but these is true.

@@ -1,6 +1,8 @@
 //! The schemas of everything served, for `kubectl explain`, `diff` and its checks before a write.
 //!
-//! Owns `/openapi`. The old version 2 is an empty document: clients ask for it, and are content with nothing.
+//! Owns `/openapi`.
+
+mod v2;
 
 use axum::response::Response;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
@@ -30,16 +32,16 @@ const TYPE_FIELDS: [(&str, &str); 2] = [
     ("kind", "Kind is a string value representing the REST resource this object represents."),
 ];
 
-pub(crate) fn v2(headers: &HeaderMap) -> Response {
+/// Version 2 as a whole, in the form that is asked for.
+pub(crate) fn v2(table: &Table, headers: &HeaderMap) -> Response {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let document = v2::document(table);
     if accept.contains("proto-openapi") || accept.contains("protobuf") {
-        // An empty message is a valid document, and older clients need no more than that there is one.
-        let mut response = json_response(StatusCode::OK, "");
+        let mut response = json_response(StatusCode::OK, v2::encode(&document));
         let kind = HeaderValue::from_static("application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
         response.headers_mut().insert(CONTENT_TYPE, kind);
         return response;
     }
-    let document = json!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.35.0"}, "paths": {}, "definitions": {}});
     json_response(StatusCode::OK, document.to_string())
 }
 
@@ -131,6 +133,8 @@ fn object_meta() -> Value {
             "deletionGracePeriodSeconds": {"type": "integer", "format": "int64", "description": "Seconds it may take to end."},
             "labels": texts("Keys and values by which objects are selected."),
             "annotations": texts("Keys and values for any other use."),
+            "selfLink": text("No longer used."),
+            "managedFields": {"type": "array", "items": {"type": "object"}, "description": "Who wrote which field."},
             "finalizers": {"type": "array", "items": {"type": "string"}, "description": "What must be done before the object is removed."},
             "ownerReferences": {"type": "array", "description": "The objects this one depends on.", "items": {"type": "object",
                 "required": ["apiVersion", "kind", "name", "uid"],

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aviary_schema::Admission;
+use aviary_schema::{Admission, Schema};
 use serde_json::Value;
 
 use crate::jsonpath::JsonPath;
@@ -46,6 +46,8 @@ pub(crate) struct Version {
     pub(crate) served: bool,
     pub(crate) storage: bool,
     pub(crate) admission: Admission,
+    /// By which the managers of fields go, where it is not the schema of the admission.
+    pub(crate) ownership: Option<Schema>,
     /// The schema as it was given, for `/openapi`.
     pub(crate) schema: Value,
     pub(crate) has_status: bool,
@@ -64,6 +66,8 @@ pub(crate) struct Traits {
     pub(crate) generation: bool,
     /// An update need not say which state it is based on.
     pub(crate) unconditional_update: bool,
+    /// There are no such objects and never will be: clients ask for them all the same.
+    pub(crate) always_empty: bool,
     /// An update of an object that is not there creates it.
     pub(crate) create_on_update: bool,
     pub(crate) naming: Naming,

@@ -82,6 +82,13 @@ impl Failure {
         failure
     }
 
+    /// The deletion of a namespace that is there for good.
+    pub(crate) fn namespace_stays(about: About<'_>) -> Self {
+        let message =
+            format!("{} {:?} is forbidden: this namespace may not be deleted", about.qualified(), about.name);
+        Self::forbidden(message, about)
+    }
+
     /// No such path.
     pub(crate) fn no_such_path() -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
@@ -120,6 +127,30 @@ impl Failure {
             about,
             "the object has been modified; please apply your changes to the latest version and try again",
         )
+    }
+
+    /// An apply that would change what others manage: for each of them, its fields.
+    pub(crate) fn apply_conflict(conflicts: &[(String, Vec<String>)]) -> Self {
+        let all = || {
+            conflicts.iter().flat_map(|(manager, fields)| fields.iter().map(move |field| (manager, field)))
+        };
+        let message = match all().collect::<Vec<_>>().as_slice() {
+            [(manager, field)] => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
+            many => {
+                let part = |(manager, fields): &(String, Vec<String>)| {
+                    format!("conflicts with {manager}:\n- {}", fields.join("\n- "))
+                };
+                let parts: Vec<String> = conflicts.iter().map(part).collect();
+                format!("Apply failed with {} conflicts: {}", many.len(), parts.join("\n"))
+            }
+        };
+        let cause = |(manager, field)| {
+            let message = format!("conflict with {manager}");
+            json!({"reason": "FieldManagerConflict", "message": message, "field": field})
+        };
+        let mut failure = Self::new(StatusCode::CONFLICT, "Conflict", message);
+        failure.details.insert("causes".into(), all().map(cause).collect());
+        failure
     }
 
     pub(crate) fn invalid(about: About<'_>, causes: &[Cause]) -> Self {
@@ -218,6 +249,11 @@ impl Failure {
         )
     }
 
+    /// What Kubernetes has no reason for.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     pub(crate) fn stopping() -> Self {
         let mut failure =
             Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "the hub is stopping");
@@ -241,8 +277,11 @@ impl Failure {
     pub(crate) fn to_value(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+            "message": self.message, "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if !self.details.is_empty() {
             status["details"] = Value::Object(self.details.clone());
         }

@@ -9,6 +9,11 @@ use crate::cause::{Cause, Path};
 /// Levels of objects and arrays an object may nest, itself included.
 pub const MAX_DEPTH: usize = 100;
 
+/// Whether a value nests deeper than any object may; never recurses.
+pub fn nests_too_deep(value: &Value) -> bool {
+    guard(value, MAX_DEPTH, &Path::root()).is_some()
+}
+
 /// A cause when `value` nests deeper than `limit`; never recurses.
 pub(crate) fn guard(value: &Value, limit: usize, path: &Path<'_>) -> Option<Cause> {
     let mut pending = vec![(value, 1)];

@@ -34,7 +34,7 @@ use serde_json::Value;
 
 pub use cause::{Cause, Reason};
 pub use cel::Rule;
-pub use depth::MAX_DEPTH;
+pub use depth::{MAX_DEPTH, nests_too_deep};
 pub use format::Format;
 pub use pattern::Pattern;
 pub use structural::Schema;

@@ -1,6 +1,5 @@
 //! `aviary hub`: the embedded hub on its own, with our kinds installed.
 
-use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +11,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, PostParams};
 use serde::Deserialize;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Outcome, Session, typed};
+use crate::process::stop_signal;
 
 const DESCRIPTION: &str = "\
 Run the embedded hub: a Kubernetes-compatible API server in this process, with Aviary's kinds installed.
@@ -170,16 +169,4 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], address.port())),
         _ => address,
     }
-}
-
-/// Completes when the process is asked to stop.
-fn stop_signal() -> anyhow::Result<impl Future<Output = ()> + Send> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
-    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
 }

@@ -6,6 +6,7 @@ mod demo;
 mod hash;
 mod hub;
 mod lint;
+mod manager;
 mod plan;
 mod rehearse;
 mod version;
@@ -52,6 +53,7 @@ pub(crate) enum Outcome {
 pub(crate) enum Command {
     Demo(demo::Args),
     Hub(hub::Args),
+    Manager(manager::Args),
     Plan(plan::Args),
     Rehearse(rehearse::Args),
     Lint(lint::Args),
@@ -65,6 +67,7 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
     match command {
         Command::Demo(args) => demo::run(args, session),
         Command::Hub(args) => hub::run(args, session),
+        Command::Manager(args) => manager::run(args, session),
         Command::Plan(args) => plan::run(args, session),
         Command::Rehearse(args) => rehearse::run(args, session),
         Command::Lint(args) => lint::run(args, session),

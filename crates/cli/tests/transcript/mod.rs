@@ -40,6 +40,10 @@ impl Desk {
         Self { input: text.as_ref().to_vec(), ..self }
     }
 
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_aviary"));
         command.args(words(arguments)).current_dir(&self.directory).env_remove("NO_COLOR");
@@ -57,23 +61,7 @@ impl Desk {
 
     /// The transcript of one command.
     pub(crate) fn run(&self, arguments: &str) -> String {
-        let output = self.output(arguments);
-        let mut told = format!("$ aviary {arguments}\n");
-        // White space at the end of a line is nothing to compare, and editors take it away.
-        for line in String::from_utf8(output.stdout).unwrap().lines() {
-            told.push_str(line.trim_end());
-            told.push('\n');
-        }
-        for line in String::from_utf8(output.stderr).unwrap().lines() {
-            told.push_str(format!("! {line}").trim_end());
-            told.push('\n');
-        }
-        match output.status.code() {
-            Some(0) => {}
-            Some(code) => told.push_str(&format!("exit {code}\n")),
-            None => told.push_str("killed\n"),
-        }
-        told
+        told(&format!("aviary {arguments}"), &self.output(arguments))
     }
 
     #[track_caller]
@@ -90,8 +78,28 @@ impl Desk {
     }
 }
 
+/// The transcript of a command line that was run.
+pub(crate) fn told(line: &str, output: &Output) -> String {
+    let mut told = format!("$ {line}\n");
+    // White space at the end of a line is nothing to compare, and editors take it away.
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        told.push_str(line.trim_end());
+        told.push('\n');
+    }
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        told.push_str(format!("! {line}").trim_end());
+        told.push('\n');
+    }
+    match output.status.code() {
+        Some(0) => {}
+        Some(code) => told.push_str(&format!("exit {code}\n")),
+        None => told.push_str("killed\n"),
+    }
+    told
+}
+
 /// Words of a command line; single quotes hold one together.
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (index, part) in line.split('\'').enumerate() {
         if index % 2 == 1 {

@@ -73,6 +73,8 @@ impl World {
             namespace: "open-cluster-management".into(),
             identity: identity.into(),
             leader_elect: true,
+            verify: true,
+            placement: false,
             options: Options::default(),
             clock: Arc::new(Timestamp::now),
         };

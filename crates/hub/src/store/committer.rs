@@ -3,8 +3,10 @@
 //! Owns the order *disk, readers, observer, watchers, writers*. While a batch is on its way to the disk the next one
 //! gathers, so the more writers there are, the more each flush carries.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::{Builder, JoinHandle};
+
+use tokio::sync::oneshot;
 
 use super::disk::Disk;
 use super::log::Event;
@@ -12,28 +14,49 @@ use super::{Lost, Observer, Pending, Shared, State};
 
 pub(super) fn start(
     shared: Arc<Shared>,
-    disk: Disk,
+    mut disk: Disk,
     observer: Observer,
 ) -> Result<JoinHandle<()>, std::io::Error> {
-    Builder::new().name("hub-committer".into()).spawn(move || run(&shared, &disk, &observer))
+    Builder::new().name("hub-committer".into()).spawn(move || {
+        let _last = Last(&shared);
+        run(&shared, &mut disk, &observer);
+    })
 }
 
-fn run(shared: &Shared, disk: &Disk, observer: &Observer) {
-    while let Some((batch, state)) = next_batch(shared) {
+/// What is written at once, and who waits for it.
+struct Batch {
+    changes: Vec<Pending>,
+    waiting: Vec<oneshot::Sender<Result<(), Lost>>>,
+    state: State,
+}
+
+fn run(shared: &Shared, disk: &mut Disk, observer: &Observer) {
+    while let Some(Batch { changes, waiting, state }) = next_batch(shared) {
         let (events, done): (Vec<Arc<Event>>, Vec<_>) =
-            batch.into_iter().map(|pending| (Arc::new(pending.event), pending.done)).unzip();
-        match disk.write(&events, state.revision()) {
+            changes.into_iter().map(|pending| (Arc::new(pending.event), pending.done)).unzip();
+        let written =
+            if events.is_empty() { Ok(()) } else { disk.write(&events, &shared.published.state(), &state) };
+        match written {
             Ok(()) => {
-                publish(shared, state, &events, observer);
+                if !events.is_empty() {
+                    publish(shared, state, &events, observer);
+                }
+                // A writer that has gone away misses nothing but the answer.
                 for (event, done) in events.into_iter().zip(done) {
-                    // A writer that has gone away misses nothing but the answer.
                     let _ = done.send(Ok(Arc::clone(&event.object)));
+                }
+                for done in waiting {
+                    let _ = done.send(Ok(()));
                 }
             }
             Err(error) => {
                 let lost = Lost(error.to_string().into());
                 tracing::error!(error = %lost, changes = events.len(), "the store could not write; the changes are refused");
-                for done in done.into_iter().chain(give_up(shared)) {
+                let (later, later_waiting) = give_up(shared);
+                for done in done.into_iter().chain(later.into_iter().map(|pending| pending.done)) {
+                    let _ = done.send(Err(lost.clone()));
+                }
+                for done in waiting.into_iter().chain(later_waiting) {
                     let _ = done.send(Err(lost.clone()));
                 }
             }
@@ -42,32 +65,46 @@ fn run(shared: &Shared, disk: &Disk, observer: &Observer) {
 }
 
 /// Waits for work. None when the store is closed and everything is written.
-fn next_batch(shared: &Shared) -> Option<(Vec<Pending>, State)> {
+fn next_batch(shared: &Shared) -> Option<Batch> {
     let mut head = shared.head();
-    while head.queue.is_empty() {
+    while head.queue.is_empty() && head.waiting.is_empty() {
         if head.closed {
             return None;
         }
-        head = shared.work.wait(head).unwrap_or_else(std::sync::PoisonError::into_inner);
+        head = shared.work.wait(head).unwrap_or_else(PoisonError::into_inner);
     }
-    Some((std::mem::take(&mut head.queue), head.state.clone()))
+    Some(Batch {
+        changes: std::mem::take(&mut head.queue),
+        waiting: std::mem::take(&mut head.waiting),
+        state: head.state.clone(),
+    })
 }
 
 fn publish(shared: &Shared, state: State, events: &[Arc<Event>], observer: &Observer) {
     let published = &shared.published;
-    let revision = state.revision();
     published.log.append(events);
-    *published.state.write().unwrap_or_else(std::sync::PoisonError::into_inner) = state.clone();
+    *published.state.write().unwrap_or_else(PoisonError::into_inner) = state.clone();
     observer(&state, events);
     published.log.tell(events);
-    published.revision.send_replace(revision);
 }
 
 /// Forgets what could not be written, and what was already built upon it.
-fn give_up(shared: &Shared) -> Vec<tokio::sync::oneshot::Sender<super::Written>> {
+fn give_up(shared: &Shared) -> (Vec<Pending>, Vec<oneshot::Sender<Result<(), Lost>>>) {
     let mut head = shared.head();
     let used = head.state.revision();
     head.state = shared.published.state();
-    head.state.skip_to(used);
-    std::mem::take(&mut head.queue).into_iter().map(|pending| pending.done).collect()
+    head.state.lose_up_to(used);
+    (std::mem::take(&mut head.queue), std::mem::take(&mut head.waiting))
+}
+
+/// However the writer ends, nobody waits for it in vain afterwards.
+struct Last<'s>(&'s Shared);
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        let mut head = self.0.head();
+        head.closed = true;
+        head.queue.clear();
+        head.waiting.clear();
+    }
 }

@@ -3,19 +3,32 @@
 //! Owns the format and the checks on opening. Every record carries a checksum of its own; anything that cannot be read
 //! whole is refused with a message, never dropped. Must not be asked anything while the hub runs: reads are from memory.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bytes::Bytes;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::{
+    Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, Table, TableDefinition,
+    TableError,
+};
 
 use super::FIRST_REVISION;
 use super::log::{Event, EventKind};
+use super::overlay::Overlay;
 use super::state::State;
-use crate::object::{ResourceId, Stored};
+use crate::object::{Key, ResourceId, Stored};
 
 const FILE: &str = "hub.redb";
+/// Where a file is made before it has its name: what bears the name is whole.
+const NEW_FILE: &str = "hub.redb.new";
+/// Held by the one process that may touch the others. It says which revision was acknowledged last.
+const LOCK: &str = "hub.lock";
 const FORMAT: u64 = 1;
 
 /// `resource \0 key` to checksum and JSON.
@@ -32,10 +45,14 @@ pub enum DiskError {
     Format { file: PathBuf, found: u64 },
     #[error("failed to open {}", .file.display())]
     Open { file: PathBuf, source: Box<redb::Error> },
+    #[error("failed to create {} in the data directory", .file.display())]
+    Create { file: PathBuf, source: std::io::Error },
     #[error("failed to create the data directory {}", .directory.display())]
     Directory { directory: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Write(Box<redb::Error>),
+    #[error("the database failed in the middle of a write")]
+    Broken,
 }
 
 fn write_error(error: impl Into<redb::Error>) -> DiskError {
@@ -46,47 +63,140 @@ fn write_error(error: impl Into<redb::Error>) -> DiskError {
 pub(crate) enum Disk {
     /// Nothing outlives the process.
     None,
-    File(Box<Database>),
+    File(Box<DataFile>),
+    #[cfg(test)]
+    Scripted(super::tests::Script),
 }
+
+/// The file while the hub runs.
+#[derive(Debug)]
+pub(crate) struct DataFile {
+    file: PathBuf,
+    /// None after a write has failed: the database then refuses everything until it is opened anew.
+    database: Option<Database>,
+    /// What failed writes were about. They may have reached the disk nevertheless, so the next write puts these right.
+    unsure: BTreeSet<(ResourceId, Key)>,
+    lock: Lock,
+}
+
+/// The right to be the only one.
+///
+/// After each batch its revision is noted here, without waiting for the disk. A batch that is acknowledged was flushed
+/// before, so a store that ends earlier than this says has lost something, whatever its own checksums say: after a crash
+/// the database takes a last batch that does not match them for one that was never finished, and undoes it.
+#[derive(Debug)]
+struct Lock(File);
 
 impl Disk {
     pub(super) fn open(directory: &Path) -> Result<(Self, State), DiskError> {
         make_directory(directory)?;
+        let lock = Lock::take(directory)?;
         let file = directory.join(FILE);
-        // A damaged file can make the database panic instead of failing; for us that is one more way to say damaged.
-        let opened = catch_unwind(AssertUnwindSafe(|| read(&file)));
-        let (database, state) = opened.unwrap_or_else(|_| {
-            Err(DiskError::Damaged { file: file.clone(), why: "its pages do not make sense".into() })
-        })?;
-        Ok((Self::File(Box::new(database)), state))
+        let acknowledged = lock.acknowledged().unwrap_or(0);
+        let lacks = |what: String| {
+            let why = format!(
+                "{what}, but revision {acknowledged} was acknowledged (if that is how you want it, remove {LOCK})"
+            );
+            Err(DiskError::Damaged { file: file.clone(), why })
+        };
+        if !file.exists() {
+            if acknowledged > 0 {
+                return lacks("it is not there".into());
+            }
+            create(directory, &file)?;
+        }
+        let state = verify(&file)?;
+        if state.revision() < acknowledged {
+            return lacks(format!("it ends at revision {}", state.revision()));
+        }
+        let database = unpanicked(&file, || open_database(&file))?;
+        let disk = DataFile { file, database: Some(database), unsure: BTreeSet::new(), lock };
+        Ok((Self::File(Box::new(disk)), state))
     }
 
-    /// Writes a batch. When it returns, the batch is on disk, whole.
-    pub(super) fn write(&self, events: &[Arc<Event>], revision: u64) -> Result<(), DiskError> {
-        let Self::File(database) = self else { return Ok(()) };
-        let transaction = database.begin_write().map_err(write_error)?;
-        {
-            let mut objects = transaction.open_table(OBJECTS).map_err(write_error)?;
-            let (mut key, mut value) = (Vec::new(), Vec::new());
-            for event in events {
-                key.clear();
-                key.extend_from_slice(event.resource.as_bytes());
-                key.push(0);
-                key.extend_from_slice(event.object.key.as_bytes());
-                if event.kind == EventKind::Deleted {
-                    objects.remove(key.as_slice()).map_err(write_error)?;
-                } else {
-                    value.clear();
-                    value.extend_from_slice(&checksum(&key, &event.object.json).to_le_bytes());
-                    value.extend_from_slice(&event.object.json);
-                    objects.insert(key.as_slice(), value.as_slice()).map_err(write_error)?;
-                }
-            }
-            let mut numbers = transaction.open_table(NUMBERS).map_err(write_error)?;
-            numbers.insert("revision", revision).map_err(write_error)?;
+    /// Writes a batch, which takes the objects from one state to the other. When it returns, the batch is on disk, whole.
+    pub(super) fn write(
+        &mut self,
+        events: &[Arc<Event>],
+        before: &State,
+        after: &State,
+    ) -> Result<(), DiskError> {
+        match self {
+            Self::None => Ok(()),
+            Self::File(file) => file.write(events, before, after.revision()),
+            #[cfg(test)]
+            Self::Scripted(script) => script.write(events, before, after),
         }
-        transaction.commit().map_err(write_error)
     }
+}
+
+impl DataFile {
+    fn write(&mut self, events: &[Arc<Event>], before: &State, revision: u64) -> Result<(), DiskError> {
+        let Self { file, database, unsure, lock } = self;
+        let written = catch_unwind(AssertUnwindSafe(|| {
+            let open = match database.take() {
+                Some(open) => open,
+                None => open_database(file)?,
+            };
+            write(&open, unsure, before, events, revision)?;
+            Ok(open)
+        }));
+        match written.unwrap_or(Err(DiskError::Broken)) {
+            Ok(open) => {
+                *database = Some(open);
+                unsure.clear();
+                lock.note(revision);
+                Ok(())
+            }
+            Err(error) => {
+                unsure.extend(events.iter().map(|event| (event.resource.clone(), event.object.key.clone())));
+                Err(error)
+            }
+        }
+    }
+}
+
+fn write(
+    database: &Database,
+    unsure: &BTreeSet<(ResourceId, Key)>,
+    before: &State,
+    events: &[Arc<Event>],
+    revision: u64,
+) -> Result<(), DiskError> {
+    let transaction = database.begin_write().map_err(write_error)?;
+    {
+        let mut objects = transaction.open_table(OBJECTS).map_err(write_error)?;
+        for (resource, key) in unsure {
+            put(&mut objects, resource, key, before.get(resource, key).map(|stored| &*stored.json))?;
+        }
+        for event in events {
+            let json = (event.kind != EventKind::Deleted).then_some(&*event.object.json);
+            put(&mut objects, &event.resource, &event.object.key, json)?;
+        }
+        let mut numbers = transaction.open_table(NUMBERS).map_err(write_error)?;
+        numbers.insert("revision", revision).map_err(write_error)?;
+    }
+    transaction.commit().map_err(write_error)
+}
+
+/// Writes a record, or removes it.
+fn put(
+    objects: &mut Table<'_, &[u8], &[u8]>,
+    resource: &str,
+    key: &str,
+    json: Option<&[u8]>,
+) -> Result<(), DiskError> {
+    let key = [resource.as_bytes(), &[0], key.as_bytes()].concat();
+    match json {
+        Some(json) => {
+            let value = [&checksum(&key, json).to_le_bytes(), json].concat();
+            objects.insert(key.as_slice(), value.as_slice()).map_err(write_error)?;
+        }
+        None => {
+            objects.remove(key.as_slice()).map_err(write_error)?;
+        }
+    }
+    Ok(())
 }
 
 fn checksum(key: &[u8], json: &[u8]) -> u32 {
@@ -105,35 +215,144 @@ fn make_directory(directory: &Path) -> Result<(), DiskError> {
         .map_err(|source| DiskError::Directory { directory: directory.to_owned(), source })
 }
 
-fn read(file: &Path) -> Result<(Database, State), DiskError> {
-    let open = |error: redb::Error| DiskError::Open { file: file.to_owned(), source: Box::new(error) };
-    let damaged = |why: String| DiskError::Damaged { file: file.to_owned(), why };
-    let is_new = !file.exists();
-    // Everything is served from memory; the cache is for the pages that a commit touches.
+impl Lock {
+    fn take(directory: &Path) -> Result<Self, DiskError> {
+        let file = directory.join(LOCK);
+        let lock = private_options().create(true).truncate(false).open(&file);
+        let lock = lock.map_err(|source| DiskError::Create { file: file.clone(), source })?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self(lock)),
+            Err(TryLockError::WouldBlock) => Err(DiskError::InUse(directory.to_owned())),
+            Err(TryLockError::Error(source)) => Err(DiskError::Create { file, source }),
+        }
+    }
+
+    fn acknowledged(&self) -> Option<u64> {
+        let mut digits = [0; 20];
+        self.0.read_exact_at(&mut digits, 0).ok()?;
+        std::str::from_utf8(&digits).ok()?.parse().ok()
+    }
+
+    fn note(&self, revision: u64) {
+        // A second line of defence: that it could not be written changes nothing about what is stored.
+        if let Err(error) = self.0.write_all_at(format!("{revision:020}\n").as_bytes(), 0) {
+            tracing::warn!(%error, "failed to note the last revision in {LOCK}");
+        }
+    }
+}
+
+/// Only the owner may read: secrets are in here.
+fn private_options() -> std::fs::OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = File::options();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+fn builder() -> Builder {
     let mut builder = Database::builder();
+    // Everything is served from memory; the cache is for the pages that a commit touches.
     builder.set_cache_size(32 << 20);
-    let database = builder.create(file).map_err(|error| match error {
-        redb::DatabaseError::DatabaseAlreadyOpen => DiskError::InUse(file.to_owned()),
-        redb::DatabaseError::Storage(redb::StorageError::Corrupted(why)) => damaged(why),
-        redb::DatabaseError::Storage(redb::StorageError::Io(error))
-            if error.kind() == std::io::ErrorKind::InvalidData =>
-        {
+    builder
+}
+
+/// Makes an empty store. It gets its name when it is whole, so that a crash in the middle leaves nothing to be refused.
+fn create(directory: &Path, file: &Path) -> Result<(), DiskError> {
+    let new = directory.join(NEW_FILE);
+    let failed = |source| DiskError::Create { file: file.to_owned(), source };
+    let made = private_options().create(true).truncate(true).open(&new).map_err(failed)?;
+    let database = builder().create_file(made).map_err(write_error)?;
+    let transaction = database.begin_write().map_err(write_error)?;
+    transaction.open_table(OBJECTS).map_err(write_error)?;
+    {
+        let mut numbers = transaction.open_table(NUMBERS).map_err(write_error)?;
+        numbers.insert("format", FORMAT).map_err(write_error)?;
+        numbers.insert("revision", FIRST_REVISION).map_err(write_error)?;
+    }
+    transaction.commit().map_err(write_error)?;
+    drop(database);
+    std::fs::rename(&new, file).map_err(failed)?;
+    // The name, too, must outlive a loss of power.
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+}
+
+/// A damaged file can make the database panic instead of failing; for us that is one more way to say damaged.
+fn unpanicked<T>(file: &Path, open: impl FnOnce() -> Result<T, DiskError>) -> Result<T, DiskError> {
+    catch_quietly(open).unwrap_or_else(|_| {
+        Err(DiskError::Damaged { file: file.to_owned(), why: "its pages do not make sense".into() })
+    })
+}
+
+/// Runs what may panic as one of its outcomes: a refusal is no place for a backtrace.
+fn catch_quietly<T>(run: impl FnOnce() -> T) -> std::thread::Result<T> {
+    thread_local!(static QUIET: Cell<bool> = const { Cell::new(false) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !QUIET.get() {
+                before(panic);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(run));
+    QUIET.set(false);
+    outcome
+}
+
+fn open_database(file: &Path) -> Result<Database, DiskError> {
+    let open = private_options().open(file).map_err(DatabaseError::from);
+    open.and_then(|open| builder().create_file(open)).map_err(|error| opening(file, error))
+}
+
+fn opening(file: &Path, error: DatabaseError) -> DiskError {
+    let damaged = |why: String| DiskError::Damaged { file: file.to_owned(), why };
+    let is_of_content =
+        |error: &std::io::Error| matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof);
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => DiskError::InUse(file.to_owned()),
+        DatabaseError::Storage(StorageError::Corrupted(why)) => damaged(why),
+        DatabaseError::Storage(StorageError::Io(error)) if is_of_content(&error) => {
             damaged(error.to_string())
         }
-        other => open(other.into()),
-    })?;
-    if is_new {
-        create(&database)?;
-        make_private(file)?;
+        DatabaseError::UpgradeRequired(_) => damaged(error.to_string()),
+        other => DiskError::Open { file: file.to_owned(), source: Box::new(other.into()) },
     }
-    let transaction = database.begin_read().map_err(|error| open(error.into()))?;
-    let missing = |error: TableError| match error {
-        TableError::TableDoesNotExist(name) => damaged(format!("it has no table {name:?}")),
-        other => open(other.into()),
+}
+
+/// Reads the file whole and checks all of it, without changing a byte.
+fn verify(file: &Path) -> Result<State, DiskError> {
+    let damaged = |why: &str| DiskError::Damaged { file: file.to_owned(), why: why.to_owned() };
+    let opened = File::open(file).and_then(Overlay::new);
+    let overlay = opened.map_err(|error| opening(file, error.into()))?;
+    unpanicked(file, || {
+        if redb::StorageBackend::len(&overlay).is_ok_and(|length| length == 0) {
+            return Err(damaged("it is empty"));
+        }
+        let failed = |error| opening(file, error);
+        let mut database = builder().create_with_backend(overlay).map_err(failed)?;
+        if !database.check_integrity().map_err(failed)? {
+            return Err(damaged("its pages do not agree with each other"));
+        }
+        read(file, &database)
+    })
+}
+
+fn read(file: &Path, database: &Database) -> Result<State, DiskError> {
+    let damaged = |why: String| DiskError::Damaged { file: file.to_owned(), why };
+    let stored = |error: StorageError| opening(file, error.into());
+    let table = |error: TableError| match error {
+        TableError::Storage(error) => stored(error),
+        // Not there, or of another type.
+        other => damaged(other.to_string()),
     };
-    let numbers = transaction.open_table(NUMBERS).map_err(missing)?;
+    let transaction = database
+        .begin_read()
+        .map_err(|error| DiskError::Open { file: file.to_owned(), source: Box::new(error.into()) })?;
+    let numbers = transaction.open_table(NUMBERS).map_err(table)?;
     let number = |name: &str| -> Result<u64, DiskError> {
-        let found = numbers.get(name).map_err(|error| open(error.into()))?;
+        let found = numbers.get(name).map_err(stored)?;
         found.map(|number| number.value()).ok_or_else(|| damaged(format!("it has no {name}")))
     };
     match number("format")? {
@@ -142,15 +361,11 @@ fn read(file: &Path) -> Result<(Database, State), DiskError> {
     }
     let revision = number("revision")?;
     let mut objects = Vec::new();
-    for entry in
-        transaction.open_table(OBJECTS).map_err(missing)?.iter().map_err(|error| open(error.into()))?
-    {
-        let (key, value) = entry.map_err(|error| open(error.into()))?;
+    for entry in transaction.open_table(OBJECTS).map_err(table)?.iter().map_err(stored)? {
+        let (key, value) = entry.map_err(stored)?;
         objects.push(record(key.value(), value.value(), revision).map_err(damaged)?);
     }
-    drop(numbers);
-    drop(transaction);
-    Ok((database, State::restored(revision, objects)))
+    Ok(State::restored(revision, objects))
 }
 
 /// One record, checked.
@@ -171,22 +386,4 @@ fn record(key: &[u8], value: &[u8], newest: u64) -> Result<(ResourceId, Arc<Stor
         return Err(format!("{shown} has revision {}, the newest is {newest}", stored.revision));
     }
     Ok((resource.into(), Arc::new(stored)))
-}
-
-/// Only the owner may read: secrets are in here.
-fn make_private(file: &Path) -> Result<(), DiskError> {
-    use std::os::unix::fs::PermissionsExt;
-    let private = std::fs::Permissions::from_mode(0o600);
-    std::fs::set_permissions(file, private).map_err(|error| write_error(redb::Error::Io(error)))
-}
-
-fn create(database: &Database) -> Result<(), DiskError> {
-    let transaction = database.begin_write().map_err(write_error)?;
-    transaction.open_table(OBJECTS).map_err(write_error)?;
-    {
-        let mut numbers = transaction.open_table(NUMBERS).map_err(write_error)?;
-        numbers.insert("format", FORMAT).map_err(write_error)?;
-        numbers.insert("revision", FIRST_REVISION).map_err(write_error)?;
-    }
-    transaction.commit().map_err(write_error)
 }

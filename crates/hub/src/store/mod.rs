@@ -7,13 +7,16 @@
 mod committer;
 mod disk;
 mod log;
+mod overlay;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 pub(crate) use disk::Disk;
 pub use disk::DiskError;
@@ -72,6 +75,8 @@ struct Pending {
 struct Head {
     state: State,
     queue: Vec<Pending>,
+    /// Who waits until all of the queue is on disk.
+    waiting: Vec<oneshot::Sender<Result<(), Lost>>>,
     closed: bool,
 }
 
@@ -80,7 +85,6 @@ struct Head {
 pub(crate) struct Published {
     state: RwLock<State>,
     pub(crate) log: Log,
-    revision: watch::Sender<u64>,
 }
 
 impl Published {
@@ -133,10 +137,9 @@ impl Opened {
         let Self { disk, state } = self;
         let published = Arc::new(Published {
             log: Log::new(state.revision(), limits),
-            revision: watch::Sender::new(state.revision()),
             state: RwLock::new(state.clone()),
         });
-        let head = Head { state, queue: Vec::new(), closed: false };
+        let head = Head { state, queue: Vec::new(), waiting: Vec::new(), closed: false };
         let shared = Arc::new(Shared { head: Mutex::new(head), work: Condvar::new(), published });
         let committer = committer::start(Arc::clone(&shared), disk, observer)?;
         Ok(Store { shared, committer: Mutex::new(Some(committer)) })
@@ -178,11 +181,26 @@ impl Store {
         Ok(written)
     }
 
-    /// Waits until the state as of a revision is on disk.
-    pub(crate) async fn durable(&self, revision: u64) -> Result<(), Lost> {
-        let mut published = self.published().revision.subscribe();
-        let reached = published.wait_for(|reached| *reached >= revision).await;
-        reached.map(drop).map_err(|_| Lost("the hub has stopped".into()))
+    /// Waits until all that a head contains up to a revision is on disk. What was told of it may be told only then.
+    pub(crate) async fn settled(&self, state: &State, revision: u64) -> Result<(), Lost> {
+        let written = {
+            let mut head = self.shared.head();
+            if !head.state.continues(state) {
+                return Err(Lost("an earlier write was lost".into()));
+            }
+            let published = self.published().state();
+            if published.continues(state) && published.revision() >= revision {
+                return Ok(());
+            }
+            if head.closed {
+                return Err(Lost("the hub has stopped".into()));
+            }
+            let (done, written) = oneshot::channel();
+            head.waiting.push(done);
+            written
+        };
+        self.shared.work.notify_one();
+        written.await.unwrap_or_else(|_| Err(Lost("the hub has stopped".into())))
     }
 
     /// Writes what was accepted, and ends. Later changes are refused.

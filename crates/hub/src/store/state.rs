@@ -17,6 +17,8 @@ pub(crate) type Objects = OrdMap<Key, Arc<Stored>>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     revision: u64,
+    /// How often changes were lost before this state. Two states with the same number are one history.
+    losses: u64,
     kinds: OrdMap<ResourceId, Objects>,
     /// Objects with owners, by the owner's uid.
     dependents: OrdSet<(Arc<str>, ResourceId, Key)>,
@@ -95,8 +97,14 @@ impl State {
     }
 
     /// After a failed write: nothing that was lost remains, and no revision is given twice.
-    pub(super) fn skip_to(&mut self, revision: u64) {
+    pub(super) fn lose_up_to(&mut self, revision: u64) {
         self.revision = self.revision.max(revision);
+        self.losses += 1;
+    }
+
+    /// Whether nothing of an earlier state was lost on the way to this one.
+    pub(super) fn continues(&self, earlier: &Self) -> bool {
+        self.losses == earlier.losses
     }
 
     fn put(&mut self, resource: &ResourceId, stored: Arc<Stored>) {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::apply::put_managers;
 use super::{Answer, Body, Content, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text};
+use crate::apply::Managers;
 use crate::builtin::{NAMESPACES, RBAC_GROUP};
 use crate::form;
 use crate::hub::Inner;
@@ -22,14 +24,14 @@ pub(crate) async fn create(
     hub: &Arc<Inner>,
     scope: &Scope,
     body: Body,
-    mode: Mode,
+    mode: Mode<'_>,
 ) -> Result<Answer, Failure> {
     let mut body = body;
     check_kind(scope, &mut body.object)?;
     let prefix = prepare(hub, scope, &mut body.object)?;
     let Some(prefix) = prefix else {
         let name = text(&body.object, "/metadata/name").to_owned();
-        let made = try_create(hub, scope, body, mode).await?;
+        let made = try_create(hub, scope, body, None, mode).await?;
         return made.ok_or_else(|| {
             let there = hub.store.head().get(&scope.resource.id, &scope.key(&name)).cloned();
             Failure::already_exists(scope.about(&name), there.is_some_and(|stored| stored.facts.terminating))
@@ -42,11 +44,24 @@ pub(crate) async fn create(
         if let Some(metadata) = metadata_of(&mut body.object) {
             metadata.insert("name".into(), name.as_str().into());
         }
-        if let Some(made) = try_create(hub, scope, body, mode).await? {
+        if let Some(made) = try_create(hub, scope, body, None, mode).await? {
             return Ok(made);
         }
     }
     Err(Failure::name_not_generated(scope.about(&name)))
+}
+
+/// Creates what an apply has named. None if there is such an object by now.
+pub(super) async fn create_applied(
+    hub: &Arc<Inner>,
+    scope: &Scope,
+    body: Body,
+    managers: &Managers,
+    mode: Mode<'_>,
+) -> Result<Option<Answer>, Failure> {
+    let mut body = body;
+    prepare(hub, scope, &mut body.object)?;
+    try_create(hub, scope, body, Some(managers), mode).await
 }
 
 /// Metadata of the new object. Returns the prefix if its name is to be generated.
@@ -61,8 +76,11 @@ fn prepare(hub: &Inner, scope: &Scope, object: &mut Value) -> Result<Option<Stri
     if metadata.is_null() {
         *metadata = json!({});
     }
-    // What is not an object is refused by `admit`, in its words.
+    // What is not as it must be is refused by `admit`, in its words; here it must not be lost.
     let Value::Object(metadata) = metadata else { return Ok(None) };
+    if !metadata::fits(metadata) {
+        return Ok(None);
+    }
     let given = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     if !given("resourceVersion").is_empty() {
         return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
@@ -93,10 +111,14 @@ async fn try_create(
     hub: &Arc<Inner>,
     scope: &Scope,
     body: Body,
-    mode: Mode,
+    managers: Option<&Managers>,
+    mode: Mode<'_>,
 ) -> Result<Option<Answer>, Failure> {
     let admitted = admit(hub, scope, body, None, mode.unknown_fields)?;
-    let object = form::stored(&scope.resource, admitted.object);
+    let mut object = form::stored(&scope.resource, admitted.object);
+    if let Some(managers) = managers {
+        put_managers(&mut object, managers);
+    }
     let name = text(&object, "/metadata/name").to_owned();
     let action = encode(scope, &object)?;
     let key = scope.key(&name);

@@ -10,7 +10,7 @@ use super::update::is_finished;
 use super::{Answer, Content, MOST_TRIES, Scope, commit, encode, metadata_of, too_busy};
 use crate::builtin::{CRDS, NAMESPACES};
 use crate::crd;
-use crate::hub::Inner;
+use crate::hub::{FIRST_NAMESPACES, Inner};
 use crate::metadata;
 use crate::object::Stored;
 use crate::status::{self, Failure};
@@ -99,6 +99,9 @@ pub(crate) async fn begin(
     name: &str,
     options: &Options,
 ) -> Result<Deleted, Failure> {
+    if &*scope.resource.id == NAMESPACES && FIRST_NAMESPACES.contains(&name) {
+        return Err(Failure::namespace_stays(scope.about(name)));
+    }
     let finalizer = options.finalizer()?;
     let dry_run = options.is_dry_run()?;
     let key = scope.key(name);
@@ -119,7 +122,7 @@ pub(crate) async fn begin(
             });
         }
         if stored.facts.terminating && object == stored.value() {
-            hub.store.durable(stored.revision).await.map_err(|lost| super::lost_write(&lost))?;
+            hub.store.settled(&head, stored.revision).await.map_err(|lost| super::lost_write(&lost))?;
             return Ok(Deleted::Pending(Content::Stored(stored)));
         }
         let action = if gone { Action::Remove } else { encode(scope, &object)? };

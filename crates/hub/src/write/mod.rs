@@ -3,6 +3,7 @@
 //! Owns the way from a request's body to a change of the store. A write is worked out against the newest state, then handed
 //! to the store on the condition that this is still the newest; if it is not, it is worked out again.
 
+pub(crate) mod apply;
 pub(crate) mod create;
 pub(crate) mod delete;
 mod kinds;
@@ -60,9 +61,11 @@ impl Scope {
 
 /// How a write is to be taken.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mode {
+pub(crate) struct Mode<'m> {
     pub(crate) dry_run: bool,
     pub(crate) unknown_fields: UnknownFields,
+    /// Who writes.
+    pub(crate) manager: &'m str,
 }
 
 /// A body that was read, and what was odd about it.

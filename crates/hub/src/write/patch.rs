@@ -10,6 +10,8 @@ use crate::resource::Resource;
 use crate::status::Failure;
 use crate::strategic::{self, StrategicError};
 
+/// The type of a server-side apply, which is no patch: see `write::apply`.
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 /// More operations than this are refused, as Kubernetes does.
 const MOST_OPERATIONS: usize = 10_000;
 /// A patch that copies an object into itself grows it without bound; this is where it ends.
@@ -54,18 +56,14 @@ impl Patch {
                 };
                 operations.into_iter().map(read).collect::<Result<_, _>>().map(Self::Json)
             }
-            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
-                Err(Failure::unsupported_media_type(
-                    "this hub does not serve server-side apply yet: use a merge patch, a JSON patch or client-side apply",
-                ))
-            }
             _ => {
                 let known = [
                     "application/json-patch+json",
                     "application/merge-patch+json",
+                    APPLY,
                     "application/strategic-merge-patch+json",
                 ];
-                let known = if custom { known.get(..2).unwrap_or_default() } else { &known[..] };
+                let known = if custom { known.get(..3).unwrap_or_default() } else { &known[..] };
                 let message = format!(
                     "the body of the request was in an unknown format - accepted media types include: {}",
                     known.join(", ")

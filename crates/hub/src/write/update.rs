@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::create::create;
+use super::apply::{self, Configuration, put_managers, take_managed_fields};
+use super::create::{create, create_applied};
 use super::patch::Patch;
 use super::{
     Answer, Body, Content, MOST_TRIES, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text,
     too_busy,
 };
+use crate::apply::{Claimed, Managers};
 use crate::builtin::NAMESPACES;
 use crate::form;
 use crate::hub::Inner;
@@ -32,6 +34,7 @@ pub(crate) enum Part {
 pub(crate) enum Wanted {
     Body(Body),
     Patch(Patch),
+    Apply(Configuration),
 }
 
 /// A step towards the new state.
@@ -47,7 +50,7 @@ pub(crate) async fn update(
     name: &str,
     part: Part,
     wanted: &Wanted,
-    mode: Mode,
+    mode: Mode<'_>,
 ) -> Result<Answer, Failure> {
     let key = scope.key(name);
     for _ in 0..MOST_TRIES {
@@ -57,6 +60,12 @@ pub(crate) async fn update(
                 Wanted::Body(body) if scope.resource.traits.create_on_update && part == Part::Main => {
                     create(hub, scope, body.clone(), mode).await
                 }
+                Wanted::Apply(config) if part == Part::Main => {
+                    match apply_to_nothing(hub, scope, name, config, mode).await? {
+                        Some(made) => Ok(made),
+                        None => continue,
+                    }
+                }
                 _ => Err(Failure::not_found(scope.about(name))),
             };
         };
@@ -65,7 +74,7 @@ pub(crate) async fn update(
         let (action, last) = match step {
             Step::Nothing => {
                 // What is there may still be on its way to the disk.
-                hub.store.durable(stored.revision).await.map_err(|lost| super::lost_write(&lost))?;
+                hub.store.settled(&head, stored.revision).await.map_err(|lost| super::lost_write(&lost))?;
                 return Ok(answer(Content::Stored(stored)));
             }
             Step::Put(object) | Step::Remove(object) if mode.dry_run => {
@@ -87,6 +96,44 @@ pub(crate) async fn update(
     Err(too_busy(scope, name))
 }
 
+/// An apply where there is no object. None if there is one by now.
+async fn apply_to_nothing(
+    hub: &Arc<Inner>,
+    scope: &Scope,
+    name: &str,
+    config: &Configuration,
+    mode: Mode<'_>,
+) -> Result<Option<Answer>, Failure> {
+    config.may_create.clone()?;
+    if scope.resource.terminating {
+        return Err(Failure::crd_terminating(scope.about("")));
+    }
+    let (mut object, managers) = apply::onto(scope, Part::Main, None, config, mode.manager, hub.now())?;
+    check_kind(scope, &mut object)?;
+    let given = text(&object, "/metadata/name");
+    if given.is_empty() {
+        let why =
+            format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+        return Err(Failure::bad_request(why));
+    }
+    if given != name {
+        return Err(other_name(given, name));
+    }
+    let uid = text(&object, "/metadata/uid");
+    if !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        return Err(Failure::conflict(scope.about(name), &why));
+    }
+    if let Some(metadata) = metadata_of(&mut object) {
+        // The state it was based on is no more, and not asked for.
+        metadata.remove("resourceVersion");
+    }
+    let body = Body { object, duplicates: config.duplicates.clone() };
+    create_applied(hub, scope, body, &managers, mode).await
+}
+
 /// What a write makes of the object that is there.
 fn work_out(
     hub: &Inner,
@@ -94,36 +141,48 @@ fn work_out(
     stored: &Stored,
     part: Part,
     wanted: &Wanted,
-    mode: Mode,
+    mode: Mode<'_>,
 ) -> Result<(Step, Vec<String>), Failure> {
     let version = scope.required_version()?;
     let before = stored.value();
     let old = form::served(&scope.resource, version, before.clone());
+    let mut applied = None;
     let mut body = match wanted {
         Wanted::Body(body) => body.clone(),
         Wanted::Patch(patch) => {
             Body { object: patch.apply(&scope.resource.names.kind, &old)?, duplicates: Vec::new() }
         }
+        Wanted::Apply(config) => {
+            let (object, managers) = apply::onto(scope, part, Some(&old), config, mode.manager, hub.now())?;
+            applied = Some(managers);
+            Body { object, duplicates: config.duplicates.clone() }
+        }
     };
+    let claimed = Claimed::read(take_managed_fields(&mut body.object).as_ref());
     check_kind(scope, &mut body.object)?;
     check_metadata(scope, stored, &mut body.object, matches!(wanted, Wanted::Body(_)))?;
     body.object = merge_parts(scope, part, version.has_status, body.object, &old)?;
     let admitted = admit(hub, scope, body, Some(&old), mode.unknown_fields);
     let admitted = admitted
-        .map_err(|failure| if matches!(wanted, Wanted::Patch(_)) { failure.of_patch() } else { failure })?;
+        .map_err(|failure| if matches!(wanted, Wanted::Body(_)) { failure } else { failure.of_patch() })?;
     let mut object = admitted.object;
     if part == Part::Finalize {
         object["spec"] = match wanted {
             Wanted::Body(body) => body.object.get("spec").cloned().unwrap_or_else(|| json!({})),
-            Wanted::Patch(_) => object["spec"].take(),
+            Wanted::Patch(_) | Wanted::Apply(_) => object["spec"].take(),
         };
     }
     finish_metadata(scope, &mut object, &old, version.has_status)?;
     if let Some(metadata) = metadata_of(&mut object) {
         metadata.insert("resourceVersion".into(), json!(stored.revision.to_string()));
     }
-    let object = form::stored(&scope.resource, object);
-    if same(&object, &before) {
+    let managers = match applied {
+        Some(managers) => managers,
+        None => apply::recorded(scope, part, &old, &object, claimed, mode.manager, hub.now())?,
+    };
+    let mut object = form::stored(&scope.resource, object);
+    put_managers(&mut object, &managers);
+    if same(&object, &before, &managers) {
         return Ok((Step::Nothing, admitted.warnings));
     }
     let step =
@@ -140,9 +199,7 @@ fn check_metadata(scope: &Scope, stored: &Stored, object: &mut Value, replaces: 
     };
     let body_name = given("name");
     if body_name != name {
-        return Err(Failure::bad_request(format!(
-            "the name of the object ({body_name}) does not match the name on the URL ({name})"
-        )));
+        return Err(other_name(&body_name, name));
     }
     let namespace = given("namespace");
     if !namespace.is_empty() && Some(namespace.as_str()) != stored.namespace() {
@@ -183,6 +240,12 @@ fn check_metadata(scope: &Scope, stored: &Stored, object: &mut Value, replaces: 
         )),
         _ => Err(Failure::stale(about)),
     }
+}
+
+fn other_name(given: &str, name: &str) -> Failure {
+    Failure::bad_request(format!(
+        "the name of the object ({given}) does not match the name on the URL ({name})"
+    ))
 }
 
 /// The main endpoint leaves the status alone, and the status endpoint everything else.
@@ -249,17 +312,19 @@ fn content_changed(new: &Value, old: &Value, has_status: bool) -> bool {
         || new.iter().filter(|(name, _)| counts(name)).any(|(name, value)| old.get(name) != Some(value))
 }
 
-/// Whether nothing but the resource version differs.
-fn same(new: &Value, old: &Value) -> bool {
-    let (Value::Object(new), Value::Object(old)) = (new, old) else { return false };
+/// Whether nothing differs but the resource version and when managers last did something.
+fn same(new: &Value, old: &Value, managers: &Managers) -> bool {
+    let (Value::Object(new), Value::Object(old_fields)) = (new, old) else { return false };
     let metadata = |fields: &Map<String, Value>| {
         let mut metadata = fields.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
         metadata.remove("resourceVersion");
+        metadata.remove("managedFields");
         metadata
     };
-    new.len() == old.len()
-        && new.iter().all(|(name, value)| name == "metadata" || old.get(name) == Some(value))
-        && metadata(new) == metadata(old)
+    new.len() == old_fields.len()
+        && new.iter().all(|(name, value)| name == "metadata" || old_fields.get(name) == Some(value))
+        && metadata(new) == metadata(old_fields)
+        && managers.same(&Managers::of(old))
 }
 
 /// Whether an object's deletion has begun and nothing holds it any more.

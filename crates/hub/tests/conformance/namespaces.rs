@@ -12,6 +12,7 @@ pub fn checks() -> Vec<Check> {
         nothing_can_be_created_in_a_terminating_namespace,
         a_terminating_namespace_can_still_be_written_to,
         another_uid_as_precondition_keeps_the_namespace,
+        the_first_namespaces_stay,
     ];
     let collected = checks![
         an_empty_namespace_goes,
@@ -69,6 +70,14 @@ async fn another_uid_as_precondition_keeps_the_namespace(w: World) {
     let options = json!({"preconditions": {"uid": "11111111-1111-1111-1111-111111111111"}});
     w.delete_with(&place(&w.ns), options).await.refused(409, "Conflict").about("", "namespaces", &w.ns);
     assert_eq!(w.get(&place(&w.ns)).await.ok()["status"]["phase"], "Active");
+}
+
+async fn the_first_namespaces_stay(w: World) {
+    for name in ["default", "kube-system"] {
+        let refusal = w.delete(&place(name)).await.refused(403, "Forbidden").about("", "namespaces", name);
+        refusal.says("this namespace may not be deleted");
+        assert_eq!(w.get(&place(name)).await.ok()["status"]["phase"], "Active");
+    }
 }
 
 async fn an_empty_namespace_goes(w: World) {

@@ -1,0 +1,130 @@
+//! Watching and waiting.
+
+use expect_test::expect;
+
+use crate::harness::{Hub, hub};
+
+const WORKS: &str = "/apis/work.open-cluster-management.io/v1/namespaces/default/manifestworks";
+
+fn with_work(name: &str) -> Hub {
+    let hub = hub(name).file(
+        "work.yaml",
+        "\
+apiVersion: work.open-cluster-management.io/v1
+kind: ManifestWork
+metadata: {name: deploy}
+spec: {workload: {manifests: []}}
+",
+    );
+    hub.given("create -f work.yaml");
+    hub
+}
+
+#[test]
+fn a_watch_tells_what_others_do() {
+    let hub = hub("watch");
+    hub.given("create configmap one --from-literal=a=b");
+    let watch = hub.beside("get configmaps -w --output-watch-events");
+    let mut told = vec![watch.line(), watch.line()];
+    let wide = hub.beside("get configmap one -w -o 'jsonpath={.data}{\"\\n\"}'");
+    let mut data = vec![wide.line()];
+    hub.given("patch configmap one -p '{\"data\":{\"c\":\"d\"}}'");
+    told.push(watch.line());
+    data.push(wide.line());
+    hub.given("create configmap two\n delete configmap one");
+    told.extend([watch.line(), watch.line()]);
+    expect![[r#"
+        EVENT      NAME   DATA   AGE
+        ADDED      one    1      AGE
+        MODIFIED   one    2      AGE
+        ADDED      two    0      AGE
+        DELETED    one    2      AGE
+    "#]]
+    .assert_eq(&hub.masked(&(told.join("\n") + "\n")));
+    expect![[r#"
+        {"a":"b"}
+        {"a":"b","c":"d"}
+    "#]]
+    .assert_eq(&(data.join("\n") + "\n"));
+    drop((watch, wide));
+    hub.stop();
+}
+
+#[test]
+fn a_watch_ends_in_time() {
+    let hub = hub("watch-end");
+    hub.given("create configmap one");
+    hub.check(
+        "get configmaps -w --request-timeout=1s",
+        &expect![[r#"
+        $ kubectl get configmaps -w --request-timeout=1s
+        NAME   DATA   AGE
+        one    0      AGE
+    "#]],
+    );
+    hub.stop();
+}
+
+#[test]
+fn a_watch_ends_when_the_hub_stops() {
+    let hub = hub("watch-stop");
+    hub.given("create configmap one");
+    let watch = hub.beside("get configmaps -w");
+    assert!(watch.line().starts_with("NAME"));
+    watch.line();
+    hub.stop();
+    drop(watch);
+}
+
+#[test]
+fn kubectl_waits_for_a_condition() {
+    let hub = with_work("wait");
+    let path = format!("{WORKS}/deploy");
+    hub.refuses("wait --for=condition=Applied manifestwork/deploy --timeout=1s", &["timed out waiting"]);
+    // By the first answer it has seen the object as it was.
+    let wait = hub.beside("wait --for=condition=Applied manifestwork/deploy --timeout=60s -v=6");
+    wait.complains(&["manifestworks", "200 OK"]);
+    hub.set_condition("manifestwork deploy", &path, "Applied", "True");
+    let met = "manifestwork.work.open-cluster-management.io/deploy condition met\n".to_owned();
+    assert_eq!(wait.rest(), (met, Some(0)));
+    hub.check(
+        "
+        get manifestwork deploy -o 'jsonpath={.status.conditions[0].type} {.metadata.generation}'
+        wait --for=condition=Applied manifestwork --all --timeout=30s
+        ",
+        &expect![[r#"
+            $ kubectl get manifestwork deploy -o 'jsonpath={.status.conditions[0].type} {.metadata.generation}'
+            Applied 1
+
+            $ kubectl wait --for=condition=Applied manifestwork --all --timeout=30s
+            manifestwork.work.open-cluster-management.io/deploy condition met
+        "#]],
+    );
+    if hub.kubectl_is_at_least(23) {
+        hub.check(
+            "wait '--for=jsonpath={.status.conditions[0].reason}=Told' manifestwork/deploy --timeout=30s",
+            &expect![[r#"
+                $ kubectl wait '--for=jsonpath={.status.conditions[0].reason}=Told' manifestwork/deploy --timeout=30s
+                manifestwork.work.open-cluster-management.io/deploy condition met
+            "#]],
+        );
+    }
+    hub.stop();
+}
+
+#[test]
+fn kubectl_waits_for_a_deletion() {
+    let hub = with_work("wait-delete");
+    hub.given(
+        "
+        patch manifestwork deploy --type merge -p '{\"metadata\":{\"finalizers\":[\"example.com/held\"]}}'
+        delete manifestwork deploy --wait=false
+        ",
+    );
+    let wait = hub.beside("wait --for=delete manifestwork/deploy --timeout=60s -v=6");
+    wait.complains(&["manifestworks", "200 OK"]);
+    hub.given("patch manifestwork deploy --type merge -p '{\"metadata\":{\"finalizers\":null}}'");
+    let (told, code) = wait.rest();
+    assert_eq!((told.contains("condition met"), code), (true, Some(0)), "{told}");
+    hub.stop();
+}

@@ -1,0 +1,248 @@
+//! The choice: from a Placement, the hub's clusters and what was chosen before to the clusters that are chosen now, in their groups.
+//!
+//! Pure and total: no client, no clock, and a standing for every cluster. What is chosen stays chosen for as long as it may be: clusters that come
+//! push nobody out, and clusters that were not chosen leave unnoticed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aviary_api::names::conditions;
+use aviary_api::{ManagedCluster, Placement};
+use aviary_engine::name::{ClusterName, NameError, Text};
+use jiff::Timestamp;
+
+use super::rules::{Misconfigured, Rules};
+use super::scope::{NoScope, Scope, Sets};
+use super::taints::{Regard, Taint, regard};
+
+/// How many names a message has at most.
+const NAMED: usize = 10;
+
+/// What of a cluster bears on a choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cluster {
+    pub(crate) name: ClusterName,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) claims: BTreeMap<String, String>,
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) deleting: bool,
+}
+
+impl Cluster {
+    pub(crate) fn read(object: &ManagedCluster) -> Result<Self, NameError> {
+        let claims = object.status.iter().flat_map(|status| &status.cluster_claims);
+        Ok(Self {
+            name: ClusterName::parse(object.metadata.name.as_deref().unwrap_or_default())?,
+            labels: object.metadata.labels.clone().unwrap_or_default(),
+            claims: claims.map(|claim| (claim.name.clone(), claim.value.clone())).collect(),
+            taints: object.spec.taints.iter().map(Taint::read).collect(),
+            deleting: object.metadata.deletion_timestamp.is_some(),
+        })
+    }
+}
+
+/// Clusters that are chosen, in the order of their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Empty: the group has none.
+    pub(crate) name: Text,
+    pub(crate) clusters: Vec<ClusterName>,
+}
+
+/// A condition, but for its times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) type_: &'static str,
+    pub(crate) holds: bool,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+/// How many clusters stand where. They add up to the hub's clusters; those that were selected are eligible too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) deleting: usize,
+    pub(crate) out_of_scope: usize,
+    pub(crate) unmatched: usize,
+    pub(crate) kept_away: usize,
+    pub(crate) eligible: usize,
+    pub(crate) selected: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    /// None: it cannot be told what is wanted, and what was decided stays.
+    pub(crate) groups: Option<Vec<Group>>,
+    pub(crate) verdicts: [Verdict; 2],
+    pub(crate) counts: Counts,
+    /// When time alone may change the choice.
+    pub(crate) recheck_at: Option<Timestamp>,
+}
+
+enum Standing {
+    Deleting,
+    OutOfScope,
+    Unmatched,
+    KeptAway,
+    Eligible { until: Option<Timestamp>, last: bool },
+}
+
+/// Chooses among `clusters`; `before` is what is chosen now.
+pub(crate) fn choose<'a>(
+    placement: &Placement,
+    clusters: impl IntoIterator<Item = &'a Cluster>,
+    sets: Sets<'_>,
+    before: &BTreeSet<ClusterName>,
+    now: Timestamp,
+) -> Chosen {
+    let rules = match Rules::parse(placement) {
+        Ok(rules) => rules,
+        Err(why) => return Chosen::stays(&why),
+    };
+    let scope = match Scope::of(&rules, sets) {
+        Err(NoScope::Misconfigured(why)) => return Chosen::stays(&why),
+        scope => scope,
+    };
+    let mut counts = Counts::default();
+    let mut eligible = Vec::new();
+    for cluster in clusters {
+        let chosen = before.contains(&cluster.name);
+        match standing(cluster, &rules, scope.as_ref().ok(), chosen, now) {
+            Standing::Deleting => counts.deleting += 1,
+            Standing::OutOfScope => counts.out_of_scope += 1,
+            Standing::Unmatched => counts.unmatched += 1,
+            Standing::KeptAway => counts.kept_away += 1,
+            Standing::Eligible { until, last } => eligible.push((!chosen, last, cluster, until)),
+        }
+    }
+    counts.eligible = eligible.len();
+    eligible.sort_by_key(|(new, last, cluster, _)| (*new, *last, &cluster.name));
+    eligible.truncate(rules.number.unwrap_or(usize::MAX));
+    counts.selected = eligible.len();
+    let recheck_at = eligible.iter().filter_map(|(.., until)| *until).min();
+    let mut selected: Vec<&Cluster> = eligible.into_iter().map(|(_, _, cluster, _)| cluster).collect();
+    selected.sort_by_key(|cluster| &cluster.name);
+    Chosen {
+        groups: Some(groups(&rules, selected)),
+        verdicts: [satisfied(&rules, &scope, counts), well_configured(&rules)],
+        counts,
+        recheck_at,
+    }
+}
+
+/// Where a cluster stands. The order is the policy.
+fn standing(
+    cluster: &Cluster,
+    rules: &Rules,
+    scope: Option<&Scope<'_>>,
+    chosen: bool,
+    now: Timestamp,
+) -> Standing {
+    if cluster.deleting {
+        return Standing::Deleting;
+    }
+    if !scope.is_some_and(|scope| scope.holds(&cluster.labels)) {
+        return Standing::OutOfScope;
+    }
+    if !rules.matches(&cluster.labels, &cluster.claims) {
+        return Standing::Unmatched;
+    }
+    match regard(&cluster.taints, &rules.tolerations, chosen, now) {
+        Regard::KeptAway => Standing::KeptAway,
+        Regard::Welcome { until, last } => Standing::Eligible { until, last },
+    }
+}
+
+/// Named groups take what they select, in their order; what is left goes into groups without a name. None is larger than the size that was given,
+/// and where nothing is selected there is one that is empty.
+fn groups(rules: &Rules, selected: Vec<&Cluster>) -> Vec<Group> {
+    let size = rules.group_size.of(selected.len()).max(1);
+    let mut groups = Vec::new();
+    let mut divide = |name: &Text, clusters: &[&Cluster]| {
+        let names = |part: &[&Cluster]| part.iter().map(|cluster| cluster.name.clone()).collect();
+        groups.extend(clusters.chunks(size).map(|part| Group { name: name.clone(), clusters: names(part) }));
+    };
+    let mut rest = selected;
+    for (name, wanted) in &rules.groups {
+        let (taken, left): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|cluster| wanted.matches(&cluster.labels, &cluster.claims));
+        divide(name, &taken);
+        rest = left;
+    }
+    divide(&"".into(), &rest);
+    if groups.is_empty() {
+        groups.push(Group { name: "".into(), clusters: Vec::new() });
+    }
+    groups
+}
+
+fn satisfied(rules: &Rules, scope: &Result<Scope<'_>, NoScope>, counts: Counts) -> Verdict {
+    let missing = rules.number.map_or(0, |number| number - counts.selected);
+    let available = counts.unmatched + counts.kept_away + counts.eligible;
+    let (holds, reason, message) = match scope {
+        Err(NoScope::NotBound) => {
+            let sets = some_of(rules.sets.iter().map(|name| &**name));
+            let message = format!("None of ManagedClusterSets [{sets}] is bound to placement namespace");
+            (false, "NoIntersection", message)
+        }
+        Err(NoScope::NoBinding | NoScope::Misconfigured(_)) => {
+            let message = "No valid ManagedClusterSetBindings found in placement namespace".to_owned();
+            (false, "NoManagedClusterSetBindings", message)
+        }
+        Ok(Scope::EveryCluster) if available == 0 => {
+            (false, "AllManagedClusterSetsEmpty", "The hub has no ManagedCluster".to_owned())
+        }
+        Ok(scope) if available == 0 => {
+            let sets = some_of(scope.names());
+            let message = format!("All ManagedClusterSets [{sets}] have no member ManagedCluster");
+            (false, "AllManagedClusterSetsEmpty", message)
+        }
+        Ok(_) if counts.eligible == 0 => {
+            let message = match counts.kept_away {
+                0 => "No ManagedCluster matches any of the cluster predicate".to_owned(),
+                away => format!("All ManagedClusters that match have taints that are not tolerated: {away}"),
+            };
+            (false, "NoManagedClusterMatched", message)
+        }
+        Ok(_) if missing == 0 => {
+            (true, "AllDecisionsScheduled", "All cluster decisions scheduled".to_owned())
+        }
+        Ok(_) => (false, "NotAllDecisionsScheduled", format!("{missing} cluster decisions unscheduled")),
+    };
+    Verdict { type_: conditions::PLACEMENT_SATISFIED, holds, reason, message }
+}
+
+fn well_configured(rules: &Rules) -> Verdict {
+    let mut message = "Placement configurations check pass".to_owned();
+    if !rules.ignored.is_empty() {
+        message.push_str("; not supported and left aside: ");
+        message.push_str(&rules.ignored.join(", "));
+    }
+    let type_ = conditions::PLACEMENT_MISCONFIGURED;
+    Verdict { type_, holds: false, reason: "Succeedconfigured", message }
+}
+
+impl Chosen {
+    fn stays(why: &Misconfigured) -> Self {
+        let verdict = |type_, holds, reason, message| Verdict { type_, holds, reason, message };
+        let stays = "The placement is misconfigured; its decisions stay as they are".to_owned();
+        Self {
+            groups: None,
+            verdicts: [
+                verdict(conditions::PLACEMENT_SATISFIED, false, "NotAllDecisionsScheduled", stays),
+                verdict(conditions::PLACEMENT_MISCONFIGURED, true, "Misconfigured", why.to_string()),
+            ],
+            counts: Counts::default(),
+            recheck_at: None,
+        }
+    }
+}
+
+/// A list that does not grow with what it lists.
+fn some_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let (shown, more) = names.split_at(names.len().min(NAMED));
+    match more.len() {
+        0 => shown.join(","),
+        more => format!("{} and {more} more", shown.join(",")),
+    }
+}

@@ -1,0 +1,138 @@
+//! Taints of clusters against the tolerations of placements.
+//!
+//! Owns for how long a cluster is put up with. Time is an argument.
+
+use aviary_api::{ClusterToleration, Taint as ApiTaint};
+use jiff::{SignedDuration, Timestamp};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    NoSelect,
+    PreferNoSelect,
+    NoSelectIfNew,
+}
+
+impl Effect {
+    fn parse(given: &str) -> Option<Self> {
+        match given {
+            "NoSelect" => Some(Self::NoSelect),
+            "PreferNoSelect" => Some(Self::PreferNoSelect),
+            "NoSelectIfNew" => Some(Self::NoSelectIfNew),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Taint {
+    pub(crate) key: String,
+    value: String,
+    effect: Effect,
+    added: Option<Timestamp>,
+}
+
+impl Taint {
+    pub(crate) fn read(taint: &ApiTaint) -> Self {
+        Self {
+            key: taint.key.clone(),
+            value: taint.value.clone().unwrap_or_default(),
+            // One that nobody knows keeps away like the strictest.
+            effect: Effect::parse(&taint.effect).unwrap_or(Effect::NoSelect),
+            added: taint.time_added.as_deref().and_then(|time| time.parse().ok()),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Toleration {
+    /// None: every key.
+    key: Option<String>,
+    /// None: every value.
+    value: Option<String>,
+    /// None: every effect.
+    effect: Option<Effect>,
+    /// None: for ever.
+    seconds: Option<i64>,
+}
+
+/// Until when a taint is put up with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Patience {
+    None,
+    Until(Timestamp),
+    Forever,
+}
+
+impl Toleration {
+    pub(crate) fn parse(given: &ClusterToleration) -> Result<Self, String> {
+        let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let (key, value) = (said(&given.key), said(&given.value));
+        let value = match given.operator.as_deref().unwrap_or_default() {
+            "Exists" if value.is_some() => {
+                return Err("if the operator is Exists, the value should be empty".into());
+            }
+            "Exists" => None,
+            "" | "Equal" if key.is_none() => {
+                return Err("if the key is empty, the operator must be Exists".into());
+            }
+            "" | "Equal" => Some(value.unwrap_or_default()),
+            other => return Err(format!("operator {other:?} is not known: use Equal or Exists")),
+        };
+        let effect = match said(&given.effect) {
+            None => None,
+            Some(effect) => {
+                Some(Effect::parse(&effect).ok_or_else(|| format!("effect {effect:?} is not known"))?)
+            }
+        };
+        Ok(Self { key, value, effect, seconds: given.toleration_seconds })
+    }
+
+    fn patience(&self, taint: &Taint) -> Patience {
+        let applies = self.effect.is_none_or(|effect| effect == taint.effect)
+            && self.key.as_ref().is_none_or(|key| *key == taint.key)
+            && self.value.as_ref().is_none_or(|value| *value == taint.value);
+        match (applies, self.seconds, taint.added) {
+            (false, ..) => Patience::None,
+            (true, None, _) => Patience::Forever,
+            // Since when is not known, so it cannot be told to be within the time.
+            (true, Some(_), None) => Patience::None,
+            (true, Some(seconds), Some(added)) => {
+                added.saturating_add(SignedDuration::from_secs(seconds)).map_or(Patience::None, Patience::Until)
+            }
+        }
+    }
+}
+
+/// How a placement regards a cluster for its taints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Regard {
+    Welcome {
+        /// When that ends by itself.
+        until: Option<Timestamp>,
+        /// To be chosen only after the others.
+        last: bool,
+    },
+    KeptAway,
+}
+
+/// `chosen`: whether the placement has the cluster already.
+pub(crate) fn regard(taints: &[Taint], tolerations: &[Toleration], chosen: bool, now: Timestamp) -> Regard {
+    let (mut until, mut last) = (None::<Timestamp>, false);
+    for taint in taints {
+        let patience = tolerations.iter().map(|toleration| toleration.patience(taint)).max();
+        let tolerated = match patience.unwrap_or(Patience::None) {
+            Patience::None => None,
+            Patience::Until(end) => (now < end).then_some(Some(end)),
+            Patience::Forever => Some(None),
+        };
+        match (taint.effect, tolerated) {
+            (Effect::NoSelectIfNew, _) if chosen => {}
+            (Effect::PreferNoSelect, None) => last = true,
+            (Effect::NoSelect | Effect::NoSelectIfNew, None) => return Regard::KeptAway,
+            // The end of these changes nothing for a cluster that has been chosen by then.
+            (Effect::PreferNoSelect | Effect::NoSelectIfNew, Some(_)) => {}
+            (Effect::NoSelect, Some(end)) => until = until.into_iter().chain(end).min(),
+        }
+    }
+    Regard::Welcome { until, last }
+}

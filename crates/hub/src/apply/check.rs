@@ -1,0 +1,71 @@
+//! Whether an applied configuration fits the schema well enough to be merged.
+//!
+//! Owns that question and the words of structured-merge-diff for it. Whether the result is valid is for admission to say.
+
+use std::collections::BTreeSet;
+
+use aviary_schema::structural::{Kind, ListType};
+use serde_json::Value;
+
+use super::element::Element;
+use super::types::{Atom, Field, Type};
+
+/// What is wrong, each with its path.
+pub(crate) fn check(ty: Type<'_>, config: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    node(ty, config, "", &mut wrong);
+    wrong
+}
+
+fn node(ty: Type<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
+    if value.is_null() {
+        return;
+    }
+    match (ty.atoms(Some(value)).first(), value) {
+        (Atom::Map, Value::Object(fields)) => {
+            for (name, value) in fields {
+                let below = format!("{path}.{name}");
+                match ty.field(name) {
+                    Field::Named(ty) | Field::Other(ty) => node(ty, value, &below, wrong),
+                    Field::Unknown => wrong.push(format!("{below}: field not declared in schema")),
+                }
+            }
+        }
+        (Atom::Map, other) => wrong.push(format!("{path}: expected map, got {other}")),
+        (Atom::List, Value::Array(items)) => list(ty, items, path, wrong),
+        (Atom::List, other) => wrong.push(format!("{path}: expected list, got {other}")),
+        (Atom::Scalar, value) => {
+            let (fits, expected) = match ty.scalar() {
+                Some(Kind::String) => (value.is_string(), "string"),
+                Some(Kind::Integer | Kind::Number) => (value.is_number(), "numeric (int or float)"),
+                Some(Kind::Boolean) => (value.is_boolean(), "boolean"),
+                _ => (!value.is_object() && !value.is_array(), "any scalar"),
+            };
+            if !fits {
+                wrong.push(format!("{path}: expected {expected}, got {value}"));
+            }
+        }
+    }
+}
+
+fn list(ty: Type<'_>, items: &[Value], path: &str, wrong: &mut Vec<String>) {
+    let list = ty.list();
+    let mut seen = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
+        if *list.kind == ListType::Atomic {
+            node(list.item, item, &format!("{path}[{index}]"), wrong);
+            continue;
+        }
+        let element: Element = match list.element(item) {
+            Ok(element) => element,
+            Err(why) => {
+                wrong.push(format!("{path}: element {index}: {why}"));
+                return;
+            }
+        };
+        node(list.item, item, &format!("{path}{element}"), wrong);
+        if !seen.insert(element.clone()) {
+            wrong.push(format!("{path}: duplicate entries for key {element}"));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Laying an applied configuration over the object that is there.
+//!
+//! Owns the merge: what the configuration names is as it says, and everything else stays. Must not remove anything.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use aviary_schema::structural::ListType;
+use serde_json::{Map, Value};
+
+use super::element::Element;
+use super::types::{Atom, List, Type, filled_list, filled_map};
+
+pub(crate) fn merge(ty: Type<'_>, live: &Value, config: &Value) -> Value {
+    node(ty, Some(live), Some(config)).unwrap_or_default()
+}
+
+fn node(ty: Type<'_>, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
+    let whole = || config.or(live).cloned();
+    // Where the two are of different kinds, the configuration says which it is.
+    match ty.atoms(config.or(live)).first() {
+        Atom::Scalar => whole(),
+        Atom::Map => match (filled_map(live), filled_map(config)) {
+            (None, None) => whole(),
+            _ if ty.is_atomic_map() => whole(),
+            (live, config) => map(ty, live, config),
+        },
+        Atom::List => {
+            let of = ty.list();
+            match (filled_list(live), filled_list(config)) {
+                (None, None) => whole(),
+                _ if *of.kind == ListType::Atomic => whole(),
+                (live, config) => list(&of, live.unwrap_or_default(), config.unwrap_or_default()),
+            }
+        }
+    }
+}
+
+type Fields = Map<String, Value>;
+
+fn map(ty: Type<'_>, live: Option<&Fields>, config: Option<&Fields>) -> Option<Value> {
+    let mut merged = Map::new();
+    let names: BTreeSet<&String> = live.into_iter().chain(config).flat_map(Map::keys).collect();
+    for name in names {
+        let (live, config) =
+            (live.and_then(|live| live.get(name)), config.and_then(|config| config.get(name)));
+        if let Some(value) = node(ty.below(name), live, config) {
+            merged.insert(name.clone(), value);
+        }
+    }
+    (!merged.is_empty()).then_some(Value::Object(merged))
+}
+
+/// Items of both are merged, in the order of the configuration; the others of the live object keep their places among them.
+fn list(of: &List<'_>, live: &[Value], config: &[Value]) -> Option<Value> {
+    let mut left: VecDeque<(Element, &Value)> = of.elements(live).into_iter().zip(live).collect();
+    let mut right: VecDeque<(Element, &Value)> = of.elements(config).into_iter().zip(config).collect();
+    // Items of the same name cannot be told apart: the configuration replaces them.
+    let mut lives: BTreeMap<Element, Option<&Value>> = BTreeMap::new();
+    for (element, item) in &left {
+        lives.entry(element.clone()).and_modify(|item| *item = None).or_insert(Some(*item));
+    }
+    let configured: BTreeSet<Element> = right.iter().map(|(element, _)| element.clone()).collect();
+    let mut shared: VecDeque<Element> = right
+        .iter()
+        .map(|(element, _)| element)
+        .filter(|element| lives.contains_key(*element))
+        .cloned()
+        .collect();
+    let mut next_shared = shared.pop_front();
+    let mut merged = Vec::with_capacity(live.len().max(config.len()));
+    let mut done = BTreeSet::new();
+    while !left.is_empty() || !right.is_empty() {
+        if let (Some((mine, _)), Some((theirs, item))) = (left.front(), right.front()) {
+            if mine == theirs {
+                done.insert(mine.clone());
+                merged.extend(node(of.item, lives.get(mine).copied().flatten(), Some(item)));
+                left.pop_front();
+                right.pop_front();
+                next_shared = shared.pop_front();
+                continue;
+            }
+            if configured.contains(mine) && next_shared.as_ref().is_some_and(|next| next != mine) {
+                // Its turn comes later.
+                left.pop_front();
+                continue;
+            }
+        }
+        if let Some((mine, item)) = left.front() {
+            if !configured.contains(mine) {
+                merged.extend(node(of.item, Some(item), None));
+                left.pop_front();
+                continue;
+            }
+            if done.contains(mine) {
+                left.pop_front();
+            }
+        }
+        if let Some((theirs, item)) = right.pop_front() {
+            merged.extend(node(of.item, lives.get(&theirs).copied().flatten(), Some(item)));
+            if next_shared.as_ref() == Some(&theirs) {
+                next_shared = shared.pop_front();
+            }
+            done.insert(theirs);
+        }
+    }
+    (!merged.is_empty()).then_some(Value::Array(merged))
+}

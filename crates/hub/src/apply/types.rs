@@ -1,0 +1,283 @@
+//! How the parts of an object are owned: which maps and lists go field by field and item by item, and which as a whole.
+//!
+//! Owns the reading of a schema for that purpose, as kube-openapi's conversion does it. Must not judge values.
+
+use std::sync::LazyLock;
+
+use aviary_schema::Schema;
+use aviary_schema::structural::{Additional, Kind, ListType};
+use serde_json::{Map, Value, json};
+
+use super::element::Element;
+
+/// What is known of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Type<'s> {
+    Known(Known<'s>),
+    /// No schema: maps go field by field, lists as a whole.
+    Deduced,
+    /// No schema, inside a list: all goes as a whole.
+    Opaque,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'s> {
+    schema: &'s Schema,
+    /// Here or above unknown fields are preserved.
+    keeps_unknown: bool,
+    /// It has `apiVersion`, `kind` and `metadata`, whatever its schema says.
+    is_resource: bool,
+}
+
+/// The type of a field of a map.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Field<'s> {
+    /// The schema names it: it is there even when nobody owns it.
+    Named(Type<'s>),
+    Other(Type<'s>),
+    /// There can be no such field.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List<'s> {
+    pub(crate) kind: &'s ListType,
+    pub(crate) item: Type<'s>,
+}
+
+/// What kinds of value there can be at a place. Of several, the first that fits in this order is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Atoms {
+    map: bool,
+    scalar: bool,
+    list: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Atom {
+    Map,
+    Scalar,
+    List,
+}
+
+impl Atoms {
+    const ANY: Self = Self { map: true, scalar: true, list: true };
+    const NONE: Self = Self { map: false, scalar: false, list: false };
+
+    pub(crate) fn first(self) -> Atom {
+        match self {
+            Self { map: true, .. } => Atom::Map,
+            Self { scalar: true, .. } => Atom::Scalar,
+            _ => Atom::List,
+        }
+    }
+}
+
+static ATOMIC: ListType = ListType::Atomic;
+static OBJECT_META: LazyLock<Schema> = LazyLock::new(|| Schema::parse(&object_meta()).unwrap_or_default());
+
+/// `ObjectMeta` as the appliers of Kubernetes know it.
+fn object_meta() -> Value {
+    let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
+    // A time may be null, and is any scalar.
+    let time = json!({"type": "string", "format": "date-time", "nullable": true});
+    let texts = json!({"type": "object", "additionalProperties": text});
+    let entry = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let owner = json!({
+        "type": "object", "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "apiVersion": text, "kind": text, "name": text, "uid": {"type": "string", "default": ""},
+            "controller": {"type": "boolean"}, "blockOwnerDeletion": {"type": "boolean"},
+        },
+    });
+    json!({"type": "object", "properties": {
+        "name": text, "generateName": text, "namespace": text, "uid": text, "resourceVersion": text, "selfLink": text,
+        "generation": number, "deletionGracePeriodSeconds": number,
+        "creationTimestamp": time, "deletionTimestamp": time,
+        "labels": texts, "annotations": texts,
+        "finalizers": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},
+        "ownerReferences": {"type": "array", "items": owner, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"]},
+        "managedFields": {"type": "array", "items": entry},
+    }})
+}
+
+impl<'s> Type<'s> {
+    /// The type of whole objects of a kind.
+    pub(crate) fn resource(schema: &'s Schema) -> Self {
+        Self::Known(Known { schema, keeps_unknown: schema.preserve_unknown, is_resource: true })
+    }
+
+    fn inside(schema: &'s Schema, keeps_unknown: bool) -> Self {
+        let keeps_unknown = keeps_unknown || schema.preserve_unknown;
+        Self::Known(Known { schema, keeps_unknown, is_resource: schema.embedded_resource })
+    }
+
+    fn allowed(self) -> Atoms {
+        let Self::Known(Known { schema, .. }) = self else { return Atoms::ANY };
+        match schema.kind {
+            Some(Kind::Object) => Atoms { map: true, ..Atoms::NONE },
+            Some(Kind::Array) => Atoms { list: true, ..Atoms::NONE },
+            Some(_) => Atoms { scalar: true, ..Atoms::NONE },
+            None => Atoms::ANY,
+        }
+    }
+
+    /// What this value is taken for; with none, or one that does not fit, what there could be.
+    pub(crate) fn atoms(self, value: Option<&Value>) -> Atoms {
+        let allowed = self.allowed();
+        let one = match value {
+            None | Some(Value::Null) => return allowed,
+            Some(Value::Object(_)) => Atoms { map: allowed.map, ..Atoms::NONE },
+            Some(Value::Array(_)) => Atoms { list: allowed.list, ..Atoms::NONE },
+            Some(_) => Atoms { scalar: allowed.scalar, ..Atoms::NONE },
+        };
+        if one == Atoms::NONE { allowed } else { one }
+    }
+
+    pub(crate) fn is_list(self) -> bool {
+        self.allowed().first() == Atom::List
+    }
+
+    pub(crate) fn is_atomic_map(self) -> bool {
+        match self {
+            Self::Known(Known { schema, .. }) => schema.atomic_map,
+            Self::Deduced => false,
+            Self::Opaque => true,
+        }
+    }
+
+    /// Whether a map or a list of this type is owned as a whole.
+    pub(crate) fn is_atomic(self) -> bool {
+        match (self, self.allowed().first()) {
+            (Self::Deduced | Self::Opaque, _) | (_, Atom::Scalar) => false,
+            (_, Atom::Map) => self.is_atomic_map(),
+            (_, Atom::List) => *self.list().kind == ListType::Atomic,
+        }
+    }
+
+    pub(crate) fn field(self, name: &str) -> Field<'s> {
+        let known = match self {
+            Self::Known(known) => known,
+            Self::Deduced => return Field::Other(Self::Deduced),
+            Self::Opaque => return Field::Other(Self::Opaque),
+        };
+        let Known { schema, keeps_unknown, is_resource } = known;
+        match name {
+            "apiVersion" | "kind" if is_resource => {
+                let text = OBJECT_META.properties.get("name");
+                return Field::Named(text.map_or(Self::Deduced, |text| Self::inside(text, false)));
+            }
+            "metadata" if is_resource => return Field::Named(Self::inside(&OBJECT_META, false)),
+            _ => {}
+        }
+        if let Some(field) = schema.properties.get(name) {
+            return Field::Named(Self::inside(field, keeps_unknown));
+        }
+        match &schema.additional {
+            Some(Additional::Schema(field)) => Field::Other(Self::inside(field, keeps_unknown)),
+            Some(Additional::Any) => Field::Other(Self::Deduced),
+            None if keeps_unknown || schema.properties.is_empty() && !is_resource => {
+                Field::Other(Self::Deduced)
+            }
+            None => Field::Unknown,
+        }
+    }
+
+    /// The type of a field, where what cannot be there is taken as it comes.
+    pub(crate) fn below(self, name: &str) -> Self {
+        match self.field(name) {
+            Field::Named(ty) | Field::Other(ty) => ty,
+            Field::Unknown => Self::Deduced,
+        }
+    }
+
+    pub(crate) fn list(self) -> List<'s> {
+        let Self::Known(Known { schema, keeps_unknown, .. }) = self else {
+            return List { kind: &ATOMIC, item: Self::Opaque };
+        };
+        let item = schema.items.as_deref().map_or(Self::Opaque, |item| Self::inside(item, keeps_unknown));
+        List { kind: &schema.list, item }
+    }
+
+    /// The kind of scalar that fits, where only one does.
+    pub(crate) fn scalar(self) -> Option<Kind> {
+        match self {
+            // A string with a format may be written otherwise.
+            Self::Known(Known { schema, .. }) if schema.kind == Some(Kind::String) => {
+                schema.values.format.is_none().then_some(Kind::String)
+            }
+            Self::Known(Known { schema, .. }) => schema.kind,
+            Self::Deduced | Self::Opaque => None,
+        }
+    }
+
+    fn default_of(self, name: &str) -> Option<&'s Value> {
+        let Self::Known(Known { schema, .. }) = self else { return None };
+        schema.properties.get(name)?.default.as_ref()
+    }
+}
+
+impl List<'_> {
+    /// What an item is called.
+    pub(crate) fn element(&self, item: &Value) -> Result<Element, String> {
+        match self.kind {
+            ListType::Atomic => Err("invalid indexing of non-associative list".into()),
+            ListType::Set => match item {
+                Value::Object(_) => {
+                    Err("associative list without keys has an element that's a map type".into())
+                }
+                Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
+                Value::Null => {
+                    Err("associative list without keys has an element that's an explicit null".into())
+                }
+                scalar => Ok(Element::Item(scalar.clone())),
+            },
+            ListType::Map(names) => match item {
+                Value::Null => Err("associative list with keys may not have a null element".into()),
+                Value::Object(fields) => {
+                    let value = |name: &String| fields.get(name).or_else(|| self.item.default_of(name));
+                    let keys: Vec<(String, Value)> =
+                        names.iter().filter_map(|name| Some((name.clone(), value(name)?.clone()))).collect();
+                    if keys.is_empty() && !names.is_empty() {
+                        return Err(format!(
+                            "associative list with keys has an element that omits all key fields {names:?} (and doesn't have default values for any key fields)"
+                        ));
+                    }
+                    Ok(Element::key(keys))
+                }
+                _ => Err("associative list with keys may not have non-map elements".into()),
+            },
+        }
+    }
+
+    /// What the items are called, in order. One that cannot have a name is known by its place.
+    pub(crate) fn elements(&self, items: &[Value]) -> Vec<Element> {
+        let place = |index: usize| Element::Index(i64::try_from(index).unwrap_or(i64::MAX));
+        items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| self.element(item).unwrap_or_else(|_| place(index)))
+            .collect()
+    }
+}
+
+/// The fields of a map that has any.
+pub(crate) fn filled_map(value: Option<&Value>) -> Option<&Map<String, Value>> {
+    value.and_then(Value::as_object).filter(|map| !map.is_empty())
+}
+
+/// The items of a list that has any.
+pub(crate) fn filled_list(value: Option<&Value>) -> Option<&[Value]> {
+    value.and_then(Value::as_array).filter(|list| !list.is_empty()).map(Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_metadata_is_sound() {
+        Schema::parse(&object_meta()).unwrap();
+        assert!(OBJECT_META.properties.contains_key("finalizers"));
+    }
+}

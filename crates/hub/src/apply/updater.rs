@@ -1,0 +1,233 @@
+//! What a write makes of an object and of its managers.
+//!
+//! Owns the rules of server-side apply: who gains fields, who loses them, what conflicts, and what goes when nobody wants it
+//! any more. Pure: the time is an argument. Follows `merge/update.go` of structured-merge-diff and the chain of field managers
+//! in apimachinery, which say what is right where this is in doubt.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::compare::{Comparison, compare};
+use super::element::{Element, equal};
+use super::fields::fields_of;
+use super::managers::{Entry, Manager, Managers, Operation};
+use super::merge::merge;
+use super::remove::remove;
+use super::set::{Node, Set};
+use super::types::Type;
+
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// What nobody manages: the identity of the object, and what only the server says of it.
+const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
+const SERVER_METADATA: [&str; 9] = [
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+];
+
+/// The versions of a kind. Between them only the schema differs, so that an object need not be converted to be looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct Versions<'s> {
+    /// The one in which the object is written.
+    pub(crate) current: &'s str,
+    pub(crate) types: BTreeMap<&'s str, Type<'s>>,
+}
+
+impl<'s> Versions<'s> {
+    fn current(&self) -> Type<'s> {
+        self.get(self.current).unwrap_or(Type::Deduced)
+    }
+
+    fn get(&self, version: &str) -> Option<Type<'s>> {
+        self.types.get(version).copied()
+    }
+}
+
+/// Fields that others manage, and that an apply would change.
+#[derive(Clone, Debug)]
+pub(crate) struct Conflicts(pub(crate) Vec<(Manager, Set)>);
+
+/// The outcome of an apply.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    /// The new state, if it is another.
+    pub(crate) object: Option<Value>,
+    pub(crate) managers: Managers,
+}
+
+/// Lays a configuration over the live object, and takes out what its manager applied before and nobody wants any more.
+pub(crate) fn apply(
+    versions: &Versions<'_>,
+    live: &Value,
+    config: &Value,
+    managers: Managers,
+    manager: &Manager,
+    force: bool,
+    now: Timestamp,
+) -> Result<Applied, Conflicts> {
+    let ty = versions.current();
+    let mut managers = reconciled(versions, managers);
+    let last = managers.take(manager);
+    let entry = Entry {
+        manager: manager.clone(),
+        time: last.as_ref().and_then(|last| last.time),
+        fields: fields_of(ty, config),
+    };
+    managers.0.push(entry);
+    let merged = merge(ty, live, config);
+    let object = match last {
+        // Once more, for the list that is applied empty: it went with its last item, and would come back next time.
+        Some(last) => merge(ty, &prune(versions, merged, &managers, &last), config),
+        None => merged,
+    };
+    settle(versions, live, &object, &mut managers, Some(manager), force)?;
+    let changed = !equal(live, &object);
+    if let Some(mut entry) = managers.take(manager) {
+        entry.fields = entry.fields.difference(&unmanaged());
+        if changed {
+            entry.time = Some(now);
+        }
+        if !entry.fields.is_empty() {
+            managers.0.push(entry);
+        }
+    }
+    Ok(Applied { object: changed.then_some(object), managers })
+}
+
+/// Gives a manager what its write has changed, and takes that from all others.
+pub(crate) fn update(
+    versions: &Versions<'_>,
+    old: &Value,
+    new: &Value,
+    managers: Managers,
+    manager: &Manager,
+    now: Timestamp,
+) -> Managers {
+    let mut managers = reconciled(versions, managers);
+    let Ok(Comparison { modified, added, .. }) = settle(versions, old, new, &mut managers, None, true) else {
+        return managers;
+    };
+    let fields = modified.union(&added).difference(&unmanaged());
+    if !fields.is_empty() {
+        let before = managers.take(manager).map(|entry| entry.fields).unwrap_or_default();
+        managers.0.push(Entry { manager: manager.clone(), time: Some(now), fields: fields.union(&before) });
+    }
+    managers.cap_updaters();
+    managers
+}
+
+/// The managers of an object that nobody has applied before: all that is there was there before the first apply.
+pub(crate) fn before_first_apply(
+    versions: &Versions<'_>,
+    live: &Value,
+    subresource: &str,
+    now: Timestamp,
+) -> Managers {
+    let manager = Manager {
+        name: BEFORE_FIRST_APPLY.into(),
+        operation: Operation::Update,
+        api_version: versions.current.to_owned(),
+        subresource: subresource.to_owned(),
+    };
+    let nothing = Value::Object(serde_json::Map::new());
+    update(versions, &nothing, live, Managers::default(), &manager, now)
+}
+
+fn unmanaged() -> Set {
+    let mut below = Set::default();
+    for name in SERVER_METADATA {
+        below.put(Element::Field(name.into()), Node::LEAF);
+    }
+    let mut all = Set::default();
+    for name in IDENTITY {
+        let below = if name == "metadata" { below.clone() } else { Set::default() };
+        all.put(Element::Field(name.into()), Node { member: true, below });
+    }
+    all
+}
+
+/// Managers whose fields are named in a version that is no more are gone; the others are as the schema of today has it.
+fn reconciled(versions: &Versions<'_>, managers: Managers) -> Managers {
+    let kept = managers.0.into_iter().filter_map(|entry| {
+        let ty = versions.get(&entry.manager.api_version)?;
+        Some(Entry { fields: entry.fields.reconciled(ty), ..entry })
+    });
+    Managers(kept.collect())
+}
+
+/// Takes from all managers but one what changes between two states; if they may not lose it, that is a conflict.
+fn settle(
+    versions: &Versions<'_>,
+    old: &Value,
+    new: &Value,
+    managers: &mut Managers,
+    but: Option<&Manager>,
+    force: bool,
+) -> Result<Comparison, Conflicts> {
+    let current = compare(versions.current(), old, new);
+    let mut others: BTreeMap<String, Comparison> = BTreeMap::new();
+    let mut conflicts = Vec::new();
+    let mut left = Vec::with_capacity(managers.0.len());
+    for entry in &managers.0 {
+        if but.is_some_and(|manager| entry.manager.is(manager)) {
+            left.push(entry.clone());
+            continue;
+        }
+        let version = &entry.manager.api_version;
+        let comparison = match versions.get(version) {
+            _ if version == versions.current => &current,
+            Some(ty) => others.entry(version.clone()).or_insert_with(|| compare(ty, old, new)),
+            None => continue,
+        };
+        let lost = entry.fields.intersection(&comparison.modified.union(&comparison.added));
+        let fields = entry.fields.difference(&lost).difference(&comparison.removed);
+        left.push(Entry { fields, ..entry.clone() });
+        if !lost.is_empty() {
+            conflicts.push((entry.manager.clone(), lost));
+        }
+    }
+    if !force && !conflicts.is_empty() {
+        conflicts.sort_by(|(one, _), (other, _)| {
+            let key =
+                |manager: &Manager| (manager.name.clone(), manager.operation, manager.subresource.clone());
+            key(one).cmp(&key(other))
+        });
+        return Err(Conflicts(conflicts));
+    }
+    left.retain(|entry| !entry.fields.is_empty());
+    managers.0 = left;
+    Ok(current)
+}
+
+/// Takes out what its manager applied last time and not this time, unless someone else manages it.
+fn prune(versions: &Versions<'_>, merged: Value, managers: &Managers, last: &Entry) -> Value {
+    let version = last.manager.api_version.as_str();
+    let Some(ty) = versions.get(version).filter(|_| !last.fields.is_empty()) else { return merged };
+    let last = last.fields.with_named(Some(ty));
+    let mut pruned = remove(ty, &merged, &last);
+    let mut managed: BTreeMap<&str, Set> = BTreeMap::new();
+    for entry in &managers.0 {
+        let set = managed.entry(&entry.manager.api_version).or_default();
+        *set = set.union(&entry.fields);
+    }
+    // What others manage comes back, in the version of the pruned fields first.
+    let first = managed.remove_entry(version);
+    for (version, managed) in first.into_iter().chain(managed) {
+        let Some(ty) = versions.get(version) else { continue };
+        let named = |object: &Value| fields_of(ty, object).with_named(Some(ty));
+        let kept = named(&pruned).union(&managed.with_named(Some(ty)));
+        pruned = remove(ty, &merged, &named(&merged).difference(&kept));
+    }
+    // Only what was managed goes: what hangs on it and is nobody's stays.
+    let named = |object: &Value| fields_of(ty, object).with_named(Some(ty));
+    let gone = named(&merged).difference(&named(&pruned)).intersection(&last);
+    remove(ty, &merged, &gone)
+}

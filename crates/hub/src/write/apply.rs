@@ -1,0 +1,216 @@
+//! Server-side apply, and the record of who manages which fields, as parts of a write.
+//!
+//! Owns the way between a request and the rules in [`crate::apply`]. An object that nobody has ever applied has no record:
+//! the first apply finds all its fields set by someone before it, and from then on every write is recorded.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::update::Part;
+use super::{Scope, metadata_of, text};
+use crate::apply::{
+    self, Applied, Claimed, Conflicts, Manager, Managers, Operation, Type, Versions, allowed_by_last_applied,
+    before_first_apply, renew_last_applied,
+};
+use crate::json;
+use crate::status::Failure;
+
+/// Who writes, if it does not say.
+const UNKNOWN: &str = "unknown";
+const STATUS: &str = "status";
+
+/// The body of an apply: what its manager wants to be so, and nothing else.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(super) object: Value,
+    pub(super) duplicates: Vec<String>,
+    force: bool,
+    /// Whether its author may create the object if it is not there.
+    pub(super) may_create: Result<(), Failure>,
+}
+
+impl Configuration {
+    /// Reads YAML. JSON is YAML, and read as what it is.
+    pub(crate) fn parse(body: &[u8], force: bool, may_create: Result<(), Failure>) -> Result<Self, Failure> {
+        let undecodable =
+            |why: &dyn std::fmt::Display| Failure::bad_request(format!("error decoding YAML: {why}"));
+        let (object, duplicates) = match json::parse(body) {
+            Ok(read) => read,
+            Err(_) => (serde_saphyr::from_slice(body).map_err(|error| undecodable(&error))?, Vec::new()),
+        };
+        if aviary_schema::nests_too_deep(&object) {
+            return Err(undecodable(&"it nests too deep"));
+        }
+        let object = if object.is_null() { Value::Object(Map::new()) } else { object };
+        if object.is_object() {
+            Ok(Self { object, duplicates, force, may_create })
+        } else {
+            Err(undecodable(&"not an object"))
+        }
+    }
+}
+
+/// Applies a configuration to the object that is there, or to none. Gives the new state without its managers, and these.
+pub(super) fn onto(
+    scope: &Scope,
+    part: Part,
+    live: Option<&Value>,
+    config: &Configuration,
+    manager: &str,
+    now: Timestamp,
+) -> Result<(Value, Managers), Failure> {
+    let versions = versions(scope)?;
+    let manager = self::manager(&versions, manager, Operation::Apply, part);
+    let wanted = relevant(scope, part, &config.object)?;
+    let ty = versions.types.get(versions.current).copied().unwrap_or(Type::Deduced);
+    let wrong = apply::check(ty, &wanted);
+    if !wrong.is_empty() {
+        return Err(untypable(&wanted, &wrong));
+    }
+    let mut managers = live.map(Managers::of).unwrap_or_default();
+    let mut live = live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    take_managed_fields(&mut live);
+    if managers.is_empty() {
+        let others = without(&live, hidden(scope, part));
+        managers = before_first_apply(&versions, &others, subresource(part), now);
+    }
+    let outcome = apply::apply(&versions, &live, &wanted, managers.clone(), &manager, config.force, now);
+    let applied = outcome.or_else(|conflicts| {
+        let left = allowed_by_last_applied(&versions, &live, &manager.name, conflicts);
+        if left.0.is_empty() {
+            apply::apply(&versions, &live, &wanted, managers, &manager, true, now)
+        } else {
+            Err(left)
+        }
+    });
+    let Applied { object, managers } = applied.map_err(|conflicts| conflict(&conflicts))?;
+    let mut object = object.unwrap_or(live);
+    renew_last_applied(&mut object, &wanted, &manager.name);
+    Ok((object, managers))
+}
+
+/// The managers of an object after an ordinary write. None if they are not recorded.
+pub(super) fn recorded(
+    scope: &Scope,
+    part: Part,
+    old: &Value,
+    new: &Value,
+    claimed: Claimed,
+    manager: &str,
+    now: Timestamp,
+) -> Result<Managers, Failure> {
+    let managers = match (part, claimed) {
+        (Part::Main, Claimed::Reset) => Managers::default(),
+        (Part::Main, Claimed::Managers(managers)) => managers,
+        _ => Managers::of(old),
+    };
+    if managers.is_empty() {
+        return Ok(managers);
+    }
+    let versions = versions(scope)?;
+    let manager = self::manager(&versions, manager, Operation::Update, part);
+    Ok(apply::update(&versions, old, new, managers, &manager, now))
+}
+
+/// Takes out what a client, or the store, says of managers.
+pub(super) fn take_managed_fields(object: &mut Value) -> Option<Value> {
+    metadata_of(object)?.remove("managedFields")
+}
+
+/// Puts the managers in.
+pub(super) fn put_managers(object: &mut Value, managers: &Managers) {
+    if let (Some(metadata), Some(managers)) = (metadata_of(object), managers.to_value()) {
+        metadata.insert("managedFields".into(), managers);
+    }
+}
+
+fn versions(scope: &Scope) -> Result<Versions<'_>, Failure> {
+    let current = &scope.required_version()?.api_version;
+    let types = scope.resource.versions.iter().map(|version| {
+        let schema = version.ownership.as_ref().unwrap_or(version.admission.schema());
+        (version.api_version.as_str(), Type::resource(schema))
+    });
+    Ok(Versions { current, types: types.collect() })
+}
+
+fn manager(versions: &Versions<'_>, name: &str, operation: Operation, part: Part) -> Manager {
+    Manager {
+        name: if name.is_empty() { UNKNOWN.into() } else { name.to_owned() },
+        operation,
+        api_version: versions.current.to_owned(),
+        subresource: subresource(part).to_owned(),
+    }
+}
+
+fn subresource(part: Part) -> &'static str {
+    match part {
+        Part::Main => "",
+        Part::Status => STATUS,
+        Part::Finalize => "finalize",
+    }
+}
+
+/// The field of the object that a write of this part does not see.
+fn hidden(scope: &Scope, part: Part) -> &'static str {
+    let has_status = scope.version().is_some_and(|version| version.has_status);
+    match part {
+        Part::Main if has_status => STATUS,
+        Part::Main => "",
+        Part::Status | Part::Finalize => "spec",
+    }
+}
+
+fn without(object: &Value, field: &str) -> Value {
+    let fields = object.as_object().into_iter().flatten().filter(|(name, _)| *name != field);
+    Value::Object(fields.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// What a configuration says of the part that is written, if it is of the right kind.
+fn relevant(scope: &Scope, part: Part, config: &Value) -> Result<Value, Failure> {
+    let version = scope.required_version()?;
+    let (api_version, kind) = (text(config, "/apiVersion"), text(config, "/kind"));
+    if api_version != version.api_version || kind != scope.resource.names.kind {
+        return Err(Failure::bad_request(format!("invalid object type: {}", kind_of(config))));
+    }
+    if config.pointer("/metadata/managedFields").is_some_and(Value::is_array) {
+        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+    }
+    let mut config = without(config, hidden(scope, part));
+    if let Some(metadata) = metadata_of(&mut config) {
+        // Clients in Go write a `creationTimestamp` that is null.
+        metadata.retain(|_, value| !value.is_null());
+    }
+    if part == Part::Status
+        && let Value::Object(fields) = &mut config
+    {
+        fields.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | STATUS));
+        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+            let identity = ["name", "namespace", "uid", "resourceVersion"];
+            metadata.retain(|name, _| identity.contains(&name.as_str()));
+        }
+    }
+    Ok(config)
+}
+
+/// Its kind, as Go prints it.
+fn kind_of(config: &Value) -> String {
+    let api_version = text(config, "/apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    format!("{group}/{version}, Kind={}", text(config, "/kind"))
+}
+
+fn untypable(config: &Value, wrong: &[String]) -> Failure {
+    let (name, namespace) = (text(config, "/metadata/name"), text(config, "/metadata/namespace"));
+    let kind = kind_of(config);
+    let wrong = match wrong {
+        [only] => only.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
+    };
+    Failure::failed(format!("failed to create typed patch object ({namespace}/{name}; {kind}): {wrong}"))
+}
+
+fn conflict(conflicts: &Conflicts) -> Failure {
+    let list: Vec<(String, Vec<String>)> =
+        conflicts.0.iter().map(|(manager, fields)| (manager.to_string(), fields.paths())).collect();
+    Failure::apply_conflict(&list)
+}

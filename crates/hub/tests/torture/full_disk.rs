@@ -1,0 +1,135 @@
+//! A disk that is full: writes fail, reads go on, and when there is room again everything is as it was acknowledged.
+//!
+//! The limit is that of a process on the size of its files, so the story runs in a process of its own.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use aviary_hub::{Hub, Options};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+
+use crate::support::{Place, config_map, is_code, listed, maps, revision, within};
+
+const DIRECTORY: &str = "AVIARY_TORTURE_FULL_DISK";
+
+#[test]
+fn a_full_disk_refuses_writes_and_nothing_else_and_recovers() {
+    let place = Place::new();
+    // A process that ignores the signal gets an error instead; to ignore one is inherited.
+    let child = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "full_disk::the_story_of_a_full_disk", "--nocapture"])
+        .env(DIRECTORY, place.path())
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout);
+    let complaints = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{output}\n{complaints}");
+    assert!(output.contains("the story has ended well"), "{output}\n{complaints}");
+}
+
+/// The files of this process may not be larger.
+fn limit(bytes: Option<u64>) {
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    setrlimit(Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum }).unwrap();
+}
+
+#[test]
+fn the_story_of_a_full_disk() {
+    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(within("the story ends", story(Path::new(&directory))));
+    println!("the story has ended well");
+}
+
+async fn story(directory: &Path) {
+    let hub = Hub::open(directory, Options::default()).await.unwrap();
+    let api = maps(&hub.client());
+    let post = PostParams::default();
+    let large = |name: &str| config_map(name, &[("text", "x".repeat(60_000))]);
+    let mut acknowledged = BTreeMap::new();
+    api.create(&post, &config_map("first", &[("n", "1".into())])).await.unwrap();
+    let (_, began) = listed(&api).await;
+    let mut events = Box::pin(api.watch(&WatchParams::default(), &began.to_string()).await.unwrap());
+
+    for time in 0..3 {
+        // Until there is no room.
+        let size = std::fs::metadata(directory.join("hub.redb")).unwrap().len();
+        limit(Some(size));
+        let mut refused = false;
+        for number in 0..10_000 {
+            let name = format!("t{time}-{number}");
+            match api.create(&post, &large(&name)).await {
+                Ok(made) => drop(acknowledged.insert(name, revision(&made))),
+                Err(kube::Error::Api(status)) => {
+                    assert_eq!((status.code, status.reason.as_str()), (500, "InternalError"), "{status:?}");
+                    refused = true;
+                    break;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert!(refused, "the disk never filled up");
+
+        // Many at once fail one by one; nothing hangs, nothing can be seen of them, and no change of them is "no change".
+        let name = |number: usize| format!("lost{time}-{number}");
+        let creates = (0..32).map(|number| {
+            let (api, post) = (&api, &post);
+            async move {
+                let made = api.create(post, &large(&name(number))).await;
+                let patch = Patch::Merge(json!({"data": {"text": "x".repeat(60_000)}}));
+                let patched = api.patch(&name(number), &PatchParams::default(), &patch).await;
+                (number, made, patched)
+            }
+        });
+        for (number, made, patched) in join_all(creates).await {
+            assert!(is_code(&made, 500), "{made:?}");
+            assert!(is_code(&patched, 404) || is_code(&patched, 500), "{patched:?}");
+            assert!(api.get_opt(&name(number)).await.unwrap().is_none());
+        }
+        let (mut found, newest) = listed(&api).await;
+        found.remove("first");
+        assert_eq!(found, acknowledged, "reads go on");
+
+        // Room again.
+        limit(None);
+        let made = api.create(&post, &large(&format!("again{time}"))).await.unwrap();
+        assert!(revision(&made) > newest);
+        acknowledged.insert(made.name_any(), revision(&made));
+        let gone = format!("t{time}-0");
+        if acknowledged.remove(&gone).is_some() {
+            api.delete(&gone, &DeleteParams::default()).await.unwrap();
+        }
+    }
+
+    // Watchers were told what was acknowledged, and nothing else.
+    let marker = api.create(&post, &config_map("zz-marker", &[])).await.unwrap();
+    acknowledged.insert(marker.name_any(), revision(&marker));
+    let mut told = BTreeMap::new();
+    while !told.contains_key("zz-marker") {
+        match events.next().await.unwrap().unwrap() {
+            WatchEvent::Added(map) | WatchEvent::Modified(map) => told.insert(map.name_any(), revision(&map)),
+            WatchEvent::Deleted(map) => told.remove(&map.name_any()),
+            other => panic!("{other:?}"),
+        };
+    }
+    assert_eq!(told, acknowledged);
+    let (before, newest) = listed(&api).await;
+    drop(events);
+    hub.stop().await;
+    drop((api, hub));
+
+    let hub = Hub::open(directory, Options::default()).await.unwrap();
+    let api = maps(&hub.client());
+    assert_eq!(listed(&api).await.0, before);
+    let made = api.create(&post, &config_map("last", &[])).await.unwrap();
+    assert!(revision(&made) > newest);
+    hub.stop().await;
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Makes sure that there is a kubectl for the tests. Does nothing if AVIARY_KUBECTL names one, or if one is on the path.
+#
+# Otherwise it installs Debian's package kubernetes-client, for which it must be root. Any kubectl from 1.20 on will do.
+set -euo pipefail
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "install-kubectl: $*"; exit 1; }
+
+kubectl="${AVIARY_KUBECTL:-kubectl}"
+if command -v "$kubectl" >/dev/null; then
+  exit 0
+fi
+[ -z "${AVIARY_KUBECTL:-}" ] || die "AVIARY_KUBECTL is $AVIARY_KUBECTL, and that cannot be run"
+
+by_hand="install it by hand (https://kubernetes.io/docs/tasks/tools), or set AVIARY_KUBECTL to the path of one"
+command -v apt-get >/dev/null || die "there is no kubectl, and no apt-get to install it with: $by_hand"
+[ "$(id -u)" = 0 ] || die "there is no kubectl, and only root can install it: run 'sudo hack/install-kubectl.sh', or $by_hand"
+
+say "installing kubectl (Debian's package kubernetes-client)"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq || die "apt-get update failed: $by_hand"
+apt-get install -y -qq --no-install-recommends kubernetes-client >&2 || die "the package kubernetes-client cannot be installed: $by_hand"
+command -v kubectl >/dev/null || die "the package is installed, but there is no kubectl on the path $PATH"
