@@ -80,6 +80,8 @@ pub mod annotations {
     pub const ALLOW_DELETIONS: &str = "addon.open-cluster-management.io/allow-deletions";
     /// On add-ons: the term of the manager that started a wave last. A manager of an older term starts no more.
     pub const MANAGER_TERM: &str = "addon.open-cluster-management.io/manager-term";
+    /// On Placements: `"true"` leaves their decisions to somebody else.
+    pub const SCHEDULING_DISABLED: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
     /// On add-ons: `self` leaves the add-on to its own manager.
     pub const LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
     /// The value of [`LIFECYCLE`] that leaves an add-on alone.
@@ -122,6 +124,8 @@ pub mod conditions {
     pub const CLUSTER_HUB_ACCEPTED: &str = "HubAcceptedManagedCluster";
     /// Placement: as many clusters were found as asked for.
     pub const PLACEMENT_SATISFIED: &str = "PlacementSatisfied";
+    /// Placement: its spec cannot be followed.
+    pub const PLACEMENT_MISCONFIGURED: &str = "PlacementMisconfigured";
     /// ManagedClusterSet: no cluster belongs to it.
     pub const CLUSTER_SET_EMPTY: &str = "ClusterSetEmpty";
     /// ManagedClusterSetBinding: the set that it names exists.

@@ -9,6 +9,7 @@ mod kinds;
 mod leader;
 mod manager;
 mod pace;
+mod placement;
 mod revisions;
 mod seen;
 mod stores;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use aviary_engine::observed::Options;
 use jiff::Timestamp;
 use kube::Client;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 pub use manager::Health;
 
@@ -95,7 +96,7 @@ impl Manager {
         if !settings.leader_elect {
             // Nobody else is there to be told apart from.
             candidacy.send_replace(Leadership::Leading { term: UNFENCED });
-            return Loop::new(client, settings, health).run(leadership, stop).await;
+            return work(client, settings, health, leadership, stop).await;
         }
         let candidate = Candidate {
             client: client.clone(),
@@ -105,9 +106,29 @@ impl Manager {
             clock: Arc::clone(&settings.clock),
         };
         tokio::select! {
-            () = Loop::new(client, settings, health).run(leadership, stop) => {}
+            () = work(client, settings, health, leadership, stop) => {}
             () = candidate.run(&candidacy) => {}
         }
         candidate.hand_over().await;
+    }
+}
+
+/// The loops of a manager, until `stop` completes.
+async fn work(
+    client: Client,
+    settings: Settings,
+    health: watch::Sender<Health>,
+    leadership: watch::Receiver<Leadership>,
+    stop: impl Future<Output = ()> + Send,
+) {
+    let (running, stopped) = oneshot::channel::<()>();
+    let placement = settings.placement.then(|| {
+        let (client, leadership, clock) = (client.clone(), leadership.clone(), Arc::clone(&settings.clock));
+        tokio::spawn(placement::run(client, leadership, clock, async { drop(stopped.await) }))
+    });
+    Loop::new(client, settings, health).run(leadership, stop).await;
+    drop(running);
+    if let Some(Err(error)) = async { Some(placement?.await) }.await {
+        tracing::error!(%error, "the placement controller did not end well");
     }
 }

@@ -104,7 +104,7 @@ enum Relist {
 }
 
 /// Whether `new` may replace `old`: resource versions are numbers that rise.
-fn is_newer(new: &str, old: &str) -> bool {
+pub(crate) fn is_newer(new: &str, old: &str) -> bool {
     match (new.parse::<u64>(), old.parse::<u64>()) {
         (Ok(new), Ok(old)) => new >= old,
         _ => true,

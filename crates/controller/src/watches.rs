@@ -80,12 +80,12 @@ pub(crate) fn start(client: &Client, namespace: &str, news: &mpsc::Sender<News>,
 }
 
 /// Follows the objects of one kind for as long as somebody listens.
-async fn follow<K, T>(
+pub(crate) async fn follow<K, T, N>(
     api: Api<DeserializeGuard<K>>,
     config: watcher::Config,
-    news: mpsc::Sender<News>,
+    news: mpsc::Sender<N>,
     read: impl Fn(K) -> Option<T> + Send,
-    wrap: impl Fn(Change<T>) -> News + Send,
+    wrap: impl Fn(Change<T>) -> N + Send,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     K::DynamicType: Default,

@@ -69,10 +69,10 @@ impl Params {
             };
             match &*name {
                 "labelSelector" => {
-                    params.labels = LabelSelector::parse(&value).map_err(|why| unparsable(&why))?
+                    params.labels = LabelSelector::parse(&value).map_err(|why| unparsable(&why))?;
                 }
                 "fieldSelector" => {
-                    params.fields = FieldSelector::parse(&value).map_err(|why| unparsable(&why))?
+                    params.fields = FieldSelector::parse(&value).map_err(|why| unparsable(&why))?;
                 }
                 "limit" => {
                     let limit: i64 = value.parse().map_err(|why| wrong(&why))?;

@@ -143,6 +143,33 @@ fn fields_that_are_no_longer_applied_go_and_others_stay() {
 }
 
 #[test]
+fn server_side_apply_tells_who_owns_a_field() {
+    let hub = hub("server-side")
+        .file("mine.yaml", &configmap("shared", "one"))
+        .file("theirs.yaml", &configmap("shared", "two"));
+    hub.check(
+        "
+        apply --server-side -f mine.yaml
+        apply --server-side -f mine.yaml
+        ",
+        &expect![[""]],
+    );
+    hub.refuses(
+        "apply --server-side --field-manager=other -f theirs.yaml",
+        &["Apply failed with 1 conflict: conflict with \"kubectl\": .data.key"],
+    );
+    hub.check(
+        "
+        get configmap shared -o 'jsonpath={.data}'
+        apply --server-side --field-manager=other --force-conflicts -f theirs.yaml
+        get configmap shared -o 'jsonpath={.data}'
+        ",
+        &expect![[""]],
+    );
+    hub.stop();
+}
+
+#[test]
 fn a_kustomization_is_applied() {
     let hub = hub("kustomize").file("base/config.yaml", &configmap("plain", "one")).file(
         "base/kustomization.yaml",

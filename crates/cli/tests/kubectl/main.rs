@@ -2,7 +2,7 @@
 //!
 //! Any kubectl from 1.20 on will do: the one that `AVIARY_KUBECTL` names, or the first on the path.
 
-#![allow(clippy::unwrap_used, reason = "what fails here must fail the test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here must fail the test")]
 
 mod api;
 mod apply;

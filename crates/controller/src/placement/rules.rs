@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aviary_api::{ClusterClaimSelector, ClusterPredicate, DecisionGroup, Placement};
+use aviary_api::Placement;
+use aviary_api::cluster::{ClusterClaimSelector, ClusterPredicate, DecisionGroup};
 use aviary_engine::limit::{Limit, LimitError};
 use aviary_engine::name::Text;
 use aviary_engine::selector::Selector;
@@ -43,15 +44,13 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    fn parse(
-        labels: Option<&LabelSelector>,
-        claims: Option<&ClusterClaimSelector>,
-    ) -> Result<Self, String> {
+    fn parse(labels: Option<&LabelSelector>, claims: Option<&ClusterClaimSelector>) -> Result<Self, String> {
         let claims = claims.map(|claims| LabelSelector {
             match_expressions: Some(claims.match_expressions.clone()),
             match_labels: None,
         });
-        let parse = |selector: Option<&LabelSelector>| selector.map_or(Ok(Selector::default()), Selector::parse);
+        let parse =
+            |selector: Option<&LabelSelector>| selector.map_or(Ok(Selector::default()), Selector::parse);
         Ok(Self {
             labels: parse(labels).map_err(|why| format!("labelSelector: {why}"))?,
             claims: parse(claims.as_ref()).map_err(|why| format!("claimSelector: {why}"))?,
@@ -88,8 +87,7 @@ impl Rules {
         if !is_label(placement.metadata.name.as_deref().unwrap_or_default()) {
             return Err(Misconfigured::Name);
         }
-        let strategy =
-            spec.decision_strategy.as_ref().and_then(|strategy| strategy.group_strategy.as_ref());
+        let strategy = spec.decision_strategy.as_ref().and_then(|strategy| strategy.group_strategy.as_ref());
         let size = strategy.and_then(|strategy| strategy.clusters_per_decision_group.as_ref());
         let number = |number: i64| usize::try_from(number).map_err(|_| Misconfigured::Number(number));
         let ignored = [
@@ -100,7 +98,10 @@ impl Rules {
             namespace: placement.metadata.namespace.as_deref().unwrap_or_default().into(),
             sets: spec.cluster_sets.iter().map(|name| name.as_str().into()).collect(),
             number: spec.number_of_clusters.map(number).transpose()?,
-            predicates: each(&spec.predicates, predicate, |index, why| Misconfigured::Predicate { index, why })?,
+            predicates: each(&spec.predicates, predicate, |index, why| Misconfigured::Predicate {
+                index,
+                why,
+            })?,
             tolerations: each(&spec.tolerations, Toleration::parse, |index, why| {
                 Misconfigured::Toleration { index, why }
             })?,

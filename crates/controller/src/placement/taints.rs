@@ -2,7 +2,7 @@
 //!
 //! Owns for how long a cluster is put up with. Time is an argument.
 
-use aviary_api::{ClusterToleration, Taint as ApiTaint};
+use aviary_api::cluster::{ClusterToleration, Taint as ApiTaint};
 use jiff::{SignedDuration, Timestamp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +96,9 @@ impl Toleration {
             (true, None, _) => Patience::Forever,
             // Since when is not known, so it cannot be told to be within the time.
             (true, Some(_), None) => Patience::None,
-            (true, Some(seconds), Some(added)) => {
-                added.saturating_add(SignedDuration::from_secs(seconds)).map_or(Patience::None, Patience::Until)
-            }
+            (true, Some(seconds), Some(added)) => added
+                .saturating_add(SignedDuration::from_secs(seconds))
+                .map_or(Patience::None, Patience::Until),
         }
     }
 }

@@ -15,4 +15,5 @@ mod counting;
 mod world;
 
 mod cost;
+mod placement;
 mod rollout;

@@ -22,7 +22,7 @@ const GIVE_UP: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     pub(crate) client: Client,
-    hub: Hub,
+    pub(crate) hub: Hub,
 }
 
 /// A manager that runs until it is stopped.
@@ -59,22 +59,27 @@ impl World {
     }
 
     pub(crate) fn manager(&self, identity: &str) -> Running {
-        self.manager_with(self.client.clone(), identity)
+        self.manager_with(self.client.clone(), identity, false)
     }
 
     /// A manager whose requests are counted.
     pub(crate) fn counted_manager(&self, identity: &str) -> (Running, Counts) {
         let counts = Counts::default();
-        (self.manager_with(counts.client(&self.hub), identity), counts)
+        (self.manager_with(counts.client(&self.hub), identity, false), counts)
     }
 
-    fn manager_with(&self, client: Client, identity: &str) -> Running {
+    /// A manager that decides placements too.
+    pub(crate) fn placing_manager(&self, client: Client, identity: &str) -> Running {
+        self.manager_with(client, identity, true)
+    }
+
+    fn manager_with(&self, client: Client, identity: &str, placement: bool) -> Running {
         let settings = Settings {
             namespace: "open-cluster-management".into(),
             identity: identity.into(),
             leader_elect: true,
             verify: true,
-            placement: false,
+            placement,
             options: Options::default(),
             clock: Arc::new(Timestamp::now),
         };

@@ -39,7 +39,7 @@ fn run(shared: &Shared, disk: &mut Disk, observer: &Observer) {
         match written {
             Ok(()) => {
                 if !events.is_empty() {
-                    publish(shared, state, &events, observer);
+                    publish(shared, &state, &events, observer);
                 }
                 // A writer that has gone away misses nothing but the answer.
                 for (event, done) in events.into_iter().zip(done) {
@@ -80,11 +80,11 @@ fn next_batch(shared: &Shared) -> Option<Batch> {
     })
 }
 
-fn publish(shared: &Shared, state: State, events: &[Arc<Event>], observer: &Observer) {
+fn publish(shared: &Shared, state: &State, events: &[Arc<Event>], observer: &Observer) {
     let published = &shared.published;
     published.log.append(events);
     *published.state.write().unwrap_or_else(PoisonError::into_inner) = state.clone();
-    observer(&state, events);
+    observer(state, events);
     published.log.tell(events);
 }
 

@@ -34,7 +34,7 @@ impl State {
     ) -> Self {
         let mut state = Self { revision, ..Self::default() };
         for (resource, stored) in objects {
-            state.put(&resource, stored);
+            state.put(&resource, &stored);
         }
         state
     }
@@ -81,7 +81,7 @@ impl State {
         match action {
             Action::Put(draft, facts) => {
                 let stored = Arc::new(Stored::new(key, self.revision, draft.seal(self.revision), facts));
-                self.put(&resource, Arc::clone(&stored));
+                self.put(&resource, &stored);
                 let kind = if before.is_some() { EventKind::Modified } else { EventKind::Added };
                 Event::new(resource, kind, stored, before)
             }
@@ -107,7 +107,7 @@ impl State {
         self.losses == earlier.losses
     }
 
-    fn put(&mut self, resource: &ResourceId, stored: Arc<Stored>) {
+    fn put(&mut self, resource: &ResourceId, stored: &Arc<Stored>) {
         for owner in &stored.facts.owners {
             self.dependents.insert((Arc::from(&*owner.uid), resource.clone(), stored.key.clone()));
         }
@@ -115,7 +115,7 @@ impl State {
             self.terminating.insert(Arc::from(&*stored.facts.uid), (resource.clone(), stored.key.clone()));
         }
         let objects = self.kinds.entry(resource.clone()).or_default();
-        let before = objects.insert(stored.key.clone(), Arc::clone(&stored));
+        let before = objects.insert(stored.key.clone(), Arc::clone(stored));
         if let Some(before) = before {
             let still = |uid: &str| stored.facts.owners.iter().any(|owner| *owner.uid == *uid);
             self.disown(resource, &before, |uid| !still(uid));

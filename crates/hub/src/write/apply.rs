@@ -32,20 +32,23 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// Reads YAML. JSON is YAML, and read as what it is.
     pub(crate) fn parse(body: &[u8], force: bool, may_create: Result<(), Failure>) -> Result<Self, Failure> {
-        let undecodable =
-            |why: &dyn std::fmt::Display| Failure::bad_request(format!("error decoding YAML: {why}"));
+        let undecodable = |why: &str| {
+            Failure::bad_request(format!("error decoding YAML: {}", why.lines().next().unwrap_or_default()))
+        };
         let (object, duplicates) = match json::parse(body) {
             Ok(read) => read,
-            Err(_) => (serde_saphyr::from_slice(body).map_err(|error| undecodable(&error))?, Vec::new()),
+            Err(_) => {
+                (serde_saphyr::from_slice(body).map_err(|error| undecodable(&error.to_string()))?, Vec::new())
+            }
         };
         if aviary_schema::nests_too_deep(&object) {
-            return Err(undecodable(&"it nests too deep"));
+            return Err(undecodable("it nests too deep"));
         }
         let object = if object.is_null() { Value::Object(Map::new()) } else { object };
         if object.is_object() {
             Ok(Self { object, duplicates, force, may_create })
         } else {
-            Err(undecodable(&"not an object"))
+            Err(undecodable("not an object"))
         }
     }
 }

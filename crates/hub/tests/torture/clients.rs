@@ -37,11 +37,17 @@ impl Backoff for Soon {
     fn reset(&mut self) {}
 }
 
+/// What the controller has done: the revision at which it saw each object last.
+#[derive(Debug)]
+struct Reconciled {
+    at: Mutex<BTreeMap<String, u64>>,
+    news: watch::Sender<()>,
+}
+
 /// Everyone who follows the hub.
 struct Followers {
     stores: Vec<(&'static str, Store<ConfigMap>)>,
-    /// The revision at which the controller saw each object last.
-    reconciled: Arc<Mutex<BTreeMap<String, u64>>>,
+    reconciled: Arc<Reconciled>,
     news: watch::Sender<()>,
     _tasks: JoinSet<()>,
 }
@@ -66,18 +72,18 @@ impl Followers {
             }));
             stores.push((what, reader));
         }
-        let reconciled: Arc<Mutex<BTreeMap<String, u64>>> = Arc::default();
+        let reconciled = Arc::new(Reconciled { at: Mutex::default(), news: news.clone() });
         let controller = Controller::new(maps(client), watcher::Config::default());
         stores.push(("of the controller", controller.store()));
-        let context = Arc::new((Arc::clone(&reconciled), news.clone()));
-        let reconcile =
-            |map: Arc<ConfigMap>, context: Arc<(Arc<Mutex<BTreeMap<String, u64>>>, watch::Sender<()>)>| async move {
-                context.0.lock().unwrap().insert(map.name_any(), revision(&map));
-                context.1.send_replace(());
-                Ok::<_, Infallible>(Action::await_change())
-            };
+        let reconcile = |map: Arc<ConfigMap>, context: Arc<Reconciled>| async move {
+            context.at.lock().unwrap().insert(map.name_any(), revision(&map));
+            context.news.send_replace(());
+            Ok::<_, Infallible>(Action::await_change())
+        };
         let policy = |_: Arc<ConfigMap>, _: &Infallible, _: Arc<_>| Action::await_change();
-        tasks.spawn(controller.run(reconcile, policy, context).for_each(|_| std::future::ready(())));
+        tasks.spawn(
+            controller.run(reconcile, policy, Arc::clone(&reconciled)).for_each(|_| std::future::ready(())),
+        );
         Self { stores, reconciled, news, _tasks: tasks }
     }
 
@@ -93,7 +99,7 @@ impl Followers {
                     return Some(format!("the store {what} is not the list: {known:?}, {expected:?}"));
                 }
             }
-            let reconciled = self.reconciled.lock().unwrap();
+            let reconciled = self.reconciled.at.lock().unwrap();
             let late: BTreeSet<&String> = expected
                 .iter()
                 .filter(|(name, at)| reconciled.get(*name) != Some(*at))

@@ -1,8 +1,10 @@
 //! A disk that is full: writes fail, reads go on, and when there is room again everything is as it was acknowledged.
 //!
-//! The limit is that of a process on the size of its files, so the story runs in a process of its own.
+//! The story runs in a process of its own: the limit on the size of files, which works everywhere, is one of a process.
+//! Where a process can have mounts of its own it is told again with a real file system that is full.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -17,28 +19,69 @@ use serde_json::json;
 use crate::support::{Place, config_map, is_code, listed, maps, revision, within};
 
 const DIRECTORY: &str = "AVIARY_TORTURE_FULL_DISK";
+const MOUNTED: &str = "AVIARY_TORTURE_MOUNTED";
 
-#[test]
-fn a_full_disk_refuses_writes_and_nothing_else_and_recovers() {
-    let place = Place::new();
-    // A process that ignores the signal gets an error instead; to ignore one is inherited.
-    let child = Command::new("sh")
-        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+/// Runs the story under a shell script, whose `"$@"` it is.
+fn told(place: &Place, script: &str, mounted: bool) -> (bool, String) {
+    let mut child = Command::new("sh");
+    child
+        .args(["-c", script, "sh"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "full_disk::the_story_of_a_full_disk", "--nocapture"])
-        .env(DIRECTORY, place.path())
-        .output()
-        .unwrap();
-    let output = String::from_utf8_lossy(&child.stdout);
-    let complaints = String::from_utf8_lossy(&child.stderr);
-    assert!(child.status.success(), "{output}\n{complaints}");
-    assert!(output.contains("the story has ended well"), "{output}\n{complaints}");
+        .env(DIRECTORY, place.path());
+    if mounted {
+        child.env(MOUNTED, "1");
+    }
+    let child = child.output().unwrap();
+    let output =
+        [child.stdout, child.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    (child.status.success() && output.contains("the story has ended well"), output)
 }
 
-/// The files of this process may not be larger.
-fn limit(bytes: Option<u64>) {
-    let maximum = getrlimit(Resource::Fsize).maximum;
-    setrlimit(Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum }).unwrap();
+#[test]
+fn a_limit_on_the_file_refuses_writes_and_nothing_else_and_the_hub_recovers() {
+    // A process that ignores the signal gets an error instead; to ignore one is inherited.
+    let (well, output) = told(&Place::new(), "trap '' XFSZ; exec \"$@\"", false);
+    assert!(well, "{output}");
+}
+
+#[test]
+fn a_full_file_system_refuses_writes_and_nothing_else_and_the_hub_recovers() {
+    let mount = format!("mount -t tmpfs -o size=12m none \"${DIRECTORY}\"");
+    let may_mount = format!("unshare -rm sh -c '{mount}'");
+    let place = Place::new();
+    let tried = Command::new("sh").args(["-c", &may_mount]).env(DIRECTORY, place.path()).output().unwrap();
+    if !tried.status.success() {
+        println!("no mounts here: the other test has told the story");
+        return;
+    }
+    let script = format!("exec unshare -rm sh -c '{mount} && exec \"$@\"' sh \"$@\"");
+    let (well, output) = told(&place, &script, true);
+    assert!(well, "{output}");
+}
+
+/// Leaves no room.
+fn fill(directory: &Path) {
+    if std::env::var_os(MOUNTED).is_none() {
+        let size = std::fs::metadata(directory.join("hub.redb")).unwrap().len();
+        let maximum = getrlimit(Resource::Fsize).maximum;
+        setrlimit(Resource::Fsize, Rlimit { current: Some(size), maximum }).unwrap();
+        return;
+    }
+    let mut filler = std::fs::File::create(directory.join("filler")).unwrap();
+    for size in [1 << 16, 1 << 12, 1] {
+        while filler.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+/// Makes room again.
+fn free(directory: &Path) {
+    if std::env::var_os(MOUNTED).is_none() {
+        let maximum = getrlimit(Resource::Fsize).maximum;
+        setrlimit(Resource::Fsize, Rlimit { current: maximum, maximum }).unwrap();
+        return;
+    }
+    std::fs::remove_file(directory.join("filler")).unwrap();
 }
 
 #[test]
@@ -61,8 +104,7 @@ async fn story(directory: &Path) {
 
     for time in 0..3 {
         // Until there is no room.
-        let size = std::fs::metadata(directory.join("hub.redb")).unwrap().len();
-        limit(Some(size));
+        fill(directory);
         let mut refused = false;
         for number in 0..10_000 {
             let name = format!("t{time}-{number}");
@@ -99,7 +141,7 @@ async fn story(directory: &Path) {
         assert_eq!(found, acknowledged, "reads go on");
 
         // Room again.
-        limit(None);
+        free(directory);
         let made = api.create(&post, &large(&format!("again{time}"))).await.unwrap();
         assert!(revision(&made) > newest);
         acknowledged.insert(made.name_any(), revision(&made));

@@ -8,7 +8,7 @@ use super::check;
 fn what_is_applied_twice_may_change() {
     check(
         "one applies {number: 1, text: a}\n one applies {number: 2, text: a}",
-        expect![[r#"
+        &expect![[r#"
         {"number":2,"text":"a"}
         one applied .number .text
     "#]],
@@ -21,7 +21,7 @@ fn an_updaters_other_fields_are_no_conflict() {
         "one applies {number: 1, text: a}
          ctl updates {number: 1, text: a, flag: true}
          one applies {number: 2, text: a}",
-        expect![[r#"
+        &expect![[r#"
             {"flag":true,"number":2,"text":"a"}
             ctl set .flag
             one applied .number .text
@@ -35,7 +35,7 @@ fn an_updaters_field_is_a_conflict() {
         "one applies {number: 1, text: a}
          ctl updates {number: 1, text: b}
          one applies {number: 2, text: a}",
-        expect![[r#"
+        &expect![[r#"
             one conflicts with "ctl" using v1: .text
             {"number":1,"text":"b"}
             ctl set .text
@@ -50,7 +50,7 @@ fn a_forced_apply_takes_the_field() {
         "one applies {number: 1, text: a}
          ctl updates {number: 1, text: b}
          one forces {number: 2, text: c}",
-        expect![[r#"
+        &expect![[r#"
             {"number":2,"text":"c"}
             one applied .number .text
         "#]],
@@ -61,7 +61,7 @@ fn a_forced_apply_takes_the_field() {
 fn what_is_not_applied_any_more_goes() {
     check(
         "one applies {number: 1, text: a}\n one applies {text: a}",
-        expect![[r#"
+        &expect![[r#"
         {"text":"a"}
         one applied .text
     "#]],
@@ -72,7 +72,7 @@ fn what_is_not_applied_any_more_goes() {
 fn what_an_updater_has_set_stays_when_an_applier_leaves_it_out() {
     check(
         "ctl updates {number: 1}\n one applies {number: 1}\n one applies {}",
-        expect![[r#"
+        &expect![[r#"
         {"number":1}
         ctl set .number
     "#]],
@@ -83,14 +83,14 @@ fn what_an_updater_has_set_stays_when_an_applier_leaves_it_out() {
 fn who_has_no_fields_left_is_no_manager() {
     check(
         "ctl updates {text: a}\n one applies {number: 1}\n ctl updates {number: 1}",
-        expect![[r#"
+        &expect![[r#"
         {"number":1}
         one applied .number
     "#]],
     );
     check(
         "one applies {text: a}\n one applies {}",
-        expect![[r#"
+        &expect![[r#"
         {}
     "#]],
     );
@@ -101,7 +101,7 @@ fn the_same_value_is_shared_and_stays_until_all_have_left_it() {
     let begin = "one applies {text: a, number: 1}\n two applies {text: a}\n";
     check(
         begin,
-        expect![[r#"
+        &expect![[r#"
         {"number":1,"text":"a"}
         one applied .number .text
         two applied .text
@@ -109,7 +109,7 @@ fn the_same_value_is_shared_and_stays_until_all_have_left_it() {
     );
     check(
         &format!("{begin} one applies {{number: 1}}"),
-        expect![[r#"
+        &expect![[r#"
         {"number":1,"text":"a"}
         one applied .number
         two applied .text
@@ -117,7 +117,7 @@ fn the_same_value_is_shared_and_stays_until_all_have_left_it() {
     );
     check(
         &format!("{begin} one applies {{number: 1}}\n two applies {{}}"),
-        expect![[r#"
+        &expect![[r#"
         {"number":1}
         one applied .number
     "#]],
@@ -131,7 +131,7 @@ fn a_conflict_names_all_managers_and_fields() {
          two applies {text: a}
          ctl updates {text: a, number: 1, flag: true}
          three applies {text: b, number: 2, flag: false}",
-        expect![[r#"
+        &expect![[r#"
             three conflicts with "ctl" using v1: .flag
             three conflicts with "one": .number .text
             three conflicts with "two": .text
@@ -150,7 +150,7 @@ fn a_forced_apply_takes_from_all() {
          two applies {text: a}
          three forces {text: b}
          one applies {number: 1}",
-        expect![[r#"
+        &expect![[r#"
             {"number":1,"text":"b"}
             one applied .number
             three applied .text
@@ -162,7 +162,7 @@ fn a_forced_apply_takes_from_all() {
 fn what_was_there_before_the_first_apply_is_somebodys() {
     check(
         "ctl updates {text: a, number: 1}",
-        expect![[r#"
+        &expect![[r#"
         {"number":1,"text":"a"}
         ctl set .number .text
     "#]],
@@ -184,7 +184,7 @@ fn what_was_there_before_the_first_apply_is_somebodys() {
 fn an_apply_of_other_types_is_a_conflict_as_well() {
     check(
         "one applies {either: 1}\n two applies {either: a}",
-        expect![[r#"
+        &expect![[r#"
         two conflicts with "one": .either
         {"either":1}
         one applied .either
@@ -192,7 +192,7 @@ fn an_apply_of_other_types_is_a_conflict_as_well() {
     );
     check(
         "one applies {free: {a: 1}}\n two applies {free: {a: {b: 1}}}",
-        expect![[r#"
+        &expect![[r#"
         two conflicts with "one": .free.a
         {"free":{"a":1}}
         one applied .free.a
@@ -200,7 +200,7 @@ fn an_apply_of_other_types_is_a_conflict_as_well() {
     );
     check(
         "one applies {free: {a: {b: 1}}}\n two forces {free: {a: 1}}",
-        expect![[r#"
+        &expect![[r#"
         {"free":{"a":1}}
         two applied .free.a
     "#]],
@@ -211,7 +211,7 @@ fn an_apply_of_other_types_is_a_conflict_as_well() {
 fn identity_and_what_the_server_says_are_nobodys() {
     check(
         "one applies {apiVersion: v1, kind: Thing, metadata: {name: a, namespace: b, uid: u, generation: 1, labels: {k: v}}, text: a}",
-        expect![[r#"
+        &expect![[r#"
             {"apiVersion":"v1","kind":"Thing","metadata":{"generation":1,"labels":{"k":"v"},"name":"a","namespace":"b","uid":"u"},"text":"a"}
             one applied .text .metadata.labels.k
         "#]],

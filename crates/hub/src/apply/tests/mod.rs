@@ -23,7 +23,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let item = json!({"type": "object", "properties": {"name": {"type": "string", "default": ""}, "value": {"type": "integer"}}});
     let pair = json!({"type": "object", "required": ["a"], "properties": {"a": text, "b": {"type": "integer", "default": 1}, "v": text}});
     let inner = json!({"type": "object", "properties": {"name": text, "value": {"type": "integer"}}});
-    schema(json!({
+    schema(&json!({
         "text": text, "number": {"type": "integer"}, "flag": {"type": "boolean"},
         "set": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},
         "list": {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
@@ -38,7 +38,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-fn schema(properties: Value) -> Schema {
+fn schema(properties: &Value) -> Schema {
     Schema::parse(&json!({"type": "object", "properties": properties})).unwrap()
 }
 
@@ -116,11 +116,11 @@ impl<'s> World<'s> {
 }
 
 /// Plays a story, a step a line: `NAME[@VERSION] applies|forces|updates YAML`. Shown is how it ends, and all conflicts.
-fn check(story: &str, expected: expect_test::Expect) {
+fn check(story: &str, expected: &expect_test::Expect) {
     check_with(&[("v1", &SCHEMA)], story, expected);
 }
 
-fn check_with(schemas: &[(&str, &Schema)], story: &str, expected: expect_test::Expect) {
+fn check_with(schemas: &[(&str, &Schema)], story: &str, expected: &expect_test::Expect) {
     let mut world = World::new(schemas);
     let mut told = String::new();
     for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -12,7 +12,7 @@ fn an_applier_is_the_same_in_every_version_and_an_updater_is_not() {
     check_with(
         &both,
         "one applies {text: a, number: 1}\n one@v2 applies {text: a}",
-        expect![[r#"
+        &expect![[r#"
         {"text":"a"}
         one@v2 applied .text
     "#]],
@@ -20,7 +20,7 @@ fn an_applier_is_the_same_in_every_version_and_an_updater_is_not() {
     check_with(
         &both,
         "one applies {text: a}\n ctl updates {text: b}\n ctl@v2 updates {text: b, number: 1}",
-        expect![[r#"
+        &expect![[r#"
             {"number":1,"text":"b"}
             ctl set .text
             ctl@v2 set .number
@@ -29,7 +29,7 @@ fn an_applier_is_the_same_in_every_version_and_an_updater_is_not() {
     check_with(
         &both,
         "one applies {text: a}\n two@v2 applies {text: b}",
-        expect![[r#"
+        &expect![[r#"
         two conflicts with "one": .text
         {"text":"a"}
         one applied .text
@@ -38,7 +38,7 @@ fn an_applier_is_the_same_in_every_version_and_an_updater_is_not() {
     check_with(
         &both,
         "one applies {list: [{name: a}, {name: b}]}\n two@v2 applies {list: [{name: c}]}\n one@v2 applies {list: [{name: a}]}",
-        expect![[r#"
+        &expect![[r#"
             {"list":[{"name":"a"},{"name":"c"}]}
             one@v2 applied .list[name="a"] .list[name="a"].name
             two@v2 applied .list[name="c"] .list[name="c"].name
@@ -69,7 +69,7 @@ fn what_became_atomic_is_owned_as_a_whole() {
         if !extra.is_empty() {
             map["x-kubernetes-map-type"] = json!(extra);
         }
-        schema(json!({"thing": map}))
+        schema(&json!({"thing": map}))
     };
     let (granular, atomic) = (map(""), map("atomic"));
     let mut world = World::new(&[("v1", &granular)]);

@@ -1,0 +1,146 @@
+//! What the store makes of what it sees.
+
+use aviary_api::{ManagedCluster, PlacementDecision};
+use aviary_engine::name::ClusterName;
+use serde_json::{Value, json};
+
+use super::story::{now, placement};
+use crate::placement::choose::Cluster;
+use crate::placement::decisions::Step;
+use crate::placement::scope::ClusterSet;
+use crate::placement::store::{News, Store};
+use crate::seen::{Change, Key};
+
+fn key(namespace: &str, name: &str) -> Key {
+    Key { namespace: namespace.into(), name: name.into() }
+}
+
+fn p() -> Key {
+    key("here", "p")
+}
+
+fn cluster(name: &str, labels: &Value, heartbeat: &str) -> News {
+    let object: ManagedCluster = serde_json::from_value(json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"conditions": [{"type": "ManagedClusterConditionAvailable", "status": "True", "message": heartbeat}]},
+    }))
+    .unwrap();
+    News::Cluster(Change::Put(key("", name), Cluster::read(&object).unwrap()))
+}
+
+fn decision(version: &str, of: &str, clusters: &[&str]) -> News {
+    let decided: Vec<Value> =
+        clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
+    let object: PlacementDecision = serde_json::from_value(json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "PlacementDecision",
+        "metadata": {
+            "name": "p-decision-1", "namespace": "here", "uid": "one", "resourceVersion": version,
+            "labels": {
+                "cluster.open-cluster-management.io/placement": of,
+                "cluster.open-cluster-management.io/decision-group-index": "0",
+                "cluster.open-cluster-management.io/decision-group-name": "",
+            },
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Placement", "name": "p", "uid": "uid-of-p"}],
+        },
+        "status": {"decisions": decided},
+    }))
+    .unwrap();
+    News::Decision(Change::Put(key("here", "p-decision-1"), Box::new(object)))
+}
+
+/// A store that has listed the placement `p` and the cluster `a`.
+fn store() -> Store {
+    let mut store = Store::default();
+    for news in [
+        News::Cluster(Change::Begin),
+        cluster("a", &json!({}), "first"),
+        News::Cluster(Change::End),
+        News::Set(Change::Begin),
+        News::Set(Change::End),
+        News::Binding(Change::Begin),
+        News::Binding(Change::End),
+        News::Placement(Change::Begin),
+        News::Placement(Change::Put(p(), Box::new(placement(json!({}))))),
+        News::Placement(Change::End),
+        News::Decision(Change::Begin),
+    ] {
+        store.take(news);
+    }
+    assert!(!store.is_complete(), "decisions are still being listed");
+    store.take(News::Decision(Change::End));
+    assert!(store.is_complete());
+    assert!(store.take_dirty().contains(&p()));
+    store
+}
+
+fn steps(store: &Store) -> Vec<Step> {
+    store.pass(&p(), now()).unwrap().rewrite.steps
+}
+
+#[test]
+fn a_heartbeat_is_no_news_and_a_label_is() {
+    let mut store = store();
+    store.take(cluster("a", &json!({}), "second"));
+    assert!(store.take_dirty().is_empty());
+    store.take(cluster("a", &json!({"env": "prod"}), "second"));
+    assert!(store.take_dirty().contains(&p()));
+}
+
+#[test]
+fn a_set_concerns_every_placement() {
+    let mut store = store();
+    store.take(News::Set(Change::Put(key("", "mine"), ClusterSet::ByItsLabel)));
+    assert!(store.take_dirty().contains(&p()));
+}
+
+#[test]
+fn what_a_new_list_does_not_bring_is_gone() {
+    let mut store = store();
+    store.take(cluster("b", &json!({}), "first"));
+    for news in [News::Cluster(Change::Begin), cluster("b", &json!({}), "first"), News::Cluster(Change::End)]
+    {
+        store.take(news);
+    }
+    let [Step::Create(page)] = &steps(&store)[..] else { panic!("one page") };
+    assert_eq!(page.clusters, [ClusterName::parse("b").unwrap()]);
+}
+
+#[test]
+fn an_answer_stands_until_the_watch_has_caught_up() {
+    let mut store = store();
+    store.take(decision("7", "p", &["a"]));
+    store.take(decision("5", "p", &[]));
+    assert_eq!(steps(&store), [], "the older state is not taken for the newer");
+}
+
+#[test]
+fn a_decision_that_changes_hands_is_news_for_both() {
+    let mut store = store();
+    store.take(decision("5", "p", &["a"]));
+    store.take_dirty();
+    store.take(decision("6", "other", &["a"]));
+    let dirty = store.take_dirty();
+    assert!(dirty.contains(&p()) && dirty.contains(&key("here", "other")));
+    let [Step::Create(page)] = &steps(&store)[..] else { panic!("one page") };
+    assert_eq!(page.name, "p-decision-2", "the name is taken, whatever the label says");
+}
+
+#[test]
+fn a_placement_that_is_disabled_or_going_is_left_alone() {
+    let mut store = store();
+    let mut object = placement(json!({}));
+    object.metadata.resource_version = Some("2".into());
+    let annotation = "cluster.open-cluster-management.io/experimental-scheduling-disable";
+    object.metadata.annotations = Some([(annotation.to_owned(), "true".to_owned())].into());
+    store.take(News::Placement(Change::Put(p(), Box::new(object.clone()))));
+    assert!(store.pass(&p(), now()).is_none());
+    object.metadata.resource_version = Some("3".into());
+    object.metadata.annotations = None;
+    store.take(News::Placement(Change::Put(p(), Box::new(object.clone()))));
+    assert!(store.pass(&p(), now()).is_some());
+    object.metadata.resource_version = Some("4".into());
+    object.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    store.take(News::Placement(Change::Put(p(), Box::new(object))));
+    assert!(store.pass(&p(), now()).is_none());
+}

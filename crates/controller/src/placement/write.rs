@@ -1,0 +1,212 @@
+//! Writing what was decided for one placement: one write after the other, each on the condition that the object still is what was decided for.
+//!
+//! Owns the requests. The first that fails ends it: the order is what keeps readers from a half-written set, and the next pass goes on from there.
+
+use aviary_api::names::{CLUSTER_GROUP, labels};
+use aviary_api::{Placement, PlacementDecision};
+use aviary_engine::name::ClusterName;
+use kube::Client;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::decisions::{Rewrite, Seen, Step};
+use super::pages::Page;
+use super::store::{News, Pass};
+use crate::pace::Pace;
+use crate::seen::{Change, Key};
+
+/// Why a write was not made.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {what} {namespace}/{name}")]
+pub(crate) struct WriteError {
+    what: &'static str,
+    namespace: String,
+    name: String,
+    #[source]
+    source: kube::Error,
+}
+
+impl WriteError {
+    /// Whether the object had changed or gone: the next pass sees it as it is.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(&self.source, kube::Error::Api(status) if matches!(status.code, 404 | 409))
+    }
+}
+
+/// What was written, in so far as it was.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) news: Vec<News>,
+    pub(crate) failure: Option<WriteError>,
+}
+
+/// Writes for one placement.
+pub(crate) struct Writer {
+    client: Client,
+    pace: Pace,
+    placement: Key,
+    uid: String,
+    resource_version: String,
+    news: Vec<News>,
+}
+
+/// Makes the writes of a pass.
+pub(crate) async fn write(client: Client, pace: Pace, placement: Key, pass: Pass) -> Written {
+    let Pass { uid, resource_version, rewrite, recheck_at: _ } = pass;
+    let mut writer = Writer { client, pace, placement, uid, resource_version, news: Vec::new() };
+    let failure = writer.rewrite(rewrite).await.err();
+    Written { news: writer.news, failure }
+}
+
+impl Writer {
+    async fn rewrite(&mut self, rewrite: Rewrite) -> Result<(), WriteError> {
+        let Rewrite { announce, steps, status } = rewrite;
+        if let Some(count) = announce {
+            self.write_status("announce a rewrite of", json!({"numberOfSelectedClusters": count})).await?;
+        }
+        for step in steps {
+            match step {
+                Step::Create(page) => self.create(page).await?,
+                Step::Fill { seen, clusters } => self.fill(&seen, &clusters).await?,
+                Step::Delete(seen) => self.delete(&seen).await?,
+            }
+        }
+        match status {
+            Some(status) => self.write_status("write the status of placement", json!(status)).await,
+            None => Ok(()),
+        }
+    }
+
+    fn decisions(&self) -> Api<PlacementDecision> {
+        Api::namespaced(self.client.clone(), &self.placement.namespace)
+    }
+
+    async fn write_status(&mut self, what: &'static str, status: Value) -> Result<(), WriteError> {
+        let api: Api<Placement> = Api::namespaced(self.client.clone(), &self.placement.namespace);
+        let patch = json!({
+            "metadata": {"uid": self.uid, "resourceVersion": self.resource_version}, "status": status,
+        });
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let name = self.placement.name.clone();
+        let written = self.paced(what, &name, api.patch_status(&name, &params, &patch)).await?;
+        self.resource_version = written.metadata.resource_version.clone().unwrap_or_default();
+        let change = Change::Put(Key::of(&written.metadata), Box::new(placement(written)));
+        self.news.push(News::Placement(change));
+        Ok(())
+    }
+
+    async fn create(&mut self, page: Page) -> Result<(), WriteError> {
+        let what = "create decision";
+        let object: PlacementDecision = serde_json::from_value(self.object(&page))
+            .map_err(|error| self.error(what, &page.name, kube::Error::SerdeError(error)))?;
+        let (api, params) = (self.decisions(), PostParams::default());
+        let made = self.paced(what, &page.name, api.create(&params, &object)).await?;
+        let seen = Seen {
+            name: page.name,
+            uid: made.metadata.uid.clone().unwrap_or_default(),
+            resource_version: made.metadata.resource_version.clone().unwrap_or_default(),
+        };
+        self.put(made);
+        if page.clusters.is_empty() { Ok(()) } else { self.fill(&seen, &page.clusters).await }
+    }
+
+    fn object(&self, page: &Page) -> Value {
+        let version = format!("{CLUSTER_GROUP}/v1beta1");
+        json!({
+            "apiVersion": version,
+            "kind": "PlacementDecision",
+            "metadata": {
+                "name": page.name,
+                "namespace": self.placement.namespace,
+                "labels": {
+                    labels::PLACEMENT: self.placement.name,
+                    labels::DECISION_GROUP_INDEX: page.group.to_string(),
+                    labels::DECISION_GROUP_NAME: page.group_name,
+                },
+                "ownerReferences": [{
+                    "apiVersion": version, "kind": "Placement", "name": self.placement.name, "uid": self.uid,
+                    "controller": true, "blockOwnerDeletion": true,
+                }],
+            },
+        })
+    }
+
+    async fn fill(&mut self, seen: &Seen, clusters: &[ClusterName]) -> Result<(), WriteError> {
+        let decided: Vec<Value> =
+            clusters.iter().map(|cluster| json!({"clusterName": cluster.as_str(), "reason": ""})).collect();
+        let patch = json!({
+            "metadata": {"uid": seen.uid, "resourceVersion": seen.resource_version},
+            "status": {"decisions": decided},
+        });
+        let (api, params, patch) = (self.decisions(), PatchParams::default(), Patch::Merge(patch));
+        let write = api.patch_status(&seen.name, &params, &patch);
+        let written = self.paced("fill decision", &seen.name, write).await?;
+        self.put(written);
+        Ok(())
+    }
+
+    async fn delete(&mut self, seen: &Seen) -> Result<(), WriteError> {
+        let preconditions = Preconditions {
+            uid: Some(seen.uid.clone()),
+            resource_version: Some(seen.resource_version.clone()),
+        };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        let api = self.decisions();
+        let deleted = self.paced("delete decision", &seen.name, api.delete(&seen.name, &params)).await;
+        match deleted.map(|answer| answer.left()) {
+            // Something holds it back; it is told as it is.
+            Ok(Some(object)) => self.put(object),
+            Ok(None) => self.gone(seen),
+            Err(WriteError { source: kube::Error::Api(status), .. }) if status.code == 404 => self.gone(seen),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn gone(&mut self, seen: &Seen) {
+        let key = Key { namespace: self.placement.namespace.clone(), name: seen.name.as_str().into() };
+        self.news.push(News::Decision(Change::Gone(key)));
+    }
+
+    fn put(&mut self, written: PlacementDecision) {
+        let change = Change::Put(Key::of(&written.metadata), Box::new(decision(written)));
+        self.news.push(News::Decision(change));
+    }
+
+    /// Makes a request when it is its turn.
+    async fn paced<T>(
+        &self,
+        what: &'static str,
+        name: &str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError> {
+        let slot = self.pace.slot().await;
+        let started = Instant::now();
+        let answer = request.await;
+        if let Some(slot) = slot {
+            let overloaded = matches!(
+                &answer,
+                Err(kube::Error::Api(status)) if matches!(status.code, 429 | 500..=599)
+            );
+            self.pace.give_back(slot, started.elapsed(), overloaded);
+        }
+        answer.map_err(|source| self.error(what, name, source))
+    }
+
+    fn error(&self, what: &'static str, name: &str, source: kube::Error) -> WriteError {
+        WriteError { what, namespace: self.placement.namespace.to_string(), name: name.into(), source }
+    }
+}
+
+/// A placement without what no choice needs.
+pub(crate) fn placement(mut object: Placement) -> Placement {
+    object.metadata.managed_fields = None;
+    object
+}
+
+/// A decision without what no choice needs.
+pub(crate) fn decision(mut object: PlacementDecision) -> PlacementDecision {
+    object.metadata.managed_fields = None;
+    object
+}
