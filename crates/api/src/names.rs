@@ -81,7 +81,8 @@ pub mod annotations {
     /// On add-ons: the term of the manager that started a wave last. A manager of an older term starts no more.
     pub const MANAGER_TERM: &str = "addon.open-cluster-management.io/manager-term";
     /// On Placements: `"true"` leaves their decisions to somebody else.
-    pub const SCHEDULING_DISABLED: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
+    pub const SCHEDULING_DISABLED: &str =
+        "cluster.open-cluster-management.io/experimental-scheduling-disable";
     /// On add-ons: `self` leaves the add-on to its own manager.
     pub const LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
     /// The value of [`LIFECYCLE`] that leaves an add-on alone.

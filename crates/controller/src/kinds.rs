@@ -84,12 +84,12 @@ impl ConfigWatches {
         for (kind, found) in found {
             match found {
                 Found::Served { resource, namespaced } => {
-                    stores.set_kind(kind.clone(), Some(Kind::Listing { namespaced }));
+                    stores.set_kind(&kind, Some(Kind::Listing { namespaced }));
                     let watch =
                         tasks.spawn(follow_configs(client.clone(), kind.clone(), resource, news.clone()));
                     self.running.insert(kind, watch);
                 }
-                Found::NotServed => stores.set_kind(kind, Some(Kind::Unknown)),
+                Found::NotServed => stores.set_kind(&kind, Some(Kind::Unknown)),
                 Found::NotTold(why) => {
                     tracing::warn!(%kind, why, "the hub does not say whether it serves a kind");
                     again = true;
@@ -101,7 +101,7 @@ impl ConfigWatches {
             stores.kinds().keys().filter(|kind| !referenced.contains(kind)).cloned().collect();
         for kind in idle {
             self.stop(&kind);
-            stores.set_kind(kind, None);
+            stores.set_kind(&kind, None);
         }
         again
     }
@@ -110,8 +110,8 @@ impl ConfigWatches {
     pub(crate) fn forget_all(&mut self, stores: &mut Stores, gone: &[GroupResource]) {
         for kind in gone {
             self.stop(kind);
-            stores.set_kind(kind.clone(), None);
-            stores.set_kind(kind.clone(), Some(Kind::Unknown));
+            stores.set_kind(kind, None);
+            stores.set_kind(kind, Some(Kind::Unknown));
         }
     }
 

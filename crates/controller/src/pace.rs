@@ -81,7 +81,7 @@ mod tests {
         if let Some(slot) = held.pop() {
             pace.give_back(slot, Duration::ZERO, true);
         }
-        assert_eq!(pace.limit(), (FIRST + 1) / 2);
+        assert_eq!(pace.limit(), FIRST.div_ceil(2));
         for slot in held {
             pace.give_back(slot, Duration::ZERO, false);
         }

@@ -110,7 +110,7 @@ fn clipped(addon: &str) -> &str {
 
 pub(crate) fn content(owner: Owner<'_>, keep: &Keep) -> Value {
     let stored = Stored::Config { of: stored_pin(&keep.pin), content: (*keep.content).clone() };
-    object(owner, content_name(owner.addon, &keep.pin.hash), 0, &stored)
+    object(owner, &content_name(owner.addon, &keep.pin.hash), 0, &stored)
 }
 
 pub(crate) fn completed_name(addon: &str, placement: &PlacementName, number: i64) -> String {
@@ -131,10 +131,10 @@ pub(crate) fn completed(
         },
         revision: revision.pins().iter().map(stored_pin).collect(),
     };
-    object(owner, completed_name(owner.addon, placement, number), number, &stored)
+    object(owner, &completed_name(owner.addon, placement, number), number, &stored)
 }
 
-fn object(owner: Owner<'_>, name: String, revision: i64, data: &Stored) -> Value {
+fn object(owner: Owner<'_>, name: &str, revision: i64, data: &Stored) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",

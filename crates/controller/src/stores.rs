@@ -160,13 +160,13 @@ impl Stores {
     }
 
     /// Notes what a kind is, or that nobody asks for it any more.
-    pub(crate) fn set_kind(&mut self, kind: GroupResource, what: Option<Kind>) {
+    pub(crate) fn set_kind(&mut self, kind: &GroupResource, what: Option<Kind>) {
         let changed = match what {
             Some(what) => self.kinds.insert(kind.clone(), what) != Some(what),
             None => {
-                self.configs.retain(|config, _| config.kind != kind);
+                self.configs.retain(|config, _| config.kind != *kind);
                 self.relisting.remove(&Relist::Config(kind.clone()));
-                self.kinds.remove(&kind).is_some()
+                self.kinds.remove(kind).is_some()
             }
         };
         if changed {

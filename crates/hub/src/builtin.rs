@@ -317,14 +317,17 @@ fn crd() -> Value {
     })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "schemas are put together inside out")]
 fn object(properties: Value) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "schemas are put together inside out")]
 fn list(items: Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "schemas are put together inside out")]
 fn map(values: Value) -> Value {
     json!({"type": "object", "additionalProperties": values})
 }

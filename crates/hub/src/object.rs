@@ -114,6 +114,7 @@ pub(crate) fn type_suffix(api_version: &str, kind: &str) -> String {
     format!(",\"apiVersion\":{},\"kind\":{}}}", json!(api_version), json!(kind))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err wants")]
 fn unreadable(error: serde_json::Error) -> Unreadable {
     Unreadable(error.to_string())
 }

@@ -152,7 +152,13 @@ fn server_side_apply_tells_who_owns_a_field() {
         apply --server-side -f mine.yaml
         apply --server-side -f mine.yaml
         ",
-        &expect![[""]],
+        &expect![[r#"
+            $ kubectl apply --server-side -f mine.yaml
+            configmap/shared serverside-applied
+
+            $ kubectl apply --server-side -f mine.yaml
+            configmap/shared serverside-applied
+        "#]],
     );
     hub.refuses(
         "apply --server-side --field-manager=other -f theirs.yaml",
@@ -164,7 +170,16 @@ fn server_side_apply_tells_who_owns_a_field() {
         apply --server-side --field-manager=other --force-conflicts -f theirs.yaml
         get configmap shared -o 'jsonpath={.data}'
         ",
-        &expect![[""]],
+        &expect![[r#"
+            $ kubectl get configmap shared -o 'jsonpath={.data}'
+            {"key":"one"}
+
+            $ kubectl apply --server-side --field-manager=other --force-conflicts -f theirs.yaml
+            configmap/shared serverside-applied
+
+            $ kubectl get configmap shared -o 'jsonpath={.data}'
+            {"key":"two"}
+        "#]],
     );
     hub.stop();
 }

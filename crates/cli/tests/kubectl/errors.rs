@@ -133,6 +133,10 @@ fn names_kinds_and_conflicts_are_told_apart() {
             exit 1
         "#]],
     );
+    hub.refuses(
+        "create service clusterip none --tcp=80",
+        &["the server does not allow this method on the requested resource"],
+    );
     hub.refuses("create -f kind.yaml", &["no matches for kind \"Deployment\" in version \"apps/v1\""]);
     hub.stop();
 }

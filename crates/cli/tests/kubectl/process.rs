@@ -80,6 +80,15 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
         exit 1
     "#]].assert_eq(&told);
     assert_eq!(fs::read(&file).unwrap(), bytes);
+
+    // Pages that make no sense at all are no reason for more words.
+    bytes[4096..8192].fill(0xff);
+    fs::write(&file, &bytes).unwrap();
+    let told = refused(&desk, "hub --data-dir hub --listen 127.0.0.1:0");
+    let lines: Vec<&str> = told.lines().skip(1).collect();
+    assert_eq!(lines.len(), 2, "{told}");
+    assert!(lines[0].contains("hub/hub.redb is damaged: ") && lines[1] == "exit 1", "{told}");
+    assert_eq!(fs::read(&file).unwrap(), bytes);
 }
 
 #[test]

@@ -154,10 +154,12 @@ impl Writer {
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         let api = self.decisions();
         let deleted = self.paced("delete decision", &seen.name, api.delete(&seen.name, &params)).await;
-        match deleted.map(|answer| answer.left()) {
-            // Something holds it back; it is told as it is.
-            Ok(Some(object)) => self.put(object),
-            Ok(None) => self.gone(seen),
+        match deleted {
+            Ok(answer) => match answer.left() {
+                // Something holds it back; it is told as it is.
+                Some(object) => self.put(object),
+                None => self.gone(seen),
+            },
             Err(WriteError { source: kube::Error::Api(status), .. }) if status.code == 404 => self.gone(seen),
             Err(error) => return Err(error),
         }

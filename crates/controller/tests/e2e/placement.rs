@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aviary_api::{ManagedCluster, Placement, PlacementDecision};
+use aviary_engine::name::ClusterName;
 use aviary_engine::normalise;
 use aviary_hub::Hub;
 use aviary_hub::security::{Identity, Role};
@@ -84,7 +85,7 @@ async fn until(
 async fn until_selected(world: &World, name: &str, wanted: &[&str]) {
     until(world, name, &wanted.join(" "), |placement, decisions| {
         let (selection, _) = normalise::selection(placement, decisions);
-        let selected: Vec<&str> = selection.clusters().map(|cluster| cluster.as_str()).collect();
+        let selected: Vec<&str> = selection.clusters().map(ClusterName::as_str).collect();
         selected == wanted && selection.published == Some(wanted.len())
     })
     .await;

@@ -241,6 +241,13 @@ impl Lock {
     }
 }
 
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is just being started from this one shares the file until it has begun.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Only the owner may read: secrets are in here.
 fn private_options() -> std::fs::OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;

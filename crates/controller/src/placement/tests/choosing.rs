@@ -1,5 +1,6 @@
 //! Who is chosen: predicates, numbers, and that what is chosen stays.
 
+use aviary_engine::name::ClusterName;
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -86,7 +87,7 @@ fn claims_are_matched_by_every_operator() {
         (claimed("cloud", "DoesNotExist", &[]), "c"),
     ] {
         let groups = World::parse(world).choose(json!({"predicates": [predicate]})).groups.unwrap();
-        let names: Vec<&str> = groups[0].clusters.iter().map(|cluster| cluster.as_str()).collect();
+        let names: Vec<&str> = groups[0].clusters.iter().map(ClusterName::as_str).collect();
         assert_eq!(names.join(" "), chosen, "{predicate}");
     }
 }

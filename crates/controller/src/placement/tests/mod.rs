@@ -1,5 +1,7 @@
 //! Placements in small worlds: text in, story out.
 
+#![allow(clippy::needless_pass_by_value, reason = "a world reads better without borrows")]
+
 mod choosing;
 mod grouping;
 mod hub;

@@ -11,7 +11,6 @@ pub(super) fn names(numbers: impl IntoIterator<Item = usize>) -> Vec<String> {
 }
 
 #[track_caller]
-#[expect(clippy::needless_pass_by_value, reason = "as expect! gives it")]
 pub(super) fn settle(hub: &mut Hub, groups: &[(&str, Vec<String>)], expected: Expect) {
     expected.assert_eq(&hub.settle(&chosen(groups)));
     assert_eq!(hub.selection().in_motion(), None);

@@ -149,7 +149,6 @@ fn told(chosen: &Chosen) -> String {
 }
 
 #[track_caller]
-#[expect(clippy::needless_pass_by_value, reason = "as expect! gives it")]
 pub(super) fn check(world: &str, spec: Value, expected: Expect) {
     expected.assert_eq(&told(&World::parse(world).choose(spec)));
 }

@@ -1,5 +1,6 @@
 //! Taints and tolerations, and what time does to them.
 
+use aviary_engine::name::ClusterName;
 use expect_test::expect;
 use serde_json::json;
 
@@ -89,7 +90,7 @@ fn a_toleration_says_which_taints_it_means() {
         (json!({"operator": "Exists"}), "a b c d"),
     ] {
         let groups = World::parse(world).choose(json!({"tolerations": [toleration]})).groups.unwrap();
-        let names: Vec<&str> = groups[0].clusters.iter().map(|cluster| cluster.as_str()).collect();
+        let names: Vec<&str> = groups[0].clusters.iter().map(ClusterName::as_str).collect();
         assert_eq!(names.join(" "), chosen, "{toleration}");
     }
 }
