@@ -48,7 +48,7 @@ fn runtime_errors_are_causes() {
         "{a: {type: object, properties: {x: {type: integer}, s: {type: string}, l: {type: array, items: {type: integer}}}, \
            x-kubernetes-validations: [{rule: 'self.x > 0', message: positive}]}, \
           b: {type: object, properties: {l: {type: array, items: {type: integer}}}, x-kubernetes-validations: [{rule: 'self.l[0] / 0 == 1'}]}, \
-          c: {type: integer, x-kubernetes-validations: [{rule: 'self + 1'}]}, \
+          c: {type: integer, x-kubernetes-validations: [{rule: '[self][0]'}]}, \
           d: {type: string, x-kubernetes-validations: [{rule: 'self > 1'}]}}",
         "
         {a: {}}
@@ -65,7 +65,7 @@ fn runtime_errors_are_causes() {
             {b: {l: [1]}}
               FieldValueInvalid spec.b: Invalid value: "object": Division by zero of Int(1) evaluating rule: self.l[0] / 0 == 1
             {c: 1}
-              FieldValueInvalid spec.c: Invalid value: "integer": rule evaluated to int instead of bool: self + 1
+              FieldValueInvalid spec.c: Invalid value: "integer": rule evaluated to int instead of bool: [self][0]
             {d: x}
               FieldValueInvalid spec.d: Invalid value: "string": 'no such overload': call arguments did not match a supported operator, function or macro signature for rule: self > 1
         "#]],
