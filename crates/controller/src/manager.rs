@@ -111,7 +111,7 @@ impl Loop {
         let mut stop = std::pin::pin!(stop);
         self.lead(*leadership.borrow_and_update());
         loop {
-            let next = self.due.values().min().copied().into_iter().chain(self.ask_again).min();
+            let next = self.next_plan().into_iter().chain(self.ask_again).min();
             let next = next.unwrap_or_else(|| Instant::now() + LONG);
             tokio::select! {
                 () = &mut stop => break,
@@ -220,6 +220,14 @@ impl Loop {
             let at = self.due.entry(addon).or_insert(due);
             *at = (*at).min(due);
         }
+    }
+
+    /// When the next add-on can be planned by time alone. One that is being written for waits for that to end, and all wait for the lists.
+    fn next_plan(&self) -> Option<Instant> {
+        if !self.stores.are_complete() {
+            return None;
+        }
+        self.due.iter().filter(|(addon, _)| !self.busy.contains(*addon)).map(|(_, at)| *at).min()
     }
 
     fn plan_due(&mut self) {

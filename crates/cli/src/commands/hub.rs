@@ -30,7 +30,7 @@ Examples:
     $ kubectl --kubeconfig ./hub/kubeconfig get clustermanagementaddons
 
   Run one that forgets everything when it stops
-    $ aviary hub --ephemeral --kubeconfig-out /tmp/hub.kubeconfig")]
+    $ aviary hub --ephemeral --kubeconfig-out ./hub.kubeconfig")]
 pub(crate) struct Args {
     /// Directory for the data, the certificates and the tokens; made if it is not there
     #[arg(long, value_name = "DIR", default_value = "aviary-hub", conflicts_with = "ephemeral")]
