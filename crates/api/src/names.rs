@@ -78,7 +78,8 @@ pub mod annotations {
         "addon.open-cluster-management.io/disable-automatic-installation";
     /// On add-ons: the number of deletions that the deletion brake may let pass.
     pub const ALLOW_DELETIONS: &str = "addon.open-cluster-management.io/allow-deletions";
-    /// On add-ons: the term of the manager that started a wave last. A manager of an older term starts no more.
+    /// On add-ons: the term of the manager that started a wave last. A manager of an older term starts no more. On instances: the term of one
+    /// that made writes of an earlier manager void.
     pub const MANAGER_TERM: &str = "addon.open-cluster-management.io/manager-term";
     /// On Placements: `"true"` leaves their decisions to somebody else.
     pub const SCHEDULING_DISABLED: &str =

@@ -43,7 +43,7 @@ fn identity(document: &Document) -> [String; 4] {
 }
 
 /// The new object with what the hub knows of the old one: its identity, its status, and labels and annotations that are not set anew.
-fn merged(old: &Value, new: Value) -> Value {
+pub(crate) fn merged(old: &Value, new: Value) -> Value {
     let mut merged = new;
     let changed = hash::spec_hash(old) != hash::spec_hash(&merged);
     let Value::Object(fields) = &mut merged else { return merged };

@@ -2,17 +2,23 @@
 //!
 //! The only place that looks at the process: its arguments, environment, clock, standard streams and exit code. Everything
 //! else gets what it needs in a [`Session`]. Exit codes: 0 what was asked for is done, 1 it is not or something is wrong with
-//! the input, 2 the command line itself is wrong.
+//! the input, 2 the command line itself is wrong; 3 and 4 are a rollout's that is under way or has failed.
 
 mod change;
 mod checks;
 mod commands;
+mod connect;
+mod difference;
 mod documents;
 mod findings;
 mod kinds;
+mod live;
+mod logs;
+mod objects;
 mod output;
 mod process;
 mod snapshot;
+mod telemetry;
 
 use std::env;
 use std::ffi::OsString;
@@ -23,7 +29,7 @@ use std::process::ExitCode;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use jiff::Timestamp;
 
-use commands::{Command, Outcome, Session};
+use commands::{Command, Session};
 use output::{Format, Output, Paint};
 
 const ABOUT: &str =
@@ -76,25 +82,26 @@ fn main() -> ExitCode {
     };
     let colours = !cli.no_color && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let stdout = io::stdout();
+    let terminal = stdout.is_terminal();
     let mut session = Session {
         definition: named(Cli::command(), &program),
         program,
         now: Timestamp::now(),
         stdin: Box::new(io::stdin().lock()),
         output: Output::new(
-            Paint { on: colours && stdout.is_terminal() },
+            Paint { on: colours && terminal },
             cli.output,
             Box::new(stdout.lock()),
             Box::new(io::stderr().lock()),
-        ),
+        )
+        .on_terminal(terminal),
     };
     let outcome = commands::run(&cli.command, &mut session).and_then(|outcome| {
         session.output.finish()?;
         Ok(outcome)
     });
     match outcome {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::NotDone) => ExitCode::FAILURE,
+        Ok(outcome) => ExitCode::from(outcome.code()),
         Err(error) => {
             session.output.complaint(&format!("{}: {error:#}", session.program));
             ExitCode::FAILURE
@@ -118,7 +125,7 @@ fn named(definition: clap::Command, program: &str) -> clap::Command {
     if program == "aviary" {
         return definition;
     }
-    let renamed = |mut command: clap::Command| {
+    fn renamed(mut command: clap::Command, program: &str) -> clap::Command {
         let said =
             |help: &clap::builder::StyledStr| help.to_string().replace("$ aviary ", &format!("$ {program} "));
         if let Some(help) = command.get_after_help().map(said) {
@@ -127,9 +134,9 @@ fn named(definition: clap::Command, program: &str) -> clap::Command {
         if let Some(help) = command.get_after_long_help().map(said) {
             command = command.after_long_help(help);
         }
-        command
-    };
-    renamed(definition).mut_subcommands(renamed)
+        command.mut_subcommands(|command| renamed(command, program))
+    }
+    renamed(definition, program)
 }
 
 #[cfg(test)]

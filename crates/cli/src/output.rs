@@ -17,6 +17,8 @@ use crate::findings::Finding;
 pub(crate) enum Format {
     Json,
     Yaml,
+    /// Text, and nothing left out
+    Wide,
 }
 
 /// Standard output and standard error.
@@ -27,6 +29,8 @@ pub(crate) struct Output {
     stderr: Box<dyn Write>,
     /// Nobody reads any more.
     closed: bool,
+    /// Standard output is a terminal, which can be drawn on.
+    terminal: bool,
 }
 
 impl fmt::Debug for Output {
@@ -45,11 +49,33 @@ impl Output {
         stdout: Box<dyn Write>,
         stderr: Box<dyn Write>,
     ) -> Self {
-        Self { paint, format, stdout, stderr, closed: false }
+        Self { paint, format, stdout, stderr, closed: false, terminal: false }
+    }
+
+    /// Says whether standard output is a terminal.
+    pub(crate) fn on_terminal(self, terminal: bool) -> Self {
+        Self { terminal, ..self }
+    }
+
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Draws over what the terminal shows.
+    pub(crate) fn redraw(&mut self, picture: &str) -> anyhow::Result<()> {
+        // Line by line and then to the end, so that nothing flickers.
+        let lines: String = picture.lines().map(|line| format!("{line}\u{1b}[K\n")).collect();
+        self.text(&format!("\u{1b}[H{lines}\u{1b}[J"))?;
+        self.finish()
     }
 
     pub(crate) fn format(&self) -> Option<Format> {
-        self.format
+        self.format.filter(|format| *format != Format::Wide)
+    }
+
+    /// Text without anything left out is asked for.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.format == Some(Format::Wide)
     }
 
     /// Prints text as it is.
@@ -69,6 +95,7 @@ impl Output {
                 serde_json::to_string_pretty(value).context("failed to write the result as JSON")? + "\n"
             }
             Format::Yaml => serde_saphyr::to_string(value).context("failed to write the result as YAML")?,
+            Format::Wide => return Ok(false),
         };
         self.text(&text)?;
         Ok(true)

@@ -18,7 +18,8 @@ use aviary_engine::problem::Problem;
 use crate::documents::Document;
 use crate::findings::Finding;
 use crate::kinds::Kinds;
-use hub::{Hub, ReadInstance, bare, is_config};
+pub(crate) use hub::is_config;
+use hub::{Hub, ReadInstance, bare};
 
 /// Everything in the files.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! sees what is there.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aviary_api::names::{annotations, labels};
@@ -11,7 +12,7 @@ use aviary_api::{AddOnHubConfig, ClusterManagementAddOn, ManagedClusterAddOn, Ma
 use aviary_engine::configs::{ConfigRef, Revision};
 use aviary_engine::hash::Hash;
 use aviary_engine::install::{Create, Delete};
-use aviary_engine::name::{PlacementName, Text};
+use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::observed::AddOnStatus;
 use aviary_engine::plan::{Plan, StatusWrite, SurplusWork, WorkWrite};
 use aviary_engine::status::publish;
@@ -27,6 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 
 use crate::events::Events;
+use crate::leader::Term;
 use crate::pace::Pace;
 use crate::revisions::{self, Owner};
 use crate::seen::{self, Change, Key, News};
@@ -60,6 +62,8 @@ pub(crate) struct Job {
     pub(crate) completed: Vec<Completed>,
     /// AddOnHubConfigs whose status is to offer these versions.
     pub(crate) offers: Vec<(ConfigRef, Vec<Text>)>,
+    /// Instances that an earlier leader may still be about to start, by cluster and uid. It loses them before this one starts any.
+    pub(crate) fence: Vec<(ClusterName, Text)>,
 }
 
 /// What an execution came to.
@@ -78,13 +82,14 @@ pub(crate) struct Executor {
     pub(crate) namespace: String,
     pub(crate) pace: Pace,
     pub(crate) news: mpsc::Sender<News>,
-    /// The term of this leader.
-    pub(crate) term: u64,
+    pub(crate) term: Term,
+    /// This leader's time is over: what it has not begun to write it leaves.
+    pub(crate) over: Arc<AtomicBool>,
     pub(crate) events: Events,
 }
 
 /// The term of a manager that runs alone: it neither writes terms nor minds them.
-pub(crate) const UNFENCED: u64 = u64::MAX;
+pub(crate) const UNFENCED: Term = Term { number: u64::MAX, handed_over: true };
 
 enum Outcome {
     Written(Vec<News>),
@@ -96,7 +101,7 @@ impl Executor {
     /// Carries a plan out. Whatever it has written is told as news, so that the next plan sees it.
     pub(crate) async fn execute(&self, job: Job) -> Tally {
         let mut tally = Tally::default();
-        let Job { target, plan, completed, offers } = job;
+        let Job { target, plan, completed, offers, fence } = job;
         let Plan {
             keeps,
             creates,
@@ -121,6 +126,9 @@ impl Executor {
         if !self.all(&completed, |completed| self.complete(owner, completed).boxed(), &mut tally).await {
             return tally;
         }
+        if !fence.is_empty() {
+            return self.fence_off(&target, &fence, tally).await;
+        }
         // The add-on before any wave: who is not the leader any more loses here.
         if addon.is_some() || !starts.is_empty() {
             let reserve = |status: &'_ Option<AddOnStatus>| {
@@ -135,12 +143,57 @@ impl Executor {
         self.all(&offers, |(config, versions)| self.offer(config, versions).boxed(), &mut tally).await;
         self.all(&creates, |create| self.create_instance(owner, create).boxed(), &mut tally).await;
         self.all(&deletes, |delete| self.delete_instance(&target.name, delete).boxed(), &mut tally).await;
-        self.all(&starts, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
+        // Who has settled is told so before anybody takes the free slot: whoever counts by statuses alone never counts too many.
         self.all(&statuses, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
+        self.all(&starts, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
         self.all(&works, |write| self.write_work(write).boxed(), &mut tally).await;
         self.all(&surplus_works, |surplus| self.delete_work(surplus).boxed(), &mut tally).await;
         self.all(&forgets, |hash| self.forget(&target.name, hash).boxed(), &mut tally).await;
         tally
+    }
+
+    /// Before its first wave in a term that was not handed over, a leader touches every instance, and then puts its term on the add-on.
+    ///
+    /// The leader before may have reserved a wave and be about to write it, however long ago that was: each of those writes is on the condition
+    /// that the instance is as it was then, which it is not any more. Should it reserve another wave meanwhile, the add-on is not what this
+    /// plan has seen, our own reservation fails, and all of this is done again. What is planned is planned anew over what is then there.
+    async fn fence_off(&self, target: &Target, fence: &[(ClusterName, Text)], mut tally: Tally) -> Tally {
+        tracing::info!(addon = %target.name, instances = fence.len(), "an earlier leader did not hand over: what it may still write is made void");
+        if self.all(fence, |instance| self.touch(&target.name, instance).boxed(), &mut tally).await {
+            self.all(&[()], |()| self.enter_term(target).boxed(), &mut tally).await;
+        }
+        tally
+    }
+
+    async fn touch(&self, addon: &str, (cluster, uid): &(ClusterName, Text)) -> Outcome {
+        let patch = json!({"metadata": {"uid": uid, "annotations": {annotations::MANAGER_TERM: self.term.number.to_string()}}});
+        match self
+            .instances(cluster.as_str())
+            .patch(addon, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+        {
+            Ok(written) => Outcome::Written(put(
+                &written.metadata,
+                seen::instance(&written).map(Box::new),
+                News::Instance,
+            )),
+            // It is gone, or another one: nobody has a write for it.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Outcome::Written(Vec::new()),
+            Err(error) => Outcome::of(error),
+        }
+    }
+
+    async fn enter_term(&self, target: &Target) -> Outcome {
+        let patch = json!({"metadata": {
+            "uid": target.uid, "resourceVersion": target.resource_version,
+            "annotations": {annotations::MANAGER_TERM: self.term.number.to_string()},
+        }});
+        match self.addons().patch(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(written) => {
+                Outcome::Written(put(&written.metadata, Some(Box::new(seen::addon(&written))), News::AddOn))
+            }
+            Err(error) => Outcome::of(error),
+        }
     }
 
     /// Makes writes side by side, as many at once as the hub takes. Says whether all were made.
@@ -154,6 +207,11 @@ impl Executor {
         let mut running = FuturesUnordered::new();
         let mut whole = true;
         loop {
+            if self.over.load(Ordering::Relaxed) && waiting.len() > 0 {
+                tally.failed += waiting.len();
+                waiting = Default::default();
+                whole = false;
+            }
             let outcome = tokio::select! {
                 biased;
                 Some(outcome) = running.next(), if !running.is_empty() => outcome,
@@ -271,16 +329,17 @@ impl Executor {
     async fn reserve(&self, target: Target, status: Option<AddOnStatus>, starts: bool) -> Outcome {
         let mut version = target.resource_version.clone();
         let mut news = Vec::new();
-        if starts && self.term != UNFENCED && target.term != self.term {
-            let patch = json!({"metadata": {
-                "uid": target.uid, "resourceVersion": version, "annotations": {annotations::MANAGER_TERM: self.term.to_string()},
-            }});
-            match self.addons().patch(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await {
-                Ok(written) => {
-                    version = written.metadata.resource_version.as_deref().unwrap_or_default().into();
-                    news = put(&written.metadata, Some(Box::new(seen::addon(&written))), News::AddOn);
+        if starts && self.term != UNFENCED && target.term != self.term.number {
+            match self.enter_term(&target).await {
+                Outcome::Written(entered) => {
+                    for one in &entered {
+                        if let News::AddOn(Change::Put(_, seen)) = one {
+                            version = seen.resource_version.clone();
+                        }
+                    }
+                    news = entered;
                 }
-                Err(error) => return Outcome::of(error),
+                other => return other,
             }
         }
         let status =

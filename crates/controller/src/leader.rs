@@ -13,17 +13,21 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long a leader may be silent.
-const DURATION: Duration = Duration::from_secs(15);
-/// A leader that could not renew for so long stops by itself, before anybody else starts.
-const GIVE_UP: Duration = Duration::from_secs(10);
-const RETRY: Duration = Duration::from_secs(2);
+/// How long a leader may be silent, unless it is told otherwise.
+pub(crate) const DURATION: Duration = Duration::from_secs(15);
 
 /// Who leads, in which term: a number that rises whenever the leader changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leadership {
     Waiting,
-    Leading { term: u64 },
+    Leading(Term),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    pub(crate) number: u64,
+    /// The leader before has said that it is done. One that fell silent may still be about to write.
+    pub(crate) handed_over: bool,
 }
 
 /// A candidate.
@@ -34,6 +38,8 @@ pub(crate) struct Candidate {
     /// Different for every process.
     pub(crate) identity: String,
     pub(crate) clock: crate::Clock,
+    /// How long a leader may be silent.
+    pub(crate) duration: Duration,
 }
 
 /// What was last seen of the Lease, and when.
@@ -43,25 +49,38 @@ struct Sighting {
 }
 
 impl Candidate {
+    /// A leader that could not renew for so long stops by itself, before anybody else starts.
+    fn gives_up_after(&self) -> Duration {
+        self.duration * 2 / 3
+    }
+
+    fn tries_every(&self) -> Duration {
+        self.duration * 2 / 15
+    }
+
     /// Runs for leadership until the sender has no listeners; tells every change.
     pub(crate) async fn run(&self, leadership: &watch::Sender<Leadership>) {
         let mut seen: Option<Sighting> = None;
+        let mut term: Option<Term> = None;
         let mut renewed = Instant::now();
         while !leadership.is_closed() {
-            match timeout(GIVE_UP, self.attempt(&mut seen)).await {
-                Ok(Ok(Some(term))) => {
+            match timeout(self.gives_up_after(), self.attempt(&mut seen)).await {
+                Ok(Ok(Some(won))) => {
                     renewed = Instant::now();
-                    set(leadership, Leadership::Leading { term });
+                    // A renewal says nothing of how the term began.
+                    let won = term.filter(|term| term.number == won.number).unwrap_or(won);
+                    term = Some(won);
+                    set(leadership, Leadership::Leading(won));
                 }
                 Ok(Ok(None)) => set(leadership, Leadership::Waiting),
                 Ok(Err(error)) => tracing::warn!(%error, "the lease could not be read or written"),
                 Err(_) => tracing::warn!("the lease was not answered for in time"),
             }
-            if renewed.elapsed() > GIVE_UP {
+            if renewed.elapsed() > self.gives_up_after() {
                 set(leadership, Leadership::Waiting);
             }
             tokio::select! {
-                () = sleep(RETRY) => {}
+                () = sleep(self.tries_every()) => {}
                 () = leadership.closed() => {}
             }
         }
@@ -72,12 +91,12 @@ impl Candidate {
     }
 
     /// One try: the term, if we lead.
-    async fn attempt(&self, seen: &mut Option<Sighting>) -> Result<Option<u64>, kube::Error> {
+    async fn attempt(&self, seen: &mut Option<Sighting>) -> Result<Option<Term>, kube::Error> {
         let Some(lease) = self.api().get_opt(&self.name).await? else {
             return match self.api().create(&PostParams::default(), &self.lease(None, 0)).await {
                 Ok(made) => {
                     *seen = Some(Sighting { lease: made, at: Instant::now() });
-                    Ok(Some(1))
+                    Ok(Some(Term { number: 1, handed_over: true }))
                 }
                 Err(error) => lost(error),
             };
@@ -95,18 +114,18 @@ impl Candidate {
         let given = spec
             .lease_duration_seconds
             .and_then(|seconds| u64::try_from(seconds).ok())
-            .map_or(DURATION, Duration::from_secs);
-        let transitions = match holder.as_str() {
-            mine if mine == self.identity => transitions,
-            "" => transitions.saturating_add(1),
-            _ if silent_for > given => transitions.saturating_add(1),
+            .map_or(self.duration, Duration::from_secs);
+        let (transitions, handed_over) = match holder.as_str() {
+            mine if mine == self.identity => (transitions, false),
+            "" => (transitions.saturating_add(1), true),
+            _ if silent_for > given => (transitions.saturating_add(1), false),
             _ => return Ok(None),
         };
         let wanted = self.lease(Some(&lease), transitions);
         match self.api().replace(&self.name, &PostParams::default(), &wanted).await {
             Ok(written) => {
                 *seen = Some(Sighting { lease: written, at: Instant::now() });
-                Ok(Some(u64::try_from(transitions).unwrap_or(0) + 1))
+                Ok(Some(Term { number: u64::try_from(transitions).unwrap_or(0) + 1, handed_over }))
             }
             Err(error) => lost(error),
         }
@@ -120,7 +139,7 @@ impl Candidate {
         let acquired = old.and_then(|old| old.spec.as_ref()?.acquire_time.clone()).filter(|_| mine);
         let acquired = acquired.map_or_else(|| now.clone(), |time| json!(time));
         let spec = json!({
-            "holderIdentity": self.identity, "leaseDurationSeconds": DURATION.as_secs(), "leaseTransitions": transitions,
+            "holderIdentity": self.identity, "leaseDurationSeconds": self.duration.as_secs().max(1), "leaseTransitions": transitions,
             "renewTime": now, "acquireTime": acquired,
         });
         let mut lease = old.cloned().unwrap_or_default();
@@ -147,7 +166,7 @@ impl Candidate {
 }
 
 /// Somebody else was faster.
-fn lost(error: kube::Error) -> Result<Option<u64>, kube::Error> {
+fn lost(error: kube::Error) -> Result<Option<Term>, kube::Error> {
     match error {
         kube::Error::Api(status) if status.code == 409 => Ok(None),
         error => Err(error),

@@ -7,9 +7,12 @@ mod events;
 mod execute;
 mod kinds;
 mod leader;
+mod look;
 mod manager;
+mod metrics;
 mod pace;
 mod placement;
+mod requests;
 mod revisions;
 mod seen;
 mod stores;
@@ -17,17 +20,21 @@ mod verify;
 mod watches;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aviary_engine::observed::Options;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::{oneshot, watch};
 
+pub use look::{Follower, Kept, LookError, Scope, View};
 pub use manager::Health;
+pub use metrics::Metrics;
+pub use requests::{CountRequests, Counted};
 
 use execute::UNFENCED;
 use leader::{Candidate, Leadership};
-use manager::Loop;
+use manager::{Loop, Tell};
 
 /// Tells the time. The manager asks nobody else.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -71,6 +78,8 @@ pub struct Manager {
     client: Client,
     settings: Settings,
     health: watch::Sender<Health>,
+    metrics: Metrics,
+    lease: Duration,
 }
 
 impl std::fmt::Debug for Manager {
@@ -81,7 +90,28 @@ impl std::fmt::Debug for Manager {
 
 impl Manager {
     pub fn new(client: Client, settings: Settings) -> Self {
-        Self { client, settings, health: watch::Sender::new(Health::default()) }
+        Self {
+            client,
+            settings,
+            health: watch::Sender::new(Health::default()),
+            metrics: Metrics::default(),
+            lease: leader::DURATION,
+        }
+    }
+
+    /// Takes a leader for gone that was silent for so long, in whole seconds. The shorter, the sooner another takes over, and the sooner a slow
+    /// hub makes them change for nothing.
+    #[must_use]
+    pub fn with_lease(mut self, duration: Duration) -> Self {
+        self.lease = duration.max(Duration::from_secs(1));
+        self
+    }
+
+    /// Notes what it does in `metrics`.
+    #[must_use]
+    pub fn told_to(mut self, metrics: Metrics) -> Self {
+        self.metrics = metrics;
+        self
     }
 
     /// How it is, from now on.
@@ -91,12 +121,13 @@ impl Manager {
 
     /// Runs until `stop` completes; then finishes what is under way and hands over.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
-        let Self { client, settings, health } = self;
+        let Self { client, settings, health, metrics, lease } = self;
+        let tell = Tell { health, metrics };
         let (candidacy, leadership) = watch::channel(Leadership::Waiting);
         if !settings.leader_elect {
             // Nobody else is there to be told apart from.
-            candidacy.send_replace(Leadership::Leading { term: UNFENCED });
-            return work(client, settings, health, leadership, stop).await;
+            candidacy.send_replace(Leadership::Leading(UNFENCED));
+            return work(client, settings, tell, leadership, stop).await;
         }
         let candidate = Candidate {
             client: client.clone(),
@@ -104,9 +135,10 @@ impl Manager {
             name: LEASE.into(),
             identity: settings.identity.clone(),
             clock: Arc::clone(&settings.clock),
+            duration: lease,
         };
         tokio::select! {
-            () = work(client, settings, health, leadership, stop) => {}
+            () = work(client, settings, tell, leadership, stop) => {}
             () = candidate.run(&candidacy) => {}
         }
         candidate.hand_over().await;
@@ -117,7 +149,7 @@ impl Manager {
 async fn work(
     client: Client,
     settings: Settings,
-    health: watch::Sender<Health>,
+    tell: Tell,
     leadership: watch::Receiver<Leadership>,
     stop: impl Future<Output = ()> + Send,
 ) {
@@ -126,7 +158,7 @@ async fn work(
         let (client, leadership, clock) = (client.clone(), leadership.clone(), Arc::clone(&settings.clock));
         tokio::spawn(placement::run(client, leadership, clock, async { drop(stopped.await) }))
     });
-    Loop::new(client, settings, health).run(leadership, stop).await;
+    Loop::new(client, settings, tell).run(leadership, stop).await;
     drop(running);
     if let Some(Err(error)) = async { Some(placement?.await) }.await {
         tracing::error!(%error, "the placement controller did not end well");

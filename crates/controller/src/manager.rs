@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aviary_engine::configs::GroupResource;
@@ -17,9 +18,10 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Settings;
 use crate::events::Events;
-use crate::execute::{Completed, Executor, Job, SharedExecutor, Tally, Target, patience};
+use crate::execute::{Completed, Executor, Job, SharedExecutor, Tally, Target, UNFENCED, patience};
 use crate::kinds::{self, ConfigWatches, Found};
-use crate::leader::Leadership;
+use crate::leader::{Leadership, Term};
+use crate::metrics::Metrics;
 use crate::pace::Pace;
 use crate::seen::News;
 use crate::stores::Stores;
@@ -48,6 +50,12 @@ impl Health {
     }
 }
 
+/// Where the loop tells how it is.
+pub(crate) struct Tell {
+    pub(crate) health: watch::Sender<Health>,
+    pub(crate) metrics: Metrics,
+}
+
 pub(crate) struct Loop {
     client: Client,
     settings: Settings,
@@ -68,7 +76,7 @@ pub(crate) struct Loop {
     unplanned: BTreeSet<Text>,
     /// Add-ons whose plan would break a promise.
     frozen: BTreeSet<Text>,
-    health: watch::Sender<Health>,
+    tell: Tell,
 }
 
 impl std::fmt::Debug for Loop {
@@ -78,7 +86,7 @@ impl std::fmt::Debug for Loop {
 }
 
 impl Loop {
-    pub(crate) fn new(client: Client, settings: Settings, health: watch::Sender<Health>) -> Self {
+    pub(crate) fn new(client: Client, settings: Settings, tell: Tell) -> Self {
         Self {
             stores: Stores::new(settings.options.clone()),
             client,
@@ -97,7 +105,7 @@ impl Loop {
             pace: Pace::default(),
             unplanned: BTreeSet::new(),
             frozen: BTreeSet::new(),
-            health,
+            tell,
         }
     }
 
@@ -128,6 +136,7 @@ impl Loop {
             self.note_dirty();
             self.plan_due();
             self.tell_health();
+            self.tell.metrics.note_queue(self.due.len() + self.busy.len());
         }
         self.watches.shutdown().await;
         // Their news have nowhere to go, and must not hold them up.
@@ -190,22 +199,28 @@ impl Loop {
     }
 
     fn lead(&mut self, leadership: Leadership) {
-        let Leadership::Leading { term } = leadership else {
-            if self.executor.take().is_some() {
+        let Leadership::Leading(term) = leadership else {
+            if let Some(executor) = self.executor.take() {
+                executor.over.store(true, Ordering::Relaxed);
                 tracing::info!("this manager does not lead any more");
             }
-            return;
+            return self.tell.metrics.note_leading(false);
         };
         if self.executor.as_ref().is_some_and(|executor| executor.term == term) {
             return;
         }
-        tracing::info!(term, "this manager leads");
+        if let Some(executor) = &self.executor {
+            executor.over.store(true, Ordering::Relaxed);
+        }
+        tracing::info!(term = term.number, "this manager leads");
+        self.tell.metrics.note_leading(true);
         self.executor = Some(Arc::new(Executor {
             client: self.client.clone(),
             namespace: self.settings.namespace.clone(),
             pace: self.pace.clone(),
             news: self.news.0.clone(),
             term,
+            over: Arc::default(),
             events: Events::new(self.client.clone(), &self.settings.identity),
         }));
         self.unplanned = self.stores.addons().cloned().collect();
@@ -256,21 +271,31 @@ impl Loop {
     fn pass(&mut self, addon: &Text, executor: &SharedExecutor) {
         let now = (self.settings.clock)();
         let Some(known) = self.stores.known(addon) else { return };
-        if known.term > executor.term {
-            tracing::warn!(%addon, term = executor.term, newer = known.term, "a newer leader is at work; this one does nothing");
+        if known.term > executor.term.number {
+            tracing::warn!(%addon, term = executor.term.number, newer = known.term, "a newer leader is at work; this one does nothing");
             return;
         }
         let (resource_version, term) = (known.resource_version.clone(), known.term);
-        let verify = self.settings.verify;
+        let (verify, metrics) = (self.settings.verify, &self.tell.metrics);
         let looked = self.stores.observe(addon, |observed| {
             let broken = if verify { broken_promise(observed, now) } else { None };
             let placements: Vec<PlacementName> =
                 observed.addon.strategy.placements().iter().map(|spec| spec.name.clone()).collect();
+            let started = Instant::now();
             let plan = plan(observed, now);
+            metrics.note_plan(observed, &plan, started.elapsed(), now);
             let versions = plan.addon.as_ref().unwrap_or(&observed.addon.status).supported_versions.clone();
-            (plan, placements, observed.addon.uid.clone(), versions, broken)
+            let fence = if plan.starts.is_empty() || !must_fence(term, executor.term) {
+                Vec::new()
+            } else {
+                let all = observed.instances.iter();
+                all.map(|(cluster, instance)| (cluster.clone(), instance.uid.clone())).collect()
+            };
+            (plan, placements, observed.addon.uid.clone(), versions, broken, fence)
         });
-        let Some((plan, placements, uid, versions, broken)) = looked else { return };
+        let Some((plan, placements, uid, versions, broken, fence)) = looked else {
+            return self.tell.metrics.forget(addon);
+        };
         let target = Target { name: addon.clone(), uid, resource_version, placements, term };
         if let Some(broken) = broken {
             return self.freeze(executor, target, broken);
@@ -290,13 +315,14 @@ impl Loop {
         self.busy.insert(addon.clone());
         let (executor, addon) = (Arc::clone(executor), addon.clone());
         self.executions.spawn(async move {
-            let tally = executor.execute(Job { target, plan, completed, offers }).await;
+            let tally = executor.execute(Job { target, plan, completed, offers, fence }).await;
             (addon, tally)
         });
     }
 
     /// Leaves an add-on as it is, and says so once, until its plan breaks no promise any more.
     fn freeze(&mut self, executor: &SharedExecutor, target: Target, broken: String) {
+        self.tell.metrics.note_frozen(&target.name);
         tracing::error!(addon = %target.name, broken, "a plan would break a promise and is not carried out");
         if self.frozen.insert(target.name.clone()) {
             let events = executor.events.clone();
@@ -324,6 +350,7 @@ impl Loop {
                 .extend(self.stores.addons().map(|addon| (addon.clone(), Instant::now() + QUIET)));
         };
         self.busy.remove(&addon);
+        self.tell.metrics.note_written(tally);
         tracing::debug!(%addon, written = tally.written, conflicts = tally.conflicts, failed = tally.failed, "a plan was carried out");
         if tally.failed == 0 && tally.conflicts == 0 {
             self.failures.remove(&addon);
@@ -342,10 +369,17 @@ impl Loop {
             leading: self.executor.is_some(),
             first_pass_done: synced && self.unplanned.is_empty(),
         };
-        self.health.send_if_modified(|old| {
+        self.tell.health.send_if_modified(|old| {
             let changed = *old != health;
             *old = health;
             changed
         });
     }
+}
+
+/// Whether the leader that wrote `last` on the add-on may still be about to start instances of it, seen by the leader of `now`.
+fn must_fence(last: u64, now: Term) -> bool {
+    let nobody_was_before = last == 0 || last >= now.number;
+    let said_it_is_done = now.handed_over && last + 1 == now.number;
+    now != UNFENCED && !nobody_was_before && !said_it_is_done
 }

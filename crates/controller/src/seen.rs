@@ -39,6 +39,8 @@ pub(crate) enum Change<T> {
     /// All objects follow; what does not follow is gone.
     Begin,
     Put(Key, T),
+    /// It is there, and what it says cannot be understood: what was known of it stays.
+    Unreadable(Key),
     Gone(Key),
     End,
 }

@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use aviary_api::names::labels;
+use aviary_api::names::{self, labels};
 use aviary_api::{
     ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
 };
@@ -30,12 +30,36 @@ pub(crate) const NEWS_WAITING: usize = 4096;
 
 /// Starts the watches that every manager has.
 pub(crate) fn start(client: &Client, namespace: &str, news: &mpsc::Sender<News>, tasks: &mut JoinSet<()>) {
+    start_for(client, namespace, None, news, tasks);
+    tasks.spawn(follow_kinds(client.clone(), news.clone()));
+}
+
+/// The label selector of what belongs to an add-on, or to any.
+pub(crate) fn label_of(addon: Option<&str>) -> String {
+    match addon.filter(|addon| addon.len() <= names::MAX_NAME) {
+        Some(addon) => format!("{}={addon}", labels::ADDON_NAME),
+        None => labels::ADDON_NAME.to_owned(),
+    }
+}
+
+/// Starts the watches of everything that add-ons are made of; of one add-on only, where one is given.
+pub(crate) fn start_for(
+    client: &Client,
+    namespace: &str,
+    addon: Option<&str>,
+    news: &mpsc::Sender<News>,
+    tasks: &mut JoinSet<()>,
+) {
     let all = watcher::Config::default;
-    let ours = || watcher::Config::default().labels(labels::ADDON_NAME);
+    let named = || match addon {
+        Some(addon) => all().fields(&format!("metadata.name={addon}")),
+        None => all(),
+    };
+    let ours = || all().labels(&label_of(addon));
     let addons: Api<DeserializeGuard<ClusterManagementAddOn>> = Api::all(client.clone());
     tasks.spawn(follow(
         addons,
-        all(),
+        named(),
         news.clone(),
         |object| Some(Box::new(seen::addon(&object))),
         News::AddOn,
@@ -43,7 +67,7 @@ pub(crate) fn start(client: &Client, namespace: &str, news: &mpsc::Sender<News>,
     let instances: Api<DeserializeGuard<ManagedClusterAddOn>> = Api::all(client.clone());
     tasks.spawn(follow(
         instances,
-        all(),
+        named(),
         news.clone(),
         |object| seen::instance(&object).map(Box::new),
         News::Instance,
@@ -76,7 +100,6 @@ pub(crate) fn start(client: &Client, namespace: &str, news: &mpsc::Sender<News>,
     ));
     let revisions: Api<DeserializeGuard<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
     tasks.spawn(follow(revisions, ours(), news.clone(), |object| seen::revision(&object), News::Revision));
-    tasks.spawn(follow_kinds(client.clone(), news.clone()));
 }
 
 /// Follows the objects of one kind for as long as somebody listens.
@@ -96,21 +119,24 @@ pub(crate) async fn follow<K, T, N>(
     let read = |guarded: DeserializeGuard<K>| match guarded.0 {
         Ok(object) => {
             let key = Key::of(object.meta());
-            read(object).map(|read| Change::Put(key, read))
+            match read(object) {
+                Some(read) => Change::Put(key, read),
+                None => Change::Unreadable(key),
+            }
         }
         Err(invalid) => {
             tracing::warn!(kind = %K::kind(&K::DynamicType::default()), object = ?Key::of(&invalid.metadata), error = %invalid, "an object cannot be read and is left as it was known");
-            None
+            Change::Unreadable(Key::of(&invalid.metadata))
         }
     };
     while let Some(event) = stream.next().await {
         let change = match event {
             Ok(Event::Init) => Some(Change::Begin),
             Ok(Event::InitDone) => Some(Change::End),
-            Ok(Event::Apply(object) | Event::InitApply(object)) => read(object),
+            Ok(Event::Apply(object) | Event::InitApply(object)) => Some(read(object)),
             Ok(Event::Delete(object)) => Some(Change::Gone(Key::of(object.meta()))),
             Err(error) => {
-                tracing::debug!(kind = %K::kind(&K::DynamicType::default()), %error, "a watch was interrupted and goes on");
+                interrupted(&K::kind(&K::DynamicType::default()), &error);
                 None
             }
         };
@@ -142,7 +168,7 @@ pub(crate) async fn follow_configs(
             }
             Ok(Event::Delete(object)) => Change::Gone(Key::of(&object.metadata)),
             Err(error) => {
-                tracing::debug!(%kind, %error, "a watch was interrupted and goes on");
+                interrupted(&kind.to_string(), &error);
                 continue;
             }
         };
@@ -172,6 +198,16 @@ async fn follow_kinds(client: Client, news: mpsc::Sender<News>) {
         if changed && news.send(News::Kinds).await.is_err() {
             return;
         }
+    }
+}
+
+/// A list that fails holds everything up; a watch that ends is daily bread.
+fn interrupted(kind: &str, error: &watcher::Error) {
+    match error {
+        watcher::Error::InitialListFailed(error) => {
+            tracing::warn!(kind, %error, "a list failed and is tried again: nothing is decided before it is there");
+        }
+        error => tracing::debug!(kind, %error, "a watch was interrupted and goes on"),
     }
 }
 

@@ -117,11 +117,16 @@ impl Revision {
 
     /// A short name for what this pins: equal for equal revisions.
     pub fn id(&self) -> Text {
+        Self::id_of(self.pins().iter().map(|pin| (&pin.config.kind, &pin.hash)))
+    }
+
+    /// The short name of the revision with these hashes, which are in the order of their kinds.
+    pub fn id_of<'a>(hashes: impl Iterator<Item = (&'a GroupResource, &'a Hash)>) -> Text {
         let mut text = String::new();
-        for pin in self.pins() {
-            text.push_str(&pin.config.kind.to_string());
+        for (kind, hash) in hashes {
+            text.push_str(&kind.to_string());
             text.push('=');
-            text.push_str(pin.hash.as_str());
+            text.push_str(hash.as_str());
             text.push('\n');
         }
         hash::of_bytes(text.as_bytes()).as_str().get(..12).unwrap_or_default().into()

@@ -235,7 +235,7 @@ impl Condition {
 }
 
 /// A ManagedCluster. Laid out as declared: what a pass looks at lies together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cluster {
     pub deleting: bool,

@@ -100,7 +100,7 @@ pub enum Write {
 
 impl Plan {
     /// The writes, in the order in which it is safe to make them: content before anybody is told its hash, the add-on's status before
-    /// a wave, what was told before it is rendered.
+    /// a wave, that a cluster has settled before another takes its slot, what was told before it is rendered.
     pub fn writes(self) -> impl Iterator<Item = Write> {
         let Self {
             keeps,
@@ -123,7 +123,7 @@ impl Plan {
             .chain(addon.into_iter().map(|status| Write::AddOn(Box::new(status))))
             .chain(creates.into_iter().map(Write::Create))
             .chain(deletes.into_iter().map(Write::Delete))
-            .chain(starts.into_iter().chain(statuses).map(|write| Write::Instance(Box::new(write))))
+            .chain(statuses.into_iter().chain(starts).map(|write| Write::Instance(Box::new(write))))
             .chain(works.into_iter().map(|write| Write::Work(Box::new(write))))
             .chain(surplus_works.into_iter().map(Write::DeleteWork))
             .chain(forgets.into_iter().map(Write::Forget))

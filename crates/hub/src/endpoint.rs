@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::Extension;
 use tokio::net::TcpListener;
 
 use crate::hub::Hub;
@@ -82,7 +83,8 @@ impl Hub {
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
         let tls = endpoint.certificate.tls()?;
-        let app = guard(self.router(), Gate::new(endpoint.hosts.clone(), Arc::clone(&endpoint.tokens)));
+        let router = self.router().layer(Extension(Arc::clone(&endpoint.tokens)));
+        let app = guard(router, Gate::new(endpoint.hosts.clone(), Arc::clone(&endpoint.tokens)));
         let clock = Arc::clone(&self.inner.options.clock);
         let renewal = keep_renewed(Arc::clone(&endpoint.certificate), move || clock());
         let stop = async {

@@ -22,7 +22,7 @@ use crate::read::watch::Watch;
 use crate::read::{Filter, View};
 use crate::route::{self, Route, Target, Verb};
 use crate::security::access::{Access, allowed};
-use crate::security::tokens::Identity;
+use crate::security::tokens::{Identity, Tokens};
 use crate::status::{About, Failure, json_response};
 use crate::write::apply::Configuration;
 use crate::write::delete::{self, Options};
@@ -73,7 +73,8 @@ async fn answer(hub: Arc<Inner>, request: Request) -> Result<Response, Failure> 
         let (parts, body) = request.into_parts();
         let about = kind.check(&parts.method)?;
         let object = read_object(&parts.headers, body, true).await?;
-        let reviewed = about.answer(&identity, &object.object)?;
+        let tokens = parts.extensions.get::<Arc<Tokens>>().map(|tokens| &**tokens);
+        let reviewed = about.answer(review::Asking { identity: &identity, tokens }, &object.object)?;
         return Ok(json_response(StatusCode::CREATED, reviewed.to_string()));
     }
     objects(&hub, &identity, &target, request).await

@@ -1,6 +1,6 @@
-//! Questions about oneself: who am I, and may I do this?
+//! Questions about rights: who am I, whose token is this, and who may do what?
 //!
-//! Owns the three `SelfSubject…Review`s. They are answered, never stored.
+//! Owns the `…Review`s. They are answered, never stored. Everybody may ask about themselves; who asks about others needs the right to.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::metadata::invalid;
 use crate::route::Target;
 use crate::security::access::{Access, Role, allowed};
-use crate::security::tokens::Identity;
+use crate::security::tokens::{Identity, Tokens};
 use crate::status::{About, Failure};
 
 #[derive(Debug)]
@@ -18,7 +18,14 @@ pub(crate) struct Review {
     pub(crate) plural: &'static str,
 }
 
-pub(crate) const REVIEWS: [Review; 3] = [
+/// Who is asking, and the tokens that this hub knows: none where it is not served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asking<'a> {
+    pub(crate) identity: &'a Identity,
+    pub(crate) tokens: Option<&'a Tokens>,
+}
+
+pub(crate) const REVIEWS: [Review; 5] = [
     Review {
         group: "authorization.k8s.io",
         kind: "SelfSubjectAccessReview",
@@ -29,7 +36,9 @@ pub(crate) const REVIEWS: [Review; 3] = [
         kind: "SelfSubjectRulesReview",
         plural: "selfsubjectrulesreviews",
     },
+    Review { group: "authorization.k8s.io", kind: "SubjectAccessReview", plural: "subjectaccessreviews" },
     Review { group: "authentication.k8s.io", kind: "SelfSubjectReview", plural: "selfsubjectreviews" },
+    Review { group: "authentication.k8s.io", kind: "TokenReview", plural: "tokenreviews" },
 ];
 
 impl Review {
@@ -44,22 +53,43 @@ impl Review {
         if method == Method::POST { Ok(self) } else { Err(Failure::method_not_allowed()) }
     }
 
-    pub(crate) fn answer(&self, identity: &Identity, asked: &Value) -> Result<Value, Failure> {
+    pub(crate) fn answer(&self, asking: Asking<'_>, asked: &Value) -> Result<Value, Failure> {
+        let identity = asking.identity;
+        let access = Access { verb: "create", group: self.group, resource: self.plural, ..Access::default() };
+        let about = About { group: self.group, resource: self.plural, kind: self.kind, name: "" };
+        allowed(&identity.role, &access)
+            .map_err(|denied| Failure::forbidden(denied.message(&identity.name), about))?;
         let spec = asked.get("spec").cloned().unwrap_or_else(|| json!({}));
+        let text = |name: &str| spec.get(name).and_then(Value::as_str).unwrap_or_default();
+        let one_question =
+            spec.get("resourceAttributes").is_some() != spec.get("nonResourceAttributes").is_some();
+        if self.kind.ends_with("SubjectAccessReview") && !one_question {
+            let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            return Err(Failure::invalid(about, &[invalid("spec.resourceAttributes", "", why)]));
+        }
         let status = match self.kind {
-            "SelfSubjectAccessReview" => {
-                if spec.get("resourceAttributes").is_some() == spec.get("nonResourceAttributes").is_some() {
-                    let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-                    let about = About { group: self.group, resource: self.plural, kind: self.kind, name: "" };
-                    return Err(Failure::invalid(about, &[invalid("spec.resourceAttributes", "", why)]));
+            "SelfSubjectAccessReview" => may(identity, &spec),
+            "SubjectAccessReview" => {
+                let user = text("user");
+                let holders = asking.tokens.map(Tokens::holders).unwrap_or_default();
+                match holders.iter().find(|holder| holder.name == user) {
+                    Some(holder) => may(holder, &spec),
+                    None => json!({"allowed": false, "reason": "this hub knows nobody of that name"}),
                 }
-                may(identity, &spec)
             }
+            "TokenReview" => match asking.tokens.and_then(|tokens| tokens.identify(text("token"))) {
+                Some(holder) => {
+                    json!({"authenticated": true, "user": {"username": holder.name, "groups": holder.groups}})
+                }
+                None => json!({"authenticated": false, "user": {}}),
+            },
             "SelfSubjectRulesReview" => {
                 rules(identity, spec.get("namespace").and_then(Value::as_str).unwrap_or_default())
             }
             _ => json!({"userInfo": {"username": identity.name, "groups": identity.groups}}),
         };
+        // A token is answered for, never repeated.
+        let spec = if self.kind == "TokenReview" { json!({}) } else { spec };
         Ok(
             json!({"kind": self.kind, "apiVersion": format!("{}/v1", self.group), "metadata": {"creationTimestamp": null}, "spec": spec, "status": status}),
         )

@@ -117,7 +117,7 @@ async fn open(args: &Args) -> anyhow::Result<(Hub, Endpoint)> {
 }
 
 /// Creates or updates the CRDs. Says how many there are.
-async fn install_kinds(hub: &Hub) -> anyhow::Result<String> {
+pub(super) async fn install_kinds(hub: &Hub) -> anyhow::Result<String> {
     let api: Api<CustomResourceDefinition> = Api::all(hub.client());
     let all = crds::all();
     for crd in &all {
@@ -137,7 +137,7 @@ async fn install_kinds(hub: &Hub) -> anyhow::Result<String> {
 }
 
 /// The token in an earlier kubeconfig, if it is still good: copies of that file go on working. Otherwise a new one.
-fn known_token(file: &Path, endpoint: &Endpoint) -> anyhow::Result<String> {
+pub(super) fn known_token(file: &Path, endpoint: &Endpoint) -> anyhow::Result<String> {
     #[derive(Deserialize)]
     struct Config {
         users: Vec<Entry>,

@@ -1,24 +1,18 @@
 //! `aviary manager`: the controllers against any Kubernetes API server.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
-use aviary_controller::{Health, Manager, Settings};
+use anyhow::Context as _;
+use aviary_controller::{Clock, Manager, Metrics, Settings};
 use aviary_engine::observed::Options;
-use axum::Router;
-use axum::http::StatusCode;
-use axum::routing::get;
 use clap::ArgAction;
 use jiff::Timestamp;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
 
 use super::{Outcome, Session};
+use crate::connect::{Connection, HubArgs, refused};
+use crate::logs::{self, LogArgs};
 use crate::process::stop_signal;
+use crate::telemetry::{Telemetry, TelemetryArgs};
 
 const DESCRIPTION: &str = "\
 Run the manager: it installs add-ons where placements say, keeps their configuration, and rolls changes out.
@@ -35,23 +29,23 @@ Examples:
 
   Run it against an embedded hub
     $ aviary hub --data-dir ./hub
-    $ aviary manager --kubeconfig ./hub/kubeconfig --placement")]
-pub(crate) struct Args {
-    /// Kubeconfig of the hub [default: KUBECONFIG, the one in the home directory, or that of the pod]
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    $ aviary manager --kubeconfig ./hub/kubeconfig --placement
 
-    /// Context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+  In a pod: probes for the kubelet, metrics for Prometheus over TLS, logs as JSON
+    $ aviary manager --health 0.0.0.0:8081 --metrics 0.0.0.0:8443 --log-format json")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    hub: HubArgs,
 
     /// Namespace for the lease and for kept revisions
     #[arg(long, value_name = "NAMESPACE", default_value = "open-cluster-management")]
     namespace: String,
 
-    /// Loopback address for /livez and /readyz; port 0 takes a free one
-    #[arg(long, value_name = "ADDR")]
-    health: Option<SocketAddr>,
+    #[command(flatten)]
+    telemetry: TelemetryArgs,
+
+    #[command(flatten)]
+    logs: LogArgs,
 
     /// Decide placements too, on a hub that has no placement controller
     #[arg(long)]
@@ -67,11 +61,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
-    if let Some(address) = args.health.filter(|address| !address.ip().is_loopback()) {
-        bail!(
-            "{address} can be reached by other machines, and what is told there is not protected: use a loopback address"
-        );
-    }
+    args.telemetry.check()?;
+    logs::start(&args.logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -82,9 +73,14 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 
 async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     let stopped = stop_signal()?;
-    let client = connect(args).await?;
-    let version = client.apiserver_version().await.context("failed to reach the hub")?;
+    let metrics = Metrics::default();
+    let Connection { client, server } = args.hub.connect_counted(&metrics).await?;
+    let version = client
+        .apiserver_version()
+        .await
+        .map_err(|error| refused("ask the hub for its version", &error, &server))?;
     let identity = format!("{}_{}", hostname(), std::process::id());
+    let clock: Clock = Arc::new(Timestamp::now);
     let settings = Settings {
         namespace: args.namespace.clone(),
         identity: identity.clone(),
@@ -92,19 +88,12 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
         verify: args.verify,
         placement: args.placement,
         options: Options::default(),
-        clock: Arc::new(Timestamp::now),
+        clock: Arc::clone(&clock),
     };
-    let manager = Manager::new(client, settings);
-    let mut told = format!("Manager {identity} works on a hub of version {}\n", version.git_version);
-    if let Some(address) = args.health {
-        let listener =
-            TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))?;
-        told.push_str(&format!(
-            "  health  http://{}/readyz\n",
-            listener.local_addr().context("failed to read the address")?
-        ));
-        tokio::spawn(tell_health(listener, manager.health()));
-    }
+    let manager = Manager::new(client.clone(), settings).told_to(metrics.clone());
+    let telemetry = Telemetry { health: manager.health(), metrics, clock, client };
+    let mut told = format!("Manager {identity} works on {server}, version {}\n", version.git_version);
+    told.push_str(&args.telemetry.start(&telemetry).await?);
     told.push_str("Stop it with Ctrl-C.\n");
     session.output.text(&told)?;
     session.output.finish()?;
@@ -113,41 +102,7 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn connect(args: &Args) -> anyhow::Result<Client> {
-    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    let config = match &args.kubeconfig {
-        Some(file) => {
-            let read =
-                Kubeconfig::read_from(file).with_context(|| format!("failed to read {}", file.display()))?;
-            Config::from_custom_kubeconfig(read, &options)
-                .await
-                .with_context(|| format!("failed to use {}", file.display()))?
-        }
-        None if args.context.is_some() => {
-            Config::from_kubeconfig(&options).await.context("failed to read the kubeconfig")?
-        }
-        None => Config::infer().await.context("failed to find a kubeconfig")?,
-    };
-    Client::try_from(config).context("failed to make a client")
-}
-
 fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if name.trim().is_empty() { "manager".to_owned() } else { name.trim().to_owned() }
-}
-
-async fn tell_health(listener: TcpListener, health: watch::Receiver<Health>) {
-    let ready = move || {
-        let health = *health.borrow();
-        async move {
-            if health.is_ready() {
-                (StatusCode::OK, "ok")
-            } else {
-                (StatusCode::SERVICE_UNAVAILABLE, "not ready")
-            }
-        }
-    };
-    let routes = Router::new().route("/livez", get(|| async { "ok" })).route("/readyz", get(ready));
-    // It is there for as long as the process is.
-    let _ = axum::serve(listener, routes).await;
 }

@@ -3,12 +3,17 @@
 mod completion;
 mod crds;
 mod demo;
+mod explain;
+mod fleet;
 mod hash;
 mod hub;
 mod lint;
 mod manager;
 mod plan;
 mod rehearse;
+mod rollout;
+mod source;
+mod status;
 mod version;
 
 use std::fmt;
@@ -47,6 +52,22 @@ pub(crate) enum Outcome {
     Done,
     /// It has said why.
     NotDone,
+    /// What was asked about is under way.
+    Progressing,
+    /// What was asked about stands, and somebody must act.
+    Failed,
+}
+
+impl Outcome {
+    /// The exit code. 2 is for wrong usage.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::NotDone => 1,
+            Self::Progressing => 3,
+            Self::Failed => 4,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -54,8 +75,12 @@ pub(crate) enum Command {
     Demo(demo::Args),
     Hub(hub::Args),
     Manager(manager::Args),
+    Fleet(fleet::Args),
+    Status(status::Args),
+    Explain(explain::Args),
     Plan(plan::Args),
     Rehearse(rehearse::Args),
+    Rollout(rollout::Args),
     Lint(lint::Args),
     Hash(hash::Args),
     Crds(crds::Args),
@@ -68,8 +93,12 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
         Command::Demo(args) => demo::run(args, session),
         Command::Hub(args) => hub::run(args, session),
         Command::Manager(args) => manager::run(args, session),
+        Command::Fleet(args) => fleet::run(args, session),
+        Command::Status(args) => status::run(args, session),
+        Command::Explain(args) => explain::run(args, session),
         Command::Plan(args) => plan::run(args, session),
         Command::Rehearse(args) => rehearse::run(args, session),
+        Command::Rollout(args) => rollout::run(args, session),
         Command::Lint(args) => lint::run(args, session),
         Command::Hash(args) => hash::run(args, session),
         Command::Crds(args) => crds::run(args, session),

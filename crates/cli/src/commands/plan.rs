@@ -1,34 +1,33 @@
 //! `aviary plan`: what would happen to every cluster, decided by the code that would do it; nothing is written.
 
 mod radius;
-mod report;
+pub(crate) mod report;
 mod text;
 mod waves;
 
 use std::path::PathBuf;
 use std::slice;
 
-use anyhow::anyhow;
 use aviary_api::names::annotations;
 use jiff::Timestamp;
 
-use super::{Files, Outcome, Session, typed};
-use crate::change::{self, Changed};
-use crate::checks::{self, Checked};
-use crate::documents::{self, Document};
-use crate::findings::Finding;
-use crate::kinds::Kinds;
-use crate::snapshot::{self, Snapshot};
+use super::source::Source;
+use super::{Outcome, Session, typed};
+use crate::live::block_on;
 use report::PlanReport;
 
 const DESCRIPTION: &str = "\
 Show what would happen: clusters added, removed and started, in which waves, and who waits for what. Nothing is written.
 
-All objects of the files together are the fleet: ClusterManagementAddOns, ManagedClusterAddOns, ManagedClusters, Placements, \
+With ADDON it is read on the hub, and what is shown is what its manager does next; files are laid over what is there as kubectl apply \
+would put them, and what they change is shown field by field. So it is with files alone, if --live, --kubeconfig or --context is given. \
+Otherwise no hub is asked, and the files are all there is.
+
+Without a hub all objects of the files together are the fleet: ClusterManagementAddOns, ManagedClusterAddOns, ManagedClusters, Placements, \
 PlacementDecisions, ManifestWorks, AddOnTemplates, AddOnHubConfigs and AddOnDeploymentConfigs; an object of any other kind is \
 a config, of its group and of its kind's plural. Objects of --change go on top as kubectl apply would put them there.
 
-What the files leave out is assumed, and every assumption is said: without ManagedClusters each cluster that is named \
+Without a hub what the files leave out is assumed, and every assumption is said: without ManagedClusters each cluster that is named \
 exists; without a Placement its PlacementDecisions count; without ManifestWorks an instance has what its status says.
 
 Waves are those of the best case, in which every cluster takes what it is told at once.";
@@ -38,7 +37,13 @@ Examples:
   What would these files do on an empty hub
     $ aviary plan -f addon.yaml -f decisions.yaml
 
-  What would a change do to the fleet as it is now
+  What is an add-on on the hub about to do
+    $ aviary plan helloworld
+
+  What would a change do to the fleet of the hub
+    $ aviary plan helloworld -f v2.yaml
+
+  The same without a hub, from a copy of its objects
     $ kubectl get -A -o yaml cma,mca,managedclusters,placements,placementdecisions,\\
         addontemplates,addonhubconfigs,addondeploymentconfigs,manifestworks > fleet.yaml
     $ aviary plan -f fleet.yaml --change v2.yaml
@@ -52,8 +57,10 @@ Output with -o json:
   version        1; a later version may add fields, and changes or removes none
   now            the time that the plan is made for
   notes[]        what was assumed about the fleet, and what was left out
+  changes[]      with a hub, what the files change there: {kind, namespace, name, change,
+                 fields[]}; change is Created or Changed; fields[]: {path, from, to}
   addOns[]
-    name, file, document
+    name, file, document; with a hub file is hub and document 0
     clusters     how many are selected for it, or have an instance of it
     leftAlone    why nothing is done about it; absent otherwise
     atRest       nothing at all would be written
@@ -75,22 +82,15 @@ Output with -o json:
     notes[]      what was assumed about the add-on
 
 Exit codes:
-  0 the plan is made; 1 a file is wrong and nothing was planned; 2 wrong usage";
+  0 the plan is made; 1 a file is wrong or the hub could not be read, and nothing was
+  planned; 2 wrong usage";
 
 /// Show what would happen: who is added, removed, started, in which waves, and who waits for what
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
-    files: Files,
-
-    /// File with objects to put on top of the others, as kubectl apply would; status and identity stay
-    #[arg(short, long, value_name = "FILE", num_args = 1..)]
-    change: Vec<PathBuf>,
-
-    /// Plan only this add-on
-    #[arg(long, value_name = "NAME")]
-    add_on: Option<String>,
+    source: Source,
 
     /// Break the waves down by this cluster label; may be given several times. By default by the labels that divide the
     /// clusters into ten groups at most
@@ -103,15 +103,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
-    let kinds = Kinds::new()?;
-    let loaded = load(&args.files.files, &args.change, session, &kinds)?;
-    let Changed { documents, former } = match loaded {
-        Ok(changed) => changed,
+    let fleets = match block_on(args.source.load(session))? {
+        Ok(fleets) => fleets,
         Err(faults) => return Ok(session.output.refuse(&faults)),
     };
-    let mut snapshot = snapshot::build(&documents, &former, &kinds);
-    choose(&mut snapshot, args.add_on.as_deref())?;
-    let report = PlanReport::of(&snapshot, &args.label, args.now.unwrap_or(session.now));
+    let report = PlanReport::of(fleets, &args.label, args.now.unwrap_or(session.now));
     if session.output.data(&report)? {
         return Ok(Outcome::Done);
     }
@@ -121,64 +117,34 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     Ok(Outcome::Done)
 }
 
-/// Reads and checks all files, or says what is wrong with them.
-pub(crate) fn load(
-    files: &[PathBuf],
-    change: &[PathBuf],
-    session: &mut Session,
-    kinds: &Kinds,
-) -> anyhow::Result<Result<Changed, Vec<Finding>>> {
-    let mut faults = Vec::new();
-    let mut accepted = |files: &[PathBuf]| -> anyhow::Result<Vec<Document>> {
-        let read = documents::read(files, &mut session.stdin);
-        faults.extend(read.faults);
-        let checked: Checked = checks::check(read.documents, kinds)?;
-        faults.extend(checked.errors());
-        Ok(checked.documents)
-    };
-    let there = accepted(files)?;
-    let new = accepted(change)?;
-    Ok(if faults.is_empty() { Ok(change::apply(there, new)) } else { Err(faults) })
-}
-
-/// Keeps the add-on that was asked for.
-pub(crate) fn choose(snapshot: &mut Snapshot<'_>, asked: Option<&str>) -> anyhow::Result<()> {
-    let names: Vec<String> = snapshot.addons.iter().map(|addon| addon.document.name().to_owned()).collect();
-    if names.is_empty() {
-        return Err(anyhow!("there is nothing to plan: no ClusterManagementAddOn is in the files"));
-    }
-    let Some(asked) = asked else { return Ok(()) };
-    snapshot.addons.retain(|addon| addon.document.name() == asked);
-    if snapshot.addons.is_empty() {
-        return Err(anyhow!("add-on {asked} is not in the files: they have {}", names.join(", ")));
-    }
-    Ok(())
-}
-
 /// The command that is useful now.
 fn next(args: &Args, report: &PlanReport, program: &str) -> String {
     let each = |files: &[PathBuf]| {
         files.iter().map(|file| typed("-f", slice::from_ref(file))).collect::<Vec<String>>().join(" ")
     };
     let held = report.add_ons.iter().find_map(|addon| Some((addon, addon.held_deletions?)));
+    let source = &args.source;
+    let changes: Vec<PathBuf> = match source.is_live() {
+        true => source.files.iter().chain(&source.change).cloned().collect(),
+        false => source.change.clone(),
+    };
     let next = if let Some((addon, count)) = held {
         let name = &addon.name;
         format!(
             "kubectl annotate clustermanagementaddon {name} {}={count} # if they shall go",
             annotations::ALLOW_DELETIONS
         )
-    } else if report.has_errors() {
-        let all: Vec<PathBuf> = args.files.files.iter().chain(&args.change).cloned().collect();
+    } else if report.has_errors() && !(source.files.is_empty() && source.change.is_empty()) {
+        let all: Vec<PathBuf> = source.files.iter().chain(&source.change).cloned().collect();
         format!("{program} lint {}", typed("-f", &all))
-    } else if !args.change.is_empty() {
-        format!(
-            "{program} rehearse {} {} # and then kubectl apply {}",
-            args.files.typed(),
-            typed("--change", &args.change),
-            each(&args.change)
-        )
+    } else if report.has_errors() {
+        format!("{program} explain {}", source.typed())
+    } else if !changes.is_empty() {
+        format!("{program} rehearse {} # and then kubectl apply {}", source.typed(), each(&changes))
+    } else if source.is_live() {
+        format!("{program} rehearse {} # how long it takes, and where it would stop", source.typed())
     } else if report.add_ons.iter().any(|addon| addon.installed) {
-        format!("{program} plan {} --change FILE # to see what a change would do", args.files.typed())
+        format!("{program} plan {} --change FILE # to see what a change would do", source.typed())
     } else {
         let mut files: Vec<PathBuf> = report.add_ons.iter().map(|addon| PathBuf::from(&addon.file)).collect();
         files.dedup();

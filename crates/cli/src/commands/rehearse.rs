@@ -1,5 +1,6 @@
 //! `aviary rehearse`: the real decisions on a simulated fleet in virtual time; nothing is written.
 
+mod page;
 pub(crate) mod report;
 pub(crate) mod text;
 
@@ -7,18 +8,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use aviary_engine::observed::Observed;
 use aviary_engine::simulate::agents::Profile;
 use aviary_engine::simulate::fleet;
 use aviary_engine::{duration, simulate};
 use jiff::Timestamp;
 
-use super::plan::{choose, load};
-use super::{Files, Outcome, Session};
-use crate::change::Changed;
-use crate::kinds::Kinds;
-use crate::snapshot;
+use super::source::Source;
+use super::{Outcome, Session};
+use crate::live::block_on;
 use report::RehearsalReport;
 
 const DESCRIPTION: &str = "\
@@ -26,7 +25,7 @@ Rehearse a rollout: the code that would decide on the hub decides on a simulated
 takes, how many clusters are exposed at the worst moment, and where it would stop. Nothing is written, and the same seed \
 gives the same answer to the byte.
 
-The fleet is the one in the files, as for aviary plan. With --clusters the placements that have no decisions get so many \
+The fleet is the one on the hub or in the files, as for aviary plan. With --clusters the placements that have no decisions get so many \
 clusters, a tenth of them for placements that are somebody's canary, as if all of them ran the revision before.";
 
 const EXAMPLES: &str = "\
@@ -40,7 +39,10 @@ Examples:
   How long does it take, over twenty fleets
     $ aviary rehearse -f addon.yaml -f configs.yaml --clusters 10000 --runs 20
 
-  What would a change do to the fleet as it is now
+  What would a change do to the fleet of the hub, as a page to show around
+    $ aviary rehearse helloworld -f v2.yaml --fail 2% --report rehearsal.html
+
+  The same without a hub, from a copy of its objects
     $ aviary rehearse -f fleet.yaml --change v2.yaml";
 
 const STRUCTURE: &str = "\
@@ -63,22 +65,15 @@ Output with -o json:
       unsettled[] {reason, message, count, clusters[]}
 
 Exit codes:
-  0 every cluster of every run settled; 1 a file is wrong, or some cluster did not settle; 2 wrong usage";
+  0 every cluster of every run settled; 1 a file is wrong or the hub could not be read, or
+  some cluster did not settle; 2 wrong usage";
 
 /// Rehearse a rollout on a simulated fleet: how long, how exposed, where it would stop
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
-    files: Files,
-
-    /// File with objects to put on top of the others, as kubectl apply would; status and identity stay
-    #[arg(short, long, value_name = "FILE", num_args = 1..)]
-    change: Vec<PathBuf>,
-
-    /// Rehearse only this add-on
-    #[arg(long, value_name = "NAME")]
-    add_on: Option<String>,
+    source: Source,
 
     /// Give placements without decisions so many clusters in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -108,14 +103,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
-    /// The time at which it begins, as in 2026-01-31T12:00:00Z; by default the latest time that the files tell of
+    /// The time at which it begins, as in 2026-01-31T12:00:00Z; by default the latest time that the files tell of, or with a
+    /// hub now
     #[arg(long, value_name = "RFC3339")]
     now: Option<Timestamp>,
+
+    /// Write the rehearsal as one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 /// A part of the whole.
 #[derive(Clone, Copy, Debug)]
-struct Share(f64);
+pub(crate) struct Share(pub(crate) f64);
 
 impl FromStr for Share {
     type Err = anyhow::Error;
@@ -135,7 +135,7 @@ impl FromStr for Share {
 
 /// From the fastest cluster to the slowest.
 #[derive(Clone, Copy, Debug)]
-struct Latency(Duration, Duration);
+pub(crate) struct Latency(pub(crate) Duration, pub(crate) Duration);
 
 impl FromStr for Latency {
     type Err = anyhow::Error;
@@ -152,26 +152,25 @@ impl FromStr for Latency {
 }
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
-    let kinds = Kinds::new()?;
-    let loaded = load(&args.files.files, &args.change, session, &kinds)?;
-    let Changed { documents, former } = match loaded {
-        Ok(changed) => changed,
+    let fleets = match block_on(args.source.load(session))? {
+        Ok(fleets) => fleets,
         Err(faults) => return Ok(session.output.refuse(&faults)),
     };
-    let mut snapshot = snapshot::build(&documents, &former, &kinds);
-    choose(&mut snapshot, args.add_on.as_deref())?;
+    let live = args.source.is_live();
     let mut report = RehearsalReport::new(&profile(args, args.seed, 0), args.runs);
-    for addon in snapshot.addons {
-        let name = addon.document.name().to_owned();
-        let mut observed = addon.observed;
-        let begin = args.now.or_else(|| latest(&observed)).unwrap_or(Timestamp::UNIX_EPOCH);
+    for addon in fleets.addons {
+        let (name, mut observed) = (addon.name, addon.observed);
+        // On a hub clocks run on to this day; in files they stand where the files were written.
+        let known = if live { Some(session.now) } else { latest(&observed) };
+        let begin = args.now.or(known).unwrap_or(Timestamp::UNIX_EPOCH);
         if let Some(clusters) = args.clusters {
             fleet::populate(&mut observed, clusters as usize, begin);
         }
         let selected = observed.placements.values().any(|selection| !selection.is_empty());
         if !selected && observed.instances.is_empty() {
             return Err(anyhow!(
-                "add-on {name} selects no cluster in the files: give --clusters N to rehearse with some"
+                "add-on {name} selects no cluster {}: give --clusters N to rehearse with some",
+                if live { "on the hub" } else { "in the files" }
             ));
         }
         let seeds = (0..u64::from(args.runs)).map(|run| args.seed.wrapping_add(run));
@@ -181,6 +180,11 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
             })
             .collect();
         report.add(name, observed.clusters.len(), runs);
+    }
+    if let Some(file) = &args.report {
+        let page = page::render(&report, &session.program);
+        std::fs::write(file, page)
+            .with_context(|| format!("failed to write the report {}", file.display()))?;
     }
     let outcome = if report.all_settled() { Outcome::Done } else { Outcome::NotDone };
     if !session.output.data(&report)? {
@@ -215,14 +219,18 @@ fn latest(observed: &Observed) -> Option<Timestamp> {
 
 /// The command that is useful now.
 fn next(args: &Args, session: &Session, outcome: Outcome) -> String {
-    let files = args.files.typed();
+    let files = args.source.typed();
+    let nothing = match &args.report {
+        Some(file) => format!("The report is in {}; nothing else was written.", file.display()),
+        None => "Nothing was written.".to_owned(),
+    };
     let program = &session.program;
     match outcome {
         Outcome::Done if args.fail.0 == 0.0 => {
             format!(
-                "Nothing was written. Next: {program} rehearse {files} … --fail 5% # to see where a bad revision stops\n"
+                "{nothing} Next: {program} rehearse {files} … --fail 5% # to see where a bad revision stops\n"
             )
         }
-        _ => format!("Nothing was written. Next: {program} plan {files} # to see what would happen first\n"),
+        _ => format!("{nothing} Next: {program} plan {files} # to see what would happen first\n"),
     }
 }

@@ -166,7 +166,7 @@ impl<'d> Hub<'d> {
 }
 
 /// Whether a document may be a config: it is none of the objects that the lifecycle itself is made of.
-pub(super) fn is_config(document: &Document) -> bool {
+pub(crate) fn is_config(document: &Document) -> bool {
     let of_lifecycle = match document.group() {
         names::ADDON_GROUP => matches!(document.kind(), "ClusterManagementAddOn" | "ManagedClusterAddOn"),
         names::CLUSTER_GROUP | names::WORK_GROUP | "apiextensions.k8s.io" => true,

@@ -212,6 +212,14 @@ impl Hub {
         Process::start(self.command(arguments))
     }
 
+    /// A manager that works on this hub, and decides placements too.
+    pub(crate) fn manager(&self) -> Process {
+        let process =
+            Process::start(self.desk.command("manager --kubeconfig hub/kubeconfig --placement --verify"));
+        while !process.line().ends_with(READY) {}
+        process
+    }
+
     /// Writes a condition as a controller does: the object as it is, with another status, to its own endpoint. `replace --raw`
     /// is what all versions have for that.
     #[track_caller]

@@ -59,6 +59,11 @@ impl<T: PartialEq> Shelf<T> {
                     return vec![(key, old)];
                 }
             }
+            Change::Unreadable(key) => {
+                if let Some(listed) = &mut self.relisting {
+                    listed.insert(key);
+                }
+            }
             Change::Gone(key) => {
                 return self.objects.remove(&key).map(|old| (key, Some(old))).into_iter().collect();
             }

@@ -11,9 +11,20 @@
 )]
 
 mod agents;
+mod audit;
 mod counting;
+mod objects;
+mod show;
 mod world;
 
+mod configuration;
 mod cost;
+mod defects;
+mod deletion;
+mod install;
+mod leader;
+mod lifecycle;
+mod metrics;
 mod placement;
 mod rollout;
+mod versions;

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
+use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork, PlacementDecision};
 use aviary_controller::{Manager, Settings};
 use aviary_engine::observed::Options;
 use aviary_hub::Hub;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
+    PostParams,
+};
+use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -17,8 +22,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::counting::Counts;
+use crate::show;
 
-const GIVE_UP: Duration = Duration::from_secs(60);
+/// Longer than anything here takes on a busy machine.
+pub(crate) const GIVE_UP: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     pub(crate) client: Client,
@@ -102,44 +109,97 @@ impl World {
 
     /// Creates an object, or merges it over the one that is there.
     pub(crate) async fn put(&self, object: Value) {
-        let api = self.dynamic(&object);
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned();
-        let made = api.create(&PostParams::default(), &serde_json::from_value(object.clone()).unwrap()).await;
-        match made {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                api.patch(&name, &PatchParams::default(), &Patch::Merge(object)).await.unwrap();
-            }
-            Err(error) => panic!("{name}: {error}"),
+        let name = name_of(&object);
+        if let Err(error) = self.try_put(object, false).await {
+            panic!("{name}: {error}");
         }
     }
 
     pub(crate) async fn put_status(&self, object: Value) {
         let api = self.dynamic(&object);
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned();
+        let name = name_of(&object);
         let patch = json!({"status": object["status"]});
         api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
+    /// Takes an object away, and waits until it is gone. One that is not there is gone.
+    pub(crate) async fn delete(&self, object: Value) {
+        let (api, name) = (self.dynamic(&object), name_of(&object));
+        match api.delete(&name, &DeleteParams::default()).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => return,
+            Err(error) => panic!("{name}: {error}"),
+        }
+        let gone =
+            kube::runtime::wait::await_condition(api, &name, |there: Option<&DynamicObject>| there.is_none());
+        tokio::time::timeout(GIVE_UP, gone).await.expect("to be deleted").unwrap();
+    }
+
+    /// The object as it is now.
+    pub(crate) async fn get(&self, object: &Value) -> Option<Value> {
+        self.dynamic(object).get_opt(&name_of(object)).await.unwrap().map(|object| json!(object))
+    }
+
+    /// Stores an object that the schema of its kind forbids, as one from before that schema.
+    pub(crate) async fn put_unchecked(&self, crd: &str, object: Value) {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let checked = json!(crds.get(crd).await.unwrap())["spec"]["versions"].clone();
+        let mut unchecked = checked.clone();
+        unchecked[0]["schema"]["openAPIV3Schema"] =
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        for (versions, dry_run) in [(unchecked, false), (checked, true)] {
+            let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
+            crds.patch(crd, &PatchParams::default(), &patch).await.unwrap();
+            // A server may take a schema up a moment after it has answered for it, and tells nobody when.
+            let wait = async {
+                while self.try_put(object.clone(), dry_run).await.is_err() != dry_run {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            tokio::time::timeout(GIVE_UP, wait).await.expect("the other schema");
+        }
+    }
+
+    /// Creates an object, or merges it over the one that is there, if the hub lets it.
+    pub(crate) async fn try_put(&self, object: Value, dry_run: bool) -> Result<(), kube::Error> {
+        let (api, name) = (self.dynamic(&object), name_of(&object));
+        let params = PostParams { dry_run, ..PostParams::default() };
+        match api.create(&params, &serde_json::from_value(object.clone()).unwrap()).await {
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                let params = PatchParams { dry_run, ..PatchParams::default() };
+                api.patch(&name, &params, &Patch::Merge(object)).await.map(drop)
+            }
+            other => other.map(drop),
+        }
+    }
+
+    /// A cluster with its namespace.
+    pub(crate) async fn cluster(&self, name: &str) {
+        self.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+        self.put(managed_cluster(name)).await;
+    }
+
     /// Clusters with a namespace each, selected by a placement.
     pub(crate) async fn clusters(&self, placement: &str, names: &[String]) {
-        for name in names {
-            self.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
-            self.put(json!({
-                "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
-                "spec": {"hubAcceptsClient": true},
-            }))
-            .await;
-        }
+        stream::iter(names).for_each_concurrent(16, |name| self.cluster(name)).await;
+        self.select(placement, names).await;
+    }
+
+    /// Says that a placement selects these clusters.
+    pub(crate) async fn select(&self, placement: &str, names: &[String]) {
         let version = "cluster.open-cluster-management.io/v1beta1";
-        let count = names.len();
         let place = json!({
             "apiVersion": version, "kind": "Placement", "metadata": {"name": placement, "namespace": "default"}, "spec": {},
-            "status": {"numberOfSelectedClusters": count},
+            "status": {"numberOfSelectedClusters": names.len()},
         });
-        for (index, names) in names.chunks(100).enumerate() {
+        let label = format!("cluster.open-cluster-management.io/placement={placement}");
+        let pages: Api<PlacementDecision> = Api::namespaced(self.client.clone(), "default");
+        let before = pages.list(&ListParams::default().labels(&label)).await.unwrap().items.len();
+        // What is left of a larger selection is emptied.
+        for index in 0..names.len().div_ceil(100).max(before) {
+            let names = names.iter().skip(100 * index).take(100);
             let decisions: Vec<Value> =
-                names.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
+                names.map(|name| json!({"clusterName": name, "reason": ""})).collect();
             let decision = json!({
                 "apiVersion": version, "kind": "PlacementDecision",
                 "metadata": {"name": format!("{placement}-{index}"), "namespace": "default",
@@ -151,6 +211,46 @@ impl World {
         }
         self.put(place.clone()).await;
         self.put_status(place).await;
+    }
+
+    /// Waits until the statuses of an add-on's placements say this. See [`show::placements`].
+    pub(crate) async fn until_told(&self, addon: &str, expected: &str) -> ClusterManagementAddOn {
+        self.until_text(addon, expected, show::placements).await
+    }
+
+    /// Waits until the conditions of an add-on say this.
+    pub(crate) async fn until_conditions(&self, addon: &str, expected: &str) -> ClusterManagementAddOn {
+        self.until_text(addon, expected, show::conditions).await
+    }
+
+    async fn until_text(
+        &self,
+        addon: &str,
+        expected: &str,
+        show: impl Fn(&Value) -> String,
+    ) -> ClusterManagementAddOn {
+        let expected = show::plain(expected);
+        self.until(addon, &expected, |addon| show::plain(&show(&json!(addon))) == expected).await
+    }
+
+    /// Waits until the status of an instance says this. See [`show::instance`].
+    pub(crate) async fn until_instance(&self, cluster: &str, addon: &str, expected: &str) {
+        let expected = show::plain(expected);
+        let says = |all: &[ManagedClusterAddOn]| {
+            let one = all.iter().find(|one| one.namespace().as_deref() == Some(cluster));
+            one.is_some_and(|one| show::plain(&show::instance(&json!(one))) == expected)
+        };
+        self.until_instances(addon, &format!("{cluster}: {expected}"), says).await;
+    }
+
+    /// Waits until exactly these clusters have an instance.
+    pub(crate) async fn until_on(&self, addon: &str, clusters: &[&str]) {
+        self.until_instances(addon, &format!("on {clusters:?}"), |all| {
+            let mut on: Vec<String> = all.iter().filter_map(ResourceExt::namespace).collect();
+            on.sort();
+            on == clusters
+        })
+        .await;
     }
 
     /// Waits until an add-on is as it should be.
@@ -176,10 +276,12 @@ impl World {
         };
         match tokio::time::timeout(GIVE_UP, wait).await {
             Ok(object) => object,
-            Err(_) => panic!(
-                "{what}: not within {GIVE_UP:?}; the add-on is {}",
-                json!(api.get(addon).await.unwrap().status)
-            ),
+            Err(_) => {
+                let object = json!(api.get(addon).await.unwrap());
+                let (placements, conditions) = (show::placements(&object), show::conditions(&object));
+                let moving = self.moving(addon).await;
+                panic!("not within {GIVE_UP:?}:\n{what}\n\nbut:\n{placements}{conditions}{moving}")
+            }
         }
     }
 
@@ -190,7 +292,7 @@ impl World {
         what: &str,
         are: impl Fn(&[ManagedClusterAddOn]) -> bool,
     ) {
-        let api: Api<ManagedClusterAddOn> = Api::all(self.client.clone());
+        let api: Api<DeserializeGuard<ManagedClusterAddOn>> = Api::all(self.client.clone());
         let mut events = std::pin::pin!(watcher(api, watcher::Config::default()));
         let wait = async {
             while !are(&self.instances(addon).await) {
@@ -198,15 +300,60 @@ impl World {
             }
         };
         if tokio::time::timeout(GIVE_UP, wait).await.is_err() {
-            panic!("{what}: not within {GIVE_UP:?}: {}", json!(self.instances(addon).await));
+            let all = self.instances(addon).await;
+            let told: String = all
+                .iter()
+                .map(|one| format!("{}\n{}", one.namespace().unwrap(), show::instance(&json!(one))))
+                .collect();
+            panic!("not within {GIVE_UP:?}:\n{what}\n\nbut:\n{told}");
         }
     }
 
-    pub(crate) async fn instances(&self, addon: &str) -> Vec<ManagedClusterAddOn> {
-        let api: Api<ManagedClusterAddOn> = Api::all(self.client.clone());
-        let all = api.list(&Default::default()).await.unwrap();
-        all.items.into_iter().filter(|instance| instance.name_any() == addon).collect()
+    /// A few of the instances that are not done, with their works, to see why.
+    async fn moving(&self, addon: &str) -> String {
+        let mut told = String::new();
+        let instances = self.instances(addon).await.into_iter().map(|one| json!(one));
+        let is_moving = |one: &Value| {
+            let conditions = one["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            !conditions.iter().any(|one| one["type"] == "Progressing" && one["status"] == "False")
+        };
+        for one in instances.filter(is_moving).take(3) {
+            let cluster = one["metadata"]["namespace"].as_str().unwrap_or_default();
+            told.push_str(&format!("\n{cluster}\n{}", show::instance(&one)));
+            let works: Api<DynamicObject> =
+                Api::namespaced_with(self.client.clone(), cluster, &ApiResource::erase::<ManifestWork>(&()));
+            for work in works.list(&ListParams::default()).await.unwrap() {
+                told.push_str(&format!(
+                    "{}\n",
+                    json!([work.metadata.generation, work.metadata.annotations, work.data["status"]])
+                ));
+            }
+        }
+        told
     }
+
+    /// The instances of an add-on, but for any that cannot be read.
+    pub(crate) async fn instances(&self, addon: &str) -> Vec<ManagedClusterAddOn> {
+        let api: Api<DeserializeGuard<ManagedClusterAddOn>> = Api::all(self.client.clone());
+        let all = api.list(&Default::default()).await.unwrap().items.into_iter().filter_map(|one| one.0.ok());
+        all.filter(|instance| instance.name_any() == addon).collect()
+    }
+}
+
+fn name_of(object: &Value) -> String {
+    object.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned()
+}
+
+pub(crate) fn managed_cluster(name: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
+        "spec": {"hubAcceptsClient": true},
+    })
+}
+
+/// Names of clusters: `aws001`, `aws002` and so on.
+pub(crate) fn names(prefix: &str, numbers: std::ops::RangeInclusive<usize>, width: usize) -> Vec<String> {
+    numbers.map(|number| format!("{prefix}{number:0width$}")).collect()
 }
 
 /// The message of a placement's `Progressing` condition.

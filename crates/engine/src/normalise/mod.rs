@@ -11,7 +11,7 @@ mod work;
 pub use addon::addon;
 pub use cluster::{cluster, selection};
 pub use instance::instance;
-pub use work::work;
+pub use work::{work, work_hashes};
 
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use aviary_api::names::{annotations, conditions, labels};
 use aviary_api::{Condition, ManifestWork};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::instance::owner;
@@ -38,10 +39,16 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         owner: owner(metadata, "ManagedClusterAddOn"),
         rendered_digest: text(annotation(annotations::RENDERED_DIGEST)),
         digest: Some(hash::digest(&Value::Array(manifests.to_vec())).as_str().into()),
-        hashes: hashes(annotations::ALL_CONFIG_SPEC_HASHES.iter().filter_map(|key| annotation(key))),
+        hashes: work_hashes(metadata),
         state: Shared::new(state),
     };
     Some((addon, work))
+}
+
+/// The hashes of the configs that a work says it was rendered from.
+pub fn work_hashes(metadata: &ObjectMeta) -> Option<WorkHashes> {
+    let annotation = |key: &&str| metadata.annotations.as_ref().and_then(|annotations| annotations.get(*key));
+    hashes(annotations::ALL_CONFIG_SPEC_HASHES.iter().filter_map(annotation))
 }
 
 /// What the agent says of the work as it is now; what it says of another generation proves nothing.

@@ -1,7 +1,8 @@
-//! How the clusters of a rehearsal behave: how long they take, which fail, which are offline, which flap.
+//! How simulated clusters behave: how long they take, which fail, which are offline, which flap.
 //!
 //! A cluster's behaviour depends on the seed, its name and the revision only, never on the order in which it is asked. So two
-//! rehearsals of one fleet differ only by what was decided differently.
+//! rehearsals of one fleet differ only by what was decided differently, and simulated clusters on a real hub behave as they were
+//! rehearsed.
 
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ impl Default for Profile {
 
 /// What an agent says.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Answer {
+pub enum Answer {
     Available { flaps: bool },
     Unavailable,
     Failed,
@@ -60,33 +61,39 @@ impl Answer {
     }
 }
 
+/// The agents of all clusters of a fleet.
 #[derive(Debug)]
-pub(super) struct Agents<'a> {
+pub struct Agents<'a> {
     profile: &'a Profile,
 }
 
 impl<'a> Agents<'a> {
-    pub(super) fn new(profile: &'a Profile) -> Self {
+    pub fn new(profile: &'a Profile) -> Self {
         Self { profile }
     }
 
-    pub(super) fn is_offline(&self, cluster: &ClusterName) -> bool {
+    pub fn is_offline(&self, cluster: &ClusterName) -> bool {
         self.draw(cluster, "offline") < self.profile.offline
     }
 
     /// What the agent says to a revision, and how long it takes; nothing while it is offline.
-    pub(super) fn answer(&self, cluster: &ClusterName, revision: &str) -> Option<(Duration, Answer)> {
+    pub fn answer(&self, cluster: &ClusterName, revision: &str) -> Option<(Duration, Answer)> {
+        self.answer_if(cluster, revision, self.profile.fail)
+    }
+
+    /// The same, where something is known of this cluster or revision that makes it fail more often, or less.
+    pub fn answer_if(&self, cluster: &ClusterName, revision: &str, fail: f64) -> Option<(Duration, Answer)> {
         if self.is_offline(cluster) {
             return None;
         }
-        let fails = self.draw(cluster, &format!("fail {revision}")) < self.profile.fail;
+        let fails = self.draw(cluster, &format!("fail {revision}")) < fail;
         let flaps = self.draw(cluster, &format!("flap {revision}")) < self.profile.flap;
         let answer = if fails { Answer::Failed } else { Answer::Available { flaps } };
         Some((self.latency(cluster, revision), answer))
     }
 
     /// What the agent says next without being told anything new.
-    pub(super) fn after(&self, cluster: &ClusterName, answer: &Answer) -> Option<(Duration, Answer)> {
+    pub fn after(&self, cluster: &ClusterName, answer: &Answer) -> Option<(Duration, Answer)> {
         match answer {
             Answer::Available { flaps: true } => Some((self.latency(cluster, "outage"), Answer::Unavailable)),
             Answer::Unavailable => {
@@ -103,7 +110,7 @@ impl<'a> Agents<'a> {
     }
 
     /// A number in 0..1 that looks random and is always the same.
-    fn draw(&self, cluster: &ClusterName, what: &str) -> f64 {
+    pub fn draw(&self, cluster: &ClusterName, what: &str) -> f64 {
         let mut state = self.profile.seed;
         for byte in cluster.as_str().bytes().chain([0]).chain(what.bytes()) {
             state = mix(state ^ u64::from(byte));

@@ -1,4 +1,4 @@
-//! Events in both of their groups, and the reviews by which a client asks about itself.
+//! Events in both of their groups, and the reviews by which a client asks about itself and about others.
 
 use serde_json::{Value, json};
 
@@ -21,6 +21,8 @@ pub fn checks() -> Vec<Check> {
         an_access_review_of_an_admin_is_allowed,
         an_access_review_without_attributes_is_refused,
         a_self_review_tells_who_asks,
+        a_token_that_nobody_has_is_not_authenticated,
+        an_access_review_of_a_stranger_is_not_allowed,
     ]
 }
 
@@ -170,4 +172,21 @@ async fn a_self_review_tells_who_asks(w: World) {
     );
     let groups = answer["status"]["userInfo"]["groups"].as_array().unwrap();
     assert!(groups.contains(&"system:authenticated".into()), "{answer}");
+}
+
+async fn a_token_that_nobody_has_is_not_authenticated(w: World) {
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "nobody-has-this"}});
+    let answer = w.post("/apis/authentication.k8s.io/v1/tokenreviews", &body).await.created();
+    assert_ne!(answer["status"]["authenticated"], true, "{answer}");
+    assert!(answer["status"]["user"]["username"].is_null(), "{answer}");
+}
+
+async fn an_access_review_of_a_stranger_is_not_allowed(w: World) {
+    let attributes = json!({"verb": "get", "path": "/metrics"});
+    let body = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": "a-stranger", "nonResourceAttributes": attributes},
+    });
+    let answer = w.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &body).await.created();
+    assert_eq!(answer["status"]["allowed"], false, "{answer}");
 }

@@ -13,8 +13,9 @@ use serde::Serialize;
 
 use super::radius::Waves;
 use super::waves::{self, Started, Walk};
+use crate::commands::source::{AddOnFleet, Fleets};
+use crate::difference::Difference;
 use crate::findings::Severity;
-use crate::snapshot::{AddOnSnapshot, Snapshot};
 
 /// How many texts of one kind of reason are shown apart.
 const MOST_TEXTS: usize = 4;
@@ -25,6 +26,9 @@ pub(super) struct PlanReport {
     pub(super) version: u32,
     pub(super) now: String,
     pub(super) notes: Vec<String>,
+    /// What the files change on the hub; without a hub nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) changes: Vec<Difference>,
     pub(super) add_ons: Vec<AddOnReport>,
 }
 
@@ -58,65 +62,66 @@ pub(super) struct AddOnReport {
 
 /// Clusters with the same reason.
 #[derive(Debug, Serialize)]
-pub(super) struct Group {
-    pub(super) reason: &'static str,
-    pub(super) message: String,
-    pub(super) count: usize,
-    pub(super) clusters: Vec<String>,
+pub(crate) struct Group {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) count: usize,
+    pub(crate) clusters: Vec<String>,
 }
 
 /// Clusters that go the same way.
 #[derive(Debug, Serialize)]
 pub(super) struct Movement {
-    pub(super) kind: &'static str,
+    pub(crate) kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) placement: Option<String>,
+    pub(crate) placement: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) from: Option<String>,
+    pub(crate) from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) to: Option<String>,
-    pub(super) count: usize,
-    pub(super) clusters: Vec<String>,
+    pub(crate) to: Option<String>,
+    pub(crate) count: usize,
+    pub(crate) clusters: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PlacementSummary {
-    pub(super) placement: String,
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+pub(crate) struct PlacementSummary {
+    pub(crate) placement: String,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) desired: Option<String>,
+    pub(crate) desired: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) target: Option<String>,
+    pub(crate) target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) canary: Option<String>,
-    pub(super) paused: bool,
+    pub(crate) canary: Option<String>,
+    pub(crate) paused: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) budget: Option<usize>,
-    pub(super) governed: usize,
-    pub(super) on_target: usize,
-    pub(super) settled: usize,
-    pub(super) in_flight: usize,
-    pub(super) failed: usize,
-    pub(super) waiting: usize,
+    pub(crate) budget: Option<usize>,
+    pub(crate) governed: usize,
+    pub(crate) on_target: usize,
+    pub(crate) settled: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) failed: usize,
+    pub(crate) waiting: usize,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ProblemLine {
-    pub(super) severity: Severity,
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+pub(crate) struct ProblemLine {
+    pub(crate) severity: Severity,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 impl PlanReport {
-    pub(super) fn of(snapshot: &Snapshot<'_>, labels: &[String], now: Timestamp) -> Self {
-        let left_out = snapshot.findings.iter().filter(|finding| finding.field != "status.decisions");
+    pub(super) fn of(fleets: Fleets, labels: &[String], now: Timestamp) -> Self {
+        let Fleets { addons, notes, differences } = fleets;
         Self {
             version: 1,
             now: now.to_string(),
-            notes: snapshot.notes.iter().cloned().chain(left_out.map(ToString::to_string)).collect(),
-            add_ons: snapshot.addons.iter().map(|addon| AddOnReport::of(addon, labels, now)).collect(),
+            notes,
+            changes: differences,
+            add_ons: addons.iter().map(|addon| AddOnReport::of(addon, labels, now)).collect(),
         }
     }
 
@@ -129,8 +134,8 @@ impl PlanReport {
 }
 
 impl AddOnReport {
-    fn of(snapshot: &AddOnSnapshot<'_>, labels: &[String], now: Timestamp) -> Self {
-        let AddOnSnapshot { document, observed, instance_problems, notes } = snapshot;
+    fn of(fleet: &AddOnFleet, labels: &[String], now: Timestamp) -> Self {
+        let AddOnFleet { name, file, document, observed, instance_problems, notes } = fleet;
         let plan = plan::plan(observed, now);
         let walk = waves::walk(observed, now);
         let clusters = &plan.report.clusters;
@@ -140,11 +145,10 @@ impl AddOnReport {
         if observed.addon.deleting {
             removals.push(uninstalls(observed));
         }
-        let own = instance_problems.iter().map(|(_, problem)| problem);
         Self {
-            name: observed.addon.name.to_string(),
-            file: document.place.file.to_string(),
-            document: document.place.document,
+            name: name.clone(),
+            file: file.clone(),
+            document: *document,
             clusters: clusters.len(),
             left_alone: plan.report.left_alone,
             at_rest: plan.is_at_rest(),
@@ -156,7 +160,7 @@ impl AddOnReport {
             settled: with(|decision| *decision == Decision::Settled).count(),
             placements: placements(observed, &plan),
             waves: Waves::of(observed, clusters, &walk, labels),
-            problems: problems(observed, plan.report.problems.iter().chain(own)),
+            problems: problems(observed, plan.report.problems.iter().chain(instance_problems)),
             notes: notes.clone(),
             installed: !observed.instances.is_empty(),
             held_deletions: plan.report.problems.iter().find_map(|problem| match problem {
@@ -175,7 +179,7 @@ fn uninstalls(observed: &Observed) -> Group {
 }
 
 /// Clusters by reason: the same text on one line, and where texts are many, the same kind of reason.
-pub(super) fn groups<'p>(clusters: impl Iterator<Item = &'p ClusterReport>) -> Vec<Group> {
+pub(crate) fn groups<'p>(clusters: impl Iterator<Item = &'p ClusterReport>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     for cluster in clusters {
@@ -258,7 +262,7 @@ fn creates(observed: &Observed, plan: &Plan, walk: &Walk) -> Vec<Movement> {
     movements(observed, &created)
 }
 
-fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSummary> {
+pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSummary> {
     let specs = observed.addon.strategy.placements();
     let summary = |(report, spec): (&plan::PlacementReport, &aviary_engine::observed::PlacementSpec)| {
         PlacementSummary {
@@ -285,7 +289,7 @@ fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSummary> {
 }
 
 /// What is wrong, each once: with the add-on, with its placements' revisions, and with what instances override.
-fn problems<'p>(observed: &Observed, told: impl Iterator<Item = &'p Problem>) -> Vec<ProblemLine> {
+pub(crate) fn problems<'p>(observed: &Observed, told: impl Iterator<Item = &'p Problem>) -> Vec<ProblemLine> {
     let fleet = Fleet::line_up(observed);
     let wanted = fleet.governors.iter().filter_map(|governor| governor.desired.as_ref().err());
     let overrides = fleet.members.iter().filter_map(|member| member.overrides.as_ref());

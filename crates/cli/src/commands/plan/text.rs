@@ -1,7 +1,10 @@
 //! The plan for people: what is taken away first, then what moves, in which waves, and who waits for what.
 
+use serde_json::Value;
+
 use super::radius::Waves;
 use super::report::{AddOnReport, Group, Movement, PlanReport};
+use crate::difference::Difference;
 use crate::findings::Severity;
 use crate::output::{Paint, Style, Table, counted, first_few};
 
@@ -10,11 +13,24 @@ const WAVES_SHOWN: usize = 10;
 /// How many waves stand beside each other where they are broken down by label.
 const WAVES_BY_LABEL: usize = 4;
 
+/// How many fields of a changed object are shown.
+const FIELDS_SHOWN: usize = 12;
+
+/// A value in one short line.
+fn clipped(text: &str) -> String {
+    const MOST: usize = 80;
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 pub(super) fn render(report: &PlanReport, paint: Paint) -> String {
     let mut page = Page { paint, text: String::new() };
     for addon in &report.add_ons {
         page.addon(addon);
     }
+    page.changes(&report.changes);
     if !report.notes.is_empty() {
         page.section("Notes");
         page.bullets(&report.notes);
@@ -44,6 +60,37 @@ impl Page {
         if !addon.notes.is_empty() {
             self.section("Assumed");
             self.bullets(&addon.notes);
+        }
+    }
+
+    /// What the files change on the hub.
+    fn changes(&mut self, changes: &[Difference]) {
+        if changes.is_empty() {
+            return;
+        }
+        self.section("Changed on the hub");
+        for change in changes {
+            let name = match change.namespace.as_str() {
+                "" => change.name.clone(),
+                namespace => format!("{namespace}/{}", change.name),
+            };
+            self.text.push_str(&format!("  {} {} {name}\n", change.change.to_lowercase(), change.kind));
+            for field in change.fields.iter().take(FIELDS_SHOWN) {
+                let shown = |value: &Option<Value>| match value {
+                    Some(value) => clipped(&value.to_string()),
+                    None => "-".to_owned(),
+                };
+                self.text.push_str(&format!(
+                    "    {}: {} → {}\n",
+                    field.path,
+                    shown(&field.from),
+                    shown(&field.to)
+                ));
+            }
+            let more = change.fields.len().saturating_sub(FIELDS_SHOWN);
+            if more > 0 {
+                self.text.push_str(&format!("    and {}\n", counted(more, "more field")));
+            }
         }
     }
 

@@ -1,0 +1,404 @@
+//! The story: what each step changes, when it is over, and what must have come of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use aviary_api::names::labels;
+use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork};
+use aviary_engine::name::ClusterName;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{interval, sleep_until};
+
+use super::objects::{self, ADDON, BUDGET, CANARY, FLEET, Strategy};
+use super::picture::{Picture, Progress};
+use super::record::{Facts, News, Record};
+use crate::output::Output;
+
+/// How a step should end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// All have it; an install is not throttled.
+    Installed,
+    /// All have it, never more than the budget at once.
+    Upgraded,
+    /// As many canary clusters as may try it have failed, and nobody else got it.
+    Caught,
+    /// All have it, and only those were touched that the step before had touched.
+    RolledBack,
+}
+
+/// One step of the story.
+#[derive(Debug)]
+struct Act {
+    name: &'static str,
+    version: &'static str,
+    strategy: Strategy,
+    ending: Ending,
+}
+
+/// The version that no cluster can apply.
+pub(super) const BAD: &str = "v0.12.0";
+/// The version that the story begins and the one that it ends with.
+pub(super) const FIRST: &str = "v0.10.0";
+const GOOD: &str = "v0.11.0";
+
+const STORY: [Act; 5] = [
+    Act { name: "fresh install", version: FIRST, strategy: Strategy::Rolling, ending: Ending::Installed },
+    Act { name: "rolling upgrade", version: "v0.10.1", strategy: Strategy::Rolling, ending: Ending::Upgraded },
+    Act { name: "canary upgrade", version: GOOD, strategy: Strategy::BehindCanary, ending: Ending::Upgraded },
+    Act { name: "bad version", version: BAD, strategy: Strategy::BehindCanary, ending: Ending::Caught },
+    Act { name: "rollback", version: GOOD, strategy: Strategy::BehindCanary, ending: Ending::RolledBack },
+];
+
+/// Who is in the story.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cast {
+    pub(super) fleet: usize,
+    pub(super) canary: usize,
+}
+
+impl Cast {
+    pub(super) fn new(clusters: usize) -> Self {
+        let canary = clusters / 5;
+        Self { fleet: clusters - canary, canary }
+    }
+
+    pub(super) fn all(self) -> usize {
+        self.fleet + self.canary
+    }
+
+    /// The share of a placement that may be in flight, rounded up.
+    fn budget(self, canary: bool) -> usize {
+        let governed = if canary { self.canary } else { self.fleet };
+        (governed * BUDGET).div_ceil(100).max(1)
+    }
+}
+
+pub(super) fn is_canary(cluster: &ClusterName) -> bool {
+    cluster.as_str().starts_with("canary-")
+}
+
+impl Act {
+    /// The step in one line.
+    fn line(&self, cast: Cast) -> String {
+        let Self { version, .. } = self;
+        let (all, fleet, canary) = (cast.all(), cast.fleet, cast.canary);
+        match (self.ending, self.strategy) {
+            (Ending::Installed, _) => {
+                format!("Fresh install: {version} goes to all {all} clusters at once; an install takes no one's place.")
+            }
+            (Ending::Upgraded, Strategy::Rolling) => format!(
+                "Rolling upgrade: {version}, never more than {BUDGET}% of a placement at once, that is {} and {}.",
+                cast.budget(false),
+                cast.budget(true)
+            ),
+            (Ending::Upgraded, Strategy::BehindCanary) => format!(
+                "Canary upgrade: {version} goes to the {canary} canary clusters first; the other {fleet} wait until all of them run it in good health."
+            ),
+            (Ending::Caught, _) => format!(
+                "Bad version: {version} cannot be applied anywhere; the canary catches it, and the other {fleet} never get it."
+            ),
+            (Ending::RolledBack, _) => {
+                format!("Rollback: {version} is wanted again; only the clusters that had moved are touched.")
+            }
+        }
+    }
+}
+
+/// What became of a step.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Played {
+    pub(super) step: &'static str,
+    pub(super) version: &'static str,
+    pub(super) clusters_touched: usize,
+    pub(super) seconds: f64,
+    /// By the manager.
+    pub(super) writes: usize,
+    pub(super) fleet: Exposure,
+    pub(super) canary: Exposure,
+    pub(super) outcome: String,
+    pub(super) as_told: bool,
+}
+
+/// The most clusters of a placement that were in flight at once, and how many might have been.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Exposure {
+    pub(super) peak_in_flight: usize,
+    /// None: an install is not limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) budget: Option<usize>,
+}
+
+/// How the whole story ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Curtain {
+    Told,
+    /// Something did not happen, or happened that must not.
+    Wrong,
+    Interrupted,
+}
+
+/// Everything that the story is played with.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) client: Client,
+    pub(super) cast: Cast,
+    pub(super) news: UnboundedReceiver<News>,
+    pub(super) record: Record,
+    /// Writes that the manager has made.
+    pub(super) writes: Arc<AtomicUsize>,
+    pub(super) played: Vec<Played>,
+    /// Whom the last step touched.
+    touched: BTreeSet<ClusterName>,
+}
+
+impl Stage {
+    pub(super) fn new(client: Client, cast: Cast, news: UnboundedReceiver<News>, writes: Arc<AtomicUsize>) -> Self {
+        Self { client, cast, news, record: Record::default(), writes, played: Vec::new(), touched: BTreeSet::new() }
+    }
+
+    /// Plays all steps, or as many as go as they should.
+    pub(super) async fn play(
+        &mut self,
+        output: &mut Output,
+        stopped: &mut (impl Future<Output = ()> + Unpin),
+    ) -> anyhow::Result<Curtain> {
+        for (number, act) in STORY.iter().enumerate() {
+            if output.format().is_none() {
+                output.text(&format!("{}. {}\n", number + 1, act.line(self.cast)))?;
+                output.finish()?;
+            }
+            tokio::select! {
+                done = self.step(act, output) => if !done? { return Ok(Curtain::Wrong) },
+                () = &mut *stopped => return Ok(Curtain::Interrupted),
+            }
+        }
+        Ok(Curtain::Told)
+    }
+
+    /// One step. Says whether it went as it should.
+    async fn step(&mut self, act: &Act, output: &mut Output) -> anyhow::Result<bool> {
+        let give_up = Duration::from_secs(60) + Duration::from_millis(30) * self.cast.all() as u32;
+        let deadline = tokio::time::Instant::now() + give_up;
+        self.publish(act, deadline).await?;
+        let (began, writes) = (Instant::now(), self.writes.load(Ordering::Relaxed));
+        self.record.begin();
+        objects::put(&self.client, &objects::addon(act.version, act.strategy)).await?;
+        let mut picture = Picture::new(output);
+        let mut tick = interval(Duration::from_millis(100));
+        let in_time = loop {
+            tokio::select! {
+                Some(news) = self.news.recv() => self.record.take(news),
+                _ = tick.tick() => picture.show(output, self.progress(act.version), began.elapsed())?,
+                () = sleep_until(deadline) => break false,
+            }
+            // All that is there, so that a burst of news is looked at once.
+            while let Ok(news) = self.news.try_recv() {
+                self.record.take(news);
+            }
+            if self.is_over(act) {
+                break true;
+            }
+        };
+        let took = began.elapsed();
+        picture.end(output, self.progress(act.version), took)?;
+        let facts = self.record.facts(is_canary);
+        let judged = match in_time {
+            true => self.judge(act, &facts).await?,
+            false => Err(format!("not over after {}", super::picture::seconds(took))),
+        };
+        let budget = |canary: bool| (act.ending != Ending::Installed).then(|| self.cast.budget(canary));
+        let exposure = |canary: bool| Exposure {
+            peak_in_flight: facts.peak.get(&canary).copied().unwrap_or(0),
+            budget: budget(canary),
+        };
+        self.played.push(Played {
+            step: act.name,
+            version: act.version,
+            clusters_touched: facts.touched.len(),
+            seconds: took.as_secs_f64(),
+            writes: self.writes.load(Ordering::Relaxed) - writes,
+            fleet: exposure(false),
+            canary: exposure(true),
+            as_told: judged.is_ok(),
+            outcome: judged.clone().unwrap_or_else(|why| why),
+        });
+        self.touched = facts.touched;
+        Ok(judged.is_ok())
+    }
+
+    /// Publishes the version, and waits until the manager offers it.
+    async fn publish(&mut self, act: &Act, deadline: tokio::time::Instant) -> anyhow::Result<()> {
+        for object in objects::release(act.version)? {
+            objects::put(&self.client, &object).await?;
+        }
+        if act.ending == Ending::Installed {
+            return Ok(());
+        }
+        let is_offered = |addon: &ClusterManagementAddOn| {
+            let status = addon.status.as_ref();
+            status.is_some_and(|status| status.supported_versions.iter().any(|one| one == act.version))
+        };
+        while !self.record.addon.as_deref().is_some_and(is_offered) {
+            tokio::select! {
+                Some(news) = self.news.recv() => self.record.take(news),
+                () = sleep_until(deadline) => anyhow::bail!("the manager does not offer {}", act.version),
+            }
+        }
+        Ok(())
+    }
+
+    /// The fleet, then the canary.
+    fn progress(&self, version: &str) -> [Progress; 2] {
+        let mut progress = [self.cast.fleet, self.cast.canary].map(|total| Progress { total, ..Progress::default() });
+        for (cluster, standing) in &self.record.standings {
+            let [fleet, canary] = &mut progress;
+            let of = if is_canary(cluster) { canary } else { fleet };
+            of.settled += usize::from(standing.has_settled_on(version));
+            of.in_flight += usize::from(standing.is_in_flight());
+            of.failed += usize::from(standing.is_in_flight() && standing.has_failed());
+        }
+        progress
+    }
+
+    fn is_over(&self, act: &Act) -> bool {
+        let progress = self.progress(act.version);
+        let [_, canary] = progress;
+        let Some(addon) = self.record.addon.as_deref() else { return false };
+        match act.ending {
+            Ending::Installed | Ending::Upgraded | Ending::RolledBack => {
+                progress.iter().all(|one| one.settled == one.total)
+                    && [FLEET, CANARY].iter().all(|name| has_completed(addon, name, act.version))
+            }
+            Ending::Caught => {
+                canary.failed == self.cast.budget(true)
+                    && reason(addon, CANARY) == "UpgradeFailed"
+                    && reason(addon, FLEET) == "WaitingForCanary"
+            }
+        }
+    }
+
+    /// What came of a step, in words, or what is wrong with it.
+    async fn judge(&self, act: &Act, facts: &Facts) -> anyhow::Result<Result<String, String>> {
+        let cast = self.cast;
+        if self.record.interrupted {
+            return Ok(Err("a watch was interrupted: what was committed meanwhile is not known".to_owned()));
+        }
+        let peak = |canary: bool| facts.peak.get(&canary).copied().unwrap_or(0);
+        for (canary, name) in [(false, FLEET), (true, CANARY)] {
+            if act.ending != Ending::Installed && peak(canary) > cast.budget(canary) {
+                let (peak, budget) = (peak(canary), cast.budget(canary));
+                return Ok(Err(format!("{name} had {peak} clusters in flight, and {budget} may be")));
+            }
+        }
+        if act.strategy == Strategy::BehindCanary
+            && act.ending == Ending::Upgraded
+            && let Some(early) = facts.ahead_of_canary.first()
+        {
+            return Ok(Err(format!("{early} was told before the canary had passed")));
+        }
+        let outside = facts.touched.iter().find(|cluster| !is_canary(cluster));
+        if let (Ending::Caught | Ending::RolledBack, Some(outside)) = (act.ending, outside) {
+            return Ok(Err(format!("{outside} was touched, which is outside the canary")));
+        }
+        let expected = match act.ending {
+            Ending::Installed | Ending::Upgraded => cast.all(),
+            Ending::Caught => cast.budget(true),
+            Ending::RolledBack => self.touched.len(),
+        };
+        if facts.touched.len() != expected || (act.ending == Ending::RolledBack && facts.touched != self.touched) {
+            let found = facts.touched.len();
+            return Ok(Err(format!("{found} clusters were touched, and {expected} should have been")));
+        }
+        let at_hub = at_hub(&self.client, act.version).await?;
+        let wanted = match act.ending {
+            Ending::Caught => AtHub { instances: 0, works: expected, works_outside: 0, all: cast.all() },
+            _ => AtHub { instances: cast.all(), works: cast.all(), works_outside: cast.fleet, all: cast.all() },
+        };
+        if at_hub != wanted {
+            return Ok(Err(format!("the hub has {at_hub}; expected {wanted}")));
+        }
+        Ok(Ok(match act.ending {
+            Ending::Installed => "installed everywhere".to_owned(),
+            Ending::Upgraded if act.strategy == Strategy::BehindCanary => "passed the canary, then everywhere".to_owned(),
+            Ending::Upgraded => "upgraded everywhere".to_owned(),
+            Ending::Caught => format!("caught: {expected} failed, 0 outside the canary"),
+            Ending::RolledBack => format!("all on {} again", act.version),
+        }))
+    }
+}
+
+/// What the hub has of a version.
+#[derive(Debug, PartialEq, Eq)]
+struct AtHub {
+    /// Instances that run it.
+    instances: usize,
+    works: usize,
+    works_outside: usize,
+    /// Instances of any version.
+    all: usize,
+}
+
+impl std::fmt::Display for AtHub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { instances, works, works_outside, all } = self;
+        write!(f, "{instances} of {all} instances that run it, {works} works of it, {works_outside} outside the canary")
+    }
+}
+
+async fn at_hub(client: &Client, version: &str) -> anyhow::Result<AtHub> {
+    let instances: Api<ManagedClusterAddOn> = Api::all(client.clone());
+    let listed = instances.list(&ListParams::default()).await.context("failed to list instances")?;
+    let ours: Vec<&ManagedClusterAddOn> = listed.items.iter().filter(|one| one.name_any() == ADDON).collect();
+    let runs = |one: &&&ManagedClusterAddOn| {
+        one.status.as_ref().and_then(|status| status.current_version.as_deref()) == Some(version)
+    };
+    let works: Api<ManifestWork> = Api::all(client.clone());
+    let selector = format!("{}={ADDON},{}={version}", labels::ADDON_NAME, labels::ADDON_VERSION);
+    let listed = works.list_metadata(&ListParams::default().labels(&selector)).await;
+    let works = listed.context("failed to list works")?.items;
+    let outside = works.iter().filter(|work| !work.namespace().unwrap_or_default().starts_with("canary-"));
+    Ok(AtHub {
+        instances: ours.iter().filter(runs).count(),
+        works: works.len(),
+        works_outside: outside.count(),
+        all: ours.len(),
+    })
+}
+
+/// The entry of a placement in the add-on's status.
+fn progression(addon: &ClusterManagementAddOn, placement: &str) -> Value {
+    let status = json!(addon.status);
+    let all = status["installProgression"].as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|one| one["name"] == placement).unwrap_or_default()
+}
+
+fn progressing(addon: &ClusterManagementAddOn, placement: &str) -> Value {
+    let conditions = progression(addon, placement)["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.into_iter().find(|one| one["type"] == "Progressing").unwrap_or_default()
+}
+
+fn reason(addon: &ClusterManagementAddOn, placement: &str) -> String {
+    progressing(addon, placement)["reason"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The add-on's own word that a placement has a version.
+fn has_completed(addon: &ClusterManagementAddOn, placement: &str, version: &str) -> bool {
+    let references = progression(addon, placement)["configReferences"].as_array().cloned().unwrap_or_default();
+    let chooses = references.iter().find(|one| one["resource"] == "addonhubconfigs");
+    progressing(addon, placement)["status"] == "False"
+        && chooses.is_some_and(|one| {
+            one["name"] == objects::config(version).as_str()
+                && one["desiredConfigSpecHash"] == one["lastAppliedConfigSpecHash"]
+                && one["desiredConfigSpecHash"] == one["lastKnownGoodConfigSpecHash"]
+        })
+}

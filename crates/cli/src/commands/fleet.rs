@@ -1,0 +1,346 @@
+//! `aviary fleet`: simulated clusters against any Kubernetes API server.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use aviary_engine::simulate::agents::Profile;
+use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Lie, RegisterError, Registered, Scope, Tally};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::rehearse::{Latency, Share};
+use super::{Outcome, Session};
+use crate::connect::{Connection, HubArgs, refused};
+use crate::output::{Output, counted};
+use crate::process::stop_signal;
+
+const DESCRIPTION: &str = "\
+Run simulated clusters against a hub: they are registered with their namespaces and labels, and one process is the work agent of them \
+all. It reports on every ManifestWork in their namespaces as an agent would, after a while, and with the faults that are asked for. \
+Nothing runs anywhere.
+
+How a cluster behaves depends on the seed, its name and the revision only: a fleet does what aviary rehearse has foretold with the \
+same seed and times. Clusters that an earlier run registered are taken over; clusters that are not simulated are never touched. \
+They stay when the command ends, without anybody to answer for them; --remove deletes them.";
+
+const EXAMPLES: &str = "\
+Examples:
+  Give an embedded hub 500 clusters, every fifth of them a canary
+    $ aviary fleet --clusters 500 --label stage=canary:20% --kubeconfig ./hub/kubeconfig
+
+  Clusters that take up to a minute, of which one in fifty fails and one in twenty cannot be reached
+    $ aviary fleet --clusters 5000 --latency 5s..1m --fail 2% --offline 5%
+
+  A version that no cluster can apply
+    $ aviary fleet --clusters 500 --fail-version v0.12.0
+
+  Delete all simulated clusters of a hub
+    $ aviary fleet --remove
+
+Exit codes: 0 it was stopped, or removed all; 1 something is wrong with the hub or the fleet; 2 wrong usage.";
+
+/// Run simulated clusters against a Kubernetes API server
+#[derive(Debug, clap::Args)]
+#[command(long_about = DESCRIPTION, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// How many clusters
+    #[arg(
+        long, value_name = "N", required_unless_present = "remove",
+        value_parser = clap::value_parser!(u32).range(1..=100_000)
+    )]
+    clusters: Option<u32>,
+
+    /// What the names of the clusters begin with; a number follows
+    #[arg(long, value_name = "NAME", default_value = "cluster")]
+    prefix: String,
+
+    /// A label, and the share of the clusters that have it; without a share all have it. May be given several times
+    #[arg(long, value_name = "KEY=VALUE[:SHARE]")]
+    label: Vec<LabelArg>,
+
+    /// The shortest and the longest time that a cluster takes
+    #[arg(long, value_name = "FROM..TO", default_value = "1s..5s")]
+    latency: Latency,
+
+    /// The share of clusters on which a new revision fails, as in 2% or 0.02
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    fail: Share,
+
+    /// A version that fails, and on which share of the clusters; without a share on all. May be given several times
+    #[arg(long, value_name = "VERSION[:SHARE]")]
+    fail_version: Vec<Shared>,
+
+    /// A label whose clusters fail, and which share of them; without a share all. May be given several times
+    #[arg(long, value_name = "KEY=VALUE[:SHARE]")]
+    fail_label: Vec<LabelArg>,
+
+    /// The share of clusters that become unavailable once after an update, and recover
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    flap: Share,
+
+    /// The share of clusters that cannot be reached
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    offline: Share,
+
+    /// Something untrue that agents say, and which share of them: old-generation, future-generation, only-available or silence
+    #[arg(long, value_name = "LIE[:SHARE]")]
+    lie: Vec<LieArg>,
+
+    /// Which of all possible fleets
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+
+    /// Delete every simulated cluster of the hub with all that belongs to it, and end
+    #[arg(long, conflicts_with_all = ["clusters", "label", "fail_version", "fail_label", "lie"])]
+    remove: bool,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+/// Something with the share of clusters that it is about.
+#[derive(Clone, Debug)]
+struct Shared {
+    what: String,
+    share: f64,
+}
+
+impl FromStr for Shared {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (what, share) = match text.rsplit_once(':') {
+            Some((what, share)) => (what, Share::from_str(share)?.0),
+            None => (text, 1.0),
+        };
+        if what.is_empty() {
+            return Err(anyhow!("{text} does not say what it is about"));
+        }
+        Ok(Self { what: what.to_owned(), share })
+    }
+}
+
+/// A label with the share of clusters that have it.
+#[derive(Clone, Debug)]
+struct LabelArg {
+    key: String,
+    value: String,
+    share: f64,
+}
+
+impl FromStr for LabelArg {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let Shared { what, share } = text.parse()?;
+        let (key, value) = what.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+            anyhow!("{text} is not a label: give one as in stage=canary, or stage=canary:20%")
+        })?;
+        Ok(Self { key: key.to_owned(), value: value.to_owned(), share })
+    }
+}
+
+/// A lie with the share of clusters that tell it.
+#[derive(Clone, Debug)]
+struct LieArg(Lie, f64);
+
+impl FromStr for LieArg {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let Shared { what, share } = text.parse()?;
+        let lie = match what.as_str() {
+            "old-generation" => Lie::OldGeneration,
+            "future-generation" => Lie::FutureGeneration,
+            "only-available" => Lie::OnlyAvailable,
+            "silence" => Lie::Silence,
+            _ => {
+                return Err(anyhow!(
+                    "{what} is no lie that agents tell: give old-generation, future-generation, only-available or silence"
+                ));
+            }
+        };
+        Ok(Self(lie, share))
+    }
+}
+
+pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("failed to start the runtime")?;
+    if args.remove {
+        return runtime.block_on(remove(args, session));
+    }
+    runtime.block_on(simulate(args, session))
+}
+
+async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    // First, so that a signal during the start is not lost.
+    let stopped = stop_signal()?;
+    let mut stopped = std::pin::pin!(stopped);
+    let labels: Vec<LabelShare> = args.label.iter().map(label_share).collect();
+    let count = args.clusters.unwrap_or_default() as usize;
+    let members = aviary_fleet::members(&args.prefix, count, &labels, args.seed)?;
+    let connection = args.hub.connect().await?;
+    let fleet = Fleet::new(connection.client.clone(), members, behaviour(args));
+    let bar = progress(&session.output, count, "registering");
+    let registered = tokio::select! {
+        registered = fleet.register(|| bar.inc(1)) => registered.map_err(|error| told(error, &connection))?,
+        () = &mut stopped => {
+            bar.finish_and_clear();
+            session.output.text("Stopped while clusters were being registered; the same command goes on with them.\n")?;
+            return Ok(Outcome::NotDone);
+        }
+    };
+    bar.finish_and_clear();
+    let program = &session.program;
+    let hub = args.hub.typed();
+    session.output.text(&format!(
+        "{}{}\nLook:    kubectl{hub} get managedclusters\nRemove:  {program} fleet --remove{hub}\nStop it with Ctrl-C.\n",
+        welcome(&registered, &connection),
+        nature(args),
+    ))?;
+    session.output.finish()?;
+    fleet.run(stopped).await;
+    session.output.text(&farewell(&fleet.tally()))?;
+    Ok(Outcome::Done)
+}
+
+fn label_share(arg: &LabelArg) -> LabelShare {
+    LabelShare { key: arg.key.clone(), value: arg.value.clone(), share: arg.share }
+}
+
+fn behaviour(args: &Args) -> Behaviour {
+    let Latency(from, to) = args.latency;
+    let by_version = args
+        .fail_version
+        .iter()
+        .map(|arg| Failure { scope: Scope::Version(arg.what.clone()), share: arg.share });
+    let by_label = args.fail_label.iter().map(|arg| Failure {
+        scope: Scope::Label { key: arg.key.clone(), value: arg.value.clone() },
+        share: arg.share,
+    });
+    Behaviour {
+        profile: Profile {
+            seed: args.seed,
+            latency: (from, to),
+            fail: args.fail.0,
+            offline: args.offline.0,
+            flap: args.flap.0,
+            ..Profile::default()
+        },
+        failures: by_version.chain(by_label).collect(),
+        lies: args.lie.iter().map(|LieArg(lie, share)| (*lie, *share)).collect(),
+    }
+}
+
+fn welcome(registered: &Registered, connection: &Connection) -> String {
+    let Registered { created, taken_over, offline, others } = registered;
+    let mut text = format!("{} at {}", counted(created + taken_over, "simulated cluster"), connection.server);
+    text.push_str(&format!("\n  registered  {created} new, {taken_over} there already"));
+    if *offline > 0 {
+        text.push_str(&format!("\n  offline     {offline}"));
+    }
+    if *others > 0 {
+        text.push_str(&format!(
+            "\n  beside them {} from an earlier run, without an agent",
+            counted(*others, "cluster")
+        ));
+    }
+    text.push('\n');
+    text
+}
+
+fn nature(args: &Args) -> String {
+    let Latency(from, to) = args.latency;
+    let percent = |share: f64| Percent(share);
+    format!(
+        "  each takes {} to {}, {} fail, {} flap; seed {}\n",
+        shown(from),
+        shown(to),
+        percent(args.fail.0),
+        percent(args.flap.0),
+        args.seed
+    )
+}
+
+fn farewell(tally: &Tally) -> String {
+    let Tally { seen, reported, refused, retried } = tally;
+    let mut text =
+        format!("Stopped. The agents saw {seen} new or changed works and wrote {reported} reports");
+    if *refused > 0 {
+        text.push_str(&format!(", {refused} of them of failures"));
+    }
+    if *retried > 0 {
+        text.push_str(&format!("; {retried} had to be tried again"));
+    }
+    text.push_str(".\n");
+    text
+}
+
+async fn remove(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let connection = args.hub.connect().await?;
+    let bar = progress(&session.output, 0, "removing");
+    let removed = aviary_fleet::remove(&connection.client, || bar.inc(1)).await;
+    bar.finish_and_clear();
+    let removed = removed.map_err(|error| told(error, &connection))?;
+    let mut text = match removed.clusters {
+        0 if removed.namespaces == 0 => "There is no simulated cluster".to_owned(),
+        clusters => format!("Removed {}", counted(clusters, "simulated cluster")),
+    };
+    text.push_str(&format!(" at {}.\n", connection.server));
+    if removed.leaving > 0 {
+        text.push_str(&format!(
+            "{} not empty yet: something in them waits for somebody to let it go.\n",
+            match removed.leaving {
+                1 => "1 namespace is".to_owned(),
+                many => format!("{many} namespaces are"),
+            }
+        ));
+    }
+    session.output.text(&text)?;
+    Ok(if removed.leaving > 0 { Outcome::NotDone } else { Outcome::Done })
+}
+
+/// What kept a fleet from being registered, and what to do.
+pub(crate) fn told(error: RegisterError, connection: &Connection) -> anyhow::Error {
+    match &error {
+        RegisterError::Foreign { .. } => anyhow!("{error}, with --prefix"),
+        RegisterError::List { what, source } => refused(&format!("list {what}"), source, &connection.server),
+        RegisterError::Write { verb, what, name, source } => {
+            refused(&format!("{verb} {what} {name}"), source, &connection.server)
+        }
+    }
+}
+
+/// A bar for a terminal; elsewhere nothing is drawn. It draws when it moves only: another thread must not write to the streams.
+pub(crate) fn progress(output: &Output, count: usize, doing: &'static str) -> ProgressBar {
+    let target =
+        if output.is_terminal() { ProgressDrawTarget::stdout() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target((count > 0).then_some(count as u64), target);
+    let style = if count > 0 { "{msg} {wide_bar} {pos}/{len}" } else { "{msg} {pos}" };
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style.progress_chars("#>."));
+    }
+    bar.with_message(doing)
+}
+
+/// A share for people.
+struct Percent(f64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", (self.0 * 1000.0).round() / 10.0)
+    }
+}
+
+/// A time for people, in seconds or less.
+pub(crate) fn shown(time: Duration) -> String {
+    match time.as_millis() {
+        0 => "0s".to_owned(),
+        millis if millis < 1000 => format!("{millis}ms"),
+        _ => aviary_engine::duration::shown(time),
+    }
+}

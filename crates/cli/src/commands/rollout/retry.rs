@@ -1,0 +1,307 @@
+//! `retry`: clusters that failed try the same revision again.
+//!
+//! An agent has said its last word on a work of which it has reported on the present generation. So a new generation is made: a mark is put
+//! on one manifest, which the manager takes away again like any foreign edit, and with each the agent applies the work anew. Nothing is
+//! deleted on the cluster and nothing is restarted there. A cluster whose time ran out gets its clock anew as well.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use aviary_api::names::conditions::REVISION_HEALTHY;
+use aviary_api::{ManagedClusterAddOn, ManifestWork};
+use aviary_engine::explain::{Decision, Flight};
+use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::observed::{Observed, Seen};
+use aviary_engine::plan;
+use jiff::Timestamp;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::spec::{Stored, WRITER};
+use super::{Outcome, Session, Which, Writing};
+use crate::connect::{Connection, refused};
+use crate::live::seconds;
+use crate::output::{counted, first_few};
+
+/// Put on a manifest to make a new generation; the manager takes it away again.
+const MARK: &str = "addon.open-cluster-management.io/retried-at";
+/// The object may be written by the agent or the manager at the same time.
+const ATTEMPTS: usize = 5;
+
+const DESCRIPTION: &str = "\
+Let the clusters that failed try the same revision again.
+
+An agent that has refused a work as it is has said its last word on it. Retry makes a new generation of each refused work: it puts the \
+annotation addon.open-cluster-management.io/retried-at on one manifest, which the manager takes away again, and the agent applies the \
+work anew. Nothing is deleted on the cluster, and no pod is restarted by it. A cluster that failed because its progressDeadline passed \
+gets the same time again. Until its agent has answered, a cluster counts as in flight and not as failed, so that a rollout that was \
+halted goes on, within its budget.
+
+Works that another manager than Aviary's writes are left alone, and so is what could not even be rendered: mend the template or \
+config, and it goes on by itself.";
+
+const EXAMPLES: &str = "\
+Examples:
+  $ aviary rollout retry helloworld
+  $ aviary rollout retry helloworld --cluster cluster-0042 --dry-run";
+
+const STRUCTURE: &str = "\
+Output with -o json:
+  version        1; a later version may add fields, and changes or removes none
+  addOn, dryRun
+  retried[]      {cluster, works[], clock}; clock: its time begins anew
+  leftAlone[]    {cluster, why}
+
+Exit codes:
+  0 all that failed try again, or none had failed; 1 some could not be made to; 2 wrong usage";
+
+/// Let the clusters that failed try again
+#[derive(Debug, clap::Args)]
+#[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
+pub(super) struct Args {
+    #[command(flatten)]
+    which: Which,
+
+    /// Only this cluster; may be given several times
+    #[arg(long, value_name = "CLUSTER")]
+    cluster: Vec<String>,
+
+    #[command(flatten)]
+    writing: Writing,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    version: u32,
+    add_on: String,
+    dry_run: bool,
+    retried: Vec<Retried>,
+    left_alone: Vec<LeftAlone>,
+}
+
+#[derive(Debug, Serialize)]
+struct Retried {
+    cluster: String,
+    works: Vec<String>,
+    clock: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct LeftAlone {
+    cluster: String,
+    why: String,
+}
+
+/// A cluster that failed, and what is to be done about it.
+struct Failed {
+    cluster: ClusterName,
+    works: Vec<Text>,
+    clock: bool,
+    why: String,
+}
+
+pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let which = &args.which;
+    let mut live = which.live.read(Some(&which.addon)).await?;
+    let placement = match which.placement.as_deref() {
+        None => None,
+        asked => {
+            let chosen = Stored::read(&live.connection, &which.addon).await?.chosen(asked)?;
+            chosen.into_iter().next().map(|entry| entry.name)
+        }
+    };
+    let failed =
+        live.view.observe(&which.addon, |observed| failed(observed, placement.as_deref(), session.now));
+    let mut failed = failed.unwrap_or_default();
+    if !args.cluster.is_empty() {
+        for asked in &args.cluster {
+            if !failed.iter().any(|one| one.cluster.as_str() == asked) {
+                bail!(
+                    "add-on {} has not failed on cluster {asked}: there is nothing to try again",
+                    which.addon
+                );
+            }
+        }
+        failed.retain(|one| args.cluster.iter().any(|asked| asked == one.cluster.as_str()));
+    }
+    let writer =
+        Writer { connection: &live.connection, addon: &which.addon, writing: args.writing, now: session.now };
+    let mut told = Told {
+        version: 1,
+        add_on: which.addon.clone(),
+        dry_run: args.writing.dry_run,
+        retried: Vec::new(),
+        left_alone: Vec::new(),
+    };
+    for one in failed {
+        let cluster = one.cluster.to_string();
+        if one.works.is_empty() && !one.clock {
+            told.left_alone.push(LeftAlone { cluster, why: one.why });
+            continue;
+        }
+        match writer.retry(&one).await {
+            Ok(()) => told.retried.push(Retried {
+                cluster,
+                works: one.works.iter().map(ToString::to_string).collect(),
+                clock: one.clock,
+            }),
+            // One cluster's failure is an outcome: the others go on.
+            Err(error) => told.left_alone.push(LeftAlone { cluster, why: format!("{error:#}") }),
+        }
+    }
+    let outcome = if told.left_alone.is_empty() { Outcome::Done } else { Outcome::NotDone };
+    if !session.output.data(&told)? {
+        let text = render(&told, args, &session.program);
+        session.output.text(&text)?;
+    }
+    Ok(outcome)
+}
+
+/// The clusters that failed.
+fn failed(observed: &Observed, placement: Option<&str>, now: Timestamp) -> Vec<Failed> {
+    let specs = observed.addon.strategy.placements();
+    let of =
+        |index: Option<usize>| index.and_then(|index| specs.get(index)).map(|spec| spec.name.to_string());
+    let mut found = Vec::new();
+    for report in plan::plan(observed, now).report.clusters {
+        if placement.is_some() && of(report.placement).as_deref() != placement {
+            continue;
+        }
+        let Decision::InFlight(flight) = &report.decision else { continue };
+        let (clock, why) = match flight {
+            Flight::Failed { why } => (false, why.to_string()),
+            Flight::TimedOut { .. } => (true, flight.to_string()),
+            _ => continue,
+        };
+        let works = observed.works.get(&report.cluster).map(|works| works.as_slice()).unwrap_or_default();
+        let ours = works.iter().filter(|work| work.rendered_from.is_some() && !work.deleting);
+        let tried = ours
+            .filter(|work| matches!(work.applied, Seen::No { .. }))
+            .map(|work| work.name.clone())
+            .collect();
+        found.push(Failed { cluster: report.cluster, works: tried, clock, why });
+    }
+    found
+}
+
+struct Writer<'a> {
+    connection: &'a Connection,
+    addon: &'a str,
+    writing: Writing,
+    now: Timestamp,
+}
+
+impl Writer<'_> {
+    async fn retry(&self, failed: &Failed) -> anyhow::Result<()> {
+        for work in &failed.works {
+            self.touch(failed.cluster.as_str(), work).await?;
+        }
+        if failed.clock {
+            self.wind_up(failed.cluster.as_str()).await?;
+        }
+        Ok(())
+    }
+
+    fn params(&self) -> PatchParams {
+        PatchParams {
+            dry_run: self.writing.dry_run,
+            field_manager: Some(WRITER.to_owned()),
+            ..PatchParams::default()
+        }
+    }
+
+    /// Makes a new generation of a work.
+    async fn touch(&self, cluster: &str, work: &str) -> anyhow::Result<()> {
+        let api: Api<DynamicObject> = Api::namespaced_with(
+            self.connection.client.clone(),
+            cluster,
+            &ApiResource::erase::<ManifestWork>(&()),
+        );
+        let doing = format!("change manifestworks.work.open-cluster-management.io {cluster}/{work}");
+        let failed = |error: &kube::Error| refused(&doing, error, &self.connection.server);
+        for attempt in 1.. {
+            let object = serde_json::to_value(api.get(work).await.map_err(|error| failed(&error))?)?;
+            let Some(manifests) = marked(&object, self.now) else {
+                bail!("{cluster}/{work} has no manifest to mark");
+            };
+            let patch =
+                json!({"metadata": identity(&object), "spec": {"workload": {"manifests": manifests}}});
+            match api.patch(work, &self.params(), &Patch::Merge(patch)).await {
+                Ok(_) => break,
+                Err(kube::Error::Api(status)) if status.code == 409 && attempt < ATTEMPTS => {}
+                Err(error) => return Err(failed(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away the condition that keeps when the revision started: the manager starts the clock anew.
+    async fn wind_up(&self, cluster: &str) -> anyhow::Result<()> {
+        let resource = ApiResource::erase::<ManagedClusterAddOn>(&());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.connection.client.clone(), cluster, &resource);
+        let doing = format!(
+            "change the status of managedclusteraddons.addon.open-cluster-management.io {cluster}/{}",
+            self.addon
+        );
+        let failed = |error: &kube::Error| refused(&doing, error, &self.connection.server);
+        for attempt in 1.. {
+            let object = serde_json::to_value(api.get(self.addon).await.map_err(|error| failed(&error))?)?;
+            let mut conditions =
+                object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+            conditions
+                .retain(|condition| condition.get("type").and_then(Value::as_str) != Some(REVISION_HEALTHY));
+            let patch = json!({"metadata": identity(&object), "status": {"conditions": conditions}});
+            match api.patch_status(self.addon, &self.params(), &Patch::Merge(patch)).await {
+                Ok(_) => break,
+                Err(kube::Error::Api(status)) if status.code == 409 && attempt < ATTEMPTS => {}
+                Err(error) => return Err(failed(&error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The very object, as it was seen.
+fn identity(object: &Value) -> Value {
+    let metadata = object.get("metadata").cloned().unwrap_or_default();
+    json!({"uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion")})
+}
+
+/// The manifests of a work with a mark on the first.
+fn marked(work: &Value, now: Timestamp) -> Option<Value> {
+    let mut manifests = work.pointer("/spec/workload/manifests")?.clone();
+    let metadata = manifests.get_mut(0)?.get_mut("metadata")?.as_object_mut()?;
+    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+    annotations.as_object_mut()?.insert(MARK.to_owned(), json!(seconds(now).to_string()));
+    Some(manifests)
+}
+
+fn render(told: &Told, args: &Args, program: &str) -> String {
+    let mut text = String::new();
+    let mark = args.writing.mark();
+    if told.retried.is_empty() && told.left_alone.is_empty() {
+        text.push_str(&format!("No cluster of {} has failed: there is nothing to try again\n", told.add_on));
+    }
+    if !told.retried.is_empty() {
+        let clusters: Vec<&str> = told.retried.iter().map(|one| one.cluster.as_str()).collect();
+        let tries = if clusters.len() == 1 { "tries" } else { "try" };
+        text.push_str(&format!(
+            "{} {tries} again{mark}: {}\n",
+            counted(clusters.len(), "cluster"),
+            first_few(&clusters)
+        ));
+    }
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in &told.left_alone {
+        reasons.entry(&one.why).or_default().push(&one.cluster);
+    }
+    for (why, clusters) in reasons {
+        text.push_str(&format!("left alone: {}: {why}\n", first_few(&clusters)));
+    }
+    let hub = args.which.live.hub.typed();
+    text.push_str(&format!("Next: {program} status {} -w{hub}\n", told.add_on));
+    text
+}

@@ -1,0 +1,113 @@
+//! The placements of an add-on as they are stored, and writing them back over nothing but what was seen.
+
+use anyhow::{anyhow, bail};
+use aviary_api::ClusterManagementAddOn;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::Writing;
+use crate::connect::{Connection, refused};
+use crate::live::{check_name, unknown};
+
+/// The manager writes to the status of the same object while a rollout is under way: a conflict is tried again as long as nobody has
+/// changed the spec.
+const ATTEMPTS: usize = 20;
+
+/// Who writes, as the hub notes it.
+pub(super) const WRITER: &str = "aviary-cli";
+
+/// An add-on as it was read.
+#[derive(Debug)]
+pub(super) struct Stored<'a> {
+    connection: &'a Connection,
+    name: String,
+    pub(super) object: Value,
+}
+
+/// One of its placements.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) index: usize,
+    /// Namespace and name.
+    pub(super) name: String,
+}
+
+fn api(connection: &Connection) -> Api<DynamicObject> {
+    let resource = ApiResource::erase::<ClusterManagementAddOn>(&());
+    Api::all_with(connection.client.clone(), &resource)
+}
+
+impl<'a> Stored<'a> {
+    pub(super) async fn read(connection: &'a Connection, name: &str) -> anyhow::Result<Self> {
+        let doing = format!("read clustermanagementaddons.addon.open-cluster-management.io {name}");
+        check_name(name)?;
+        let object = api(connection).get_opt(name).await;
+        let object = object.map_err(|error| refused(&doing, &error, &connection.server))?;
+        let Some(object) = object else { bail!("{}", unknown(name, connection).await) };
+        Ok(Self { connection, name: name.to_owned(), object: serde_json::to_value(object)? })
+    }
+
+    pub(super) fn placements(&self) -> Vec<Value> {
+        let listed = self.object.pointer("/spec/installStrategy/placements").and_then(Value::as_array);
+        listed.cloned().unwrap_or_default()
+    }
+
+    /// The placements that were asked for.
+    pub(super) fn chosen(&self, asked: Option<&str>) -> anyhow::Result<Vec<Entry>> {
+        let text =
+            |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let all: Vec<(Entry, String)> = self
+            .placements()
+            .iter()
+            .enumerate()
+            .map(|(index, value)| {
+                let (namespace, name) = (text(value, "namespace"), text(value, "name"));
+                (Entry { index, name: format!("{namespace}/{name}") }, name)
+            })
+            .collect();
+        if all.is_empty() {
+            bail!("add-on {} has no placements, and so nothing that rolls out step by step", self.name);
+        }
+        let Some(asked) = asked else { return Ok(all.into_iter().map(|(entry, _)| entry).collect()) };
+        let names = all.iter().map(|(entry, _)| entry.name.as_str()).collect::<Vec<_>>().join(", ");
+        let found: Vec<Entry> = all
+            .iter()
+            .filter(|(entry, name)| entry.name == asked || name == asked)
+            .map(|(entry, _)| entry.clone())
+            .collect();
+        match found.len() {
+            0 => Err(anyhow!("add-on {} has no placement {asked}: it has {names}", self.name)),
+            1 => Ok(found),
+            _ => Err(anyhow!("add-on {} has several placements {asked}: say which of {names}", self.name)),
+        }
+    }
+
+    /// Writes other placements, if nobody has changed the spec meanwhile.
+    pub(super) async fn write(&self, placements: Vec<Value>, writing: Writing) -> anyhow::Result<()> {
+        let doing = format!("change clustermanagementaddons.addon.open-cluster-management.io {}", self.name);
+        let params = PatchParams {
+            dry_run: writing.dry_run,
+            field_manager: Some(WRITER.to_owned()),
+            ..PatchParams::default()
+        };
+        let mut metadata = self.object.get("metadata").cloned().unwrap_or_default();
+        for _ in 0..ATTEMPTS {
+            let patch = json!({
+                "metadata": {"uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion")},
+                "spec": {"installStrategy": {"placements": placements}},
+            });
+            match api(self.connection).patch(&self.name, &params, &Patch::Merge(patch)).await {
+                Ok(_) => return Ok(()),
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => return Err(refused(&doing, &error, &self.connection.server)),
+            }
+            let again = Self::read(self.connection, &self.name).await?;
+            let same = |pointer: &str| again.object.pointer(pointer) == self.object.pointer(pointer);
+            if !same("/spec") || !same("/metadata/uid") {
+                bail!("failed to {doing}: somebody else changed it at the same time: look at it again");
+            }
+            metadata = again.object.get("metadata").cloned().unwrap_or_default();
+        }
+        bail!("failed to {doing}: it changes faster than it can be written: try again")
+    }
+}

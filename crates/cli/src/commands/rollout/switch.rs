@@ -1,0 +1,143 @@
+//! `pause` and `resume`: whether further clusters are started.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::spec::Stored;
+use super::{Outcome, Session, Which, Writing};
+
+const PAUSE: &str = "\
+Pause a rollout: no further cluster is started, and those that were started finish. New clusters get the last known good revision, \
+as ever.
+
+Sets rolloutStrategy.paused of the add-on's placements, and nothing else. Written only if nobody else changed the spec meanwhile.";
+
+const RESUME: &str = "\
+Resume a rollout: clusters are started again, in the order and within the budget of the rollout strategy.
+
+Clears rolloutStrategy.paused of the add-on's placements, and nothing else. Written only if nobody else changed the spec meanwhile.";
+
+const STRUCTURE: &str = "\
+Output with -o json:
+  version, addOn, paused, dryRun, placements[]: {placement, changed}
+
+Exit codes:
+  0 it is so now, or was before; 1 it could not be written; 2 wrong usage";
+
+/// Start no further cluster
+#[derive(Debug, clap::Args)]
+#[command(long_about = PAUSE, after_help = "\
+Examples:
+  $ aviary rollout pause helloworld
+  $ aviary rollout pause helloworld --placement default/fleet --dry-run", after_long_help = format!("{STRUCTURE}\n
+Examples:
+  $ aviary rollout pause helloworld
+  $ aviary rollout pause helloworld --placement default/fleet --dry-run"))]
+pub(super) struct PauseArgs {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    writing: Writing,
+}
+
+/// Start clusters again
+#[derive(Debug, clap::Args)]
+#[command(long_about = RESUME, after_help = "\
+Examples:
+  $ aviary rollout resume helloworld
+  $ aviary rollout resume helloworld --placement default/fleet --dry-run", after_long_help = format!("{STRUCTURE}\n
+Examples:
+  $ aviary rollout resume helloworld
+  $ aviary rollout resume helloworld --placement default/fleet --dry-run"))]
+pub(super) struct ResumeArgs {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    writing: Writing,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Switched {
+    version: u32,
+    add_on: String,
+    paused: bool,
+    dry_run: bool,
+    placements: Vec<SwitchedPlacement>,
+}
+
+#[derive(Debug, Serialize)]
+struct SwitchedPlacement {
+    placement: String,
+    changed: bool,
+}
+
+pub(super) async fn pause(args: &PauseArgs, session: &mut Session) -> anyhow::Result<Outcome> {
+    switch(&args.which, args.writing, true, session).await
+}
+
+pub(super) async fn resume(args: &ResumeArgs, session: &mut Session) -> anyhow::Result<Outcome> {
+    switch(&args.which, args.writing, false, session).await
+}
+
+async fn switch(
+    which: &Which,
+    writing: Writing,
+    paused: bool,
+    session: &mut Session,
+) -> anyhow::Result<Outcome> {
+    let connection = which.live.hub.connect().await?;
+    let stored = Stored::read(&connection, &which.addon).await?;
+    let mut placements = stored.placements();
+    let mut switched = Vec::new();
+    for entry in stored.chosen(which.placement.as_deref())? {
+        let Some(value) = placements.get_mut(entry.index) else { continue };
+        let changed = set(value, paused);
+        switched.push(SwitchedPlacement { placement: entry.name, changed });
+    }
+    if switched.iter().any(|one| one.changed) {
+        stored.write(placements, writing).await?;
+    }
+    let told = Switched {
+        version: 1,
+        add_on: which.addon.clone(),
+        paused,
+        dry_run: writing.dry_run,
+        placements: switched,
+    };
+    if session.output.data(&told)? {
+        return Ok(Outcome::Done);
+    }
+    let mut text = String::new();
+    for one in &told.placements {
+        let (word, effect) = match paused {
+            true => ("paused", "what has started finishes, and nothing new starts"),
+            false => ("resumed", "clusters are started again"),
+        };
+        text.push_str(&match (one.changed, paused) {
+            (true, _) => format!("{} {word}{}: {effect}\n", one.placement, writing.mark()),
+            (false, true) => format!("{} was paused already\n", one.placement),
+            (false, false) => format!("{} was not paused\n", one.placement),
+        });
+    }
+    let (program, hub, addon) = (&session.program, which.live.hub.typed(), &which.addon);
+    text.push_str(&match paused {
+        true => format!("Next: {program} rollout resume {addon}{hub}\n"),
+        false => format!("Next: {program} status {addon} -w{hub}\n"),
+    });
+    session.output.text(&text)?;
+    Ok(Outcome::Done)
+}
+
+/// Sets or clears the pause of one placement. Says whether it was another before.
+fn set(placement: &mut Value, paused: bool) -> bool {
+    let before = placement.pointer("/rolloutStrategy/paused").and_then(Value::as_bool).unwrap_or(false);
+    if before == paused {
+        return false;
+    }
+    match placement.get_mut("rolloutStrategy").filter(|strategy| strategy.is_object()) {
+        Some(strategy) => strategy["paused"] = json!(paused),
+        None => placement["rolloutStrategy"] = json!({"paused": paused}),
+    }
+    true
+}

@@ -1,0 +1,271 @@
+//! What `plan` and `rehearse` start from: the fleet in files, or the one on a hub with the files laid over it.
+
+use std::path::PathBuf;
+
+use anyhow::{anyhow, bail};
+use aviary_api::names::{ADDON_GROUP, CLUSTER_GROUP};
+use aviary_controller::View;
+use aviary_engine::configs::{ConfigRef, GroupResource};
+use aviary_engine::observed::Observed;
+use aviary_engine::problem::Problem;
+use serde_json::Value;
+
+use super::{Session, typed};
+use crate::change::{self, Changed};
+use crate::checks::{self, Checked};
+use crate::connect::{Connection, refused};
+use crate::difference::Difference;
+use crate::documents::{self, Document};
+use crate::findings::Finding;
+use crate::kinds::Kinds;
+use crate::live::{LiveArgs, told, unknown};
+use crate::objects;
+use crate::snapshot::{self, is_config};
+
+/// What stands for a file where an add-on comes from a hub.
+pub(crate) const HUB: &str = "hub";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Source {
+    /// Name of an add-on on a hub: it is read there, with all that bears on it
+    #[arg(value_name = "ADDON", required_unless_present = "files")]
+    pub(crate) addon: Option<String>,
+
+    /// YAML or JSON file to read, as many documents as it has; a directory stands for the .yaml, .yml and .json files in it,
+    /// and - for standard input. May be given several times, and with several files. Without a hub these are the fleet; with
+    /// one they are laid over what is there, as kubectl apply would
+    #[arg(short = 'f', long = "filename", value_name = "FILE", num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// File with objects to put on top of the others, as kubectl apply would; status and identity stay
+    #[arg(short, long, value_name = "FILE", num_args = 1..)]
+    pub(crate) change: Vec<PathBuf>,
+
+    /// Of the add-ons in the files only this one
+    #[arg(long, value_name = "NAME", conflicts_with = "addon")]
+    pub(crate) add_on: Option<String>,
+
+    /// Lay the files over what is on the hub of the current kubeconfig; ADDON, --kubeconfig and --context imply it
+    #[arg(long)]
+    pub(crate) live: bool,
+
+    #[command(flatten)]
+    pub(crate) hub: LiveArgs,
+}
+
+/// The fleets of one or more add-ons.
+#[derive(Debug, Default)]
+pub(crate) struct Fleets {
+    pub(crate) addons: Vec<AddOnFleet>,
+    /// What was assumed, and what was left out.
+    pub(crate) notes: Vec<String>,
+    /// What the files change on the hub.
+    pub(crate) differences: Vec<Difference>,
+}
+
+/// One add-on and all that bears on it.
+#[derive(Debug)]
+pub(crate) struct AddOnFleet {
+    pub(crate) name: String,
+    pub(crate) file: String,
+    pub(crate) document: usize,
+    pub(crate) observed: Observed,
+    pub(crate) instance_problems: Vec<Problem>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Source {
+    /// Whether a hub is read.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live || self.addon.is_some() || self.hub.hub.is_given()
+    }
+
+    /// All of it as it would be typed again.
+    pub(crate) fn typed(&self) -> String {
+        let mut text = self.addon.clone().unwrap_or_default();
+        for (option, files) in [("-f", &self.files), ("--change", &self.change)] {
+            if !files.is_empty() {
+                text.push(' ');
+                text.push_str(&typed(option, files));
+            }
+        }
+        if self.live {
+            text.push_str(" --live");
+        }
+        text.push_str(&self.hub.hub.typed());
+        text.trim_start().to_owned()
+    }
+
+    /// Reads everything, or says what is wrong with the files.
+    pub(crate) async fn load(&self, session: &mut Session) -> anyhow::Result<Result<Fleets, Vec<Finding>>> {
+        let kinds = Kinds::new()?;
+        let mut faults = Vec::new();
+        let mut accepted = |files: &[PathBuf]| -> anyhow::Result<Vec<Document>> {
+            let read = documents::read(files, &mut session.stdin);
+            faults.extend(read.faults);
+            let checked: Checked = checks::check(read.documents, &kinds)?;
+            faults.extend(checked.errors());
+            Ok(checked.documents)
+        };
+        let there = accepted(&self.files)?;
+        let new = accepted(&self.change)?;
+        if !faults.is_empty() {
+            return Ok(Err(faults));
+        }
+        let changed = change::apply(there, new);
+        if self.is_live() {
+            return Ok(Ok(self.from_hub(&changed.documents).await?));
+        }
+        let mut fleets = from_files(&changed, &kinds);
+        self.choose(&mut fleets)?;
+        Ok(Ok(fleets))
+    }
+
+    /// Keeps the add-on that was asked for.
+    fn choose(&self, fleets: &mut Fleets) -> anyhow::Result<()> {
+        let names: Vec<String> = fleets.addons.iter().map(|addon| addon.name.clone()).collect();
+        if names.is_empty() {
+            return Err(anyhow!("there is nothing to plan: no ClusterManagementAddOn is in the files"));
+        }
+        let Some(asked) = &self.add_on else { return Ok(()) };
+        fleets.addons.retain(|addon| addon.name == *asked);
+        if fleets.addons.is_empty() {
+            return Err(anyhow!("add-on {asked} is not in the files: they have {}", names.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// What is on the hub, with the documents laid over it.
+    async fn from_hub(&self, documents: &[Document]) -> anyhow::Result<Fleets> {
+        let wanted = self.addon.as_deref().or(self.add_on.as_deref());
+        let in_files =
+            |name: &str| documents.iter().any(|document| is_addon(document) && document.name() == name);
+        if let Some(addon) = wanted {
+            crate::live::check_name(addon)?;
+        }
+        let connection = self.hub.hub.connect().await?;
+        let mut view = self.hub.read_from(&connection, wanted).await?;
+        if let Some(addon) = wanted.filter(|addon| view.addons().is_empty() && !in_files(addon)) {
+            bail!("{}", unknown(addon, &connection).await);
+        }
+        let mut differences = Vec::new();
+        let mut supposed = Vec::new();
+        for document in documents {
+            let (kind, object, difference) = laid_over(&connection, document).await?;
+            differences.extend(difference);
+            supposed.push((document, kind, object));
+        }
+        // Configs after those that refer to them: what is referred to is fetched, and then is what the files say.
+        let (configs, others): (Vec<_>, Vec<_>) =
+            supposed.iter().partition(|(document, _, _)| is_config(document));
+        for (_, kind, object) in others {
+            view.suppose(kind, object);
+        }
+        view.complete().await.map_err(|error| told(&error, &connection))?;
+        for (_, kind, object) in configs {
+            view.suppose(kind, object);
+        }
+        let mut fleets =
+            Fleets { differences, notes: super::status::report::left_out(&view), ..Fleets::default() };
+        for addon in view.addons() {
+            let bears =
+                wanted == Some(&*addon) || documents.is_empty() || bears_on(&mut view, &addon, &supposed);
+            if wanted.is_some_and(|wanted| *wanted != *addon) || !bears {
+                continue;
+            }
+            let Some(observed) = view.observe(&addon, Observed::clone) else { continue };
+            fleets.addons.push(AddOnFleet {
+                name: addon.to_string(),
+                file: HUB.to_owned(),
+                document: 0,
+                observed,
+                instance_problems: Vec::new(),
+                notes: Vec::new(),
+            });
+        }
+        if fleets.addons.is_empty() {
+            bail!(
+                "there is nothing to plan: no add-on on {} has to do with what is in the files",
+                connection.server
+            );
+        }
+        Ok(fleets)
+    }
+}
+
+fn is_addon(document: &Document) -> bool {
+    document.group() == ADDON_GROUP && document.kind() == "ClusterManagementAddOn"
+}
+
+/// Whether what is in the files can change anything for an add-on.
+fn bears_on(view: &mut View, addon: &str, supposed: &[(&Document, GroupResource, Value)]) -> bool {
+    let of_fleet = |document: &Document| document.group() == CLUSTER_GROUP;
+    let own = |document: &Document| {
+        document.group() == ADDON_GROUP
+            && matches!(document.kind(), "ClusterManagementAddOn" | "ManagedClusterAddOn")
+            && document.name() == addon
+    };
+    let template = |object: &Value| object.pointer("/spec/addonName").and_then(Value::as_str) == Some(addon);
+    let referred: Vec<ConfigRef> = supposed
+        .iter()
+        .map(|(document, kind, _)| ConfigRef {
+            kind: kind.clone(),
+            namespace: Some(document.namespace()).filter(|namespace| !namespace.is_empty()).map(Into::into),
+            name: document.name().into(),
+        })
+        .collect();
+    let uses =
+        view.observe(addon, |observed| referred.iter().any(|config| observed.configs.contains_key(config)));
+    uses == Some(true)
+        || supposed.iter().any(|(document, kind, object)| {
+            of_fleet(document) || own(document) || (kind == GroupResource::templates() && template(object))
+        })
+}
+
+/// A document as it would be on the hub, and what that changes.
+async fn laid_over(
+    connection: &Connection,
+    document: &Document,
+) -> anyhow::Result<(GroupResource, Value, Option<Difference>)> {
+    let served = objects::find(connection, document.group(), |resource| {
+        resource.kind == document.kind() && resource.version == document.version()
+    })
+    .await?;
+    let Some(served) = served else {
+        bail!(
+            "{} does not serve {} {}, as {} needs",
+            connection.server,
+            document.api_version(),
+            document.kind(),
+            document.said()
+        );
+    };
+    let kind = GroupResource::new(document.group(), &served.resource.plural);
+    let namespace = Some(document.namespace()).filter(|namespace| !namespace.is_empty());
+    let live =
+        served.api(connection, namespace).get_opt(document.name()).await.map_err(|error| {
+            refused(&format!("read {kind} {}", document.name()), &error, &connection.server)
+        })?;
+    let live = live.map(serde_json::to_value).transpose()?;
+    let object = match &live {
+        Some(live) => change::merged(live, document.value.clone()),
+        None => document.value.clone(),
+    };
+    let difference = Difference::between(document, live.as_ref(), &object);
+    Ok((kind, object, difference))
+}
+
+fn from_files(changed: &Changed, kinds: &Kinds) -> Fleets {
+    let snapshot = snapshot::build(&changed.documents, &changed.former, kinds);
+    let left_out = snapshot.findings.iter().filter(|finding| finding.field != "status.decisions");
+    let notes = snapshot.notes.iter().cloned().chain(left_out.map(ToString::to_string)).collect();
+    let addons = snapshot.addons.into_iter().map(|addon| AddOnFleet {
+        name: addon.document.name().to_owned(),
+        file: addon.document.place.file.to_string(),
+        document: addon.document.place.document,
+        observed: addon.observed,
+        instance_problems: addon.instance_problems.into_iter().map(|(_, problem)| problem).collect(),
+        notes: addon.notes,
+    });
+    Fleets { addons: addons.collect(), notes, differences: Vec::new() }
+}

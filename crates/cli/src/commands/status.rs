@@ -1,0 +1,215 @@
+//! `aviary status`: where every rollout of a hub stands, once or for as long as it takes.
+
+pub(crate) mod report;
+pub(crate) mod text;
+
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use aviary_controller::Follower;
+use aviary_engine::duration;
+use aviary_engine::plan;
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use super::{Outcome, Session};
+use crate::live::{LiveArgs, block_on, told};
+use crate::process::stop_signal;
+use report::StatusReport;
+
+const DESCRIPTION: &str = "\
+Show where rollouts stand: the add-on, its placements, and the clusters that have not settled, each with its one reason.
+
+What is shown is worked out from the hub as it is now, by the code that the manager there decides with. Without ADDON there is one \
+line for each add-on. With -w it goes on showing until all is done or something has failed: on a terminal the picture is drawn anew, \
+otherwise there is a line for every change.";
+
+const STRUCTURE: &str = "\
+Signs in a bar: # settled, > in flight, x failed, . not started.
+
+Output with -o json, with -w when it ends:
+  version        1; a later version may add fields, and changes or removes none
+  now            the time that it is worked out for
+  notes[]        what is odd about the hub or its manager
+  addOns[]
+    name
+    state        Done, Progressing, Failed or LeftAlone
+    message      the same in words
+    clusters, settled, inFlight, failed, waiting
+    placements[] {placement, state, reason, message, desired, target, canary, paused,
+                 budget, governed, onTarget, settled, inFlight, failed, waiting}
+    unsettled[]  {cluster, placement, kind, reason, message, told}
+    problems[]   {severity, reason, message}
+
+Exit codes:
+  0 all is done; 1 the hub could not be read; 2 wrong usage;
+  3 something is still under way, with -w when the time was up;
+  4 something has failed, is halted, or waits for a person's word";
+
+const EXAMPLES: &str = "\
+Examples:
+  Every add-on of the hub
+    $ aviary status
+
+  One add-on, with every cluster that has not settled
+    $ aviary status helloworld -o wide
+
+  Wait in CI until a rollout is through, for half an hour at most
+    $ kubectl apply -f addon.yaml && aviary status helloworld -w --timeout 30m";
+
+/// Show where rollouts stand; the exit code tells the outcome
+#[derive(Debug, clap::Args)]
+#[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
+pub(crate) struct Args {
+    /// Name of the add-on; all of them by default
+    #[arg(value_name = "ADDON")]
+    addon: Option<String>,
+
+    /// Go on until all is done or something has failed
+    #[arg(short, long)]
+    watch: bool,
+
+    /// Go on for so long at most, as in 90s, 30m or 2h; implies --watch
+    #[arg(long, value_name = "DURATION", value_parser = limit)]
+    timeout: Option<Duration>,
+
+    #[command(flatten)]
+    live: LiveArgs,
+}
+
+fn limit(text: &str) -> anyhow::Result<Duration> {
+    match duration::parse(text)? {
+        Some(limit) if !limit.is_zero() => Ok(limit),
+        _ => Err(anyhow!("{text} is no time to wait: give one as in 90s, 30m or 2h")),
+    }
+}
+
+pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    block_on(show(args, session))
+}
+
+async fn show(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let mut live = args.live.read(args.addon.as_deref()).await?;
+    let mut report = StatusReport::of(&mut live.view, session.now);
+    if !args.watch && args.timeout.is_none() {
+        if report.outcome() != Outcome::Done {
+            report.notes.extend(args.live.manager_note(&live.connection.client, session.now).await);
+        }
+        finish(args, session, &report, true)?;
+        return Ok(report.outcome());
+    }
+    let stopped = stop_signal()?;
+    let connection = live.connection.clone();
+    let watch = Watch { args, begun: Instant::now(), follower: live.view.follow() };
+    let watched = tokio::select! {
+        watched = watch.go_on(report, session) => watched.map_err(|error| match error.downcast_ref() {
+            Some(error) => told(error, &connection),
+            None => error,
+        })?,
+        () = stopped => bail!("interrupted"),
+    };
+    let (mut report, shown) = watched;
+    if report.outcome() == Outcome::Progressing {
+        report.notes.extend(args.live.manager_note(&connection.client, session.now).await);
+    }
+    finish(args, session, &report, !shown)?;
+    Ok(report.outcome())
+}
+
+/// Prints the last word: the picture where it does not stand there already, and the next command.
+fn finish(args: &Args, session: &mut Session, report: &StatusReport, picture: bool) -> anyhow::Result<()> {
+    if session.output.data(report)? {
+        return Ok(());
+    }
+    let wide = session.output.is_wide();
+    let mut page = String::new();
+    if picture {
+        page = text::render(report, args.addon.is_some(), wide, session.output.paint);
+    }
+    page.push_str(&text::notes(report));
+    page.push_str(&next(args, report, &session.program));
+    session.output.text(&page)
+}
+
+/// A report that is kept up to date, and what was told of it.
+struct Watch<'a> {
+    args: &'a Args,
+    begun: Instant,
+    follower: Follower,
+}
+
+impl Watch<'_> {
+    /// Until the outcome is there or the time is up. Says whether the last picture stands on the screen.
+    async fn go_on(
+        mut self,
+        mut report: StatusReport,
+        session: &mut Session,
+    ) -> anyhow::Result<(StatusReport, bool)> {
+        let until = self.args.timeout.map(|limit| self.begun + limit);
+        let redraws = session.output.is_terminal() && session.output.format().is_none();
+        let mut lines = text::Lines::default();
+        loop {
+            if redraws {
+                let wide = session.output.is_wide();
+                let picture = text::render(&report, self.args.addon.is_some(), wide, session.output.paint);
+                session.output.redraw(&picture)?;
+            } else if session.output.format().is_none() {
+                session.output.text(&lines.news(&report))?;
+                session.output.finish()?;
+            }
+            let up = until.is_some_and(|until| until <= Instant::now());
+            if report.outcome() != Outcome::Progressing || up {
+                return Ok((report, redraws || session.output.format().is_none()));
+            }
+            self.next_change(until, session.now).await?;
+            let now = self.now(session.now);
+            report = StatusReport::of(self.follower.view(), now);
+        }
+    }
+
+    fn now(&self, started: Timestamp) -> Timestamp {
+        let elapsed = SignedDuration::try_from(self.begun.elapsed()).unwrap_or_default();
+        started.checked_add(elapsed).unwrap_or(started)
+    }
+
+    /// Waits for a change of the hub, for the time at which time alone changes something, or for the end.
+    async fn next_change(&mut self, until: Option<Instant>, started: Timestamp) -> anyhow::Result<()> {
+        let now = self.now(started);
+        let view = self.follower.view();
+        let rechecks = view.addons().into_iter();
+        let soonest = rechecks
+            .filter_map(|addon| view.observe(&addon, |observed| plan::plan(observed, now).recheck_at)?)
+            .filter(|at| *at > now)
+            .min();
+        let recheck = soonest.map(|at| {
+            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+            Instant::now() + wait + Duration::from_secs(1)
+        });
+        match recheck.into_iter().chain(until).min() {
+            Some(at) => match tokio::time::timeout_at(at, self.follower.changed()).await {
+                Ok(changed) => Ok(changed?),
+                Err(_) => Ok(()),
+            },
+            None => Ok(self.follower.changed().await?),
+        }
+    }
+}
+
+/// The command that is useful now.
+fn next(args: &Args, report: &StatusReport, program: &str) -> String {
+    let hub = args.live.hub.typed();
+    let Some(addon) = report.most_urgent() else {
+        return format!("There is no add-on. Next: {program} plan -f addon.yaml{hub}\n");
+    };
+    let name = &addon.name;
+    let next = match (addon.outcome(), &args.addon) {
+        (Outcome::Done, Some(_)) => format!("{program} rollout history {name}{hub}"),
+        (Outcome::Done, None) => format!("{program} status {name}{hub}"),
+        (Outcome::Failed, Some(_)) => {
+            format!("{program} explain {name}{hub} # and {program} rollout undo {name} goes back")
+        }
+        (_, Some(_)) => format!("{program} explain {name}{hub} # why it is not further"),
+        (_, None) => format!("{program} status {name}{hub} # which clusters, and why"),
+    };
+    format!("Next: {next}\n")
+}

@@ -1,0 +1,175 @@
+//! Where rollouts stand, for people: a tree of one add-on, or a line for each.
+
+use std::collections::BTreeMap;
+
+use super::report::{AddOnState, PlacementState, StatusReport, Unsettled};
+use crate::output::{Paint, Style, Table};
+
+/// How many clusters of a placement are named.
+const NAMED: usize = 10;
+/// How wide a bar is.
+const BAR: usize = 24;
+
+pub(crate) fn render(report: &StatusReport, tree: bool, wide: bool, paint: Paint) -> String {
+    if !tree {
+        return list(report, paint);
+    }
+    report.add_ons.iter().map(|addon| render_tree(addon, wide, paint)).collect()
+}
+
+pub(crate) fn notes(report: &StatusReport) -> String {
+    report.notes.iter().map(|note| format!("Note: {note}\n")).collect()
+}
+
+fn list(report: &StatusReport, paint: Paint) -> String {
+    if report.add_ons.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::default();
+    table.head(&["ADD-ON", "STATE", "CLUSTERS", "SETTLED", "IN FLIGHT", "FAILED", "WAITING", "MESSAGE"]);
+    for addon in &report.add_ons {
+        table.row([
+            (Style::Bold, addon.name.clone()),
+            (style(addon.state), addon.state.to_owned()),
+            (Style::Plain, addon.clusters.to_string()),
+            (Style::Plain, addon.settled.to_string()),
+            (Style::Plain, addon.in_flight.to_string()),
+            (Style::Plain, addon.failed.to_string()),
+            (Style::Plain, addon.waiting.to_string()),
+            (Style::Plain, addon.message.clone()),
+        ]);
+    }
+    table.render(paint)
+}
+
+pub(crate) fn style(state: &str) -> Style {
+    match state {
+        "Done" | "Installed" | "Upgraded" => Style::Green,
+        "Failed" => Style::Red,
+        "Paused" | "WaitingForCanary" => Style::Yellow,
+        "LeftAlone" | "Empty" => Style::Dim,
+        _ => Style::Cyan,
+    }
+}
+
+fn render_tree(addon: &AddOnState, wide: bool, paint: Paint) -> String {
+    let mut out = format!(
+        "{}  {}  {}\n",
+        paint.paint(Style::Bold, &addon.name),
+        paint.paint(style(addon.state), addon.state),
+        addon.message
+    );
+    let names: Vec<&str> = addon.placements.iter().map(|one| one.summary.placement.as_str()).collect();
+    let stray: Vec<&Unsettled> = addon.unsettled.iter().filter(|one| one.placement.is_none()).collect();
+    let branches = addon.placements.len() + usize::from(!stray.is_empty());
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    for (index, placement) in addon.placements.iter().enumerate() {
+        let last = index + 1 == branches;
+        let name = &placement.summary.placement;
+        let padding = " ".repeat(width - name.chars().count());
+        out.push_str(&format!("{} {name}{padding}  {}\n", tee(last), line(placement, paint)));
+        let of = |one: &&Unsettled| one.placement.as_deref() == Some(name);
+        let clusters: Vec<&Unsettled> = addon.unsettled.iter().filter(of).collect();
+        leaves(&mut out, &clusters, last, wide, paint);
+    }
+    if !stray.is_empty() {
+        out.push_str(&format!("{} in no placement\n", tee(true)));
+        leaves(&mut out, &stray, true, wide, paint);
+    }
+    for problem in &addon.problems {
+        let severity = format!("{:?}", problem.severity).to_lowercase();
+        out.push_str(&format!("  {severity}: {}\n", problem.message));
+    }
+    out
+}
+
+fn tee(last: bool) -> &'static str {
+    if last { "└─" } else { "├─" }
+}
+
+/// Bar, how many, state, versions, message.
+fn line(placement: &PlacementState, paint: Paint) -> String {
+    let one = &placement.summary;
+    let share = |part: usize| (part * BAR).checked_div(one.governed).unwrap_or(0).min(BAR);
+    let some = |part: usize| if part > 0 { share(part).max(1) } else { 0 };
+    let failed = some(one.failed);
+    let settled = share(one.settled).min(BAR - failed);
+    let moving = some(one.in_flight.saturating_sub(one.failed)).min(BAR - failed - settled);
+    let bar = format!(
+        "{}{}{}{}",
+        "#".repeat(settled),
+        ">".repeat(moving),
+        "x".repeat(failed),
+        ".".repeat(BAR - settled - moving - failed)
+    );
+    let count = format!("{}/{}", one.on_target, one.governed);
+    // The message repeats the numbers.
+    let message = one.message.strip_prefix(&count).unwrap_or(&one.message).trim_start();
+    let to = match (&one.desired, &one.target) {
+        (Some(desired), Some(target)) if desired != target => format!(" {desired} ({target} until then)"),
+        (Some(desired), _) => format!(" {desired}"),
+        (None, _) => String::new(),
+    };
+    let state = paint.paint(style(placement.state), placement.state);
+    format!("[{bar}] {count}  {state}{to}  {message}")
+}
+
+/// The clusters of one branch: the first few, and how many more for which reason.
+fn leaves(out: &mut String, clusters: &[&Unsettled], last_branch: bool, wide: bool, paint: Paint) {
+    let stem = if last_branch { "   " } else { "│  " };
+    let shown = if wide || clusters.len() <= NAMED { clusters.len() } else { NAMED - 1 };
+    let width = clusters.iter().take(shown).map(|one| one.cluster.chars().count()).max().unwrap_or(0);
+    for (index, one) in clusters.iter().take(shown).enumerate() {
+        let last = index + 1 == clusters.len();
+        let style = if one.kind == "failed" { Style::Red } else { Style::Plain };
+        let padding = " ".repeat(width - one.cluster.chars().count());
+        let reason = paint.paint(style, one.reason);
+        out.push_str(&format!("{stem}{} {}{padding}  {reason}  {}\n", tee(last), one.cluster, one.message));
+    }
+    let rest = clusters.get(shown..).unwrap_or_default();
+    if !rest.is_empty() {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for one in rest {
+            *counts.entry(one.reason).or_default() += 1;
+        }
+        let counts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        out.push_str(&format!(
+            "{stem}{} {} more: {} (-o wide shows all)\n",
+            tee(true),
+            rest.len(),
+            counts.join(", ")
+        ));
+    }
+}
+
+/// What was told in lines, so that only changes are told.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    told: BTreeMap<String, String>,
+}
+
+impl Lines {
+    /// A line for each placement, or add-on without one, of which something new is to be told.
+    pub(crate) fn news(&mut self, report: &StatusReport) -> String {
+        let mut out = String::new();
+        let mut tell = |key: String, line: String| {
+            if self.told.get(&key) != Some(&line) {
+                out.push_str(&format!("{}  {key}  {line}\n", report.now));
+                self.told.insert(key, line);
+            }
+        };
+        for addon in &report.add_ons {
+            for placement in &addon.placements {
+                let one = &placement.summary;
+                let key = format!("{} {}", addon.name, one.placement);
+                let counts = format!(
+                    "{} settled, {} in flight, {} failed, {} waiting of {}",
+                    one.settled, one.in_flight, one.failed, one.waiting, one.governed
+                );
+                tell(key, format!("{}  {counts}", placement.state));
+            }
+            tell(addon.name.clone(), format!("{}  {}", addon.state, addon.message));
+        }
+        out
+    }
+}

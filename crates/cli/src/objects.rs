@@ -1,0 +1,70 @@
+//! Objects of any kind on a hub, whole and as they are stored: with every field that anybody put there.
+
+use anyhow::anyhow;
+use aviary_engine::configs::{ConfigRef, GroupResource};
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::discovery::{self, Scope, verbs};
+use serde_json::Value;
+
+use crate::connect::{Connection, refused};
+
+/// A kind that a hub serves.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    pub(crate) resource: ApiResource,
+    pub(crate) namespaced: bool,
+}
+
+impl Served {
+    pub(crate) fn api(&self, connection: &Connection, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace.filter(|_| self.namespaced) {
+            Some(namespace) => Api::namespaced_with(connection.client.clone(), namespace, &self.resource),
+            None => Api::all_with(connection.client.clone(), &self.resource),
+        }
+    }
+}
+
+/// How a hub serves a kind: by its resource, or by the kind's name. `None`: it does not.
+pub(crate) async fn find(
+    connection: &Connection,
+    group: &str,
+    wanted: impl Fn(&ApiResource) -> bool,
+) -> anyhow::Result<Option<Served>> {
+    let asked = if group.is_empty() { discovery::ApiGroup::CORE_GROUP } else { group };
+    let found = match discovery::group(&connection.client, asked).await {
+        Ok(found) => found,
+        Err(kube::Error::Discovery(_)) => return Ok(None),
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+        Err(error) => {
+            return Err(refused(&format!("find out what {asked} serves"), &error, &connection.server));
+        }
+    };
+    let all = found.recommended_resources().into_iter().chain(found.resources_by_stability());
+    let served = all
+        .into_iter()
+        .find(|(resource, capabilities)| wanted(resource) && capabilities.supports_operation(verbs::GET));
+    Ok(served.map(|(resource, capabilities)| Served {
+        resource,
+        namespaced: capabilities.scope == Scope::Namespaced,
+    }))
+}
+
+pub(crate) async fn find_kind(connection: &Connection, kind: &GroupResource) -> anyhow::Result<Served> {
+    let found = find(connection, &kind.group, |resource| *resource.plural == *kind.resource).await?;
+    found.ok_or_else(|| anyhow!("{} does not serve {kind}", connection.server))
+}
+
+/// A config as it is on the hub.
+pub(crate) async fn get(
+    connection: &Connection,
+    config: &ConfigRef,
+) -> anyhow::Result<(Served, Option<Value>)> {
+    let served = find_kind(connection, &config.kind).await?;
+    let api = served.api(connection, config.namespace.as_deref());
+    let object = api
+        .get_opt(&config.name)
+        .await
+        .map_err(|error| refused(&format!("read {config}"), &error, &connection.server))?;
+    let value = object.map(serde_json::to_value).transpose()?;
+    Ok((served, value))
+}

@@ -1,0 +1,385 @@
+//! A hub that listens, a manager that looks after it, agents that answer, and a desk to type commands at. All that is waited for is a change
+//! on the hub, with a time limit.
+
+use std::collections::BTreeSet;
+use std::process::Output;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use aviary_api::ManifestWork;
+use aviary_controller::{Manager, Scope, Settings, View};
+use aviary_engine::observed::{Observed, Options};
+use aviary_engine::plan::{Plan, plan};
+use aviary_hub::security::Role;
+use aviary_hub::{Endpoint, Hub};
+use expect_test::Expect;
+use futures_util::StreamExt;
+use jiff::Timestamp;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, ResourceExt};
+use regex::Regex;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+use crate::transcript::{Desk, desk, told};
+
+/// Longer than anything here takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(90);
+const ADDONS: &str = "addon.open-cluster-management.io";
+
+/// What agents make of versions.
+#[derive(Debug, Default)]
+pub(crate) struct Mood {
+    /// They refuse these versions.
+    pub(crate) refuse: BTreeSet<String>,
+    /// They do not answer for these.
+    pub(crate) ignore: BTreeSet<String>,
+}
+
+pub(crate) struct World {
+    // First, so that all tasks have ended before anything else goes.
+    runtime: Runtime,
+    pub(crate) client: Client,
+    pub(crate) desk: Desk,
+    mood: Arc<Mutex<Mood>>,
+    endpoint: Arc<Endpoint>,
+    address: std::net::SocketAddr,
+}
+
+impl World {
+    /// A hub with our kinds, and nobody who looks after it.
+    pub(crate) fn quiet(name: &str) -> Self {
+        let world = Self::bare(name);
+        world.block_on(async {
+            for crd in aviary_api::crds::all() {
+                world.put(serde_json::to_value(crd).unwrap()).await;
+            }
+        });
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}});
+        world.block_on(world.put(namespace));
+        world
+    }
+
+    /// A hub without our kinds.
+    pub(crate) fn bare(name: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let (hub, endpoint, listener) = runtime.block_on(async {
+            let hub = Hub::ephemeral(Default::default()).await.unwrap();
+            let endpoint = Endpoint::ephemeral(&hub, &[]).unwrap();
+            (hub, Arc::new(endpoint), TcpListener::bind("127.0.0.1:0").await.unwrap())
+        });
+        let address = listener.local_addr().unwrap();
+        let client = runtime.block_on(async { hub.client() });
+        let served = Arc::clone(&endpoint);
+        runtime.spawn(async move { hub.serve(listener, &served, std::future::pending()).await });
+        let desk = desk(&format!("verbs-{name}")).file("home/.keep", "");
+        let world = Self { runtime, client, desk, mood: Arc::default(), endpoint, address };
+        world.with_token("hub.kubeconfig", "admin", Role::Admin)
+    }
+
+    /// A kubeconfig for somebody else.
+    pub(crate) fn with_token(mut self, file: &str, name: &str, role: Role) -> Self {
+        let token = self.endpoint.issue_token(name, role).unwrap();
+        self.desk = self.desk.file(file, self.endpoint.kubeconfig(self.address, token.expose()));
+        self
+    }
+
+    pub(crate) fn with_wrong_token(mut self, file: &str) -> Self {
+        self.desk = self.desk.file(file, self.endpoint.kubeconfig(self.address, "aviary_nobody"));
+        self
+    }
+
+    pub(crate) fn file(mut self, name: &str, text: &str) -> Self {
+        self.desk = self.desk.file(name, text);
+        self
+    }
+
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// A hub with a manager and agents: twelve clusters behind a canary of four, all on v1.0.0.
+    pub(crate) fn installed(name: &str) -> Self {
+        let world = Self::quiet(name).looked_after();
+        world.block_on(world.fleet());
+        world.give(addon("one"));
+        world.until("the install", |_, plan| {
+            plan.report.placements.iter().all(|placement| placement.message.ends_with("install completed with no errors."))
+        });
+        world
+    }
+
+    /// Starts a manager and the agents.
+    pub(crate) fn looked_after(self) -> Self {
+        let settings = Settings {
+            namespace: "open-cluster-management".into(),
+            identity: "manager-1".into(),
+            leader_elect: true,
+            verify: true,
+            placement: false,
+            options: Options::default(),
+            clock: Arc::new(Timestamp::now),
+        };
+        let manager = Manager::new(self.client.clone(), settings);
+        self.runtime.spawn(manager.run(std::future::pending()));
+        self.runtime.spawn(agents(self.client.clone(), Arc::clone(&self.mood)));
+        self
+    }
+
+    pub(crate) async fn fleet(&self) {
+        self.clusters("fleet", &names("fleet", 12)).await;
+        self.clusters("canary", &names("canary", 4)).await;
+        for version in ["v1.0.0", "v2.0.0", "v3.0.0"] {
+            self.put(template(version)).await;
+        }
+        for (name, version) in [("one", "v1.0.0"), ("two", "v2.0.0"), ("three", "v3.0.0")] {
+            self.put(hub_config(name, version)).await;
+        }
+    }
+
+    /// Changes what agents do from now on.
+    pub(crate) fn mood(&self, change: impl FnOnce(&mut Mood)) {
+        change(&mut self.mood.lock().unwrap());
+    }
+
+    /// Creates an object, or merges it over the one that is there.
+    pub(crate) fn give(&self, object: Value) {
+        self.block_on(self.put(object));
+    }
+
+    fn dynamic(&self, object: &Value) -> Api<DynamicObject> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
+        match text("/metadata/namespace") {
+            "" => Api::all_with(self.client.clone(), &kind),
+            namespace => Api::namespaced_with(self.client.clone(), namespace, &kind),
+        }
+    }
+
+    async fn put(&self, object: Value) {
+        let api = self.dynamic(&object);
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned();
+        let made = api.create(&PostParams::default(), &serde_json::from_value(object.clone()).unwrap()).await;
+        match made {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                api.patch(&name, &PatchParams::default(), &Patch::Merge(object)).await.unwrap();
+            }
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+
+    async fn put_status(&self, object: Value) {
+        let api = self.dynamic(&object);
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned();
+        let patch = json!({"status": object["status"]});
+        api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Clusters with a namespace each, selected by a placement.
+    pub(crate) async fn clusters(&self, placement: &str, names: &[String]) {
+        for name in names {
+            self.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+            self.put(json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                "metadata": {"name": name, "labels": {"stage": placement}}, "spec": {"hubAcceptsClient": true},
+            }))
+            .await;
+        }
+        let version = "cluster.open-cluster-management.io/v1beta1";
+        let decisions: Vec<Value> = names.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
+        let decision = json!({
+            "apiVersion": version, "kind": "PlacementDecision",
+            "metadata": {"name": format!("{placement}-1"), "namespace": "default",
+                "labels": {"cluster.open-cluster-management.io/placement": placement}},
+            "status": {"decisions": decisions},
+        });
+        self.put(decision.clone()).await;
+        self.put_status(decision).await;
+        let place = json!({
+            "apiVersion": version, "kind": "Placement", "metadata": {"name": placement, "namespace": "default"}, "spec": {},
+            "status": {"numberOfSelectedClusters": names.len()},
+        });
+        self.put(place.clone()).await;
+        self.put_status(place).await;
+    }
+
+    /// Waits until the add-on is as it should be, and its manager has nothing left to write.
+    #[track_caller]
+    pub(crate) fn until(&self, what: &str, is: impl Fn(&Observed, &Plan) -> bool) {
+        let wait = async {
+            let scope = Scope { namespace: "open-cluster-management".into(), addon: Some("helloworld".into()) };
+            let mut follower = View::read(&self.client, scope).await.unwrap().follow();
+            loop {
+                let there = follower.view().observe("helloworld", |observed| {
+                    let plan = plan(observed, Timestamp::now());
+                    plan.is_at_rest() && is(observed, &plan)
+                });
+                if there == Some(true) {
+                    return;
+                }
+                follower.changed().await.unwrap();
+            }
+        };
+        if self.block_on(async { tokio::time::timeout(LIMIT, wait).await }).is_err() {
+            panic!("{what}: not within {LIMIT:?}: {}", self.run("status helloworld"));
+        }
+    }
+
+    /// Waits until every placement's message is this.
+    #[track_caller]
+    pub(crate) fn until_all(&self, message: &str) {
+        self.until(message, |_, plan| {
+            plan.report.placements.iter().all(|placement| placement.message.ends_with(message))
+        });
+    }
+
+    /// The canary has refused v3.0.0, and the fleet waits for it.
+    pub(crate) fn refused(name: &str) -> Self {
+        let world = Self::installed(name);
+        world.mood(|mood| drop(mood.refuse.insert("v3.0.0".into())));
+        world.give(addon("three"));
+        world.until("the canary to fail", |_, plan| {
+            plan.report.placements.iter().any(|placement| placement.message.contains("stopped, 2 failed"))
+        });
+        world
+    }
+
+    fn line(&self, arguments: &str) -> String {
+        match arguments.contains("--kubeconfig") {
+            true => arguments.to_owned(),
+            false => format!("{arguments} --kubeconfig hub.kubeconfig"),
+        }
+    }
+
+    /// What a command says; the hub is that of the world where nothing else is said.
+    pub(crate) fn output(&self, arguments: &str) -> Output {
+        self.desk.output(&self.line(arguments))
+    }
+
+    /// The transcript of a command, with what differs from run to run masked. The hub is left out of it.
+    pub(crate) fn run(&self, arguments: &str) -> String {
+        mask(&told(&format!("aviary {arguments}"), &self.output(arguments)))
+    }
+
+    #[track_caller]
+    pub(crate) fn check(&self, arguments: &str, expected: &Expect) {
+        expected.assert_eq(&self.run(arguments));
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self, arguments: &str, code: i32) -> Value {
+        let output = self.output(arguments);
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    pub(crate) fn get(&self, kind: &str, name: &str) -> Value {
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        let version = match kind {
+            "ManifestWork" => "work.open-cluster-management.io/v1".to_owned(),
+            _ => format!("{ADDONS}/v1alpha1"),
+        };
+        let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+        let found = self.block_on(self.dynamic(&object).get(name)).unwrap();
+        serde_json::to_value(found).unwrap()
+    }
+}
+
+static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let rules = [
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
+        (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
+        (r" --kubeconfig hub\.kubeconfig", ""),
+        (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID"),
+    ];
+    rules.map(|(pattern, mask)| (Regex::new(pattern).unwrap(), mask)).into()
+});
+
+pub(crate) fn mask(told: &str) -> String {
+    MASKS.iter().fold(told.to_owned(), |told, (pattern, mask)| pattern.replace_all(&told, *mask).into_owned())
+}
+
+pub(crate) fn names(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{prefix}-{number:02}")).collect()
+}
+
+pub(crate) fn template(version: &str) -> Value {
+    json!({
+        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "AddOnTemplate",
+        "metadata": {"name": format!("helloworld-{version}")},
+        "spec": {"addonName": "helloworld", "version": version, "agentSpec": {"workload": {"manifests": [{
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "{{INSTALL_NAMESPACE}}"},
+            "data": {"cluster": "{{CLUSTER_NAME}}", "version": version},
+        }]}}},
+    })
+}
+
+pub(crate) fn hub_config(name: &str, version: &str) -> Value {
+    json!({
+        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "AddOnHubConfig", "metadata": {"name": name},
+        "spec": {"desiredVersion": version},
+    })
+}
+
+/// The add-on that wants what a config says, on the fleet behind the canary.
+pub(crate) fn addon(config: &str) -> Value {
+    let reference = json!([{"group": ADDONS, "resource": "addonhubconfigs", "name": config}]);
+    json!({
+        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"},
+        "spec": {"installStrategy": {"type": "Placements", "placements": [
+            {"name": "fleet", "namespace": "default", "configs": reference, "rolloutStrategy": {
+                "type": "RollingUpdateWithCanary",
+                "rollingUpdateWithCanary": {"placement": {"name": "canary", "namespace": "default"}, "maxConcurrentlyUpdating": "25%"}}},
+            {"name": "canary", "namespace": "default", "configs": reference, "rolloutStrategy": {
+                "type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": "50%"}}},
+        ]}},
+    })
+}
+
+/// The agents of all clusters: they answer once for every generation of a work, as their mood is then.
+async fn agents(client: Client, mood: Arc<Mutex<Mood>>) {
+    let works: Api<ManifestWork> = Api::all(client.clone());
+    let mut events = std::pin::pin!(watcher(works, watcher::Config::default()));
+    while let Some(event) = events.next().await {
+        let Ok(Event::Apply(work) | Event::InitApply(work)) = event else { continue };
+        let version = json!(work)["spec"]["workload"]["manifests"][0]["data"]["version"].clone();
+        let version = version.as_str().unwrap_or_default();
+        let answer = {
+            let mood = mood.lock().unwrap();
+            (!mood.ignore.contains(version)).then(|| mood.refuse.contains(version))
+        };
+        if let Some(refused) = answer {
+            report(&client, &work, version, refused).await;
+        }
+    }
+}
+
+async fn report(client: &Client, work: &ManifestWork, version: &str, refused: bool) {
+    let generation = work.metadata.generation;
+    let conditions = work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    if conditions.iter().any(|condition| condition.observed_generation == generation) {
+        return;
+    }
+    let (status, message) = match refused {
+        false => ("True", String::new()),
+        true => ("False", format!("image of {version} cannot be pulled")),
+    };
+    let condition = |kind: &str| {
+        json!({
+            "type": kind, "status": status, "reason": "Answered", "message": message, "observedGeneration": generation,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    };
+    let patch = json!({"status": {"conditions": [condition("Applied"), condition("Available")]}});
+    let works: Api<ManifestWork> = Api::namespaced(client.clone(), &work.namespace().unwrap_or_default());
+    let answered = works.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+    if let Err(error) = answered
+        && !matches!(&error, kube::Error::Api(status) if status.code == 404)
+    {
+        panic!("an agent could not answer: {error}");
+    }
+}

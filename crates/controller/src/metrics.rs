@@ -1,0 +1,412 @@
+//! What Prometheus is told: where every rollout stands, and what the manager asks of the hub.
+//!
+//! Owns the names. There is no label per cluster: what is told grows with add-ons and placements, never with the fleet. What a rollout says of
+//! itself comes from the report of its last plan, so that conditions, `aviary explain` and metrics never disagree.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aviary_api::names::conditions::PROGRESSING;
+use aviary_engine::explain::Decision;
+use aviary_engine::name::Text;
+use aviary_engine::observed::{Condition, Observed};
+use aviary_engine::plan::Plan;
+use jiff::Timestamp;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::execute::Tally;
+
+/// Clusters that no placement governs are told under this name.
+const NO_PLACEMENT: &str = "";
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Rollout {
+    addon: String,
+    /// `namespace/name`, as in messages.
+    placement: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RolloutState {
+    addon: String,
+    placement: String,
+    state: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RevisionInfo {
+    addon: String,
+    placement: String,
+    desired: String,
+    target: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AddOnLabel {
+    addon: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    verb: String,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WriteOutcome {
+    outcome: &'static str,
+}
+
+/// All that is told. Cheap to clone; clones tell the same.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    board: Arc<Board>,
+    started: Family<Rollout, Counter>,
+    settled: Family<Rollout, Counter>,
+    failed: Family<Rollout, Counter>,
+    rollouts: Family<Rollout, Histogram, fn() -> Histogram>,
+    plans: Histogram,
+    writes: Family<WriteOutcome, Counter>,
+    requests: Family<Request, Counter>,
+    queue: Gauge,
+    leader: Gauge,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        // From a second to four days.
+        let rollouts =
+            Family::new_with_constructor((|| Histogram::new(exponential_buckets(1.0, 3.0, 12))) as fn() -> _);
+        let mut new = Self {
+            registry: Arc::default(),
+            board: Arc::default(),
+            started: Family::default(),
+            settled: Family::default(),
+            failed: Family::default(),
+            rollouts,
+            // From 100 µs to 3 s.
+            plans: Histogram::new(exponential_buckets(0.0001, 2.0, 16)),
+            writes: Family::default(),
+            requests: Family::default(),
+            queue: Gauge::default(),
+            leader: Gauge::default(),
+        };
+        let mut registry = Registry::with_prefix("aviary");
+        registry.register_collector(Box::new(Arc::clone(&new.board)));
+        registry.register(
+            "clusters_started",
+            "Decisions to tell a cluster another revision",
+            new.started.clone(),
+        );
+        registry.register(
+            "clusters_settled",
+            "Clusters seen to settle on what they were told",
+            new.settled.clone(),
+        );
+        registry.register(
+            "clusters_failed",
+            "Clusters seen to fail what they were told, or to run out of time",
+            new.failed.clone(),
+        );
+        registry.register_with_unit(
+            "rollout_duration",
+            "From the start of a rollout to its completion",
+            Unit::Seconds,
+            new.rollouts.clone(),
+        );
+        registry.register_with_unit(
+            "plan_duration",
+            "Time that deciding about one add-on took",
+            Unit::Seconds,
+            new.plans.clone(),
+        );
+        registry.register("writes", "Writes of plans, by what became of them", new.writes.clone());
+        registry.register("api_requests", "Requests to the hub, by verb and code", new.requests.clone());
+        registry.register(
+            "queue_depth",
+            "Add-ons that have news or are being written for",
+            new.queue.clone(),
+        );
+        registry.register("leader", "1 while this manager leads", new.leader.clone());
+        new.registry = Arc::new(registry);
+        new
+    }
+}
+
+/// What a plan says of one placement.
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    /// How many clusters there are of each kind of decision and reason.
+    clusters: BTreeMap<(&'static str, &'static str), u32>,
+    in_flight: usize,
+    budget: usize,
+    settled: usize,
+    failed: usize,
+    waiting: usize,
+    desired: Text,
+    target: Text,
+    /// Since when it has been moving.
+    since: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct AddOnStanding {
+    placements: BTreeMap<String, Standing>,
+    problems: usize,
+    frozen: bool,
+}
+
+/// The last word of every add-on.
+#[derive(Debug, Default)]
+struct Board {
+    addons: Mutex<BTreeMap<Text, AddOnStanding>>,
+    now: Mutex<Option<Timestamp>>,
+}
+
+impl Metrics {
+    /// Everything, as text for Prometheus. `now` is what waits are measured to.
+    pub fn tell(&self, now: Timestamp) -> String {
+        *self.board.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        let mut text = String::new();
+        // Writing into a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Notes a request to the hub; without a code it was not answered.
+    pub fn note_request(&self, verb: &'static str, code: Option<u16>) {
+        let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+        self.requests.get_or_create(&Request { verb: verb.into(), code }).inc();
+    }
+
+    pub(crate) fn note_plan(&self, observed: &Observed, plan: &Plan, took: Duration, now: Timestamp) {
+        self.plans.observe(took.as_secs_f64());
+        let new = standing_of(observed, plan);
+        let addon = &observed.addon.name;
+        for (placement, new) in &new.placements {
+            let of = Rollout { addon: addon.to_string(), placement: placement.clone() };
+            let starts: u32 =
+                new.clusters.iter().filter(|((kind, _), _)| *kind == "start").map(|(_, count)| count).sum();
+            if starts > 0 {
+                self.started.get_or_create(&of).inc_by(u64::from(starts));
+            }
+        }
+        self.note_completed(observed, plan, now);
+        let mut board = self.board.addons();
+        let old = board.insert(addon.clone(), new.clone()).unwrap_or_default();
+        drop(board);
+        for (placement, new) in new.placements {
+            // What was so when we first looked, or before the target changed, nobody has seen to happen.
+            let Some(old) = old.placements.get(&placement).filter(|old| old.target == new.target) else {
+                continue;
+            };
+            let of = Rollout { addon: addon.to_string(), placement };
+            let more = |new: usize, old: usize| new.saturating_sub(old) as u64;
+            self.settled.get_or_create(&of).inc_by(more(new.settled, old.settled));
+            self.failed.get_or_create(&of).inc_by(more(new.failed, old.failed));
+        }
+    }
+
+    /// How long it took is in the status that is about to change, so that a restart in between changes nothing.
+    fn note_completed(&self, observed: &Observed, plan: &Plan, now: Timestamp) {
+        for (placement, _) in &plan.completed {
+            let recorded = observed.addon.status.placements.get(placement);
+            let progressing =
+                recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+            if let Some(since) = progressing.filter(|condition| condition.is_true()).and_then(|is| is.since) {
+                let of = Rollout { addon: observed.addon.name.to_string(), placement: placement.to_string() };
+                self.rollouts.get_or_create(&of).observe(now.duration_since(since).as_secs_f64());
+            }
+        }
+    }
+
+    pub(crate) fn note_frozen(&self, addon: &Text) {
+        self.board.addons().entry(addon.clone()).or_default().frozen = true;
+    }
+
+    pub(crate) fn note_written(&self, tally: Tally) {
+        let of = |outcome, count: usize| {
+            self.writes.get_or_create(&WriteOutcome { outcome }).inc_by(count as u64);
+        };
+        of("written", tally.written);
+        of("conflict", tally.conflicts);
+        of("failed", tally.failed);
+    }
+
+    /// The add-on is not there any more.
+    pub(crate) fn forget(&self, addon: &Text) {
+        let Some(gone) = self.board.addons().remove(addon) else { return };
+        for placement in gone.placements.into_keys() {
+            let of = Rollout { addon: addon.to_string(), placement };
+            self.started.remove(&of);
+            self.settled.remove(&of);
+            self.failed.remove(&of);
+            self.rollouts.remove(&of);
+        }
+    }
+
+    /// Who does not lead has nothing to say of rollouts: the leader does.
+    pub(crate) fn note_leading(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
+        if !leads {
+            self.board.addons().clear();
+        }
+    }
+
+    pub(crate) fn note_queue(&self, depth: usize) {
+        self.queue.set(i64::try_from(depth).unwrap_or(i64::MAX));
+    }
+}
+
+fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
+    let report = &plan.report;
+    let mut by_index: Vec<Standing> = report
+        .placements
+        .iter()
+        .map(|placement| {
+            let recorded = observed.addon.status.placements.get(&placement.name);
+            let progressing =
+                recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+            Standing {
+                in_flight: placement.counts.in_flight,
+                budget: placement.counts.budget,
+                settled: placement.counts.settled,
+                failed: placement.counts.failed,
+                waiting: placement.counts.waiting,
+                desired: placement.desired.clone().unwrap_or_default(),
+                target: placement.target.clone().unwrap_or_default(),
+                since: progressing.filter(|condition| condition.is_true()).and_then(|is| is.since),
+                ..Standing::default()
+            }
+        })
+        .collect();
+    let mut free = Standing::default();
+    for cluster in &report.clusters {
+        let of = cluster.placement.and_then(|index| by_index.get_mut(index)).unwrap_or(&mut free);
+        *of.clusters.entry(words(&cluster.decision)).or_default() += 1;
+    }
+    let named = report.placements.iter().map(|placement| placement.name.to_string());
+    let mut placements: BTreeMap<String, Standing> = named.zip(by_index).collect();
+    if !free.clusters.is_empty() {
+        placements.insert(NO_PLACEMENT.into(), free);
+    }
+    AddOnStanding { placements, problems: report.problems.len(), frozen: false }
+}
+
+/// The kind of a decision, and its reason.
+fn words(decision: &Decision) -> (&'static str, &'static str) {
+    (decision.kind(), decision.code())
+}
+
+impl Board {
+    fn addons(&self) -> MutexGuard<'_, BTreeMap<Text, AddOnStanding>> {
+        self.addons.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Collector for Board {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let now = *self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let addons = self.addons();
+        let placements = || {
+            addons.iter().flat_map(|(addon, standing)| {
+                standing.placements.iter().map(move |(placement, standing)| {
+                    (Rollout { addon: addon.to_string(), placement: placement.clone() }, standing)
+                })
+            })
+        };
+        let governed = || placements().filter(|(of, _)| of.placement != NO_PLACEMENT);
+
+        let states = placements().flat_map(|(of, standing)| {
+            standing.clusters.iter().map(move |((state, reason), count)| {
+                let Rollout { addon, placement } = of.clone();
+                (RolloutState { addon, placement, state, reason }, i64::from(*count))
+            })
+        });
+        gauges(&mut encoder, "clusters", "Clusters by state, and the reason for it", None, states)?;
+        let budgets = governed().map(|(of, standing)| (of, count(standing.budget)));
+        gauges(&mut encoder, "rollout_budget", "How many clusters may be unsettled at once", None, budgets)?;
+        let in_flight = governed().map(|(of, standing)| (of, count(standing.in_flight)));
+        gauges(
+            &mut encoder,
+            "rollout_in_flight",
+            "Clusters that hold a slot of the budget",
+            None,
+            in_flight,
+        )?;
+        let waits = governed().map(|(of, standing)| {
+            let since = standing.since.filter(|_| standing.waiting > 0);
+            let wait = now.zip(since).map_or(0, |(now, since)| now.duration_since(since).as_secs().max(0));
+            (of, wait)
+        });
+        gauges(
+            &mut encoder,
+            "rollout_oldest_wait",
+            "How long clusters have been waiting for a rollout to reach them",
+            Some(&Unit::Seconds),
+            waits,
+        )?;
+        let revisions = governed().map(|(of, standing)| {
+            let Rollout { addon, placement } = of;
+            let (desired, target) = (standing.desired.to_string(), standing.target.to_string());
+            (RevisionInfo { addon, placement, desired, target }, 1)
+        });
+        gauges(
+            &mut encoder,
+            "revision_info",
+            "What is desired, and what clusters are taken to",
+            None,
+            revisions,
+        )?;
+        let problems = addons
+            .iter()
+            .map(|(addon, standing)| (AddOnLabel { addon: addon.to_string() }, count(standing.problems)));
+        gauges(&mut encoder, "addon_problems", "Named problems of an add-on's input", None, problems)?;
+        let frozen = addons
+            .iter()
+            .map(|(addon, standing)| (AddOnLabel { addon: addon.to_string() }, i64::from(standing.frozen)));
+        gauges(
+            &mut encoder,
+            "addon_frozen",
+            "1: its plan would break a promise and is not carried out",
+            None,
+            frozen,
+        )
+    }
+}
+
+fn count(of: usize) -> i64 {
+    i64::try_from(of).unwrap_or(i64::MAX)
+}
+
+fn gauges<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    values: impl Iterator<Item = (L, i64)>,
+) -> Result<(), fmt::Error> {
+    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+    for (labels, value) in values {
+        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}

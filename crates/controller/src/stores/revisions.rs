@@ -1,0 +1,78 @@
+//! Revisions that are kept: contents by hash, and what placements completed.
+
+use std::collections::BTreeMap;
+
+use aviary_engine::configs::Revision;
+use aviary_engine::name::PlacementName;
+
+use crate::revisions::{Kept, What};
+use crate::seen::{Change, Key};
+use crate::stores::{Booked, Relist, Shelf, Stores};
+
+impl Stores {
+    pub(super) fn revision(&mut self, change: Change<Kept>) {
+        let gone = match self.book(&Relist::Shelf(Shelf::Revisions), change) {
+            Booked::Nothing => return,
+            Booked::Put(key, kept) => {
+                let Kept { addon, what } = kept;
+                let known = self.addons.entry(addon.clone()).or_default();
+                match what {
+                    What::Content { hash, content } => {
+                        known.contents.insert(key.clone(), hash.clone());
+                        known.observed.revisions.contents.insert(hash, content);
+                    }
+                    What::Completed { number, placement, revision } => {
+                        known.completed.insert(key.clone(), (number, placement, revision));
+                    }
+                }
+                self.revision_of.insert(key, addon.clone());
+                return self.mark(&addon);
+            }
+            Booked::Gone(keys) => keys,
+            Booked::Complete(seen) => {
+                self.finish(Shelf::Revisions);
+                self.revision_of.keys().filter(|key| !seen.contains(key)).cloned().collect()
+            }
+        };
+        for key in gone {
+            let Some(addon) = self.revision_of.remove(&key) else { continue };
+            if let Some(known) = self.addons.get_mut(&addon) {
+                known.completed.remove(&key);
+                if let Some(hash) = known.contents.remove(&key) {
+                    known.observed.revisions.contents.remove(&hash);
+                }
+            }
+            self.mark(&addon);
+        }
+    }
+
+    /// The number that the next completed revision gets, and the objects beyond the limit once it is there.
+    pub(crate) fn next_completed(&self, addon: &str, placement: &PlacementName) -> (i64, Vec<Key>) {
+        let Some(known) = self.addons.get(addon) else { return (1, Vec::new()) };
+        let mut of_placement: Vec<(i64, &Key)> = known
+            .completed
+            .iter()
+            .filter(|(_, (_, of, _))| of == placement)
+            .map(|(key, (number, ..))| (*number, key))
+            .collect();
+        of_placement.sort();
+        let next = of_placement.last().map_or(1, |(number, _)| number + 1);
+        let surplus = (of_placement.len() + 1).saturating_sub(self.options.history_limit);
+        (next, of_placement.into_iter().take(surplus).map(|(_, key)| key.clone()).collect())
+    }
+}
+
+/// What each placement completed, oldest first; of one that was completed again, the last time counts.
+pub(super) fn history(
+    completed: &BTreeMap<Key, (i64, PlacementName, Revision)>,
+) -> BTreeMap<PlacementName, Vec<Revision>> {
+    let mut numbered: Vec<&(i64, PlacementName, Revision)> = completed.values().collect();
+    numbered.sort_by_key(|(number, ..)| *number);
+    let mut history: BTreeMap<PlacementName, Vec<Revision>> = BTreeMap::new();
+    for (_, placement, revision) in numbered {
+        let of = history.entry(placement.clone()).or_default();
+        of.retain(|known| known != revision);
+        of.push(revision.clone());
+    }
+    history
+}

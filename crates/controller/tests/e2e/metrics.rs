@@ -1,0 +1,113 @@
+//! What Prometheus is told in the course of a rollout.
+
+use std::sync::Arc;
+
+use aviary_controller::{Manager, Metrics, Settings};
+use aviary_engine::observed::Options;
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use crate::agents::Agents;
+use crate::objects::{addon, place, rolling};
+use crate::rollout::{hub_config, template};
+use crate::world::{GIVE_UP, World, message};
+
+/// The value of a metric; a name that is not there has none.
+fn value(metrics: &Metrics, name: &str) -> Option<f64> {
+    let told = metrics.tell(Timestamp::now());
+    let line = told.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')))?;
+    line.rsplit_once(' ')?.1.parse().ok()
+}
+
+fn of_fleet(name: &str) -> String {
+    format!(r#"{name}{{addon="helloworld",placement="default/fleet"}}"#)
+}
+
+fn clusters(state: &str, reason: &str) -> String {
+    format!(
+        r#"aviary_clusters{{addon="helloworld",placement="default/fleet",state="{state}",reason="{reason}"}}"#
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollout_is_told_by_state_and_reason_and_forgotten_with_its_addon() {
+    let world = World::new().await;
+    let names: Vec<String> = (0..12).map(|number| format!("fleet-{number:02}")).collect();
+    world.clusters("fleet", &names).await;
+    for (name, version) in [("one", "v1.0.0"), ("two", "v2.0.0")] {
+        world.put(template(version)).await;
+        world.put(hub_config(name, version)).await;
+    }
+    let agents = Agents::start(&world.client, |_| Ok(()));
+    let metrics = Metrics::default();
+    let settings = Settings {
+        namespace: "open-cluster-management".into(),
+        identity: "told".into(),
+        leader_elect: true,
+        verify: true,
+        placement: false,
+        options: Options::default(),
+        clock: Arc::new(Timestamp::now),
+    };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let manager = Manager::new(world.client.clone(), settings).told_to(metrics.clone());
+    let running = tokio::spawn(manager.run(async { drop(stopped.await) }));
+    let wants = |config: &str| addon(&[place("fleet", config, rolling(3))]);
+
+    world.put(wants("one")).await;
+    world
+        .until("helloworld", "the install", |addon| {
+            message(addon, "fleet") == "12/12 install completed with no errors."
+        })
+        .await;
+    let all_have = async |version: &str| {
+        world
+            .until_instances("helloworld", version, |all| {
+                all.len() == 12 && all.iter().all(|one| json!(one.status)["currentVersion"] == version)
+            })
+            .await;
+    };
+    all_have("v1.0.0").await;
+    assert_eq!(value(&metrics, "aviary_leader"), Some(1.0));
+    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_budget")), Some(3.0));
+
+    agents.answer(|_| None);
+    world.put(wants("two")).await;
+    world.until("helloworld", "the first wave", |addon| message(addon, "fleet") == "3/12 upgrading...").await;
+    world
+        .until_instances("helloworld", "three in flight", |all| {
+            all.iter().filter(|one| json!(one.status)["desiredVersion"] == "v2.0.0").count() == 3
+        })
+        .await;
+    // The plan that the wave belongs to has been told before it was carried out.
+    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_in_flight")), Some(3.0));
+    assert_eq!(value(&metrics, &clusters("hold", "BudgetFull")), Some(9.0));
+    let revision = r#"aviary_revision_info{addon="helloworld",placement="default/fleet",desired="v2.0.0",target="v2.0.0"}"#;
+    assert_eq!(value(&metrics, revision), Some(1.0));
+    assert!(value(&metrics, &of_fleet("aviary_rollout_oldest_wait_seconds")).is_some());
+
+    agents.let_go();
+    all_have("v2.0.0").await;
+    world
+        .until("helloworld", "the upgrade", |addon| {
+            message(addon, "fleet") == "12/12 upgrade completed with no errors."
+        })
+        .await;
+    assert_eq!(value(&metrics, &clusters("hold", "BudgetFull")), None, "nobody waits any more");
+    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_duration_seconds_count")), Some(2.0));
+    assert!(value(&metrics, &of_fleet("aviary_clusters_started_total")) >= Some(24.0));
+    assert!(value(&metrics, r#"aviary_writes_total{outcome="written"}"#) > Some(60.0));
+    assert_eq!(value(&metrics, r#"aviary_writes_total{outcome="failed"}"#), Some(0.0));
+    assert!(!metrics.tell(Timestamp::now()).contains("fleet-0"), "no cluster is named");
+
+    world.delete(wants("two")).await;
+    let forgotten = async {
+        while value(&metrics, &of_fleet("aviary_rollout_budget")).is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(GIVE_UP, forgotten).await.expect("nothing to be told of an add-on that is gone");
+    let _ = stop.send(());
+    running.await.unwrap();
+}

@@ -1,0 +1,304 @@
+//! The desk at which the agents of all clusters sit: what they have seen, what they will say, and when.
+//!
+//! Owns the state of every agent and the one queue of times for all of them. Reads no clock and writes nothing: times are arguments, and
+//! reports are handed out. One report of a work is under way at a time, so that an older one can never overtake a newer.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use aviary_api::ManifestWork;
+use aviary_api::names::labels::ADDON_VERSION;
+use aviary_engine::configs::Revision;
+use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::normalise;
+use aviary_engine::shared::{Pool, Shared};
+use aviary_engine::simulate::agents::Answer;
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::behaviour::{Behaviour, Lie};
+use crate::member::Member;
+use crate::outline::Outline;
+use crate::report::{Before, Report};
+
+/// A report that could not be written is tried again after so long.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Names of works that are kept once; beyond that they are kept as often as they come.
+const NAMES: usize = 1024;
+
+pub(crate) type Labels = BTreeMap<String, String>;
+
+#[derive(Debug)]
+pub(crate) struct Desk {
+    behaviour: Behaviour,
+    members: HashMap<ClusterName, Shared<Labels>>,
+    works: HashMap<Key, Known>,
+    due: BinaryHeap<Reverse<Due>>,
+    turns: u64,
+    /// Which listing of all works is under way, or was last.
+    round: u32,
+    outlines: Pool<Outline>,
+    labels: Pool<Labels>,
+    names: HashSet<Text>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    cluster: ClusterName,
+    work: Text,
+}
+
+/// When which work is reported on.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Instant,
+    turn: u64,
+    key: Key,
+}
+
+/// What an agent knows of one work.
+#[derive(Debug)]
+struct Known {
+    /// Tells a work from an earlier one of the same name.
+    uid: u64,
+    generation: i64,
+    /// Which of its reports is the newest.
+    turn: u64,
+    round: u32,
+    writing: bool,
+    /// Its time came while an earlier report was under way.
+    overdue: bool,
+    waiting: Option<Box<Waiting>>,
+}
+
+/// What will be said.
+#[derive(Debug)]
+struct Waiting {
+    uid: Text,
+    answer: Answer,
+    lie: Option<Lie>,
+    outline: Shared<Outline>,
+    before: Before,
+}
+
+impl Desk {
+    pub(crate) fn new(behaviour: Behaviour, members: &[Member]) -> Self {
+        let mut labels = Pool::default();
+        let members =
+            members.iter().map(|one| (one.name.clone(), labels.share(Shared::new(one.labels.clone()))));
+        Self {
+            behaviour,
+            members: members.collect(),
+            works: HashMap::new(),
+            due: BinaryHeap::new(),
+            turns: 0,
+            round: 0,
+            outlines: Pool::default(),
+            labels,
+            names: HashSet::new(),
+        }
+    }
+
+    pub(crate) fn has(&self, cluster: &str) -> Option<&ClusterName> {
+        let cluster = ClusterName::parse(cluster).ok()?;
+        self.members.get_key_value(&cluster).map(|(name, _)| name)
+    }
+
+    pub(crate) fn behaviour(&self) -> &Behaviour {
+        &self.behaviour
+    }
+
+    /// A cluster has other labels now.
+    pub(crate) fn relabel(&mut self, cluster: &ClusterName, labels: &Labels) {
+        if let Some(known) = self.members.get_mut(cluster)
+            && **known != *labels
+        {
+            *known = self.labels.share(Shared::new(labels.clone()));
+        }
+    }
+
+    /// A cluster is gone, and its agent with it.
+    pub(crate) fn leave(&mut self, cluster: &ClusterName) {
+        if self.members.remove(cluster).is_some() {
+            self.works.retain(|key, _| key.cluster != *cluster);
+        }
+    }
+
+    /// All works follow; what does not follow is gone.
+    pub(crate) fn begin_listing(&mut self) {
+        self.round = self.round.wrapping_add(1);
+    }
+
+    pub(crate) fn end_listing(&mut self) {
+        let round = self.round;
+        self.works.retain(|_, known| known.round == round);
+    }
+
+    /// An agent sees a work. Says whether it is a new one or has changed.
+    pub(crate) fn see(&mut self, work: &ManifestWork, now: Instant) -> bool {
+        let Some(key) = self.key(work) else { return false };
+        let generation = work.metadata.generation.unwrap_or(0);
+        let given_uid = work.metadata.uid.as_deref().unwrap_or_default();
+        let uid = digest(given_uid);
+        if let Some(known) = self.works.get_mut(&key) {
+            known.round = self.round;
+            if known.uid == uid && known.generation == generation {
+                return false;
+            }
+        }
+        let before = Before::of(work);
+        let fresh = !self.works.contains_key(&key);
+        let mut known = Known {
+            uid,
+            generation,
+            turn: 0,
+            round: self.round,
+            writing: false,
+            overdue: false,
+            waiting: None,
+        };
+        // An agent that was restarted finds its own words.
+        if fresh && before.is_answered(generation) {
+            self.works.insert(key, known);
+            return false;
+        }
+        let writing = self.works.get(&key).is_some_and(|known| known.writing);
+        known.writing = writing;
+        known.turn = self.next_turn();
+        if let Some((after, answer)) = self.answer(&key.cluster, work) {
+            let outline = self.outlines.share(Shared::new(Outline::of(work)));
+            let lie = self.behaviour.lie(&key.cluster);
+            let uid = given_uid.into();
+            known.waiting = Some(Box::new(Waiting { uid, answer, lie, outline, before }));
+            self.due.push(Reverse(Due { at: now + after, turn: known.turn, key: key.clone() }));
+        }
+        self.works.insert(key, known);
+        true
+    }
+
+    /// A work is gone: nobody speaks of it any more.
+    pub(crate) fn lose(&mut self, work: &ManifestWork) {
+        if let Some(key) = self.key(work) {
+            self.works.remove(&key);
+        }
+    }
+
+    /// When the next report is due.
+    pub(crate) fn next_due(&mut self) -> Option<Instant> {
+        while let Some(Reverse(due)) = self.due.peek() {
+            if self.works.get(&due.key).is_some_and(|known| known.turn == due.turn) {
+                return Some(due.at);
+            }
+            self.due.pop();
+        }
+        None
+    }
+
+    /// The next report whose time has come. Whoever takes it tells what became of it.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<Report> {
+        while self.next_due().is_some_and(|at| at <= now)
+            && let Some(Reverse(Due { turn, key, .. })) = self.due.pop()
+        {
+            let Some(known) = self.works.get_mut(&key) else { continue };
+            if known.writing {
+                known.overdue = true;
+                continue;
+            }
+            let Some(waiting) = known.waiting.take() else { continue };
+            known.writing = true;
+            let Waiting { uid, answer, lie, outline, before } = *waiting;
+            let (Key { cluster, work }, generation) = (key, known.generation);
+            return Some(Report { cluster, work, uid, turn, generation, answer, lie, outline, before });
+        }
+        None
+    }
+
+    /// A report was written: the agent may have more to say in a while.
+    pub(crate) fn written(&mut self, report: Report, time: Timestamp, now: Instant) {
+        let before = report.after(time);
+        let next = self.behaviour.agents().after(&report.cluster, &report.answer);
+        match next {
+            Some((after, answer)) => self.say_later(report, answer, before, now + after, now),
+            None => drop(self.done(&report, now)),
+        }
+    }
+
+    /// A report was not written, for a reason that may pass.
+    pub(crate) fn failed(&mut self, report: Report, now: Instant) {
+        let (answer, before) = (report.answer.clone(), report.before);
+        self.say_later(report, answer, before, now + PAUSE, now);
+    }
+
+    /// There is nothing to report on any more.
+    pub(crate) fn dropped(&mut self, report: &Report, now: Instant) {
+        self.done(report, now);
+    }
+
+    fn say_later(&mut self, report: Report, answer: Answer, before: Before, at: Instant, now: Instant) {
+        let turn = self.turns + 1;
+        let Some(known) = self.done(&report, now) else { return };
+        let Report { cluster, work, uid, lie, outline, .. } = report;
+        known.waiting = Some(Box::new(Waiting { uid, answer, lie, outline, before }));
+        known.turn = turn;
+        self.turns = turn;
+        self.due.push(Reverse(Due { at, turn, key: Key { cluster, work } }));
+    }
+
+    /// Nothing is under way for the work any more. Gives what is known of it, if the report was on the work as it is now.
+    fn done(&mut self, report: &Report, now: Instant) -> Option<&mut Known> {
+        let key = Key { cluster: report.cluster.clone(), work: report.work.clone() };
+        let known = self.works.get_mut(&key)?;
+        known.writing = false;
+        if std::mem::take(&mut known.overdue) {
+            self.due.push(Reverse(Due { at: now, turn: known.turn, key }));
+        }
+        (known.turn == report.turn).then_some(known)
+    }
+
+    fn answer(&self, cluster: &ClusterName, work: &ManifestWork) -> Option<(Duration, Answer)> {
+        let labels = self.members.get(cluster)?;
+        let version = work.metadata.labels.as_ref().and_then(|labels| labels.get(ADDON_VERSION));
+        self.behaviour.answer(cluster, labels, version.map(String::as_str), &revision(work))
+    }
+
+    fn key(&mut self, work: &ManifestWork) -> Option<Key> {
+        let cluster = self.has(work.metadata.namespace.as_deref()?)?.clone();
+        let name = work.metadata.name.as_deref()?;
+        let work = match self.names.get(name) {
+            Some(known) => known.clone(),
+            None => {
+                let name: Text = name.into();
+                if self.names.len() < NAMES {
+                    self.names.insert(name.clone());
+                }
+                name
+            }
+        };
+        Some(Key { cluster, work })
+    }
+
+    fn next_turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
+    }
+}
+
+/// The revision that a work says it was rendered from, under the name that a rehearsal draws by. A work that says nothing of the kind goes by its
+/// generation.
+fn revision(work: &ManifestWork) -> Text {
+    match normalise::work_hashes(&work.metadata) {
+        Some(hashes) => Revision::id_of(hashes.iter().map(|(kind, hash)| (kind, hash))),
+        None => format!("generation {}", work.metadata.generation.unwrap_or(0)).into(),
+    }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! What an agent reports of the status of single objects, where a work asks for it.
+//!
+//! No object runs anywhere: the status is what a healthy one of its kind would have.
+
+use aviary_api::work::FeedbackRule;
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+/// What was asked of an object's status, and found.
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Feedback {
+    #[default]
+    NotAsked,
+    /// `statusFeedback.values` as they are reported.
+    Found(Vec<Value>),
+    /// Not all could be told, and why.
+    Incomplete(Vec<Value>, String),
+}
+
+/// Reads from an object, and the status that it would have, what the rules ask for.
+pub(crate) fn collect(kind: &GroupVersionKind, manifest: &Value, rules: &[FeedbackRule]) -> Feedback {
+    if rules.is_empty() {
+        return Feedback::NotAsked;
+    }
+    let mut object = manifest.clone();
+    if let Some(object) = object.as_object_mut() {
+        object.insert("status".into(), healthy_status(kind, manifest));
+    }
+    let mut values = Vec::new();
+    let mut faults = Vec::new();
+    let mut ask = |name: &str, path: &str| match look_up(&object, path) {
+        // What is not there is not told, and is no fault.
+        Ok(found) => {
+            values.extend(found.map(|value| json!({"name": name, "fieldValue": field_value(value)})))
+        }
+        Err(fault) => faults.push(fault),
+    };
+    let mut unknown = None;
+    for rule in rules {
+        if rule.type_ == "WellKnownStatus" {
+            match well_known(kind) {
+                Some(paths) => paths.iter().for_each(|(name, path)| ask(name, path)),
+                None => {
+                    unknown =
+                        Some(format!("there is no well known status of {} {}", kind.api_version(), kind.kind))
+                }
+            }
+        }
+        for path in &rule.json_paths {
+            ask(&path.name, &path.path);
+        }
+    }
+    faults.extend(unknown);
+    if faults.is_empty() { Feedback::Found(values) } else { Feedback::Incomplete(values, faults.join("; ")) }
+}
+
+/// The fields that WellKnownStatus stands for.
+fn well_known(kind: &GroupVersionKind) -> Option<&'static [(&'static str, &'static str)]> {
+    Some(match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", "Deployment") => &[
+            ("ReadyReplicas", ".status.readyReplicas"),
+            ("Replicas", ".status.replicas"),
+            ("AvailableReplicas", ".status.availableReplicas"),
+        ],
+        ("apps", "DaemonSet") => &[
+            ("NumberReady", ".status.numberReady"),
+            ("DesiredNumberScheduled", ".status.desiredNumberScheduled"),
+            ("NumberAvailable", ".status.numberAvailable"),
+        ],
+        ("batch", "Job") => &[
+            ("JobComplete", r#".status.conditions[?(@.type=="Complete")].status"#),
+            ("JobSucceeded", ".status.succeeded"),
+        ],
+        ("", "Pod") => {
+            &[("PodReady", r#".status.conditions[?(@.type=="Ready")].status"#), ("PodPhase", ".status.phase")]
+        }
+        _ => return None,
+    })
+}
+
+fn healthy_status(kind: &GroupVersionKind, manifest: &Value) -> Value {
+    let wanted = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_i64).unwrap_or(1);
+    let holds = |type_: &str| json!([{"type": type_, "status": "True"}]);
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") => {
+            let replicas = wanted("/spec/replicas");
+            json!({
+                "observedGeneration": 1, "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
+                "availableReplicas": replicas, "conditions": holds("Available"),
+            })
+        }
+        ("apps", "DaemonSet") => json!({
+            "observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3, "updatedNumberScheduled": 3,
+            "numberReady": 3, "numberAvailable": 3,
+        }),
+        ("batch", "Job") => {
+            json!({"succeeded": wanted("/spec/completions"), "conditions": holds("Complete")})
+        }
+        ("", "Pod") => json!({"phase": "Running", "conditions": holds("Ready")}),
+        _ => json!({}),
+    }
+}
+
+fn field_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => json!({"type": "String", "string": text}),
+        Value::Bool(is) => json!({"type": "Boolean", "boolean": is}),
+        Value::Number(number) if number.is_i64() => json!({"type": "Integer", "integer": number}),
+        other => json!({"type": "JsonRaw", "jsonRaw": other.to_string()}),
+    }
+}
+
+/// The value at a path of names, numbers in brackets, and `[?(@.field=="value")]`.
+fn look_up<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
+    let refuse = || format!("the path {path} cannot be read");
+    let mut rest = path.trim().trim_start_matches('{').trim_end_matches('}').trim_start_matches('$');
+    let mut found = Some(object);
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix("[?(@.") {
+            let (filter, after) = after.split_once(")]").ok_or_else(refuse)?;
+            let (field, wanted) = filter.split_once("==").ok_or_else(refuse)?;
+            let wanted = wanted.trim().trim_matches(|c| c == '"' || c == '\'');
+            let is_it = |one: &&Value| one.get(field.trim()).and_then(Value::as_str) == Some(wanted);
+            found = found.and_then(Value::as_array).and_then(|all| all.iter().find(is_it));
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix('[') {
+            let (index, after) = after.split_once(']').ok_or_else(refuse)?;
+            let index: usize = index.parse().map_err(|_| refuse())?;
+            found = found.and_then(|value| value.get(index));
+            rest = after;
+        } else {
+            let after = rest.strip_prefix('.').ok_or_else(refuse)?;
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            let (name, after) = after.split_at(end);
+            if name.is_empty() {
+                return Err(refuse());
+            }
+            found = found.and_then(|value| value.get(name));
+            rest = after;
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use aviary_api::work::JsonPath;
+
+    use super::*;
+
+    fn deployment() -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent"}, "spec": {"replicas": 2}})
+    }
+
+    fn ask(object: &Value, type_: &str, paths: &[(&str, &str)]) -> Feedback {
+        let text = |key: &str| object[key].as_str().unwrap();
+        let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+        let json_paths = paths.iter().map(|(name, path)| JsonPath {
+            name: (*name).into(),
+            path: (*path).into(),
+            version: None,
+        });
+        let rule = FeedbackRule { type_: type_.into(), json_paths: json_paths.collect() };
+        collect(&GroupVersionKind::gvk(group, version, text("kind")), object, &[rule])
+    }
+
+    #[test]
+    fn the_well_known_status_of_a_deployment_is_that_of_a_healthy_one() {
+        let value = |name: &str| json!({"name": name, "fieldValue": {"type": "Integer", "integer": 2}});
+        let expected = vec![value("ReadyReplicas"), value("Replicas"), value("AvailableReplicas")];
+        assert_eq!(ask(&deployment(), "WellKnownStatus", &[]), Feedback::Found(expected));
+    }
+
+    #[test]
+    fn paths_are_followed_into_lists_and_to_values_of_every_kind() {
+        let paths = [
+            ("available", r#".status.conditions[?(@.type=="Available")].status"#),
+            ("first", ".status.conditions[0].type"),
+            ("name", ".metadata.name"),
+            ("all", ".metadata"),
+            ("absent", ".status.nothing.here"),
+        ];
+        let string =
+            |name: &str, text: &str| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
+        let expected = vec![
+            string("available", "True"),
+            string("first", "Available"),
+            string("name", "agent"),
+            json!({"name": "all", "fieldValue": {"type": "JsonRaw", "jsonRaw": r#"{"name":"agent"}"#}}),
+        ];
+        assert_eq!(ask(&deployment(), "JSONPaths", &paths), Feedback::Found(expected));
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_said() {
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}});
+        let Feedback::Incomplete(values, why) = ask(&config, "WellKnownStatus", &[]) else {
+            panic!("no fault")
+        };
+        assert_eq!((values.len(), why.as_str()), (0, "there is no well known status of v1 ConfigMap"));
+        let Feedback::Incomplete(values, why) =
+            ask(&deployment(), "JSONPaths", &[("ok", ".kind"), ("odd", "spec")])
+        else {
+            panic!("no fault")
+        };
+        assert_eq!((values.len(), why.as_str()), (1, "the path spec cannot be read"));
+    }
+
+    #[test]
+    fn nothing_asked_is_nothing_told() {
+        let kind = GroupVersionKind::gvk("apps", "v1", "Deployment");
+        assert_eq!(collect(&kind, &deployment(), &[]), Feedback::NotAsked);
+    }
+}

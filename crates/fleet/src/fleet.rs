@@ -1,0 +1,308 @@
+//! The fleet at work: one watch over the works of all clusters, one over the clusters, and the reports that come of them.
+//!
+//! Owns the streams and the writes. What is said and when is the [`Desk`]'s to know.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use aviary_api::names::finalizers::MANIFEST_WORK_CLEANUP;
+use aviary_api::{Condition, ManagedCluster, ManifestWork};
+use aviary_engine::name::ClusterName;
+use aviary_engine::simulate::agents::Answer;
+use futures_util::{StreamExt, pin_mut};
+use jiff::Timestamp;
+use kube::api::{Api, Patch, PatchParams};
+use kube::core::DeserializeGuard;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, Resource, ResourceExt};
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::behaviour::Behaviour;
+use crate::crew::{AT_ONCE, has_code, passes};
+use crate::desk::Desk;
+use crate::member::Member;
+use crate::register::{self, RegisterError, Registered};
+use crate::report::Report;
+
+/// Tells the time that conditions bear.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Nothing is due: look again then.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// Simulated clusters at a hub.
+#[derive(Clone)]
+pub struct Fleet {
+    client: Client,
+    members: Arc<[Member]>,
+    behaviour: Behaviour,
+    clock: Clock,
+    counts: Arc<Counts>,
+}
+
+impl std::fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fleet")
+            .field("members", &self.members.len())
+            .field("behaviour", &self.behaviour)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the agents of a fleet have done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Works that were new or had changed.
+    pub seen: u64,
+    /// Reports that were written.
+    pub reported: u64,
+    /// Of these, how many said that the work could not be applied.
+    pub refused: u64,
+    /// Reports that could not be written at first.
+    pub retried: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    seen: AtomicU64,
+    reported: AtomicU64,
+    refused: AtomicU64,
+    retried: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Fleet {
+    pub fn new(client: Client, members: Vec<Member>, behaviour: Behaviour) -> Self {
+        let clock: Clock = Arc::new(Timestamp::now);
+        Self { client, members: members.into(), behaviour, clock, counts: Arc::default() }
+    }
+
+    /// The same fleet by another clock.
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub fn tally(&self) -> Tally {
+        let Counts { seen, reported, refused, retried } = &*self.counts;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Tally { seen: read(seen), reported: read(reported), refused: read(refused), retried: read(retried) }
+    }
+
+    /// Registers the clusters at the hub, a few at a time; those that an earlier fleet registered are taken over. `done` is called after each.
+    pub async fn register(&self, done: impl FnMut()) -> Result<Registered, RegisterError> {
+        let agents = self.behaviour.agents();
+        let offline = |cluster: &ClusterName| agents.is_offline(cluster);
+        register::register(&self.client, &self.members, offline, (self.clock)(), done).await
+    }
+
+    /// Answers for every work of every cluster until `stop` completes; then finishes what is being written.
+    pub async fn run(&self, stop: impl Future<Output = ()>) {
+        let works: Api<DeserializeGuard<ManifestWork>> = Api::all(self.client.clone());
+        let works = watcher(works, watcher::Config::default()).default_backoff();
+        let clusters: Api<DeserializeGuard<ManagedCluster>> = Api::all(self.client.clone());
+        let ours = watcher::Config::default().labels(&register::selector());
+        let clusters = watcher(clusters, ours).default_backoff();
+        pin_mut!(works, clusters, stop);
+        let mut office = Office {
+            fleet: self,
+            desk: Desk::new(self.behaviour.clone(), &self.members),
+            errands: VecDeque::new(),
+            running: JoinSet::new(),
+        };
+        loop {
+            office.send_out();
+            let next = office.wake_at();
+            tokio::select! {
+                () = &mut stop => break,
+                Some(event) = works.next() => office.see_work(event),
+                Some(event) = clusters.next() => office.see_cluster(event),
+                Some(done) = office.running.join_next() => office.take_back(done.ok()),
+                () = sleep_until(next) => {}
+            }
+        }
+        while office.running.join_next().await.is_some() {}
+    }
+}
+
+/// Something to write.
+#[derive(Debug)]
+enum Errand {
+    Report(Report),
+    /// The agent is done with a work that is being deleted.
+    Release {
+        cluster: String,
+        work: String,
+        finalizers: Vec<String>,
+    },
+    /// What the hub says of a cluster is not so.
+    Conditions {
+        cluster: ClusterName,
+        before: Vec<Condition>,
+    },
+}
+
+/// What became of an errand.
+type Returned = (Errand, Timestamp, Result<(), kube::Error>);
+
+struct Office<'a> {
+    fleet: &'a Fleet,
+    desk: Desk,
+    errands: VecDeque<Errand>,
+    running: JoinSet<Returned>,
+}
+
+impl Office<'_> {
+    /// When there is something to do by time alone. With all hands busy it waits for one to come back.
+    fn wake_at(&mut self) -> Instant {
+        let free = self.running.len() < AT_ONCE;
+        self.desk.next_due().filter(|_| free).unwrap_or_else(|| Instant::now() + LONG)
+    }
+
+    fn send_out(&mut self) {
+        let now = Instant::now();
+        while self.running.len() < AT_ONCE {
+            let next = self.errands.pop_front().or_else(|| self.desk.take_due(now).map(Errand::Report));
+            let Some(errand) = next else { break };
+            let (client, time) = (self.fleet.client.clone(), (self.fleet.clock)());
+            let offline = match &errand {
+                Errand::Conditions { cluster, .. } => self.desk.behaviour().agents().is_offline(cluster),
+                Errand::Report(_) | Errand::Release { .. } => false,
+            };
+            self.running.spawn(async move {
+                let result = run(&client, &errand, offline, time).await;
+                (errand, time, result)
+            });
+        }
+    }
+
+    fn take_back(&mut self, returned: Option<Returned>) {
+        let Some((errand, time, result)) = returned else {
+            tracing::error!("a report ended without a word");
+            return;
+        };
+        let now = Instant::now();
+        let counts = &self.fleet.counts;
+        match (errand, result) {
+            (Errand::Report(report), Ok(())) => {
+                count(&counts.reported);
+                if report.answer == Answer::Failed {
+                    count(&counts.refused);
+                }
+                self.desk.written(report, time, now);
+            }
+            (Errand::Report(report), Err(error)) if passes(&error) => {
+                count(&counts.retried);
+                tracing::debug!(cluster = %report.cluster, work = %report.work, %error, "a report is tried again");
+                self.desk.failed(report, now);
+            }
+            (Errand::Report(report), Err(error)) => {
+                // Gone, or another one by now: the watch tells of that. Anything else will not get better by trying.
+                if !has_code(&error, 404) && !has_code(&error, 409) {
+                    tracing::warn!(cluster = %report.cluster, work = %report.work, %error, "a report was refused");
+                }
+                self.desk.dropped(&report, now);
+            }
+            (_, Ok(())) => {}
+            (errand, Err(error)) => {
+                tracing::warn!(?errand, %error, "a write failed; the next look at the object tries again");
+            }
+        }
+    }
+
+    fn see_work(&mut self, event: Result<Event<DeserializeGuard<ManifestWork>>, watcher::Error>) {
+        match event {
+            Ok(Event::Init) => self.desk.begin_listing(),
+            Ok(Event::InitDone) => self.desk.end_listing(),
+            Ok(Event::Apply(object) | Event::InitApply(object)) => match object.0 {
+                Ok(work) => self.take_work(&work),
+                Err(error) => tracing::warn!(%error, "a work cannot be read; its agent says nothing"),
+            },
+            Ok(Event::Delete(object)) => {
+                if let Ok(work) = &object.0 {
+                    self.desk.lose(work);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the watch over works was interrupted and goes on"),
+        }
+    }
+
+    fn take_work(&mut self, work: &ManifestWork) {
+        if work.metadata.deletion_timestamp.is_none() {
+            if self.desk.see(work, Instant::now()) {
+                count(&self.fleet.counts.seen);
+            }
+            return;
+        }
+        self.desk.lose(work);
+        let namespace = work.namespace().unwrap_or_default();
+        let (held, others): (Vec<String>, Vec<String>) =
+            work.finalizers().iter().cloned().partition(|name| name == MANIFEST_WORK_CLEANUP);
+        // We put none there ourselves; where a real agent did before us, there is nothing left that it would have to clean up.
+        if !held.is_empty() && self.desk.has(&namespace).is_some() {
+            let (cluster, work) = (namespace, work.name_any());
+            self.errands.push_back(Errand::Release { cluster, work, finalizers: others });
+        }
+    }
+
+    fn see_cluster(&mut self, event: Result<Event<DeserializeGuard<ManagedCluster>>, watcher::Error>) {
+        match event {
+            Ok(Event::Apply(object) | Event::InitApply(object)) => match object.0 {
+                Ok(cluster) => self.take_cluster(cluster),
+                Err(error) => tracing::warn!(%error, "a cluster cannot be read and is left as it is"),
+            },
+            Ok(Event::Delete(object)) => {
+                let name = object.meta().name.as_deref().and_then(|name| self.desk.has(name)).cloned();
+                if let Some(name) = name {
+                    self.desk.leave(&name);
+                }
+            }
+            Ok(Event::Init | Event::InitDone) => {}
+            Err(error) => tracing::warn!(%error, "the watch over clusters was interrupted and goes on"),
+        }
+    }
+
+    fn take_cluster(&mut self, cluster: ManagedCluster) {
+        let Some(name) = self.desk.has(&cluster.name_any()).cloned() else { return };
+        if let Some(labels) = &cluster.metadata.labels {
+            self.desk.relabel(&name, labels);
+        }
+        let offline = self.desk.behaviour().agents().is_offline(&name);
+        let before = cluster.status.map(|status| status.conditions).unwrap_or_default();
+        if cluster.metadata.deletion_timestamp.is_none() && !register::are_kept(&before, offline) {
+            self.errands.push_back(Errand::Conditions { cluster: name, before });
+        }
+    }
+}
+
+async fn run(client: &Client, errand: &Errand, offline: bool, time: Timestamp) -> Result<(), kube::Error> {
+    let works = |cluster: &str| Api::<ManifestWork>::namespaced(client.clone(), cluster);
+    match errand {
+        Errand::Report(report) => {
+            let patch = Patch::Merge(report.patch(time));
+            let api = works(report.cluster.as_str());
+            api.patch_status(&report.work, &PatchParams::default(), &patch).await.map(drop)
+        }
+        Errand::Release { cluster, work, finalizers } => {
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+            match works(cluster).patch_metadata(work, &PatchParams::default(), &patch).await {
+                Err(error) if !has_code(&error, 404) => Err(error),
+                _ => Ok(()),
+            }
+        }
+        Errand::Conditions { cluster, before } => {
+            register::tell(client, cluster.as_str(), before, offline, time).await
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What an agent remembers of a work until it reports: which objects it has, and what is to be told of each. Never the objects themselves.
+
+use aviary_api::ManifestWork;
+use aviary_api::work::{ManifestConfigOption, ResourceIdentifier};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use crate::feedback::{self, Feedback};
+
+/// The objects of a work. Equal for most clusters of a fleet, so that it is kept once for all of them.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Outline {
+    pub(crate) items: Vec<Item>,
+}
+
+/// One object of a work.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Item {
+    /// `resourceMeta` as it is reported.
+    pub(crate) meta: Value,
+    pub(crate) feedback: Feedback,
+}
+
+impl Outline {
+    pub(crate) fn of(work: &ManifestWork) -> Self {
+        let items = work.spec.manifests().iter().enumerate();
+        Self { items: items.map(|(ordinal, manifest)| item(ordinal, manifest, work)).collect() }
+    }
+}
+
+fn item(ordinal: usize, manifest: &Value, work: &ManifestWork) -> Item {
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
+    let kind = GroupVersionKind::gvk(group, version, text("/kind"));
+    let resource = ApiResource::from_gvk(&kind).plural;
+    let (name, namespace) = (text("/metadata/name"), text("/metadata/namespace"));
+    let is_it = |config: &&ManifestConfigOption| {
+        let ResourceIdentifier { group: of, resource: plural, name: called, namespace: within } =
+            &config.resource_identifier;
+        of.as_deref().unwrap_or_default() == group
+            && *plural == resource
+            && called == name
+            && within.as_deref().unwrap_or_default() == namespace
+    };
+    let rules =
+        work.spec.manifest_configs.iter().find(is_it).map_or(&[][..], |config| &config.feedback_rules);
+    let feedback = feedback::collect(&kind, manifest, rules);
+    let meta = json!({
+        "ordinal": ordinal, "group": group, "version": version, "kind": kind.kind, "resource": resource, "name": name,
+        "namespace": namespace,
+    });
+    Item { meta, feedback }
+}

@@ -1,0 +1,183 @@
+//! What an agent writes of a work, in the words of OCM's own.
+
+use aviary_api::ManifestWork;
+use aviary_api::names::conditions::{APPLIED, AVAILABLE};
+use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::shared::Shared;
+use aviary_engine::simulate::agents::Answer;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::behaviour::Lie;
+use crate::feedback::Feedback;
+use crate::outline::{Item, Outline};
+
+/// A generation that no object reaches.
+const FUTURE: i64 = 1_000_000_000_000_000_000;
+
+/// What one agent has to say of one work.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) cluster: ClusterName,
+    pub(crate) work: Text,
+    pub(crate) uid: Text,
+    /// Which of the work's reports it is; a later one makes it void.
+    pub(crate) turn: u64,
+    pub(crate) generation: i64,
+    pub(crate) answer: Answer,
+    pub(crate) lie: Option<Lie>,
+    pub(crate) outline: Shared<Outline>,
+    pub(crate) before: Before,
+}
+
+/// What the work's status said before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    applied: Option<Said>,
+    available: Option<Said>,
+}
+
+/// A condition without its words.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    holds: bool,
+    since: Timestamp,
+    generation: i64,
+}
+
+impl Before {
+    pub(crate) fn of(work: &ManifestWork) -> Self {
+        let said = |type_: &str| {
+            let conditions = &work.status.as_ref()?.conditions;
+            let condition = aviary_api::Condition::find(conditions, type_)?;
+            let holds = condition.is_true();
+            (holds || condition.is_false()).then_some(())?;
+            let generation = condition.observed_generation.unwrap_or(0);
+            Some(Said { holds, since: condition.last_transition()?, generation })
+        };
+        Self { applied: said(APPLIED), available: said(AVAILABLE) }
+    }
+
+    /// The agent has nothing to add for this generation.
+    pub(crate) fn is_answered(&self, generation: i64) -> bool {
+        let now = |said: &&Said| said.generation == generation;
+        let applied = self.applied.as_ref().filter(now);
+        let outage = self.available.as_ref().filter(now).is_some_and(|said| !said.holds);
+        applied.is_some() && !outage
+    }
+}
+
+impl Report {
+    /// What the status says after this report.
+    pub(crate) fn after(&self, now: Timestamp) -> Before {
+        let Self { before, answer, lie, .. } = self;
+        let say = |holds: bool, earlier: Option<Said>| {
+            // A time tells when the status changed, not when it was looked at.
+            let since = earlier.filter(|said| said.holds == holds).map_or(now, |said| said.since);
+            Some(Said { holds, since, generation: self.told_generation() })
+        };
+        let (applied, available) = match answer {
+            Answer::Available { .. } => (say(true, before.applied), say(true, before.available)),
+            Answer::Unavailable => (say(true, before.applied), say(false, before.available)),
+            // What was there before is still there: not a word of it as it is now.
+            Answer::Failed => (say(false, before.applied), before.available),
+        };
+        match lie {
+            Some(Lie::OnlyAvailable) => Before { applied: None, available },
+            _ => Before { applied, available },
+        }
+    }
+
+    fn told_generation(&self) -> i64 {
+        match self.lie {
+            Some(Lie::OldGeneration) => self.generation - 1,
+            Some(Lie::FutureGeneration) => FUTURE,
+            Some(Lie::OnlyAvailable | Lie::Silence) | None => self.generation,
+        }
+    }
+
+    /// The patch that writes it, over this very work.
+    pub(crate) fn patch(&self, now: Timestamp) -> Value {
+        json!({"metadata": {"uid": self.uid}, "status": self.status(now)})
+    }
+
+    fn status(&self, now: Timestamp) -> Value {
+        let said = self.after(now);
+        let count = self.outline.items.len();
+        let applied = said.applied.map(|said| {
+            let (reason, message) = match said.holds {
+                true => ("AppliedManifestWorkComplete", "Apply manifest work complete"),
+                false => ("AppliedManifestWorkFailed", "Failed to apply manifest work: simulated failure"),
+            };
+            condition(APPLIED, said, reason, message)
+        });
+        let available = said.available.map(|said| match said.holds {
+            true => condition(AVAILABLE, said, "ResourcesAvailable", "All resources are available"),
+            false => {
+                let message = format!("{count} of {count} resources are not available");
+                condition(AVAILABLE, said, "ResourcesNotAvailable", &message)
+            }
+        });
+        let conditions: Vec<Value> = applied.into_iter().chain(available).collect();
+        let manifests: Vec<Value> =
+            self.outline.items.iter().map(|item| manifest(item, &said, now)).collect();
+        json!({"conditions": conditions, "resourceStatus": {"manifests": manifests}})
+    }
+}
+
+/// One entry of `resourceStatus.manifests`. All objects of a work fare alike.
+fn manifest(item: &Item, said: &Before, now: Timestamp) -> Value {
+    let mut conditions = Vec::with_capacity(3);
+    if let Some(applied) = said.applied {
+        let (reason, message) = match applied.holds {
+            true => ("AppliedManifestComplete", "Apply manifest complete"),
+            false => ("AppliedManifestFailed", "Failed to apply manifest: simulated failure"),
+        };
+        conditions.push(of_object(APPLIED, applied.holds, applied.since, reason, message));
+    }
+    if let Some(available) = said.available {
+        let (reason, message) = match available.holds {
+            true => ("ResourceAvailable", "Resource is available"),
+            false => ("ResourceNotAvailable", "Resource is not available"),
+        };
+        conditions.push(of_object(AVAILABLE, available.holds, available.since, reason, message));
+    }
+    // It is told for as long as there is something to tell of.
+    let since = said.available.or(said.applied).map_or(now, |said| said.since);
+    let told = |holds: bool, reason: &str, message: &str| {
+        of_object("StatusFeedbackSynced", holds, since, reason, message)
+    };
+    let values = match &item.feedback {
+        Feedback::NotAsked => {
+            conditions.push(told(true, "NoStatusFeedbackSynced", ""));
+            None
+        }
+        Feedback::Found(values) => {
+            conditions.push(told(true, "StatusFeedbackSynced", ""));
+            Some(values)
+        }
+        Feedback::Incomplete(values, why) => {
+            let message = format!("Sync status feedback failed with error {why}");
+            conditions.push(told(false, "StatusFeedbackSyncFailed", &message));
+            Some(values)
+        }
+    };
+    let feedback = values.map_or_else(|| json!({}), |values| json!({"values": values}));
+    json!({"resourceMeta": item.meta, "statusFeedback": feedback, "conditions": conditions})
+}
+
+fn condition(type_: &str, said: Said, reason: &str, message: &str) -> Value {
+    let mut condition = of_object(type_, said.holds, said.since, reason, message);
+    condition["observedGeneration"] = json!(said.generation);
+    condition
+}
+
+fn of_object(type_: &str, holds: bool, since: Timestamp, reason: &str, message: &str) -> Value {
+    let status = if holds { "True" } else { "False" };
+    json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": seconds(since)})
+}
+
+/// A time as conditions have it.
+pub(crate) fn seconds(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+}
