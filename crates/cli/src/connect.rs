@@ -2,6 +2,8 @@
 //!
 //! Owns the options that name a hub and the words for every way in which a request to one can fail. Must not read or write objects.
 
+use std::error::Error as _;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::slice;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use anyhow::{Context as _, anyhow};
 use aviary_api::names::{ADDON_GROUP, CLUSTER_GROUP, WORK_GROUP};
 use aviary_controller::{CountRequests, Metrics};
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use crate::commands::typed;
@@ -115,9 +117,20 @@ impl HubArgs {
         Config::infer().await.map_err(|error| {
             anyhow!(
                 "failed to find a hub: {}: give --kubeconfig FILE or set KUBECONFIG; aviary hub runs a hub to try things on",
-                cause(&error)
+                missing(&error).unwrap_or_else(|| cause(&error))
             )
         })
+    }
+}
+
+/// That there is no kubeconfig at all, if that is it.
+fn missing(error: &InferConfigError) -> Option<String> {
+    match error.source()?.downcast_ref()? {
+        KubeconfigError::ReadConfig(error, file) if error.kind() == ErrorKind::NotFound => {
+            Some(format!("there is no kubeconfig {}, and this is no pod", file.display()))
+        }
+        KubeconfigError::FindPath => Some("no kubeconfig is named, and this is no pod".to_owned()),
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A hub read for people: the same snapshots that a manager there decides on. Nothing is written.
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use aviary_api::ClusterManagementAddOn;
 use aviary_controller::{LookError, Scope, View};
 use jiff::{SignedDuration, Timestamp};
@@ -53,7 +53,7 @@ impl LiveArgs {
         if let Some(addon) = addon
             && view.addons().is_empty()
         {
-            bail!("{}", unknown(addon, &connection).await);
+            return Err(unknown(addon, &connection).await);
         }
         Ok(Live { connection, view })
     }
@@ -115,14 +115,16 @@ pub(crate) fn check_name(addon: &str) -> anyhow::Result<()> {
 }
 
 /// There is no such add-on; those that there are.
-pub(crate) async fn unknown(addon: &str, connection: &Connection) -> String {
+pub(crate) async fn unknown(addon: &str, connection: &Connection) -> anyhow::Error {
     let api: Api<ClusterManagementAddOn> = Api::all(connection.client.clone());
-    let listed = api.list_metadata(&ListParams::default().limit(20)).await;
-    let names: Vec<String> = match listed {
+    let names: Vec<String> = match api.list_metadata(&ListParams::default().limit(20)).await {
         Ok(list) => list.items.iter().map(ResourceExt::name_any).collect(),
-        Err(_) => Vec::new(),
+        Err(error) => {
+            let doing = "list clustermanagementaddons.addon.open-cluster-management.io";
+            return refused(doing, &error, &connection.server);
+        }
     };
     let there =
         if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
-    format!("there is no add-on {addon} on {}: {there}", connection.server)
+    anyhow!("there is no add-on {addon} on {}: {there}", connection.server)
 }

@@ -1,89 +1,210 @@
-//! `aviary demo`: the story must go as it should, and be told the same every time.
+//! `aviary demo`: the story is told to its end on a real hub, in a pipe; and what it says where it cannot be.
 
 mod transcript;
 
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
 use expect_test::expect;
-use transcript::desk;
+use regex::Regex;
+use serde_json::Value;
+use transcript::{Desk, desk, told};
+
+/// A child process that does not outlive the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The transcript without what is different every time: times, ports, numbers of processes, counts of writes, and the lines that
+/// come as time goes by.
+fn masked(text: &str, desk: &Desk) -> String {
+    let text = text.replace(&format!("{}/", desk.path("").display()).replace("//", "/"), "");
+    let mut text = text;
+    for (pattern, with) in [
+        (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
+        (r"aviary-demo-\d+", "aviary-demo-PID"),
+        (r"  +\d+\.\d+s  aws-placement \d+/\d+.*\n", ""),
+        (r"  +\d+\.\d+s  +(\d+)  fleet (\d+) of", "  SECONDS  WRITES  fleet $2 of"),
+    ] {
+        text = Regex::new(pattern).unwrap().replace_all(&text, with).into_owned();
+    }
+    text
+}
+
+fn demo(desk: &Desk, arguments: &str) -> std::process::Output {
+    let mut command = desk.command(arguments);
+    command.env("TMPDIR", desk.path("")).stdin(Stdio::null());
+    command.output().unwrap()
+}
 
 #[test]
 fn the_story_is_told_to_its_end() {
-    desk("demo").check("demo --clusters 50", &expect![[r#"
-        $ aviary demo --clusters 50
-        1. v0.10.0 is installed everywhere
-        helloworld on 50 clusters
-          each takes 10s to 60s, 0% fail, 0% cannot be reached, 0% flap; seed 1
+    let desk = desk("demo-story");
+    let line = "demo --once --clusters 40 --latency 20ms..60ms";
+    let output = demo(&desk, line);
+    let text = told(&format!("aviary {line}"), &output);
+    let told = masked(&text, &desk);
+    let peaks = Regex::new(r"fleet \d+ of (\w+), canary \d+ of (\w+)").unwrap();
+    let told = peaks.replace_all(&told, "fleet PEAK of $1, canary PEAK of $2").into_owned();
+    let columns = Regex::new("  +").unwrap();
+    expect![[r#"
+        $ aviary demo --once --clusters 40 --latency 20ms..60ms
+        A hub, a manager and 40 simulated clusters in this process
+          hub  https://127.0.0.1:PORT
+          data  in memory, gone in the end
+          kubeconfig  aviary-demo-PID/kubeconfig
+          clusters  32 in aws-placement, 8 in canary-placement
 
-          time   default/aws-placement           default/canary-placement
-          0s     ........................ 0/40   ........................ 0/10
-          30s    ##########>>>>>>>>>>>>>> 18/40  >>>>>>>>>>>>>>>>>>>>>>>> 0/10
-          59s    #######################> 39/40  >>>>>>>>>>>>>>>>>>>>>>>> 0/10
-          1m1s   ######################## 40/40  >>>>>>>>>>>>>>>>>>>>>>>> 0/10
-          5m30s  ######################## 40/40  ############>>>>>>>>>>>> 5/10
-          6m1s   ######################## 40/40  ######################## 10/10
-          # has it  > in flight  . not started
+        From another terminal:
+          export KUBECONFIG=aviary-demo-PID/kubeconfig
+          kubectl get clustermanagementaddon helloworld -o yaml
+          kubectl get managedclusteraddons -A
+          aviary status helloworld -w
+          aviary explain helloworld
 
-          placement                 clusters  budget  most at once  settled  failed  waiting  in the end
-          default/aws-placement           40      10            40       40       0        0  40/40 install completed with no errors.
-          default/canary-placement        10       3            10       10       0        0  10/10 install completed with no errors.
+        1. Fresh install: v0.10.0 goes to all 40 clusters at once; an install takes no one's place.
+        2. Rolling upgrade: v0.10.1, never more than 25% of a placement at once, that is 8 and 2.
+        3. Canary upgrade: v0.11.0 goes to the 8 canary clusters first; the other 32 wait until all of them run it in good health.
+        4. Bad version: v0.12.0 cannot be applied anywhere; the canary catches it, and the other 32 never get it.
+        5. Rollback: v0.11.0 is wanted again; only the clusters that had moved are touched.
 
-        Every cluster has settled after 6m1s. 61 passes, 210 writes.
+          step  version  clusters touched  took  writes  peak in flight of budget  outcome
+          fresh install  v0.10.0  40  SECONDS  WRITES  fleet PEAK of all, canary PEAK of all  installed everywhere
+          rolling upgrade  v0.10.1  40  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  upgraded everywhere
+          canary upgrade  v0.11.0  40  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  passed the canary, then everywhere
+          bad version  v0.12.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  caught: 2 failed, 0 outside the canary
+          rollback  v0.11.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  all on v0.11.0 again
 
-        2. v0.11.0 goes to the canary, then to the fleet
-        helloworld on 50 clusters
-          each takes 10s to 60s, 0% fail, 0% cannot be reached, 0% flap; seed 1
+        The story went as it should.
+        Next: aviary demo # and play with it, or aviary lint -f FILE # with files of your own
+    "#]].assert_eq(&columns.replace_all(&told, "  "));
+    assert!(std::fs::read_dir(desk.path("")).unwrap().next().is_none(), "nothing is left behind");
+}
 
-          time    default/aws-placement           default/canary-placement
-          0s      ........................ 0/40   >>>>>>>................. 0/10
-          1s      ........................ 0/40   >>>>>>>................. 0/10
-          6m      ........................ 0/40   #######>>>>>>>.......... 3/10
-          11m30s  ........................ 0/40   ##############>>>>>>>... 6/10
-          17m4s   ........................ 0/40   #####################>>> 9/10
-          22m16s  ###>>>>>>............... 5/40   ######################## 10/10
-          24m22s  ######################## 40/40  ######################## 10/10
-          # has it  > in flight  . not started
+#[test]
+fn the_summary_as_data_has_a_stable_structure() {
+    let desk = desk("demo-data");
+    let output = demo(&desk, "demo --once --clusters 10 --latency 1ms..5ms -o json");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&summary["version"], &summary["clusters"], &summary["asTold"]),
+        (&1.into(), &10.into(), &true.into())
+    );
+    let steps = summary["steps"].as_array().unwrap();
+    let of = |key: &str| steps.iter().map(|step| step[key].clone()).collect::<Vec<Value>>();
+    assert_eq!(of("step"), ["fresh install", "rolling upgrade", "canary upgrade", "bad version", "rollback"]);
+    assert_eq!(of("version"), ["v0.10.0", "v0.10.1", "v0.11.0", "v0.12.0", "v0.11.0"]);
+    assert_eq!(of("clustersTouched"), [10, 10, 10, 1, 1]);
+    for step in steps {
+        for (placement, budget) in [("fleet", 2), ("canary", 1)] {
+            let exposure = &step[placement];
+            if step["step"] == "fresh install" {
+                assert!(exposure["budget"].is_null(), "{step}");
+            } else {
+                assert_eq!(exposure["budget"], budget, "{step}");
+                assert!(exposure["peakInFlight"].as_u64().unwrap() <= budget, "{step}");
+            }
+        }
+        assert!(step["writes"].as_u64().unwrap() > 0 && step["asTold"] == true, "{step}");
+    }
+}
 
-          placement                 clusters  budget  most at once  settled  failed  waiting  in the end
-          default/aws-placement           40      10            10       40       0        0  40/40 upgrade completed with no errors.
-          default/canary-placement        10       3             3       10       0        0  10/10 upgrade completed with no errors.
+#[test]
+fn it_goes_on_until_it_is_stopped_and_others_can_use_its_hub() {
+    let desk = desk("demo-on");
+    let mut command = desk.command("demo --clusters 5 --latency 1ms..5ms --data-dir data");
+    let mut running = Running(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "Stop it with Ctrl-C."), "it ended by itself");
+    let status = desk.command("crds").output().unwrap().status;
+    assert!(status.success());
+    // Only a shell can be relied on to have `kill`.
+    let pid = running.0.id().to_string();
+    assert!(Command::new("sh").args(["-c", "kill -INT \"$0\"", &pid]).status().unwrap().success());
+    assert_eq!(lines.collect::<Vec<_>>(), ["The demo has stopped."]);
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
 
-        Every cluster has settled after 24m22s. 126 passes, 193 writes.
+    let told = masked(
+        &told("aviary demo --once --data-dir data", &demo(&desk, "demo --once --data-dir data")),
+        &desk,
+    );
+    expect![[r#"
+        $ aviary demo --once --data-dir data
+        ! aviary: the story was told in data before: give another directory, or leave --once out to look at what is there
+        exit 1
+    "#]]
+    .assert_eq(&told);
+}
 
-        3. v0.12.0 is bad: it stops in the canary
-        helloworld on 50 clusters
-          each takes 10s to 60s, 100% fail, 0% cannot be reached, 0% flap; seed 1
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let desk = desk("demo-port");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let line = format!("demo --once --listen {}", taken.local_addr().unwrap());
+    let told = masked(&told(&format!("aviary {line}"), &demo(&desk, &line)), &desk);
+    expect![[r#"
+        $ aviary demo --once --listen 127.0.0.1:PORT
+        ! aviary: failed to listen on 127.0.0.1:PORT: another process has that port: choose another with --listen, or leave it out for a free one
+        exit 1
+    "#]]
+    .assert_eq(&told);
+}
 
-          time  default/aws-placement          default/canary-placement
-          0s    ........................ 0/40  >>>>>>>................. 0/10
-          14s   ........................ 0/40  >>>>>>>................. 0/10 1 failed
-          33s   ........................ 0/40  >>>>>>>................. 0/10 2 failed
-          37s   ........................ 0/40  >>>>>>>................. 0/10 3 failed
-          # has it  > in flight  . not started
+#[test]
+fn a_directory_that_cannot_be_written_to_is_named() {
+    // Whoever runs this may be allowed to write everywhere, but nobody can make a directory in a file.
+    let desk = desk("demo-directory").file("file", "");
+    let line = "demo --once --data-dir file/data";
+    let told_data = masked(&told(&format!("aviary {line}"), &demo(&desk, line)), &desk);
+    expect![[r#"
+        $ aviary demo --once --data-dir file/data
+        ! aviary: failed to open the hub: failed to create the data directory file/data: Not a directory (os error 20)
+        exit 1
+    "#]].assert_eq(&told_data);
+    let mut command = desk.command("demo --once");
+    command.env("TMPDIR", desk.path("file")).stdin(Stdio::null());
+    let told_scratch = masked(&told("aviary demo --once", &command.output().unwrap()), &desk);
+    expect![[r#"
+        $ aviary demo --once
+        ! aviary: failed to make file/aviary-demo-PID: give a directory that can be written to with --data-dir: Not a directory (os error 20)
+        exit 1
+    "#]].assert_eq(&told_scratch);
+}
 
-          placement                 clusters  budget  most at once  settled  failed  waiting  in the end
-          default/aws-placement           40      10             0       40       0        0  waitingForCanary... canary default/canary-placement: 10 of 10 not passed, first canary-01
-          default/canary-placement        10       3             3        0       3        7  3/10 upgrade failed: stopped, 3 failed of 3 allowed in flight: canary-01, canary-02, canary-03
-
-        It stops after 37s: 50 clusters without what is wanted. 9 passes, 12 writes.
-              40  canary default/canary-placement: 10 of 10 not passed, first canary-01  aws-01, aws-02, aws-03 and 37 more
-               7  budget full: 3 of 3 in flight  canary-04, canary-05, canary-06 and 4 more
-               3  failed: work reports Applied=False: rehearsed failure  canary-01, canary-02, canary-03
-
-        4. back to v0.11.0, which touches only what had moved
-        helloworld on 50 clusters
-          each takes 10s to 60s, 0% fail, 0% cannot be reached, 0% flap; seed 1
-
-          time   default/aws-placement           default/canary-placement
-          0s     ######################## 40/40  ################>>>>>>>> 7/10
-          5m25s  ######################## 40/40  ###################>>>>> 8/10
-          5m58s  ######################## 40/40  ######################## 10/10
-          # has it  > in flight  . not started
-
-          placement                 clusters  budget  most at once  settled  failed  waiting  in the end
-          default/aws-placement           40      10             0       40       0        0  40/40 upgrade completed with no errors.
-          default/canary-placement        10       3             3       10       0        0  10/10 upgrade completed with no errors.
-
-        Every cluster has settled after 5m58s. 14 passes, 15 writes.
-
-        Nothing was written. Next: aviary rehearse --help # with your own files
+#[test]
+fn wrong_usage_is_told_apart() {
+    let desk = desk("demo-usage");
+    desk.check(
+        "demo --clusters 4",
+        &expect![[r#"
+        $ aviary demo --clusters 4
+        ! error: invalid value '4' for '--clusters <N>': 4 is not in 5..=20000
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]],
+    );
+    desk.check(
+        "demo --listen 0.0.0.0:0",
+        &expect![[r#"
+        $ aviary demo --listen 0.0.0.0:0
+        ! aviary: 0.0.0.0:0 can be reached by other machines: a demo listens on a loopback address only
+        exit 1
+    "#]],
+    );
+    desk.check("demo --latency 2s..1s", &expect![[r#"
+        $ aviary demo --latency 2s..1s
+        ! error: invalid value '2s..1s' for '--latency <FROM..TO>': 2s..1s goes backwards: give the shorter time first
+        !
+        ! For more information, try '--help'.
+        exit 2
     "#]]);
 }

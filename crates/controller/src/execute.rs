@@ -248,10 +248,7 @@ impl Executor {
             }
             Outcome::Conflict => tally.conflicts += 1,
             Outcome::Failed(error) => {
-                tracing::warn!(
-                    error = &*error as &dyn std::error::Error,
-                    "a write failed; it is tried again"
-                );
+                tracing::warn!(error = said(&error), "a write failed; it is tried again");
                 tally.failed += 1;
             }
         }
@@ -480,6 +477,14 @@ impl Outcome {
             }
             Self::Written(_) | Self::Conflict => false,
         }
+    }
+}
+
+/// What the hub says of an error, without the envelope.
+pub(crate) fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        error => error.to_string(),
     }
 }
 

@@ -13,6 +13,8 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::execute::said;
+
 /// How long a leader may be silent, unless it is told otherwise.
 pub(crate) const DURATION: Duration = Duration::from_secs(15);
 
@@ -73,7 +75,7 @@ impl Candidate {
                     set(leadership, Leadership::Leading(won));
                 }
                 Ok(Ok(None)) => set(leadership, Leadership::Waiting),
-                Ok(Err(error)) => tracing::warn!(%error, "the lease could not be read or written"),
+                Ok(Err(error)) => tracing::warn!(error = said(&error), "the lease could not be read or written"),
                 Err(_) => tracing::warn!("the lease was not answered for in time"),
             }
             if renewed.elapsed() > self.gives_up_after() {
@@ -160,7 +162,7 @@ impl Candidate {
         spec.holder_identity = Some(String::new());
         spec.lease_duration_seconds = Some(1);
         if let Err(error) = self.api().replace(&self.name, &PostParams::default(), &lease).await {
-            tracing::debug!(%error, "the lease was not handed over; it will expire");
+            tracing::debug!(error = said(&error), "the lease was not handed over; it will expire");
         }
     }
 }

@@ -221,7 +221,11 @@ impl Loop {
             news: self.news.0.clone(),
             term,
             over: Arc::default(),
-            events: Events::new(self.client.clone(), &self.settings.identity),
+            events: Events::new(
+                self.client.clone(),
+                &self.settings.identity,
+                Arc::clone(&self.settings.clock),
+            ),
         }));
         self.unplanned = self.stores.addons().cloned().collect();
         for addon in self.unplanned.clone() {

@@ -200,6 +200,13 @@ impl Overrides {
         self.kinds.contains(kind)
     }
 
+    /// Why an instance that was told nothing yet must not begin: it chooses a version, and cannot have it.
+    pub fn keeps_from_starting(&self) -> Option<&Problem> {
+        self.problems.iter().find(|problem| {
+            matches!(problem, Problem::VersionUnsupported { .. } | Problem::VersionAmbiguous { .. })
+        })
+    }
+
     fn add(&mut self, pin: Pin) {
         self.kinds.insert(pin.config.kind.clone());
         self.pins.push(pin);
@@ -290,7 +297,12 @@ impl<'a> Resolver<'a> {
             Ok(Some(pin)) => found.add(pin),
             Ok(None) => {}
             Err(problem) => {
-                found.drop_kind(GroupResource::hub_configs());
+                // It cannot have the version it asks for, and did not ask for its placement's: it stays on what it was told.
+                for kind in [GroupResource::hub_configs(), GroupResource::templates()] {
+                    found.drop_kind(kind);
+                    let told = instance.status.told().find(|pin| pin.config.kind == *kind);
+                    told.into_iter().for_each(|pin| found.add(pin.clone()));
+                }
                 found.problems.push(problem);
             }
         }

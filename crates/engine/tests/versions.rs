@@ -393,3 +393,46 @@ fn rule_2_when_the_last_template_goes_clusters_stay_on_what_they_have() {
         "#]],
     );
 }
+
+#[test]
+fn drafts_an_invalid_version_on_an_instance_leaves_it_on_what_it_has_and_installs_nothing() {
+    check(
+        "
+        template v1 v2
+        clusters cluster1 cluster2
+        user cluster1 { desiredVersion: v1 }
+        settle
+        user cluster1 { desiredVersion: v3 }
+        user cluster2 { installVersion: v3 }
+        settle
+        show cluster1
+        show cluster2
+        show works
+        show writes
+        note the one is taken back to what it may have, the other to what there is
+        user cluster1 { desiredVersion: v2 }
+        user cluster2 { installVersion: v2 }
+        settle
+        show cluster1
+        show cluster2",
+        &expect![[r#""#]],
+    );
+}
+
+#[test]
+fn rule_3_an_invalid_version_of_one_user_does_not_hold_its_placement_up() {
+    check(
+        "
+        template v1 v2
+        place prod: a1 a2
+        rollout prod version=v1
+        settle
+        user a1 { desiredVersion: v9 }
+        rollout prod version=v2 RollingUpdate 1
+        settle
+        show status
+        show a1
+        show a2",
+        &expect![[r#""#]],
+    );
+}

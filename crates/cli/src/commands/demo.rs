@@ -289,7 +289,10 @@ impl House {
         let served = hub.clone();
         let server = Running::start(|stop| async move {
             if let Err(error) = served.serve(listener, &endpoint, stop).await {
-                tracing::error!(error = &error as &dyn std::error::Error, "the hub cannot be reached any more");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the hub cannot be reached any more"
+                );
             }
         });
         let data = match &args.data_dir {
@@ -301,7 +304,8 @@ impl House {
 
     fn welcome(&self, cast: Cast, program: &str) -> String {
         let Cast { fleet, canary } = cast;
-        let export = typed("export KUBECONFIG=", std::slice::from_ref(&self.kubeconfig)).replacen("= ", "=", 1);
+        let export =
+            typed("export KUBECONFIG=", std::slice::from_ref(&self.kubeconfig)).replacen("= ", "=", 1);
         format!(
             "\
 A hub, a manager and {} in this process
@@ -342,7 +346,10 @@ impl Scratch {
         let directory = std::env::temp_dir().join(format!("aviary-demo-{}", std::process::id()));
         let made = std::fs::DirBuilder::new().mode(0o700).create(&directory);
         made.with_context(|| {
-            format!("failed to make {}: give a directory that can be written to with --data-dir", directory.display())
+            format!(
+                "failed to make {}: give a directory that can be written to with --data-dir",
+                directory.display()
+            )
         })?;
         Ok(Self(directory))
     }
@@ -374,14 +381,24 @@ fn tell_end(args: &Args, session: &mut Session, stage: &Stage, curtain: &Curtain
     }
     if args.once && *curtain == Curtain::Told {
         let program = &session.program;
-        text.push_str(&format!("Next: {program} demo # and play with it, or {program} lint -f FILE # with files of your own\n"));
+        text.push_str(&format!(
+            "Next: {program} demo # and play with it, or {program} lint -f FILE # with files of your own\n"
+        ));
     }
     session.output.text(&text)
 }
 
 fn table(steps: &[Played]) -> Table {
     let mut table = Table::default();
-    table.head(&["step", "version", "clusters touched", "took", "writes", "peak in flight of budget", "outcome"]);
+    table.head(&[
+        "step",
+        "version",
+        "clusters touched",
+        "took",
+        "writes",
+        "peak in flight of budget",
+        "outcome",
+    ]);
     let of = |exposure: Exposure| match exposure.budget {
         Some(budget) => format!("{} of {budget}", exposure.peak_in_flight),
         None => format!("{} of all", exposure.peak_in_flight),
@@ -411,8 +428,8 @@ fn farewell(told_before: bool, program: &str) -> String {
     };
     format!(
         "\
-{begin}It goes on: change what you like. To let the fleet have {BAD} all the same, and see it stop again:
-  kubectl get clustermanagementaddon {ADDON} -o yaml | sed s/{ADDON}-v0.11.0/{ADDON}-{BAD}/ | kubectl apply -f -
+{begin}The hub, the manager and the fleet go on: change what you like. To see {BAD} stop in the canary again:
+  kubectl get clustermanagementaddon {ADDON} -o yaml | sed s/{ADDON}-v0.11.0/{ADDON}-{BAD}/ | kubectl replace -f -
   {program} explain {ADDON}
 Stop it with Ctrl-C.
 "

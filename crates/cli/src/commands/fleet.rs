@@ -187,7 +187,7 @@ async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     let fleet = Fleet::new(connection.client.clone(), members, behaviour(args));
     let bar = progress(&session.output, count, "registering");
     let registered = tokio::select! {
-        registered = fleet.register(|| bar.inc(1)) => registered.map_err(|error| told(error, &connection))?,
+        registered = fleet.register(|| bar.inc(1)) => registered.map_err(|error| told(&error, &connection))?,
         () = &mut stopped => {
             bar.finish_and_clear();
             session.output.text("Stopped while clusters were being registered; the same command goes on with them.\n")?;
@@ -285,7 +285,7 @@ async fn remove(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let bar = progress(&session.output, 0, "removing");
     let removed = aviary_fleet::remove(&connection.client, || bar.inc(1)).await;
     bar.finish_and_clear();
-    let removed = removed.map_err(|error| told(error, &connection))?;
+    let removed = removed.map_err(|error| told(&error, &connection))?;
     let mut text = match removed.clusters {
         0 if removed.namespaces == 0 => "There is no simulated cluster".to_owned(),
         clusters => format!("Removed {}", counted(clusters, "simulated cluster")),
@@ -305,8 +305,8 @@ async fn remove(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
 }
 
 /// What kept a fleet from being registered, and what to do.
-pub(crate) fn told(error: RegisterError, connection: &Connection) -> anyhow::Error {
-    match &error {
+fn told(error: &RegisterError, connection: &Connection) -> anyhow::Error {
+    match error {
         RegisterError::Foreign { .. } => anyhow!("{error}, with --prefix"),
         RegisterError::List { what, source } => refused(&format!("list {what}"), source, &connection.server),
         RegisterError::Write { verb, what, name, source } => {
@@ -337,7 +337,7 @@ impl fmt::Display for Percent {
 }
 
 /// A time for people, in seconds or less.
-pub(crate) fn shown(time: Duration) -> String {
+fn shown(time: Duration) -> String {
     match time.as_millis() {
         0 => "0s".to_owned(),
         millis if millis < 1000 => format!("{millis}ms"),

@@ -26,9 +26,10 @@ use crate::snapshot::{self, is_config};
 pub(crate) const HUB: &str = "hub";
 
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").args(["addon", "files"]).required(true).multiple(true))]
 pub(crate) struct Source {
     /// Name of an add-on on a hub: it is read there, with all that bears on it
-    #[arg(value_name = "ADDON", required_unless_present = "files")]
+    #[arg(value_name = "ADDON")]
     pub(crate) addon: Option<String>,
 
     /// YAML or JSON file to read, as many documents as it has; a directory stands for the .yaml, .yml and .json files in it,
@@ -146,7 +147,7 @@ impl Source {
         let connection = self.hub.hub.connect().await?;
         let mut view = self.hub.read_from(&connection, wanted).await?;
         if let Some(addon) = wanted.filter(|addon| view.addons().is_empty() && !in_files(addon)) {
-            bail!("{}", unknown(addon, &connection).await);
+            return Err(unknown(addon, &connection).await);
         }
         let mut differences = Vec::new();
         let mut supposed = Vec::new();

@@ -25,7 +25,7 @@ line for each add-on. With -w it goes on showing until all is done or something 
 otherwise there is a line for every change.";
 
 const STRUCTURE: &str = "\
-Signs in a bar: # settled, > in flight, x failed, . not started.
+Signs in a bar: # has what is wanted, > in flight, x failed, . not started.
 
 Output with -o json, with -w when it ends:
   version        1; a later version may add fields, and changes or removes none
@@ -36,8 +36,9 @@ Output with -o json, with -w when it ends:
     state        Done, Progressing, Failed or LeftAlone
     message      the same in words
     clusters, settled, inFlight, failed, waiting
-    placements[] {placement, state, reason, message, desired, target, canary, paused,
-                 budget, governed, onTarget, settled, inFlight, failed, waiting}
+    placements[] {placement, state, done, reason, message, desired, target, canary,
+                 paused, budget, governed, onTarget, settled, inFlight, failed, waiting};
+                 done: settled on desired; settled: on target, which a canary may keep back
     unsettled[]  {cluster, placement, kind, reason, message, told}
     problems[]   {severity, reason, message}
 

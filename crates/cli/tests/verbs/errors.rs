@@ -28,23 +28,40 @@ fn without_a_kubeconfig_every_verb_says_how_to_give_one() {
         let mut command = desk.command(verb);
         command.env_clear().env("HOME", desk.path("home"));
         let told = mask(&told(verb, &command.output().unwrap()));
-        let said = told.strip_prefix(&format!("$ {verb}\n")).unwrap();
-        expect![[""]].assert_eq(said);
+        let said = told.replace(&*desk.path("home").to_string_lossy(), "HOME");
+        let expected = "! aviary: failed to find a hub: there is no kubeconfig HOME/.kube/config, and this is no pod: \
+            give --kubeconfig FILE or set KUBECONFIG; aviary hub runs a hub to try things on";
+        assert_eq!(said, format!("$ {verb}\n{expected}\nexit 1\n"));
     }
     let told = desk.run("status --kubeconfig nowhere.yaml");
-    expect![[""]].assert_eq(&told);
+    expect![[r#"
+        $ aviary status --kubeconfig nowhere.yaml
+        ! aviary: failed to read the kubeconfig nowhere.yaml: no such file or directory: name the file of the hub with --kubeconfig
+        exit 1
+    "#]].assert_eq(&told);
     let desk = desk.file("empty.yaml", "apiVersion: v1\nkind: Config\ncurrent-context: none\n");
-    expect![[""]].assert_eq(&desk.run("status --kubeconfig empty.yaml"));
+    expect![[r#"
+        $ aviary status --kubeconfig empty.yaml
+        ! aviary: failed to use the kubeconfig empty.yaml: failed to load current context: none
+        exit 1
+    "#]]
+    .assert_eq(&desk.run("status --kubeconfig empty.yaml"));
 }
 
 #[test]
 fn a_hub_that_is_not_there_is_named_with_its_address() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let kubeconfig = aviary_hub::security::kubeconfig(&format!("https://{address}"), "", "token", "gone");
-    let desk = desk("verbs-gone").file("gone.kubeconfig", kubeconfig.replace("certificate-authority-data: \n", "insecure-skip-tls-verify: true\n"));
+    let desk = desk("verbs-gone").file(
+        "gone.kubeconfig",
+        kubeconfig.replace("certificate-authority-data: \n", "insecure-skip-tls-verify: true\n"),
+    );
     for verb in VERBS {
         let told = mask(&desk.run(&format!("{verb} --kubeconfig gone.kubeconfig")));
-        assert!(told.contains("https://127.0.0.1:PORT cannot be reached: connection refused: is it running"), "{told}");
+        assert!(
+            told.contains("https://127.0.0.1:PORT cannot be reached: connection refused: is it running"),
+            "{told}"
+        );
         assert!(told.ends_with("exit 1\n"), "{told}");
     }
 }
@@ -52,8 +69,18 @@ fn a_hub_that_is_not_there_is_named_with_its_address() {
 #[test]
 fn a_context_that_is_not_there_is_answered_with_those_that_are() {
     let world = World::quiet("context");
-    world.check("status --context other", &expect![[""]]);
-    world.check("status --context aviary", &expect![[""]]);
+    world.check("status --context other", &expect![[r#"
+        $ aviary status --context other
+        ! aviary: failed to use the kubeconfig hub.kubeconfig: failed to load current context: other: its contexts are aviary
+        exit 1
+    "#]]);
+    world.check(
+        "status --context aviary",
+        &expect![[r#"
+        $ aviary status --context aviary
+        There is no add-on. Next: aviary plan -f addon.yaml --context aviary
+    "#]],
+    );
 }
 
 #[test]
@@ -66,13 +93,28 @@ fn credentials_that_are_not_accepted_and_rights_that_are_missing_are_named() {
     world.give(addon("one"));
     for verb in VERBS {
         let told = world.run(&format!("{verb} --kubeconfig nobody.kubeconfig"));
-        assert!(told.contains("https://127.0.0.1:PORT does not accept your credentials: log in again"), "{told}");
+        assert!(
+            told.contains("https://127.0.0.1:PORT does not accept your credentials: log in again"),
+            "{told}"
+        );
         let told = world.run(&format!("{verb} --kubeconfig agent.kubeconfig"));
-        assert!(told.contains("is forbidden: User \"agent\" cannot ") && told.contains(": ask the hub's administrator for that right"), "{told}");
+        assert!(
+            told.contains("is forbidden: User \"agent\" cannot ")
+                && told.contains(": ask the hub's administrator for that right"),
+            "{told}"
+        );
         assert!(told.ends_with("exit 1\n"), "{told}");
     }
-    world.check("status --kubeconfig agent.kubeconfig", &expect![[""]]);
-    world.check("rollout pause helloworld --kubeconfig reader.kubeconfig", &expect![[""]]);
+    world.check("status --kubeconfig agent.kubeconfig", &expect![[r#"
+        $ aviary status --kubeconfig agent.kubeconfig
+        ! aviary: failed to list clustermanagementaddons.addon.open-cluster-management.io: clustermanagementaddons.addon.open-cluster-management.io is forbidden: User "agent" cannot list resource "clustermanagementaddons" in API group "addon.open-cluster-management.io" at the cluster scope: ask the hub's administrator for that right
+        exit 1
+    "#]]);
+    world.check("rollout pause helloworld --kubeconfig reader.kubeconfig", &expect![[r#"
+        $ aviary rollout pause helloworld --kubeconfig reader.kubeconfig
+        ! aviary: failed to change clustermanagementaddons.addon.open-cluster-management.io helloworld: clustermanagementaddons.addon.open-cluster-management.io "helloworld" is forbidden: User "reader" cannot patch resource "clustermanagementaddons" in API group "addon.open-cluster-management.io" at the cluster scope: ask the hub's administrator for that right
+        exit 1
+    "#]]);
     // Who may look may look.
     assert!(world.run("status --kubeconfig reader.kubeconfig").ends_with("exit 3\n"));
 }
@@ -85,28 +127,90 @@ fn a_hub_without_the_kinds_is_told_how_to_get_them() {
         assert!(told.contains("does not serve that kind: install the custom resource definitions with: aviary crds | kubectl apply --server-side -f -"), "{told}");
         assert!(told.ends_with("exit 1\n"), "{told}");
     }
-    world.check("status", &expect![[""]]);
+    world.check("status", &expect![[r#"
+        $ aviary status
+        ! aviary: failed to list clustermanagementaddons.addon.open-cluster-management.io: https://127.0.0.1:PORT does not serve that kind: install the custom resource definitions with: aviary crds | kubectl apply --server-side -f -
+        exit 1
+    "#]]);
 }
 
 #[test]
 fn an_add_on_that_is_not_there_is_answered_with_those_that_are() {
     let world = World::quiet("unknown-add-on");
-    world.check("status hello", &expect![[""]]);
+    world.check(
+        "status hello",
+        &expect![[r#"
+        $ aviary status hello
+        ! aviary: there is no add-on hello on https://127.0.0.1:PORT: it has none
+        exit 1
+    "#]],
+    );
     world.give(addon("one"));
     for verb in VERBS.iter().map(|verb| verb.replace("helloworld", "hello")).filter(|verb| verb != "status") {
         let told = world.run(&verb);
-        assert!(told.contains("there is no add-on hello on https://127.0.0.1:PORT: it has helloworld"), "{told}");
+        assert!(
+            told.contains("there is no add-on hello on https://127.0.0.1:PORT: it has helloworld"),
+            "{told}"
+        );
         assert!(told.ends_with("exit 1\n"), "{told}");
     }
-    world.check("status 'a,metadata.name!=b'", &expect![[""]]);
+    world.check("status 'a,metadata.name!=b'", &expect![[r#"
+        $ aviary status 'a,metadata.name!=b'
+        ! aviary: "a,metadata.name!=b" is no name of an add-on: those have lower-case letters, digits, '-' and '.'
+        exit 1
+    "#]]);
 }
 
 #[test]
 fn wrong_usage_is_exit_2() {
     let desk = desk("verbs-usage");
-    expect![[""]].assert_eq(&desk.run("explain"));
-    expect![[""]].assert_eq(&desk.run("status --timeout soon"));
-    expect![[""]].assert_eq(&desk.run("plan"));
-    expect![[""]].assert_eq(&desk.run("rollout undo helloworld --to-revision 0"));
-    expect![[""]].assert_eq(&desk.run("rollout stop helloworld"));
+    expect![[r#"
+        $ aviary explain
+        ! error: the following required arguments were not provided:
+        !   <ADDON>
+        !
+        ! Usage: aviary explain <ADDON> [CLUSTER]
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]
+    .assert_eq(&desk.run("explain"));
+    expect![[r#"
+        $ aviary status --timeout soon
+        ! error: invalid value 'soon' for '--timeout <DURATION>': "soon" is not a duration: give one such as 90s, 10m or 1h30m
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]].assert_eq(&desk.run("status --timeout soon"));
+    expect![[r#"
+        $ aviary plan
+        ! error: the following required arguments were not provided:
+        !   <ADDON|--filename <FILE>...>
+        !
+        ! Usage: aviary plan <ADDON|--filename <FILE>...>
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]
+    .assert_eq(&desk.run("plan"));
+    expect![[r#"
+        $ aviary rollout undo helloworld --to-revision 0
+        ! error: invalid value '0' for '--to-revision <N>': 0 is not in 1..9223372036854775807
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]
+    .assert_eq(&desk.run("rollout undo helloworld --to-revision 0"));
+    expect![[r#"
+        $ aviary rollout stop helloworld
+        ! error: unrecognized subcommand 'stop'
+        !
+        !   tip: a similar subcommand exists: 'history'
+        !
+        ! Usage: aviary rollout [OPTIONS] <COMMAND>
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]
+    .assert_eq(&desk.run("rollout stop helloworld"));
 }

@@ -7,11 +7,96 @@ use crate::world::World;
 #[test]
 fn a_canary_that_refuses_is_why() {
     let world = World::refused("explain-refused");
-    world.check("explain helloworld", &expect![[""]]);
-    world.check("explain helloworld canary-00", &expect![[""]]);
-    world.check("explain helloworld fleet-03", &expect![[""]]);
+    world.check("explain helloworld", &expect![[r#"
+        $ aviary explain helloworld
+        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
+
+        default/fleet  WaitingForCanary  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
+          12 clusters, at most 3 at once: 0 done, 0 in flight, 0 failed, 12 waiting
+          behind the canary default/canary
+             12  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00  fleet-00, fleet-01, fleet-02 and 9 more
+                 -> aviary explain helloworld canary-00 says why the canary has not passed
+
+        default/canary  Failed  2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
+          4 clusters, at most 2 at once: 0 done, 0 in flight, 2 failed, 2 waiting
+              2  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be pulled  canary-00, canary-01
+                 -> mend the cause: it settles when its agent succeeds, and aviary rollout retry helloworld makes it try again; aviary rollout undo helloworld goes back
+              2  BudgetFull  budget full: 2 of 2 in flight  canary-02, canary-03
+                 -> its turn comes when one of those in flight settles; maxConcurrentlyUpdating says how many may be
+
+        Next: aviary explain helloworld canary-00 # everything about one of them
+    "#]]);
+    world.check("explain helloworld canary-00", &expect![[r#"
+        $ aviary explain helloworld canary-00
+        helloworld on canary-00
+          placement   default/canary
+          stands      failed: work reports Applied=False: image of v3.0.0 cannot be pulled (Failed)
+          would help  mend the cause: it settles when its agent succeeds, and aviary rollout retry helloworld makes it try again; aviary rollout undo helloworld goes back
+          desired     v3.0.0 (revision 4845b5792654)
+          told        v3.0.0 (revision 4845b5792654)
+          applied     v1.0.0 (revision 4a82aa8ca91f)
+          cluster     reachable
+
+        Configs
+          KIND                                              DESIRED                     TOLD                        APPLIED
+          addonhubconfigs.addon.open-cluster-management.io  three@8ed3adae              three@8ed3adae              one@5b12c19f
+          addontemplates.addon.open-cluster-management.io   helloworld-v3.0.0@2a1f2fc2  helloworld-v3.0.0@2a1f2fc2  helloworld-v1.0.0@9134b7b1
+
+        Conditions
+          TYPE             STATUS  REASON                    SINCE                 MESSAGE
+          Progressing      False   UpgradeFailed             TIME  upgrade failed: work reports Applied=False: image of v3.0.0 cannot be pulled
+          Configured       True    ConfigurationsConfigured  TIME  all configurations are resolved
+          Available        False   WorkNotAvailable          TIME  work reports Available=False: image of v3.0.0 cannot be pulled
+          RevisionHealthy  False   NotYetHealthy             TIME  revision 4845b5792654 started at TIME
+
+        Works
+          NAME                       GENERATION  AS TOLD  APPLIED                                                           AVAILABLE
+          addon-helloworld-deploy-0           2  yes      no: work reports Applied=False: image of v3.0.0 cannot be pulled  no: work reports Available=False: image of v3.0.0 cannot be pulled
+
+        Next: aviary status helloworld
+    "#]]);
+    world.check("explain helloworld fleet-03", &expect![[r#"
+        $ aviary explain helloworld fleet-03
+        helloworld on fleet-03
+          placement   default/fleet
+          stands      canary default/canary: 4 of 4 not passed, first canary-00 (WaitingForCanary)
+          would help  aviary explain helloworld canary-00 says why the canary has not passed
+          desired     v3.0.0 (revision 4845b5792654)
+          told        v1.0.0 (revision 4a82aa8ca91f)
+          applied     v1.0.0 (revision 4a82aa8ca91f)
+          cluster     reachable
+
+        Configs
+          KIND                                              DESIRED                     TOLD                        APPLIED
+          addonhubconfigs.addon.open-cluster-management.io  three@8ed3adae              one@5b12c19f                one@5b12c19f
+          addontemplates.addon.open-cluster-management.io   helloworld-v3.0.0@2a1f2fc2  helloworld-v1.0.0@9134b7b1  helloworld-v1.0.0@9134b7b1
+
+        Conditions
+          TYPE             STATUS  REASON                    SINCE                 MESSAGE
+          Progressing      False   InstallSucceed            TIME  install completed with no errors.
+          Configured       True    ConfigurationsConfigured  TIME  all configurations are resolved
+          Available        True    WorksAvailable            TIME  all works are available
+          RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME
+
+        Works
+          NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE
+          addon-helloworld-deploy-0           1  yes      yes      yes
+
+        Next: aviary status helloworld
+    "#]]);
     let told = world.json("explain helloworld -o json", 0);
-    expect![[""]].assert_eq(&serde_json::to_string_pretty(&told["reasons"][1]).unwrap());
+    expect![[r#"
+        {
+          "advice": "mend the cause: it settles when its agent succeeds, and aviary rollout retry helloworld --kubeconfig hub.kubeconfig makes it try again; aviary rollout undo helloworld --kubeconfig hub.kubeconfig goes back",
+          "clusters": [
+            "canary-00",
+            "canary-01"
+          ],
+          "count": 2,
+          "message": "failed: work reports Applied=False: image of v3.0.0 cannot be pulled",
+          "placement": "default/canary",
+          "reason": "Failed"
+        }"#]].assert_eq(&serde_json::to_string_pretty(&told["reasons"][1]).unwrap());
     let told = world.json("explain helloworld canary-00 -o json", 0);
     assert_eq!(told["told"]["version"], "v3.0.0");
     assert_eq!(told["applied"]["version"], "v1.0.0");
@@ -23,11 +108,76 @@ fn a_canary_that_refuses_is_why() {
 #[test]
 fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
     let world = World::installed("explain-settled");
-    world.check("explain helloworld", &expect![[""]]);
-    world.check("explain helloworld fleet-03", &expect![[""]]);
-    world.check("explain helloworld nowhere", &expect![[""]]);
-    world.check("explain helloworld UPPER", &expect![[""]]);
+    world.check(
+        "explain helloworld",
+        &expect![[r#"
+            $ aviary explain helloworld
+            helloworld  Done  16 of 16 clusters settled
+
+            default/fleet  Installed  12/12 install completed with no errors.
+              12 clusters, at most 3 at once: 12 done, 0 in flight, 0 failed, 0 waiting
+              behind the canary default/canary
+
+            default/canary  Installed  4/4 install completed with no errors.
+              4 clusters, at most 2 at once: 4 done, 0 in flight, 0 failed, 0 waiting
+
+            Nothing waits. Next: aviary rollout history helloworld
+        "#]],
+    );
+    world.check("explain helloworld fleet-03", &expect![[r#"
+        $ aviary explain helloworld fleet-03
+        helloworld on fleet-03
+          placement   default/fleet
+          stands      settled (Settled)
+          would help  nothing: it has what it should have
+          desired     v1.0.0 (revision 4a82aa8ca91f)
+          told        v1.0.0 (revision 4a82aa8ca91f)
+          applied     v1.0.0 (revision 4a82aa8ca91f)
+          cluster     reachable
+
+        Configs
+          KIND                                              DESIRED                     TOLD                        APPLIED
+          addonhubconfigs.addon.open-cluster-management.io  one@5b12c19f                one@5b12c19f                one@5b12c19f
+          addontemplates.addon.open-cluster-management.io   helloworld-v1.0.0@9134b7b1  helloworld-v1.0.0@9134b7b1  helloworld-v1.0.0@9134b7b1
+
+        Conditions
+          TYPE             STATUS  REASON                    SINCE                 MESSAGE
+          Progressing      False   InstallSucceed            TIME  install completed with no errors.
+          Configured       True    ConfigurationsConfigured  TIME  all configurations are resolved
+          Available        True    WorksAvailable            TIME  all works are available
+          RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME
+
+        Works
+          NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE
+          addon-helloworld-deploy-0           1  yes      yes      yes
+
+        Next: aviary status helloworld
+    "#]]);
+    world.check(
+        "explain helloworld nowhere",
+        &expect![[r#"
+        $ aviary explain helloworld nowhere
+        ! aviary: there is no cluster nowhere, and add-on helloworld has no instance there
+        exit 1
+    "#]],
+    );
+    world.check("explain helloworld UPPER", &expect![[r#"
+        $ aviary explain helloworld UPPER
+        ! aviary: "UPPER" is no name of a cluster: it may only have lower-case letters, digits and '-', and must start and end with a letter or digit
+        exit 1
+    "#]]);
     world.block_on(world.clusters("others", &["other-00".to_owned()]));
-    world.check("explain helloworld other-00", &expect![[""]]);
-    world.check("explain hallo", &expect![[""]]);
+    world.check("explain helloworld other-00", &expect![[r#"
+        $ aviary explain helloworld other-00
+        ! aviary: add-on helloworld is not for cluster other-00: no placement selects it, and it has no instance
+        exit 1
+    "#]]);
+    world.check(
+        "explain hallo",
+        &expect![[r#"
+        $ aviary explain hallo
+        ! aviary: there is no add-on hallo on https://127.0.0.1:PORT: it has helloworld
+        exit 1
+    "#]],
+    );
 }

@@ -9,13 +9,31 @@ use crate::world::World;
 fn help_has_examples_and_exit_codes_for_every_verb() {
     let desk = desk("verbs-help");
     for verb in [
-        "status", "explain", "plan", "rehearse", "rollout pause", "rollout resume", "rollout undo", "rollout history",
+        "status",
+        "explain",
+        "plan",
+        "rehearse",
+        "rollout pause",
+        "rollout resume",
+        "rollout undo",
+        "rollout history",
         "rollout retry",
     ] {
         let help = String::from_utf8(desk.output(&format!("{verb} --help")).stdout).unwrap();
         let short = String::from_utf8(desk.output(&format!("{verb} -h")).stdout).unwrap();
         for (help, parts) in [
-            (&help, vec!["Usage: aviary ", "Examples:\n", "$ aviary ", "Exit codes:\n", "Output with -o json", "--kubeconfig", "--context"]),
+            (
+                &help,
+                vec![
+                    "Usage: aviary ",
+                    "Examples:\n",
+                    "$ aviary ",
+                    "Exit codes:\n",
+                    "Output with -o json",
+                    "--kubeconfig",
+                    "--context",
+                ],
+            ),
             (&short, vec!["Usage: aviary ", "Examples:\n", "$ aviary "]),
         ] {
             for part in parts {
@@ -40,11 +58,18 @@ fn colours_are_for_terminals_and_say_nothing_alone() {
     let world = World::refused("colours");
     let coloured = on_a_terminal(&world, "status helloworld", None);
     assert!(coloured.contains("\u{1b}[31mFailed\u{1b}[0m"), "{coloured:?}");
-    let plain = |text: &str| regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap().replace_all(text, "").replace('\r', "");
-    for (line, variable) in [("status helloworld --no-color", None), ("status helloworld", Some(("NO_COLOR", "1")))] {
+    let plain =
+        |text: &str| regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap().replace_all(text, "").replace('\r', "");
+    for (line, variable) in
+        [("status helloworld --no-color", None), ("status helloworld", Some(("NO_COLOR", "1")))]
+    {
         let without = on_a_terminal(&world, line, variable);
         assert!(!without.contains('\u{1b}'), "{without:?}");
-        assert_eq!(without.replace('\r', ""), plain(&coloured), "all that a colour says is said in words as well");
+        assert_eq!(
+            without.replace('\r', ""),
+            plain(&coloured),
+            "all that a colour says is said in words as well"
+        );
     }
     // A watch draws over itself on a terminal.
     let watched = on_a_terminal(&world, "status helloworld -w", None);

@@ -1,6 +1,11 @@
 //! What an operator types against a hub: the real binary over TLS, beside a manager and agents that answer.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what fails here must fail the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what fails here must fail the test"
+)]
 
 mod errors;
 mod explain;

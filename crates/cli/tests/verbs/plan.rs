@@ -16,28 +16,113 @@ fn a_hub_at_rest_has_nothing_to_do_and_a_change_is_laid_over_it() {
         .file("config.yaml", &stream(&[hub_config("one", "v2.0.0")]))
         .file("unused.yaml", &stream(&[hub_config("unused", "v2.0.0")]))
         .file("same.yaml", &stream(&[addon("one")]));
-    world.check("plan helloworld", &expect![[""]]);
-    world.check("plan helloworld -f two.yaml", &expect![[""]]);
+    world.check(
+        "plan helloworld",
+        &expect![[r#"
+        $ aviary plan helloworld
+        Add-on helloworld, 16 clusters: 16 settled
+
+        Placements
+          PLACEMENT       GOVERNS  BUDGET  WANTS   STATE           MESSAGE
+          default/fleet        12       3  v1.0.0  InstallSucceed  12/12 install completed with no errors.
+          default/canary        4       2  v1.0.0  InstallSucceed  4/4 install completed with no errors.
+
+        Nothing was written. Next: aviary rehearse helloworld # how long it takes, and where it would stop
+    "#]],
+    );
+    world.check("plan helloworld -f two.yaml", &expect![[r#"
+        $ aviary plan helloworld -f two.yaml
+        Add-on helloworld, 16 clusters: 2 started, 14 waiting
+
+        Started now
+          CLUSTERS  WHAT                    PLACEMENT       WHICH
+                 2  update v1.0.0 → v2.0.0  default/canary  canary-00, canary-01
+
+        6 waves, if every cluster succeeds at once
+          WAVE  CLUSTERS  SHARE  REACHED  WHAT
+             1         2    13%      13%  default/canary: 2 update v1.0.0 → v2.0.0
+             2         2    13%      25%  default/canary: 2 update v1.0.0 → v2.0.0
+             3         3    19%      44%  default/fleet: 3 update v1.0.0 → v2.0.0
+             4         3    19%      63%  default/fleet: 3 update v1.0.0 → v2.0.0
+             5         3    19%      82%  default/fleet: 3 update v1.0.0 → v2.0.0
+             6         3    19%     100%  default/fleet: 3 update v1.0.0 → v2.0.0
+
+        By label
+          LABEL         FLEET  WAVE 1  WAVE 2  WAVE 3  WAVE 4
+          stage=canary      4       2       2       -       -
+          stage=fleet      12       -       -       3       3
+
+        Placements
+          PLACEMENT       GOVERNS  BUDGET  WANTS                       STATE             MESSAGE
+          default/fleet        12       3  v2.0.0 (v1.0.0 until then)  WaitingForCanary  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
+          default/canary        4       2  v2.0.0                      Upgrading         2/4 upgrading...
+
+        Waiting
+          CLUSTERS  WHY                                                        WHICH
+                 2  budget full: 2 of 2 in flight                              canary-02, canary-03
+                12  canary default/canary: 4 of 4 not passed, first canary-00  fleet-00, fleet-01, fleet-02 and 9 more
+
+        Changed on the hub
+          changed ClusterManagementAddOn helloworld
+            spec.installStrategy.placements[0].configs[0].name: "one" → "two"
+            spec.installStrategy.placements[1].configs[0].name: "one" → "two"
+
+        Nothing was written. Next: aviary rehearse helloworld -f two.yaml # and then kubectl apply -f two.yaml
+    "#]]);
     // What is taken away stands first.
-    world.check("plan -f less.yaml", &expect![[""]]);
+    world.check("plan -f less.yaml", &expect![[r#"
+        $ aviary plan -f less.yaml
+        Add-on helloworld, 16 clusters: 4 removed, 12 waiting
+
+        Removed
+          CLUSTERS  WHY                 WHICH
+                 4  no longer selected  canary-00, canary-01, canary-02 and 1 more
+
+        Placements
+          PLACEMENT      GOVERNS  BUDGET  WANTS                       STATE             MESSAGE
+          default/fleet       12       3  v2.0.0 (v1.0.0 until then)  WaitingForCanary  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
+
+        Waiting
+          CLUSTERS  WHY                                                        WHICH
+                12  canary default/canary: 4 of 4 not passed, first canary-00  fleet-00, fleet-01, fleet-02 and 9 more
+
+        Changed on the hub
+          changed ClusterManagementAddOn helloworld
+            spec.installStrategy.placements[0].configs[0].name: "one" → "two"
+            spec.installStrategy.placements[1]: {"configs":[{"group":"addon.open-cluster-management.io","name":"one","resource":… → -
+
+        Nothing was written. Next: aviary rehearse -f less.yaml # and then kubectl apply -f less.yaml
+    "#]]);
     let told = world.json("plan -f config.yaml -o json", 0);
-    assert_eq!(told["changes"], json!([{"kind": "AddOnHubConfig", "name": "one", "change": "Changed", "fields": [
-        {"path": "spec.desiredVersion", "from": "v1.0.0", "to": "v2.0.0"},
-    ]}]));
+    assert_eq!(
+        told["changes"],
+        json!([{"kind": "AddOnHubConfig", "name": "one", "change": "Changed", "fields": [
+            {"path": "spec.desiredVersion", "from": "v1.0.0", "to": "v2.0.0"},
+        ]}])
+    );
     assert_eq!(told["addOns"][0]["file"], "hub");
     assert_eq!(told["addOns"][0]["starts"][0]["to"], "v2.0.0");
     assert_eq!(told["addOns"][0]["starts"][0]["clusters"], json!(["canary-00", "canary-01"]));
     let told = world.json("plan -f same.yaml -o json", 0);
     assert_eq!((&told["changes"], &told["addOns"][0]["atRest"]), (&json!(null), &json!(true)));
-    world.check("plan -f unused.yaml", &expect![[""]]);
+    world.check("plan -f unused.yaml", &expect![[r#"
+        $ aviary plan -f unused.yaml
+        ! aviary: there is nothing to plan: no add-on on https://127.0.0.1:PORT has to do with what is in the files
+        exit 1
+    "#]]);
     // Nothing of all that was written.
-    assert_eq!(world.get("ClusterManagementAddOn", "helloworld")["spec"]["installStrategy"]["placements"][0]["configs"][0]["name"], "one");
+    assert_eq!(
+        world.get("ClusterManagementAddOn", "helloworld")["spec"]["installStrategy"]["placements"][0]["configs"]
+            [0]["name"],
+        "one"
+    );
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v1.0.0");
 }
 
 #[test]
 fn files_alone_ask_no_hub() {
-    let world = World::quiet("plan-offline").file("one.yaml", &stream(&[addon("one"), hub_config("one", "v1.0.0")]));
+    let world =
+        World::quiet("plan-offline").file("one.yaml", &stream(&[addon("one"), hub_config("one", "v1.0.0")]));
     let output = world.desk.output("plan -f one.yaml -o json");
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["addOns"][0]["file"], "one.yaml");

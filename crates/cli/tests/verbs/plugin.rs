@@ -17,11 +17,23 @@ fn kubectl_finds_it_and_it_goes_by_the_name_that_is_typed() {
     let kubectl = std::env::var("AVIARY_KUBECTL").unwrap_or_else(|_| "kubectl".into());
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&kubectl);
-        command.env_clear().env("PATH", format!("{}:{path}", plugins.display())).env("HOME", world.desk.path("home"));
-        command.env("KUBECONFIG", world.desk.path("hub.kubeconfig")).args(arguments).current_dir(world.desk.path(""));
+        command
+            .env_clear()
+            .env("PATH", format!("{}:{path}", plugins.display()))
+            .env("HOME", world.desk.path("home"));
+        command
+            .env("KUBECONFIG", world.desk.path("hub.kubeconfig"))
+            .args(arguments)
+            .current_dir(world.desk.path(""));
         mask(&told(&format!("kubectl {}", arguments.join(" ")), &command.output().unwrap()))
     };
-    expect![[""]].assert_eq(&run(&["aviary", "status"]));
+    expect![[r#"
+        $ kubectl aviary status
+          ADD-ON      STATE  CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING  MESSAGE
+          helloworld  Done         16       16          0       0        0  16 of 16 clusters settled
+        Next: kubectl aviary status helloworld
+    "#]]
+    .assert_eq(&run(&["aviary", "status"]));
     let help = run(&["aviary", "rollout", "undo", "--help"]);
     assert!(help.contains("Usage: kubectl aviary rollout undo"), "{help}");
     assert!(help.contains("$ kubectl aviary rollout undo helloworld --dry-run"), "{help}");

@@ -10,17 +10,60 @@ use crate::world::{World, addon};
 #[test]
 fn the_fleet_of_a_hub_is_rehearsed_with_a_change() {
     let world = World::installed("rehearse").file("two.yaml", &stream(&[addon("two")]));
-    world.check("rehearse helloworld -f two.yaml", &expect![[""]]);
+    world.check("rehearse helloworld -f two.yaml", &expect![[r#"
+        $ aviary rehearse helloworld -f two.yaml
+        helloworld on 16 clusters
+          each takes 10s to 60s, 0% fail, 0% cannot be reached, 0% flap; seed 1
+
+          time   default/fleet                   default/canary
+          0s     ........................ 0/12   >>>>>>>>>>>>............ 0/4
+          1s     ........................ 0/12   >>>>>>>>>>>>............ 0/4
+          1m1s   ........................ 0/12   ############>>>>>>>>>>>> 2/4
+          1m26s  ........................ 0/12   ##################>>>>>> 3/4
+          1m46s  >>>>>>.................. 0/12   ######################## 4/4
+          2m5s   ##>>>>>>................ 1/12   ######################## 4/4
+          2m37s  ####>>>>>>.............. 2/12   ######################## 4/4
+          3m     ##############>>>>>>.... 7/12   ######################## 4/4
+          3m10s  ################>>>>>>.. 8/12   ######################## 4/4
+          3m34s  ##################>>>>>> 9/12   ######################## 4/4
+          3m58s  ######################>> 11/12  ######################## 4/4
+          4m30s  ######################## 12/12  ######################## 4/4
+          # has it  > in flight  . not started
+
+          placement       clusters  budget  most at once  settled  failed  waiting  in the end
+          default/fleet         12       3             3       12       0        0  12/12 upgrade completed with no errors.
+          default/canary         4       2             2        4       0        0  4/4 upgrade completed with no errors.
+
+        Every cluster has settled after 4m30s. 45 passes, 67 writes.
+
+        Nothing was written. Next: aviary rehearse helloworld -f two.yaml … --fail 5% # to see where a bad revision stops
+    "#]]);
     let told = world.run("rehearse helloworld -f two.yaml --fail 100% --report page.html");
     assert!(told.contains("The report is in page.html; nothing else was written."), "{told}");
     assert!(told.ends_with("exit 1\n"), "{told}");
     let page = fs::read_to_string(world.desk.path("page.html")).unwrap();
-    for part in ["<!DOCTYPE html>", "Rehearsal of helloworld", "default/fleet: timeline", "default/canary: exposure", "<svg ", "It stops after"] {
+    for part in [
+        "<!DOCTYPE html>",
+        "Rehearsal of helloworld",
+        "default/fleet: timeline",
+        "default/canary: exposure",
+        "<svg ",
+        "It stops after",
+    ] {
         assert!(page.contains(part), "no {part:?} in {page}");
     }
     for part in ["<script", "http://", "https://", "src=", "href=", "@import", "url("] {
         assert!(!page.contains(part), "{part:?} in {page}");
     }
     let again = world.run("rehearse helloworld -f two.yaml --report nowhere/page.html");
-    expect![[""]].assert_eq(&again.lines().filter(|line| line.starts_with("! ") || line.starts_with("exit")).collect::<Vec<_>>().join("\n"));
+    expect![[r#"
+        ! aviary: failed to write the report nowhere/page.html: No such file or directory (os error 2)
+        exit 1"#]]
+    .assert_eq(
+        &again
+            .lines()
+            .filter(|line| line.starts_with("! ") || line.starts_with("exit"))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
 }

@@ -9,11 +9,44 @@ use crate::world::{World, addon, hub_config};
 #[test]
 fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
     let world = World::installed("pause");
-    world.check("rollout pause helloworld --dry-run", &expect![[""]]);
-    assert_eq!(world.get("ClusterManagementAddOn", "helloworld")["spec"]["installStrategy"]["placements"], addon("one")["spec"]["installStrategy"]["placements"]);
-    world.check("rollout pause helloworld --placement fleet", &expect![[""]]);
-    world.check("rollout pause helloworld", &expect![[""]]);
-    world.check("rollout pause helloworld --placement elsewhere", &expect![[""]]);
+    world.check(
+        "rollout pause helloworld --dry-run",
+        &expect![[r#"
+            $ aviary rollout pause helloworld --dry-run
+            default/fleet paused (dry run): what has started finishes, and nothing new starts
+            default/canary paused (dry run): what has started finishes, and nothing new starts
+            Nothing was written. Next: aviary rollout pause helloworld
+        "#]],
+    );
+    assert_eq!(
+        world.get("ClusterManagementAddOn", "helloworld")["spec"]["installStrategy"]["placements"],
+        addon("one")["spec"]["installStrategy"]["placements"]
+    );
+    world.check(
+        "rollout pause helloworld --placement fleet",
+        &expect![[r#"
+        $ aviary rollout pause helloworld --placement fleet
+        default/fleet paused: what has started finishes, and nothing new starts
+        Next: aviary rollout resume helloworld
+    "#]],
+    );
+    world.check(
+        "rollout pause helloworld",
+        &expect![[r#"
+        $ aviary rollout pause helloworld
+        default/fleet was paused already
+        default/canary paused: what has started finishes, and nothing new starts
+        Next: aviary rollout resume helloworld
+    "#]],
+    );
+    world.check(
+        "rollout pause helloworld --placement elsewhere",
+        &expect![[r#"
+        $ aviary rollout pause helloworld --placement elsewhere
+        ! aviary: add-on helloworld has no placement elsewhere: it has default/fleet, default/canary
+        exit 1
+    "#]],
+    );
     let paused = world.get("ClusterManagementAddOn", "helloworld");
     world.give(json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"},
@@ -23,31 +56,117 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
             placement
         }).collect::<Vec<_>>()}},
     }));
-    world.until("the pause", |_, plan| plan.report.placements.iter().any(|placement| placement.state == State::Paused));
-    world.check("status helloworld", &expect![[""]]);
+    world.until("the pause", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.state == State::Paused)
+    });
+    world.check("status helloworld", &expect![[r#"
+        $ aviary status helloworld
+        helloworld  Progressing  0 of 16 clusters settled
+        ├─ default/fleet   [........................] 0/12  WaitingForCanary v2.0.0 (v1.0.0 until then)  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-00  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-01  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-02  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-03  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-04  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-05  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-06  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-07  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-08  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  └─ 3 more: 3 WaitingForCanary (-o wide shows all)
+        └─ default/canary  [........................] 0/4  Paused v2.0.0  upgrading... paused
+           ├─ canary-00  Paused  paused
+           ├─ canary-01  Paused  paused
+           ├─ canary-02  Paused  paused
+           └─ canary-03  Paused  paused
+        Next: aviary explain helloworld # why it is not further
+        exit 3
+    "#]]);
     let told = world.json("rollout resume helloworld -o json", 0);
-    assert_eq!(told, json!({"version": 1, "addOn": "helloworld", "paused": false, "dryRun": false, "placements": [
-        {"placement": "default/fleet", "changed": true}, {"placement": "default/canary", "changed": true},
-    ]}));
+    assert_eq!(
+        told,
+        json!({"version": 1, "addOn": "helloworld", "paused": false, "dryRun": false, "placements": [
+            {"placement": "default/fleet", "changed": true}, {"placement": "default/canary", "changed": true},
+        ]})
+    );
     world.until_all("upgrade completed with no errors.");
-    world.check("rollout resume helloworld", &expect![[""]]);
+    world.check(
+        "rollout resume helloworld",
+        &expect![[r#"
+        $ aviary rollout resume helloworld
+        default/fleet was not paused
+        default/canary was not paused
+        Next: aviary status helloworld -w
+    "#]],
+    );
 }
 
 #[test]
 fn a_bad_revision_is_undone() {
     let world = World::refused("undo");
-    world.check("rollout history helloworld", &expect![[""]]);
-    world.check("rollout undo helloworld --dry-run", &expect![[""]]);
-    world.check("rollout undo helloworld --to-revision 1", &expect![[""]]);
-    world.check("rollout undo helloworld --to-revision 7 --placement canary", &expect![[""]]);
-    world.check("rollout undo helloworld", &expect![[""]]);
+    world.check(
+        "rollout history helloworld",
+        &expect![[r#"
+        $ aviary rollout history helloworld
+        default/fleet
+          REVISION  VERSION  COMPLETED             CONFIGS                                    MARKS
+                 1  v1.0.0   TIME  one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
+                 -  v3.0.0   not yet               three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
+        default/canary
+          REVISION  VERSION  COMPLETED             CONFIGS                                    MARKS
+                 1  v1.0.0   TIME  one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
+                 -  v3.0.0   not yet               three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
+        Next: aviary rollout undo helloworld --dry-run # what going back would write
+    "#]],
+    );
+    world.check(
+        "rollout undo helloworld --dry-run",
+        &expect![[r#"
+        $ aviary rollout undo helloworld --dry-run
+        default/fleet goes back from v3.0.0 to v1.0.0, its revision 1 (dry run)
+          addonhubconfigs.addon.open-cluster-management.io: three -> one
+        default/canary goes back from v3.0.0 to v1.0.0, its revision 1 (dry run)
+          addonhubconfigs.addon.open-cluster-management.io: three -> one
+        Nothing was written. Next: aviary rollout undo helloworld
+    "#]],
+    );
+    world.check("rollout undo helloworld --to-revision 1", &expect![[r#"
+        $ aviary rollout undo helloworld --to-revision 1
+        ! aviary: every placement numbers its own revisions: say with --placement which of default/fleet, default/canary goes back to revision 1
+        exit 1
+    "#]]);
+    world.check(
+        "rollout undo helloworld --to-revision 7 --placement canary",
+        &expect![[r#"
+        $ aviary rollout undo helloworld --to-revision 7 --placement canary
+        ! aviary: there is nothing to go back to: default/canary has no revision 7: it has 1
+        exit 1
+    "#]],
+    );
+    world.check(
+        "rollout undo helloworld",
+        &expect![[r#"
+        $ aviary rollout undo helloworld
+        default/fleet goes back from v3.0.0 to v1.0.0, its revision 1
+          addonhubconfigs.addon.open-cluster-management.io: three -> one
+        default/canary goes back from v3.0.0 to v1.0.0, its revision 1
+          addonhubconfigs.addon.open-cluster-management.io: three -> one
+        Next: aviary status helloworld -w
+    "#]],
+    );
     world.until("the way back", |observed, plan| {
         plan.report.placements.iter().all(|placement| placement.desired.as_deref() == Some("v1.0.0"))
             && plan.report.clusters.iter().all(|cluster| cluster.decision.code() == "Settled")
-            && observed.instances.values().all(|instance| instance.status.current_version.as_deref() == Some("v1.0.0"))
+            && observed
+                .instances
+                .values()
+                .all(|instance| instance.status.current_version.as_deref() == Some("v1.0.0"))
     });
     assert!(world.run("status helloworld").contains("helloworld  Done  16 of 16 clusters settled"));
-    world.check("rollout undo helloworld", &expect![[""]]);
+    world.check("rollout undo helloworld", &expect![[r#"
+        $ aviary rollout undo helloworld
+        ! aviary: there is nothing to go back to: default/fleet has completed no other revision than the one it wants; default/canary has completed no other revision than the one it wants
+        exit 1
+    "#]]);
     let told = world.json("rollout history helloworld --placement default/canary -o json", 0);
     assert_eq!(told["placements"].as_array().unwrap().len(), 1);
     assert_eq!(told["placements"][0]["revisions"][0]["number"], 1);
@@ -59,11 +178,27 @@ fn a_config_that_was_edited_in_place_is_restored_only_when_asked() {
     let world = World::installed("undo-in-place");
     world.give(hub_config("one", "v2.0.0"));
     world.until_all("upgrade completed with no errors.");
-    world.check("rollout undo helloworld", &expect![[""]]);
+    world.check("rollout undo helloworld", &expect![[r#"
+        $ aviary rollout undo helloworld
+        ! aviary: nothing was written: addonhubconfigs.addon.open-cluster-management.io one, which is used by add-on helloworld in default/fleet, add-on helloworld in default/canary, was edited or deleted since that revision; naming it again would not bring its content back. aviary rollout undo helloworld --restore-configs writes the content of that time back to it, for all that use it
+        exit 1
+    "#]]);
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v2.0.0");
-    world.check("rollout undo helloworld --restore-configs --dry-run", &expect![[""]]);
+    world.check("rollout undo helloworld --restore-configs --dry-run", &expect![[r#"
+        $ aviary rollout undo helloworld --restore-configs --dry-run
+        default/fleet goes back from v2.0.0 to v1.0.0, its revision 1 (dry run)
+        default/canary goes back from v2.0.0 to v1.0.0, its revision 1 (dry run)
+        addonhubconfigs.addon.open-cluster-management.io one has its content of that time again (dry run); used by add-on helloworld in default/fleet, add-on helloworld in default/canary
+        Nothing was written. Next: aviary rollout undo helloworld
+    "#]]);
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v2.0.0");
-    world.check("rollout undo helloworld --restore-configs", &expect![[""]]);
+    world.check("rollout undo helloworld --restore-configs", &expect![[r#"
+        $ aviary rollout undo helloworld --restore-configs
+        default/fleet goes back from v2.0.0 to v1.0.0, its revision 1
+        default/canary goes back from v2.0.0 to v1.0.0, its revision 1
+        addonhubconfigs.addon.open-cluster-management.io one has its content of that time again; used by add-on helloworld in default/fleet, add-on helloworld in default/canary
+        Next: aviary status helloworld -w
+    "#]]);
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v1.0.0");
     world.until("the way back", |_, plan| {
         plan.report.placements.iter().all(|placement| placement.desired.as_deref() == Some("v1.0.0"))
@@ -74,11 +209,32 @@ fn a_config_that_was_edited_in_place_is_restored_only_when_asked() {
 #[test]
 fn what_failed_tries_again_and_heals() {
     let world = World::refused("retry");
-    world.check("rollout retry helloworld --dry-run", &expect![[""]]);
-    world.check("rollout retry helloworld --cluster fleet-00", &expect![[""]]);
+    world.check(
+        "rollout retry helloworld --dry-run",
+        &expect![[r#"
+            $ aviary rollout retry helloworld --dry-run
+            2 clusters try again (dry run): canary-00, canary-01
+            Nothing was written. Next: aviary rollout retry helloworld
+        "#]],
+    );
+    world.check(
+        "rollout retry helloworld --cluster fleet-00",
+        &expect![[r#"
+        $ aviary rollout retry helloworld --cluster fleet-00
+        ! aviary: add-on helloworld has not failed on cluster fleet-00: there is nothing to try again
+        exit 1
+    "#]],
+    );
     let before = world.get("ManifestWork", "canary-00/addon-helloworld-deploy-0");
     // Nothing was mended: they fail again.
-    world.check("rollout retry helloworld --cluster canary-00", &expect![[""]]);
+    world.check(
+        "rollout retry helloworld --cluster canary-00",
+        &expect![[r#"
+        $ aviary rollout retry helloworld --cluster canary-00
+        1 cluster tries again: canary-00
+        Next: aviary status helloworld -w
+    "#]],
+    );
     world.until("another failure", |observed, plan| {
         let works = observed.works.iter().find(|(cluster, _)| cluster.as_str() == "canary-00");
         let generation = works.map_or(0, |(_, works)| works[0].generation);
@@ -88,15 +244,29 @@ fn what_failed_tries_again_and_heals() {
     let after = world.get("ManifestWork", "canary-00/addon-helloworld-deploy-0");
     assert_eq!(after["spec"], before["spec"], "the mark is gone again");
     world.mood(|mood| mood.refuse.clear());
-    world.check("rollout retry helloworld", &expect![[""]]);
+    world.check(
+        "rollout retry helloworld",
+        &expect![[r#"
+        $ aviary rollout retry helloworld
+        2 clusters try again: canary-00, canary-01
+        Next: aviary status helloworld -w
+    "#]],
+    );
     world.until_all("upgrade completed with no errors.");
-    world.check("rollout retry helloworld", &expect![[""]]);
+    world.check(
+        "rollout retry helloworld",
+        &expect![[r#"
+        $ aviary rollout retry helloworld
+        No cluster of helloworld has failed: there is nothing to try again
+        Next: aviary status helloworld -w
+    "#]],
+    );
 }
 
 #[test]
 fn who_ran_out_of_time_gets_it_again() {
     let world = World::installed("retry-late");
-    world.mood(|mood| drop(mood.ignore.insert("v2.0.0".into())));
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
     let mut late = addon("two");
     late["spec"]["installStrategy"]["placements"] = json!([{
         "name": "canary", "namespace": "default", "configs": late["spec"]["installStrategy"]["placements"][0]["configs"],
@@ -104,13 +274,18 @@ fn who_ran_out_of_time_gets_it_again() {
     }]);
     world.give(late);
     world.until("the deadline", |_, plan| {
-        plan.report.clusters.iter().any(|cluster| cluster.cluster.as_str() == "canary-00" && cluster.decision.code() == "TimedOut")
+        plan.report
+            .clusters
+            .iter()
+            .any(|cluster| cluster.cluster.as_str() == "canary-00" && cluster.decision.code() == "TimedOut")
     });
     let told = world.json("rollout retry helloworld -o json", 0);
     assert_eq!(told["retried"], json!([{"cluster": "canary-00", "works": [], "clock": true}]));
     world.until("the deadline again", |observed, plan| {
         let clock = observed.instances.iter().find(|(cluster, _)| cluster.as_str() == "canary-00").unwrap().1;
         clock.status.condition("RevisionHealthy").is_some()
-            && plan.report.clusters.iter().any(|cluster| cluster.cluster.as_str() == "canary-00" && cluster.decision.code() == "TimedOut")
+            && plan.report.clusters.iter().any(|cluster| {
+                cluster.cluster.as_str() == "canary-00" && cluster.decision.code() == "TimedOut"
+            })
     });
 }

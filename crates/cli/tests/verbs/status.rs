@@ -8,19 +8,127 @@ use crate::world::{World, addon};
 #[test]
 fn what_is_done_is_exit_0() {
     let world = World::installed("status-done");
-    world.check("status", &expect![[""]]);
-    world.check("status helloworld", &expect![[""]]);
-    world.check("status helloworld -o yaml", &expect![[""]]);
+    world.check(
+        "status",
+        &expect![[r#"
+        $ aviary status
+          ADD-ON      STATE  CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING  MESSAGE
+          helloworld  Done         16       16          0       0        0  16 of 16 clusters settled
+        Next: aviary status helloworld
+    "#]],
+    );
+    world.check("status helloworld", &expect![[r#"
+        $ aviary status helloworld
+        helloworld  Done  16 of 16 clusters settled
+        ├─ default/fleet   [########################] 12/12  Installed v1.0.0  install completed with no errors.
+        └─ default/canary  [########################] 4/4  Installed v1.0.0  install completed with no errors.
+        Next: aviary rollout history helloworld
+    "#]]);
+    world.check(
+        "status helloworld -o yaml",
+        &expect![[r#"
+            $ aviary status helloworld -o yaml
+            version: 1
+            now: "TIME"
+            notes: []
+            addOns:
+            - name: helloworld
+              state: Done
+              message: 16 of 16 clusters settled
+              clusters: 16
+              settled: 16
+              inFlight: 0
+              failed: 0
+              waiting: 0
+              placements:
+              - state: Installed
+                done: 12
+                placement: default/fleet
+                reason: InstallSucceed
+                message: 12/12 install completed with no errors.
+                desired: v1.0.0
+                target: v1.0.0
+                canary: default/canary
+                paused: false
+                budget: 3
+                governed: 12
+                onTarget: 12
+                settled: 12
+                inFlight: 0
+                failed: 0
+                waiting: 0
+              - state: Installed
+                done: 4
+                placement: default/canary
+                reason: InstallSucceed
+                message: 4/4 install completed with no errors.
+                desired: v1.0.0
+                target: v1.0.0
+                paused: false
+                budget: 2
+                governed: 4
+                onTarget: 4
+                settled: 4
+                inFlight: 0
+                failed: 0
+                waiting: 0
+              unsettled: []
+              problems: []
+        "#]],
+    );
     // There is nothing to wait for.
-    world.check("status helloworld -w --timeout 1m", &expect![[""]]);
+    world.check(
+        "status helloworld -w --timeout 1m",
+        &expect![[r#"
+            $ aviary status helloworld -w --timeout 1m
+            TIME  helloworld default/fleet  Installed  12 done, 0 in flight, 0 failed, 0 waiting of 12
+            TIME  helloworld default/canary  Installed  4 done, 0 in flight, 0 failed, 0 waiting of 4
+            TIME  helloworld  Done  16 of 16 clusters settled
+            Next: aviary rollout history helloworld
+        "#]],
+    );
 }
 
 #[test]
 fn what_has_failed_is_exit_4() {
     let world = World::refused("status-failed");
-    world.check("status", &expect![[""]]);
-    world.check("status helloworld", &expect![[""]]);
-    world.check("status helloworld -w", &expect![[""]]);
+    world.check("status", &expect![[r#"
+        $ aviary status
+          ADD-ON      STATE   CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING  MESSAGE
+          helloworld  Failed        16        0          0       2       14  default/canary: 2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
+        Next: aviary status helloworld # which clusters, and why
+        exit 4
+    "#]]);
+    world.check("status helloworld", &expect![[r#"
+        $ aviary status helloworld
+        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
+        ├─ default/fleet   [........................] 0/12  WaitingForCanary v3.0.0 (v1.0.0 until then)  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-00  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-01  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-02  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-03  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-04  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-05  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-06  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-07  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  ├─ fleet-08  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
+        │  └─ 3 more: 3 WaitingForCanary (-o wide shows all)
+        └─ default/canary  [xxxxxxxxxxxx............] 2/4  Failed v3.0.0  upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
+           ├─ canary-00  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be pulled
+           ├─ canary-01  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be pulled
+           ├─ canary-02  BudgetFull  budget full: 2 of 2 in flight
+           └─ canary-03  BudgetFull  budget full: 2 of 2 in flight
+        Next: aviary explain helloworld # and aviary rollout undo helloworld goes back
+        exit 4
+    "#]]);
+    world.check("status helloworld -w", &expect![[r#"
+        $ aviary status helloworld -w
+        TIME  helloworld default/fleet  WaitingForCanary  0 done, 0 in flight, 0 failed, 12 waiting of 12
+        TIME  helloworld default/canary  Failed  0 done, 0 in flight, 2 failed, 2 waiting of 4
+        TIME  helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
+        Next: aviary explain helloworld # and aviary rollout undo helloworld goes back
+        exit 4
+    "#]]);
     let told = world.json("status helloworld -o json", 4);
     assert_eq!(told["version"], 1);
     let addon = &told["addOns"][0];
@@ -28,24 +136,86 @@ fn what_has_failed_is_exit_4() {
         (&addon["state"], &addon["clusters"], &addon["settled"], &addon["failed"], &addon["waiting"]),
         (&json!("Failed"), &json!(16), &json!(0), &json!(2), &json!(14))
     );
-    expect![[""]].assert_eq(&serde_json::to_string_pretty(&addon["placements"][1]).unwrap());
-    expect![[""]].assert_eq(&serde_json::to_string_pretty(&addon["unsettled"][0]).unwrap());
+    expect![[r#"
+        {
+          "budget": 2,
+          "desired": "v3.0.0",
+          "done": 0,
+          "failed": 2,
+          "governed": 4,
+          "inFlight": 2,
+          "message": "2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01",
+          "onTarget": 2,
+          "paused": false,
+          "placement": "default/canary",
+          "reason": "UpgradeFailed",
+          "settled": 0,
+          "state": "Failed",
+          "target": "v3.0.0",
+          "waiting": 2
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&addon["placements"][1]).unwrap());
+    expect![[r#"
+        {
+          "cluster": "canary-00",
+          "kind": "failed",
+          "message": "failed: work reports Applied=False: image of v3.0.0 cannot be pulled",
+          "placement": "default/canary",
+          "reason": "Failed",
+          "told": "v3.0.0"
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&addon["unsettled"][0]).unwrap());
 }
 
 #[test]
 fn what_is_under_way_is_exit_3_and_nothing_is_left_out_when_wide() {
     let world = World::installed("status-under-way");
-    world.mood(|mood| drop(mood.ignore.insert("v2.0.0".into())));
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
     let mut rolling = addon("two");
     for placement in rolling["spec"]["installStrategy"]["placements"].as_array_mut().unwrap() {
-        placement["rolloutStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": "25%"}});
+        placement["rolloutStrategy"] =
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": "25%"}});
     }
     world.give(rolling);
     world.until("the first wave", |_, plan| {
         plan.report.placements.iter().map(|placement| placement.counts.in_flight).eq([3, 1])
     });
-    world.check("status helloworld", &expect![[""]]);
-    world.check("status helloworld --timeout 1s", &expect![[""]]);
+    world.check(
+        "status helloworld",
+        &expect![[r#"
+        $ aviary status helloworld
+        helloworld  Progressing  0 of 16 clusters settled
+        ├─ default/fleet   [>>>>>>..................] 3/12  Upgrading v2.0.0  upgrading...
+        │  ├─ fleet-00  Updating  updating
+        │  ├─ fleet-01  Updating  updating
+        │  ├─ fleet-02  Updating  updating
+        │  ├─ fleet-03  BudgetFull  budget full: 3 of 3 in flight
+        │  ├─ fleet-04  BudgetFull  budget full: 3 of 3 in flight
+        │  ├─ fleet-05  BudgetFull  budget full: 3 of 3 in flight
+        │  ├─ fleet-06  BudgetFull  budget full: 3 of 3 in flight
+        │  ├─ fleet-07  BudgetFull  budget full: 3 of 3 in flight
+        │  ├─ fleet-08  BudgetFull  budget full: 3 of 3 in flight
+        │  └─ 3 more: 3 BudgetFull (-o wide shows all)
+        └─ default/canary  [>>>>>>..................] 1/4  Upgrading v2.0.0  upgrading...
+           ├─ canary-00  Updating  updating
+           ├─ canary-01  BudgetFull  budget full: 1 of 1 in flight
+           ├─ canary-02  BudgetFull  budget full: 1 of 1 in flight
+           └─ canary-03  BudgetFull  budget full: 1 of 1 in flight
+        Next: aviary explain helloworld # why it is not further
+        exit 3
+    "#]],
+    );
+    world.check(
+        "status helloworld --timeout 1s",
+        &expect![[r#"
+            $ aviary status helloworld --timeout 1s
+            TIME  helloworld default/fleet  Upgrading  0 done, 3 in flight, 0 failed, 9 waiting of 12
+            TIME  helloworld default/canary  Upgrading  0 done, 1 in flight, 0 failed, 3 waiting of 4
+            TIME  helloworld  Progressing  0 of 16 clusters settled
+            Next: aviary explain helloworld # why it is not further
+            exit 3
+        "#]],
+    );
     let wide = world.run("status helloworld -o wide");
     assert_eq!(wide.matches("BudgetFull  budget full: 3 of 3 in flight").count(), 9, "{wide}");
 }
@@ -60,7 +230,7 @@ fn a_watch_ends_when_the_rollout_is_through() {
     let count = lines.len();
     assert_eq!(lines[count - 1], "Next: aviary rollout history helloworld");
     assert_eq!(lines[count - 2], "TIME  helloworld  Done  16 of 16 clusters settled");
-    let fleet = "TIME  helloworld default/fleet  Upgraded  12 settled, 0 in flight, 0 failed, 0 waiting of 12";
+    let fleet = "TIME  helloworld default/fleet  Upgraded  12 done, 0 in flight, 0 failed, 0 waiting of 12";
     assert!(lines.contains(&fleet), "{told}");
     assert!(lines[1].starts_with("TIME  helloworld default/"), "{told}");
 }
@@ -68,8 +238,36 @@ fn a_watch_ends_when_the_rollout_is_through() {
 #[test]
 fn a_hub_without_a_manager_is_told_of() {
     let world = World::quiet("status-unmanaged");
-    world.check("status", &expect![[""]]);
+    world.check(
+        "status",
+        &expect![[r#"
+        $ aviary status
+        There is no add-on. Next: aviary plan -f addon.yaml
+    "#]],
+    );
     world.block_on(world.fleet());
     world.give(addon("one"));
-    world.check("status helloworld", &expect![[""]]);
+    world.check("status helloworld", &expect![[r#"
+        $ aviary status helloworld
+        helloworld  Progressing  0 of 16 clusters settled
+        ├─ default/fleet   [........................] 0/12  Installing v1.0.0  installing...
+        │  ├─ fleet-00  Create  selected, instance is created
+        │  ├─ fleet-01  Create  selected, instance is created
+        │  ├─ fleet-02  Create  selected, instance is created
+        │  ├─ fleet-03  Create  selected, instance is created
+        │  ├─ fleet-04  Create  selected, instance is created
+        │  ├─ fleet-05  Create  selected, instance is created
+        │  ├─ fleet-06  Create  selected, instance is created
+        │  ├─ fleet-07  Create  selected, instance is created
+        │  ├─ fleet-08  Create  selected, instance is created
+        │  └─ 3 more: 3 Create (-o wide shows all)
+        └─ default/canary  [........................] 0/4  Installing v1.0.0  installing...
+           ├─ canary-00  Create  selected, instance is created
+           ├─ canary-01  Create  selected, instance is created
+           ├─ canary-02  Create  selected, instance is created
+           └─ canary-03  Create  selected, instance is created
+        Note: no manager has ever led here: there is no lease open-cluster-management/aviary-manager; without one nothing moves, unless it runs with --leader-elect=false
+        Next: aviary explain helloworld # why it is not further
+        exit 3
+    "#]]);
 }

@@ -57,14 +57,16 @@ impl World {
                 world.put(serde_json::to_value(crd).unwrap()).await;
             }
         });
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}});
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}});
         world.block_on(world.put(namespace));
         world
     }
 
     /// A hub without our kinds.
     pub(crate) fn bare(name: &str) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (hub, endpoint, listener) = runtime.block_on(async {
             let hub = Hub::ephemeral(Default::default()).await.unwrap();
             let endpoint = Endpoint::ephemeral(&hub, &[]).unwrap();
@@ -106,7 +108,10 @@ impl World {
         world.block_on(world.fleet());
         world.give(addon("one"));
         world.until("the install", |_, plan| {
-            plan.report.placements.iter().all(|placement| placement.message.ends_with("install completed with no errors."))
+            plan.report
+                .placements
+                .iter()
+                .all(|placement| placement.message.ends_with("install completed with no errors."))
         });
         world
     }
@@ -190,7 +195,8 @@ impl World {
             .await;
         }
         let version = "cluster.open-cluster-management.io/v1beta1";
-        let decisions: Vec<Value> = names.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
+        let decisions: Vec<Value> =
+            names.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
         let decision = json!({
             "apiVersion": version, "kind": "PlacementDecision",
             "metadata": {"name": format!("{placement}-1"), "namespace": "default",
@@ -211,7 +217,8 @@ impl World {
     #[track_caller]
     pub(crate) fn until(&self, what: &str, is: impl Fn(&Observed, &Plan) -> bool) {
         let wait = async {
-            let scope = Scope { namespace: "open-cluster-management".into(), addon: Some("helloworld".into()) };
+            let scope =
+                Scope { namespace: "open-cluster-management".into(), addon: Some("helloworld".into()) };
             let mut follower = View::read(&self.client, scope).await.unwrap().follow();
             loop {
                 let there = follower.view().observe("helloworld", |observed| {
@@ -240,7 +247,7 @@ impl World {
     /// The canary has refused v3.0.0, and the fleet waits for it.
     pub(crate) fn refused(name: &str) -> Self {
         let world = Self::installed(name);
-        world.mood(|mood| drop(mood.refuse.insert("v3.0.0".into())));
+        world.mood(|mood| mood.refuse.extend(["v3.0.0".to_owned()]));
         world.give(addon("three"));
         world.until("the canary to fail", |_, plan| {
             plan.report.placements.iter().any(|placement| placement.message.contains("stopped, 2 failed"))
@@ -283,7 +290,8 @@ impl World {
             "ManifestWork" => "work.open-cluster-management.io/v1".to_owned(),
             _ => format!("{ADDONS}/v1alpha1"),
         };
-        let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+        let object =
+            json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
         let found = self.block_on(self.dynamic(&object).get(name)).unwrap();
         serde_json::to_value(found).unwrap()
     }

@@ -350,6 +350,7 @@ async fn example_3_an_add_on_with_two_kinds_of_config_one_overridden() {
         {"group": PROXY_GROUP, "resource": "managedproxyconfigurations", "name": "cluster-proxy", "lastObservedGeneration": 1},
     ]);
     until_references(&world, "cluster1", "cluster-proxy", &both).await;
+    render(&world, "cluster1", "cluster-proxy", names_a_config).await;
 
     // An override of a kind that is not supported is named; the others go on.
     let widget = json!({"group": "example.com", "resource": "widgets", "name": "w"});

@@ -179,7 +179,10 @@ async fn f4_one_stored_object_with_a_limit_beyond_32_bits_stops_no_other_add_on(
     let world = world(&names("a", 1..=3, 1)).await;
     let _agents = Agents::start(&world.client, |_| Ok(()));
     world
-        .put_unchecked(ADDONS, named_addon("hostile", &[place("prod", "one", progressive(2_147_483_648_u64))]))
+        .put_unchecked(
+            ADDONS,
+            named_addon("hostile", &[place("prod", "one", progressive(2_147_483_648_u64))]),
+        )
         .await;
     let manager = world.manager("only");
     world.put(addon(&[place("prod", "one", rolling(1))])).await;

@@ -132,7 +132,8 @@ async fn events_tell_each_transition_once_whoever_leads() {
         .await;
     // The first cluster fails; the manager is replaced; it is mended.
     agents.answer(|work| {
-        Some(if work.namespace().as_deref() == Some("a1") { Err("boom".into()) } else { Ok(()) })
+        let is_bad = work.labels()["open-cluster-management.io/addon-version"] == "v2.0.0";
+        Some(if is_bad && work.namespace().as_deref() == Some("a1") { Err("boom".into()) } else { Ok(()) })
     });
     world.put(wants("two")).await;
     world

@@ -167,13 +167,13 @@ async fn clusters_that_opt_out_are_deleting_or_absent_get_nothing_and_deleting_o
     for cluster in ["a1", "a2", "a3", "a4", "a5"] {
         world.cluster(cluster).await;
     }
-    let opt_out = |value: Value| {
+    let opt_out = |value: &str| {
         let mut cluster = managed_cluster("a2");
         cluster["metadata"]["annotations"] =
             json!({format!("{GROUP}/disable-automatic-installation"): value});
         cluster
     };
-    world.put(opt_out(json!("true"))).await;
+    world.put(opt_out("true")).await;
     let finalizers = |cluster: &str, finalizers: Value| {
         let mut object = managed_cluster(cluster);
         object["metadata"]["finalizers"] = finalizers;
@@ -201,7 +201,7 @@ async fn clusters_that_opt_out_are_deleting_or_absent_get_nothing_and_deleting_o
     }
     world.until_on("helloworld", &["a1"]).await;
     // The others go on, and the one that opts in again follows.
-    world.put(opt_out(Value::Null)).await;
+    world.put(opt_out("false")).await;
     until_run(&world, &["a1", "a2"], "v1.0.0").await;
     let mut made = Vec::new();
     audit

@@ -152,12 +152,28 @@ impl World {
             crds.patch(crd, &PatchParams::default(), &patch).await.unwrap();
             // A server may take a schema up a moment after it has answered for it, and tells nobody when.
             let wait = async {
-                while self.try_put(object.clone(), dry_run).await.is_err() != dry_run {
+                while self.try_store(&object, dry_run).await.is_err() != dry_run {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             };
-            tokio::time::timeout(GIVE_UP, wait).await.expect("the other schema");
+            let waited = tokio::time::timeout(GIVE_UP, wait).await;
+            assert!(
+                waited.is_ok(),
+                "{crd} is not what it was made: {:?}",
+                self.try_store(&object, dry_run).await
+            );
         }
+    }
+
+    /// Puts an object and its status, if the hub lets it.
+    async fn try_store(&self, object: &Value, dry_run: bool) -> Result<(), kube::Error> {
+        self.try_put(object.clone(), dry_run).await?;
+        if object["status"].is_null() {
+            return Ok(());
+        }
+        let (patch, params) =
+            (json!({"status": object["status"]}), PatchParams { dry_run, ..PatchParams::default() });
+        self.dynamic(object).patch_status(&name_of(object), &params, &Patch::Merge(patch)).await.map(drop)
     }
 
     /// Creates an object, or merges it over the one that is there, if the hub lets it.

@@ -291,7 +291,11 @@ fn aside(member: &Member<'_>) -> Option<Wait> {
     if member.terminating {
         return Some(Wait::Terminating);
     }
-    member.other_owner.then_some(Wait::OtherOwner)
+    if member.other_owner {
+        return Some(Wait::OtherOwner);
+    }
+    let problem = member.overrides.as_deref().filter(|_| !member.evidence().told)?.keeps_from_starting()?;
+    Some(Wait::Problem(Arc::new(problem.clone())))
 }
 
 fn is_told(member: &Member<'_>, status: &StatusFields, revision: &Revision) -> bool {

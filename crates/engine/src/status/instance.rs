@@ -122,7 +122,10 @@ fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: b
     let first = first || stays_first(instance);
     match problem {
         // What it waits for now would be an upgrade, whatever it has had so far; only its own first configs belong to the install.
-        Some(problem) if decided.told.is_some() && member.overrides.is_none() => {
+        Some(problem)
+            if (decided.told.is_some() && member.overrides.is_none())
+                || matches!(problem, Problem::VersionUnsupported { .. }) =>
+        {
             Progress::Stuck { first: false, has_told: true, problem: problem.clone() }
         }
         Some(problem) => Progress::Stuck { first, has_told: true, problem: problem.clone() },

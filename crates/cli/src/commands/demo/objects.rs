@@ -29,7 +29,8 @@ pub(super) fn beginning() -> anyhow::Result<Vec<Value>> {
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}}),
     ];
     objects.extend(documents(PLACEMENTS)?);
-    objects.extend(documents(CONFIGS)?.into_iter().filter(|object| object["kind"] == "AddOnDeploymentConfig"));
+    objects
+        .extend(documents(CONFIGS)?.into_iter().filter(|object| object["kind"] == "AddOnDeploymentConfig"));
     Ok(objects)
 }
 
@@ -66,9 +67,7 @@ pub(super) fn addon(version: &str, strategy: Strategy) -> Value {
             },
         }),
     };
-    let placement = |name: &str, rollout: &Value| {
-        json!({"name": name, "namespace": "default", "configs": configs, "rolloutStrategy": rollout})
-    };
+    let placement = |name: &str, rollout: &Value| json!({"name": name, "namespace": "default", "configs": configs, "rolloutStrategy": rollout});
     json!({
         "apiVersion": format!("{group}/v1alpha1"), "kind": "ClusterManagementAddOn", "metadata": {"name": ADDON},
         "spec": {
@@ -103,7 +102,8 @@ pub(super) async fn put(client: &Client, object: &Value) -> anyhow::Result<()> {
 fn documents(text: &str) -> anyhow::Result<Vec<Value>> {
     text.split("\n---\n")
         .map(|document| {
-            serde_saphyr::from_str(document).map_err(|error| anyhow!("the built-in example is wrong: {error}"))
+            serde_saphyr::from_str(document)
+                .map_err(|error| anyhow!("the built-in example is wrong: {error}"))
         })
         .collect()
 }
@@ -115,9 +115,14 @@ mod tests {
     #[test]
     fn a_release_is_a_template_and_a_config_of_that_version() {
         let objects = release("v9.9.9").unwrap();
-        let named: Vec<String> =
-            objects.iter().map(|object| format!("{} {}", object["kind"], object["metadata"]["name"])).collect();
-        assert_eq!(named, [r#""AddOnTemplate" "helloworld-v9.9.9""#, r#""AddOnHubConfig" "helloworld-v9.9.9""#]);
+        let named: Vec<String> = objects
+            .iter()
+            .map(|object| format!("{} {}", object["kind"], object["metadata"]["name"]))
+            .collect();
+        assert_eq!(
+            named,
+            [r#""AddOnTemplate" "helloworld-v9.9.9""#, r#""AddOnHubConfig" "helloworld-v9.9.9""#]
+        );
         assert_eq!(objects[0]["spec"]["version"], "v9.9.9");
     }
 

@@ -66,7 +66,12 @@ impl Picture {
     }
 
     /// Shows how far the fleet and the canary are.
-    pub(super) fn show(&mut self, output: &mut Output, now: [Progress; 2], elapsed: Duration) -> anyhow::Result<()> {
+    pub(super) fn show(
+        &mut self,
+        output: &mut Output,
+        now: [Progress; 2],
+        elapsed: Duration,
+    ) -> anyhow::Result<()> {
         if now == self.shown {
             return Ok(());
         }
@@ -86,7 +91,12 @@ impl Picture {
     }
 
     /// Leaves one line of how it ended.
-    pub(super) fn end(self, output: &mut Output, now: [Progress; 2], elapsed: Duration) -> anyhow::Result<()> {
+    pub(super) fn end(
+        self,
+        output: &mut Output,
+        now: [Progress; 2],
+        elapsed: Duration,
+    ) -> anyhow::Result<()> {
         if let Some((all, bars)) = self.bars {
             bars.iter().for_each(ProgressBar::finish_and_clear);
             drop(all);

@@ -102,11 +102,6 @@ impl Standing {
     pub(super) fn has_failed(&self) -> bool {
         self.progressing.as_ref().is_some_and(|(_, reason)| reason.ends_with("Failed"))
     }
-
-    /// Its work is of this version.
-    pub(super) fn was_given(&self, version: &str) -> bool {
-        self.work.as_ref().is_some_and(|work| &*work.version == version)
-    }
 }
 
 /// One commit that bears on a cluster.
@@ -222,7 +217,8 @@ impl Record {
         for Commit { cluster, change, .. } in commits {
             let canary = is_canary(cluster);
             let standing = standings.entry(cluster.clone()).or_default();
-            let (was, generation) = (standing.is_in_flight(), standing.work.as_ref().map(|work| work.generation));
+            let (was, generation) =
+                (standing.is_in_flight(), standing.work.as_ref().map(|work| work.generation));
             let old = standing.told.clone();
             change.apply(standing);
             let new = standing.told.clone();

@@ -51,7 +51,12 @@ const GOOD: &str = "v0.11.0";
 
 const STORY: [Act; 5] = [
     Act { name: "fresh install", version: FIRST, strategy: Strategy::Rolling, ending: Ending::Installed },
-    Act { name: "rolling upgrade", version: "v0.10.1", strategy: Strategy::Rolling, ending: Ending::Upgraded },
+    Act {
+        name: "rolling upgrade",
+        version: "v0.10.1",
+        strategy: Strategy::Rolling,
+        ending: Ending::Upgraded,
+    },
     Act { name: "canary upgrade", version: GOOD, strategy: Strategy::BehindCanary, ending: Ending::Upgraded },
     Act { name: "bad version", version: BAD, strategy: Strategy::BehindCanary, ending: Ending::Caught },
     Act { name: "rollback", version: GOOD, strategy: Strategy::BehindCanary, ending: Ending::RolledBack },
@@ -92,7 +97,9 @@ impl Act {
         let (all, fleet, canary) = (cast.all(), cast.fleet, cast.canary);
         match (self.ending, self.strategy) {
             (Ending::Installed, _) => {
-                format!("Fresh install: {version} goes to all {all} clusters at once; an install takes no one's place.")
+                format!(
+                    "Fresh install: {version} goes to all {all} clusters at once; an install is not throttled."
+                )
             }
             (Ending::Upgraded, Strategy::Rolling) => format!(
                 "Rolling upgrade: {version}, never more than {BUDGET}% of a placement at once, that is {} and {}.",
@@ -107,6 +114,54 @@ impl Act {
             ),
             (Ending::RolledBack, _) => {
                 format!("Rollback: {version} is wanted again; only the clusters that had moved are touched.")
+            }
+        }
+    }
+}
+
+impl Act {
+    /// What is wrong with what was committed, if anything. `before` are the clusters that the step before had touched.
+    fn check(&self, cast: Cast, facts: &Facts, before: &BTreeSet<ClusterName>) -> Result<(), String> {
+        for (canary, name) in [(false, FLEET), (true, CANARY)] {
+            let (peak, budget) = (facts.peak.get(&canary).copied().unwrap_or(0), cast.budget(canary));
+            if self.ending != Ending::Installed && peak > budget {
+                return Err(format!("{name} had {peak} clusters in flight, and {budget} may be"));
+            }
+        }
+        if self.strategy == Strategy::BehindCanary
+            && self.ending == Ending::Upgraded
+            && let Some(early) = facts.ahead_of_canary.first()
+        {
+            return Err(format!("{early} was told before the canary had passed"));
+        }
+        let outside = facts.touched.iter().find(|cluster| !is_canary(cluster));
+        if let (Ending::Caught | Ending::RolledBack, Some(outside)) = (self.ending, outside) {
+            return Err(format!("{outside} was touched, which is outside the canary"));
+        }
+        let expected = match self.ending {
+            Ending::Installed | Ending::Upgraded => cast.all(),
+            Ending::Caught => cast.budget(true),
+            Ending::RolledBack => before.len(),
+        };
+        let found = facts.touched.len();
+        if found != expected {
+            return Err(format!("{found} clusters were touched, and {expected} should have been"));
+        }
+        match facts.touched.difference(before).next() {
+            Some(other) if self.ending == Ending::RolledBack => {
+                Err(format!("{other} was touched, which had not moved"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the hub should have of the step's version in the end.
+    fn wanted(&self, cast: Cast) -> AtHub {
+        let all = cast.all();
+        match self.ending {
+            Ending::Caught => AtHub { instances: 0, works: cast.budget(true), works_outside: 0, all },
+            Ending::Installed | Ending::Upgraded | Ending::RolledBack => {
+                AtHub { instances: all, works: all, works_outside: cast.fleet, all }
             }
         }
     }
@@ -148,7 +203,6 @@ pub(super) enum Curtain {
 }
 
 /// Everything that the story is played with.
-#[derive(Debug)]
 pub(super) struct Stage {
     pub(super) client: Client,
     pub(super) cast: Cast,
@@ -162,8 +216,21 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(client: Client, cast: Cast, news: UnboundedReceiver<News>, writes: Arc<AtomicUsize>) -> Self {
-        Self { client, cast, news, record: Record::default(), writes, played: Vec::new(), touched: BTreeSet::new() }
+    pub(super) fn new(
+        client: Client,
+        cast: Cast,
+        news: UnboundedReceiver<News>,
+        writes: Arc<AtomicUsize>,
+    ) -> Self {
+        Self {
+            client,
+            cast,
+            news,
+            record: Record::default(),
+            writes,
+            played: Vec::new(),
+            touched: BTreeSet::new(),
+        }
     }
 
     /// Plays all steps, or as many as go as they should.
@@ -259,7 +326,8 @@ impl Stage {
 
     /// The fleet, then the canary.
     fn progress(&self, version: &str) -> [Progress; 2] {
-        let mut progress = [self.cast.fleet, self.cast.canary].map(|total| Progress { total, ..Progress::default() });
+        let mut progress =
+            [self.cast.fleet, self.cast.canary].map(|total| Progress { total, ..Progress::default() });
         for (cluster, standing) in &self.record.standings {
             let [fleet, canary] = &mut progress;
             let of = if is_canary(cluster) { canary } else { fleet };
@@ -293,45 +361,20 @@ impl Stage {
         if self.record.interrupted {
             return Ok(Err("a watch was interrupted: what was committed meanwhile is not known".to_owned()));
         }
-        let peak = |canary: bool| facts.peak.get(&canary).copied().unwrap_or(0);
-        for (canary, name) in [(false, FLEET), (true, CANARY)] {
-            if act.ending != Ending::Installed && peak(canary) > cast.budget(canary) {
-                let (peak, budget) = (peak(canary), cast.budget(canary));
-                return Ok(Err(format!("{name} had {peak} clusters in flight, and {budget} may be")));
-            }
+        if let Err(why) = act.check(cast, facts, &self.touched) {
+            return Ok(Err(why));
         }
-        if act.strategy == Strategy::BehindCanary
-            && act.ending == Ending::Upgraded
-            && let Some(early) = facts.ahead_of_canary.first()
-        {
-            return Ok(Err(format!("{early} was told before the canary had passed")));
-        }
-        let outside = facts.touched.iter().find(|cluster| !is_canary(cluster));
-        if let (Ending::Caught | Ending::RolledBack, Some(outside)) = (act.ending, outside) {
-            return Ok(Err(format!("{outside} was touched, which is outside the canary")));
-        }
-        let expected = match act.ending {
-            Ending::Installed | Ending::Upgraded => cast.all(),
-            Ending::Caught => cast.budget(true),
-            Ending::RolledBack => self.touched.len(),
-        };
-        if facts.touched.len() != expected || (act.ending == Ending::RolledBack && facts.touched != self.touched) {
-            let found = facts.touched.len();
-            return Ok(Err(format!("{found} clusters were touched, and {expected} should have been")));
-        }
-        let at_hub = at_hub(&self.client, act.version).await?;
-        let wanted = match act.ending {
-            Ending::Caught => AtHub { instances: 0, works: expected, works_outside: 0, all: cast.all() },
-            _ => AtHub { instances: cast.all(), works: cast.all(), works_outside: cast.fleet, all: cast.all() },
-        };
+        let (at_hub, wanted) = (at_hub(&self.client, act.version).await?, act.wanted(cast));
         if at_hub != wanted {
             return Ok(Err(format!("the hub has {at_hub}; expected {wanted}")));
         }
         Ok(Ok(match act.ending {
             Ending::Installed => "installed everywhere".to_owned(),
-            Ending::Upgraded if act.strategy == Strategy::BehindCanary => "passed the canary, then everywhere".to_owned(),
+            Ending::Upgraded if act.strategy == Strategy::BehindCanary => {
+                "passed the canary, then everywhere".to_owned()
+            }
             Ending::Upgraded => "upgraded everywhere".to_owned(),
-            Ending::Caught => format!("caught: {expected} failed, 0 outside the canary"),
+            Ending::Caught => format!("caught: {} failed, 0 outside the canary", cast.budget(true)),
             Ending::RolledBack => format!("all on {} again", act.version),
         }))
     }
@@ -351,7 +394,10 @@ struct AtHub {
 impl std::fmt::Display for AtHub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { instances, works, works_outside, all } = self;
-        write!(f, "{instances} of {all} instances that run it, {works} works of it, {works_outside} outside the canary")
+        write!(
+            f,
+            "{instances} of {all} instances that run it, {works} works of it, {works_outside} outside the canary"
+        )
     }
 }
 
@@ -393,7 +439,8 @@ fn reason(addon: &ClusterManagementAddOn, placement: &str) -> String {
 
 /// The add-on's own word that a placement has a version.
 fn has_completed(addon: &ClusterManagementAddOn, placement: &str, version: &str) -> bool {
-    let references = progression(addon, placement)["configReferences"].as_array().cloned().unwrap_or_default();
+    let references =
+        progression(addon, placement)["configReferences"].as_array().cloned().unwrap_or_default();
     let chooses = references.iter().find(|one| one["resource"] == "addonhubconfigs");
     progressing(addon, placement)["status"] == "False"
         && chooses.is_some_and(|one| {
@@ -401,4 +448,92 @@ fn has_completed(addon: &ClusterManagementAddOn, placement: &str, version: &str)
                 && one["desiredConfigSpecHash"] == one["lastAppliedConfigSpecHash"]
                 && one["desiredConfigSpecHash"] == one["lastKnownGoodConfigSpecHash"]
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    const CAST: Cast = Cast { fleet: 16, canary: 4 };
+
+    fn clusters(prefix: &str, count: usize) -> BTreeSet<ClusterName> {
+        (1..=count).map(|number| ClusterName::parse(&format!("{prefix}-{number}")).unwrap()).collect()
+    }
+
+    fn act(name: &str) -> &'static Act {
+        STORY.iter().find(|act| act.name == name).unwrap()
+    }
+
+    fn facts(fleet: usize, canary: usize, touched: BTreeSet<ClusterName>) -> Facts {
+        Facts { peak: BTreeMap::from([(false, fleet), (true, canary)]), touched, ahead_of_canary: Vec::new() }
+    }
+
+    fn everybody() -> BTreeSet<ClusterName> {
+        clusters("aws", 16).union(&clusters("canary", 4)).cloned().collect()
+    }
+
+    fn check(name: &str, facts: &Facts) -> Result<(), String> {
+        act(name).check(CAST, facts, &clusters("canary", 1))
+    }
+
+    fn refused(name: &str, facts: &Facts) -> String {
+        check(name, facts).unwrap_err()
+    }
+
+    #[test]
+    fn a_story_that_goes_as_it_should_passes() {
+        assert_eq!(check("fresh install", &facts(16, 4, everybody())), Ok(()));
+        assert_eq!(check("rolling upgrade", &facts(4, 1, everybody())), Ok(()));
+        assert_eq!(check("canary upgrade", &facts(4, 1, everybody())), Ok(()));
+        assert_eq!(check("bad version", &facts(0, 1, clusters("canary", 1))), Ok(()));
+        assert_eq!(check("rollback", &facts(0, 1, clusters("canary", 1))), Ok(()));
+    }
+
+    #[test]
+    fn more_in_flight_than_the_budget_is_wrong_in_every_step_but_the_install() {
+        assert_eq!(
+            refused("rolling upgrade", &facts(5, 1, everybody())),
+            "aws-placement had 5 clusters in flight, and 4 may be"
+        );
+        assert_eq!(
+            refused("rollback", &facts(0, 2, clusters("canary", 1))),
+            "canary-placement had 2 clusters in flight, and 1 may be"
+        );
+    }
+
+    #[test]
+    fn a_cluster_ahead_of_the_canary_is_wrong() {
+        let early = clusters("aws", 1).into_iter().collect();
+        let facts = Facts { ahead_of_canary: early, ..facts(4, 1, everybody()) };
+        assert_eq!(refused("canary upgrade", &facts), "aws-1 was told before the canary had passed");
+    }
+
+    #[test]
+    fn a_bad_version_outside_the_canary_is_wrong() {
+        let touched = clusters("canary", 1).union(&clusters("aws", 1)).cloned().collect();
+        assert_eq!(
+            refused("bad version", &facts(0, 1, touched)),
+            "aws-1 was touched, which is outside the canary"
+        );
+    }
+
+    #[test]
+    fn a_rollback_of_clusters_that_had_not_moved_is_wrong() {
+        assert_eq!(
+            refused("rollback", &facts(0, 1, clusters("canary", 2))),
+            "2 clusters were touched, and 1 should have been"
+        );
+        let other = BTreeSet::from([ClusterName::parse("canary-2").unwrap()]);
+        assert_eq!(refused("rollback", &facts(0, 1, other)), "canary-2 was touched, which had not moved");
+    }
+
+    #[test]
+    fn an_upgrade_that_leaves_somebody_out_is_wrong() {
+        assert_eq!(
+            refused("rolling upgrade", &facts(4, 1, clusters("aws", 16))),
+            "16 clusters were touched, and 20 should have been"
+        );
+    }
 }

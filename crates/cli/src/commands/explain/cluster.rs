@@ -106,8 +106,8 @@ impl ClusterStory {
         notes: Vec<String>,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let unknown = || anyhow!("{cluster:?} is no name that a cluster can have");
-        let name = ClusterName::parse(cluster).map_err(|error| unknown().context(format!("it {error}")))?;
+        let name = ClusterName::parse(cluster)
+            .map_err(|error| anyhow!("{cluster:?} is no name of a cluster: it {error}"))?;
         let told = view.observe(advisor.addon, |observed| story(observed, advisor, &name, notes, now));
         told.flatten().ok_or_else(|| {
             let known = view.observe(advisor.addon, |observed| observed.clusters.contains_key(&name));

@@ -5,7 +5,7 @@ use super::advice::Advisor;
 use super::cluster::{ClusterStory, RevisionStory};
 use crate::commands::status::text::style;
 use crate::findings::Severity;
-use crate::output::{Paint, Style, Table, first_few};
+use crate::output::{Paint, Style, Table, counted, first_few};
 
 pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint: Paint) -> String {
     let mut out = format!(
@@ -20,10 +20,7 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
         out.push_str(&format!("\n{}  {state}  {}\n", paint.paint(Style::Bold, &one.placement), one.message));
         let budget =
             one.budget.map_or_else(|| "all at once".to_owned(), |budget| format!("at most {budget} at once"));
-        out.push_str(&format!(
-            "  {} clusters, {budget}: {} settled, {} in flight, {} failed, {} waiting\n",
-            one.governed, one.settled, one.in_flight, one.failed, one.waiting
-        ));
+        out.push_str(&format!("  {}, {budget}: {}\n", counted(one.governed, "cluster"), placement.counts()));
         if let Some(canary) = &one.canary {
             out.push_str(&format!("  behind the canary {canary}\n"));
         }
@@ -51,7 +48,9 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
     }
     notes(&mut out, &told.notes);
     let Advisor { program, addon, hub } = advisor;
-    let first = told.reasons.iter().find_map(|reason| reason.clusters.first());
+    let failed =
+        told.reasons.iter().find(|reason| matches!(reason.reason, "Failed" | "TimedOut" | "Unavailable"));
+    let first = failed.or(told.reasons.first()).and_then(|reason| reason.clusters.first());
     out.push_str(&match first {
         Some(cluster) => {
             format!("\nNext: {program} explain {addon} {cluster}{hub} # everything about one of them\n")
@@ -92,7 +91,7 @@ pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> S
         table.row([(Style::Dim, name.to_owned()), (style, text)]);
     };
     row("placement", Style::Plain, told.placement.clone().unwrap_or_else(|| "none governs it".to_owned()));
-    row("stands", style, format!("{}: {} ({})", decision.kind, decision.message, decision.reason));
+    row("stands", style, format!("{} ({})", decision.message, decision.reason));
     row("would help", Style::Plain, decision.advice.clone());
     row("desired", Style::Plain, revision(told.desired.as_ref()));
     row("told", Style::Plain, revision(told.told.as_ref()));

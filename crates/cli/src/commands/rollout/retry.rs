@@ -302,6 +302,9 @@ fn render(told: &Told, args: &Args, program: &str) -> String {
         text.push_str(&format!("left alone: {}: {why}\n", first_few(&clusters)));
     }
     let hub = args.which.live.hub.typed();
-    text.push_str(&format!("Next: {program} status {} -w{hub}\n", told.add_on));
+    text.push_str(&match told.dry_run {
+        true => format!("Nothing was written. Next: {program} rollout retry {}{hub}\n", told.add_on),
+        false => format!("Next: {program} status {} -w{hub}\n", told.add_on),
+    });
     text
 }

@@ -43,7 +43,7 @@ impl<'a> Stored<'a> {
         check_name(name)?;
         let object = api(connection).get_opt(name).await;
         let object = object.map_err(|error| refused(&doing, &error, &connection.server))?;
-        let Some(object) = object else { bail!("{}", unknown(name, connection).await) };
+        let Some(object) = object else { return Err(unknown(name, connection).await) };
         Ok(Self { connection, name: name.to_owned(), object: serde_json::to_value(object)? })
     }
 

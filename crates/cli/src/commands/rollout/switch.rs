@@ -122,6 +122,10 @@ async fn switch(
     }
     let (program, hub, addon) = (&session.program, which.live.hub.typed(), &which.addon);
     text.push_str(&match paused {
+        _ if writing.dry_run => {
+            let verb = if paused { "pause" } else { "resume" };
+            format!("Nothing was written. Next: {program} rollout {verb} {addon}{hub}\n")
+        }
         true => format!("Next: {program} rollout resume {addon}{hub}\n"),
         false => format!("Next: {program} status {addon} -w{hub}\n"),
     });

@@ -43,8 +43,25 @@ pub(crate) struct AddOnState {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlacementState {
     pub(crate) state: &'static str,
+    /// Settled on what the placement wants in the end, which a canary may still keep from being its target.
+    pub(crate) done: usize,
     #[serde(flatten)]
     pub(crate) summary: PlacementSummary,
+}
+
+impl PlacementState {
+    /// On their way, failed, and not started, towards what is wanted in the end.
+    pub(crate) fn left(&self) -> [usize; 3] {
+        let one = &self.summary;
+        let moving = one.in_flight.saturating_sub(one.failed);
+        [moving, one.failed, one.governed.saturating_sub(self.done + moving + one.failed)]
+    }
+
+    /// How many have what is wanted, have been told it, or failed at it.
+    pub(crate) fn counts(&self) -> String {
+        let [moving, failed, waiting] = self.left();
+        format!("{} done, {moving} in flight, {failed} failed, {waiting} waiting", self.done)
+    }
 }
 
 /// A cluster that has not settled.
@@ -115,7 +132,11 @@ impl AddOnState {
             .placements
             .iter()
             .zip(placements(observed, plan))
-            .map(|(report, summary)| PlacementState { state: word(&report.state, report.reason), summary })
+            .map(|(report, summary)| PlacementState {
+                state: word(&report.state, report.reason),
+                done: report.counts.done,
+                summary,
+            })
             .collect();
         let problems = problems(observed, plan.report.problems.iter());
         let mut state = Self {

@@ -92,9 +92,10 @@ fn line(placement: &PlacementState, paint: Paint) -> String {
     let one = &placement.summary;
     let share = |part: usize| (part * BAR).checked_div(one.governed).unwrap_or(0).min(BAR);
     let some = |part: usize| if part > 0 { share(part).max(1) } else { 0 };
-    let failed = some(one.failed);
-    let settled = share(one.settled).min(BAR - failed);
-    let moving = some(one.in_flight.saturating_sub(one.failed)).min(BAR - failed - settled);
+    let [in_flight, failed, _] = placement.left();
+    let failed = some(failed);
+    let settled = share(placement.done).min(BAR - failed);
+    let moving = some(in_flight).min(BAR - failed - settled);
     let bar = format!(
         "{}{}{}{}",
         "#".repeat(settled),
@@ -102,9 +103,10 @@ fn line(placement: &PlacementState, paint: Paint) -> String {
         "x".repeat(failed),
         ".".repeat(BAR - settled - moving - failed)
     );
-    let count = format!("{}/{}", one.on_target, one.governed);
     // The message repeats the numbers.
-    let message = one.message.strip_prefix(&count).unwrap_or(&one.message).trim_start();
+    let told = format!("{}/{}", one.on_target, one.governed);
+    let message = one.message.strip_prefix(&told).unwrap_or(&one.message).trim_start();
+    let count = if one.desired == one.target { told } else { format!("{}/{}", placement.done, one.governed) };
     let to = match (&one.desired, &one.target) {
         (Some(desired), Some(target)) if desired != target => format!(" {desired} ({target} until then)"),
         (Some(desired), _) => format!(" {desired}"),
@@ -162,11 +164,7 @@ impl Lines {
             for placement in &addon.placements {
                 let one = &placement.summary;
                 let key = format!("{} {}", addon.name, one.placement);
-                let counts = format!(
-                    "{} settled, {} in flight, {} failed, {} waiting of {}",
-                    one.settled, one.in_flight, one.failed, one.waiting, one.governed
-                );
-                tell(key, format!("{}  {counts}", placement.state));
+                tell(key, format!("{}  {} of {}", placement.state, placement.counts(), one.governed));
             }
             tell(addon.name.clone(), format!("{}  {}", addon.state, addon.message));
         }

@@ -1,22 +1,14 @@
 //! What a manager tells those who look after it, and whom it tells.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod transcript;
-
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
-use std::time::Duration;
-
 use aviary_hub::security::{Role, write_private};
 use aviary_hub::{Endpoint, Hub};
 use expect_test::expect;
-use axum::http::Request;
-use kube::{Api, Client, Config};
+use kube::Api;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use transcript::{Desk, desk};
+use crate::run::{Process, get, until_ready};
+use crate::transcript::{Desk, desk};
 
 /// The tokens of a hub that is served for as long as the test runs.
 struct Tokens {
@@ -43,68 +35,15 @@ async fn hub(desk: &Desk) -> Tokens {
     Tokens { admin, reader }
 }
 
-/// A manager that runs for as long as the test does.
-struct Manager {
-    child: Child,
-    told: String,
-}
-
-impl Manager {
-    fn start(desk: &Desk, arguments: &str) -> Self {
-        let mut command = desk.command(&format!("manager --kubeconfig kubeconfig {arguments}"));
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut told = String::new();
-        while !told.ends_with("Stop it with Ctrl-C.\n") {
-            told.push_str(&lines.next().expect("the manager to say where it is").unwrap());
-            told.push('\n');
-        }
-        Self { child, told }
-    }
-
-    /// The address under which something is told.
-    fn address(&self, what: &str) -> String {
-        let line = self.told.lines().find(|line| line.trim_start().starts_with(what)).unwrap();
-        let url = line.split_whitespace().last().unwrap();
-        url.rsplit_once('/').unwrap().0.replace("0.0.0.0", "127.0.0.1")
-    }
-}
-
-impl Drop for Manager {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The code and the text of an answer.
-async fn get(base: &str, path: &str, token: Option<&str>) -> (u16, String) {
-    let mut config = Config::new(base.parse().unwrap());
-    config.accept_invalid_certs = true;
-    config.auth_info.token = token.map(|token| token.to_owned().into());
-    let client = Client::try_from(config).unwrap();
-    let answer = client.send(Request::get(path).body(Default::default()).unwrap()).await.unwrap();
-    let code = answer.status().as_u16();
-    let body = axum::body::to_bytes(axum::body::Body::new(answer.into_body()), 1 << 20).await.unwrap();
-    (code, String::from_utf8(body.to_vec()).unwrap())
-}
-
-/// Asks until the answer is as it should be: it is a matter of when, and nothing tells of it.
-async fn until_ready(base: &str) {
-    let wait = async {
-        while get(base, "/readyz", None).await.0 != 200 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), wait).await.expect("to be ready");
+fn manager(desk: &Desk, arguments: &str) -> Process {
+    Process::start(desk, &format!("manager --kubeconfig kubeconfig {arguments}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_loopback_metrics_are_told_to_everybody() {
     let desk = desk("telemetry-loopback");
     hub(&desk).await;
-    let manager = Manager::start(&desk, "--metrics 127.0.0.1:0 --health 127.0.0.1:0");
+    let manager = manager(&desk, "--metrics 127.0.0.1:0 --health 127.0.0.1:0");
     until_ready(&manager.address("health")).await;
     let (code, text) = get(&manager.address("metrics"), "/metrics", None).await;
     assert_eq!(code, 200);
@@ -125,7 +64,7 @@ async fn on_loopback_metrics_are_told_to_everybody() {
 async fn from_elsewhere_they_are_told_over_tls_to_those_whom_the_hub_lets() {
     let desk = desk("telemetry-open");
     let tokens = hub(&desk).await;
-    let manager = Manager::start(&desk, "--metrics 0.0.0.0:0");
+    let manager = manager(&desk, "--metrics 0.0.0.0:0");
     let base = manager.address("metrics");
     assert!(base.starts_with("https://"), "{base}");
     let code = async |token: Option<&str>| get(&base, "/metrics", token).await;

@@ -1,0 +1,17 @@
+//! The product as processes: a hub, a manager and a fleet, each as people run it, and nothing between them but the API.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod run;
+#[path = "../transcript/mod.rs"]
+mod transcript;
+
+mod scale;
+mod survival;
+mod telemetry;

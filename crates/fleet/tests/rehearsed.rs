@@ -1,0 +1,274 @@
+//! What was rehearsed is what happens: a rollout on a simulated fleet starts the same clusters in the same order, and stops where the
+//! rehearsal with the same seed said that it would.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
+use aviary_controller::{Manager, Scope, Settings, View};
+use aviary_engine::observed::{Observed, Options};
+use aviary_engine::simulate::agents::Profile;
+use aviary_engine::simulate::{Rehearsal, rehearse};
+use aviary_fleet::{Behaviour, Fleet, LabelShare, members};
+use aviary_hub::Hub;
+use futures_util::StreamExt;
+use jiff::Timestamp;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+const GIVE_UP: Duration = Duration::from_secs(60);
+const ADDON_GROUP: &str = "addon.open-cluster-management.io";
+
+/// A task that ends when it is told to.
+struct Running(oneshot::Sender<()>, JoinHandle<()>);
+
+impl Running {
+    async fn stop(self) {
+        let _ = self.0.send(());
+        self.1.await.unwrap();
+    }
+}
+
+async fn put(client: &Client, object: Value) {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
+    let api: Api<DynamicObject> = match text("/metadata/namespace") {
+        "" => Api::all_with(client.clone(), &kind),
+        namespace => Api::namespaced_with(client.clone(), namespace, &kind),
+    };
+    let params = PatchParams::apply("test").force();
+    api.patch(text("/metadata/name"), &params, &Patch::Apply(&object)).await.unwrap();
+}
+
+fn addon(version: &str, budget: &str) -> Value {
+    let configs = json!([{"group": ADDON_GROUP, "resource": "addonhubconfigs", "name": version}]);
+    json!({
+        "apiVersion": format!("{ADDON_GROUP}/v1alpha1"), "kind": "ClusterManagementAddOn", "metadata": {"name": "hello"},
+        "spec": {"installStrategy": {"type": "Placements", "placements": [
+            {"name": "fleet", "namespace": "default", "configs": configs, "rolloutStrategy": {
+                "type": "RollingUpdateWithCanary", "rollingUpdateWithCanary": {
+                    "placement": {"name": "canary", "namespace": "default"}, "maxConcurrentlyUpdating": budget}}},
+            {"name": "canary", "namespace": "default", "configs": configs, "rolloutStrategy": {
+                "type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": budget}}},
+        ]}},
+    })
+}
+
+async fn hub() -> (Hub, Client) {
+    let hub = Hub::ephemeral(Default::default()).await.unwrap();
+    let client = hub.client();
+    let crds = Api::all(client.clone());
+    for crd in aviary_api::crds::all() {
+        crds.create(&PostParams::default(), &crd).await.unwrap();
+    }
+    put(
+        &client,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}}),
+    )
+    .await;
+    for (name, label) in [("fleet", "all"), ("canary", "yes")] {
+        let key = if name == "fleet" { "fleet" } else { "canary" };
+        put(
+            &client,
+            json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {key: label}}}}]},
+            }),
+        )
+        .await;
+    }
+    for version in ["v1", "v2"] {
+        put(
+            &client,
+            json!({
+                "apiVersion": format!("{ADDON_GROUP}/v1alpha1"), "kind": "AddOnTemplate", "metadata": {"name": version},
+                "spec": {"addonName": "hello", "version": version, "agentSpec": {"workload": {"manifests": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "there"}, "data": {"version": version}},
+                ]}}},
+            }),
+        )
+        .await;
+        put(
+            &client,
+            json!({
+                "apiVersion": format!("{ADDON_GROUP}/v1alpha1"), "kind": "AddOnHubConfig", "metadata": {"name": version},
+                "spec": {"desiredVersion": version},
+            }),
+        )
+        .await;
+    }
+    (hub, client)
+}
+
+fn fleet(client: &Client, profile: Profile) -> Fleet {
+    let label =
+        |key: &str, value: &str, share: f64| LabelShare { key: key.into(), value: value.into(), share };
+    let labels = [label("fleet", "all", 1.0), label("canary", "yes", 0.2)];
+    let behaviour = Behaviour { profile, ..Behaviour::default() };
+    Fleet::new(client.clone(), members("c", 40, &labels, 1).unwrap(), behaviour)
+}
+
+fn start(fleet: &Fleet) -> Running {
+    let (stop, stopped) = oneshot::channel();
+    let fleet = fleet.clone();
+    Running(stop, tokio::spawn(async move { fleet.run(async { drop(stopped.await) }).await }))
+}
+
+fn manage(client: &Client) -> Running {
+    let settings = Settings {
+        namespace: "open-cluster-management".into(),
+        identity: "test".into(),
+        leader_elect: false,
+        verify: true,
+        placement: true,
+        options: Options::default(),
+        clock: Arc::new(Timestamp::now),
+    };
+    let (stop, stopped) = oneshot::channel();
+    Running(stop, tokio::spawn(Manager::new(client.clone(), settings).run(async { drop(stopped.await) })))
+}
+
+async fn observed(client: &Client) -> Observed {
+    let scope = Scope { namespace: "open-cluster-management".into(), addon: Some("hello".into()) };
+    let mut view = View::read(client, scope).await.unwrap();
+    view.observe("hello", Observed::clone).unwrap()
+}
+
+/// Waits until an add-on's status says the same of both placements as `is` wants.
+async fn until(client: &Client, is: impl Fn(&Value, &Value) -> bool) {
+    let api: Api<ClusterManagementAddOn> = Api::all(client.clone());
+    let mut events = std::pin::pin!(watcher(api.clone(), watcher::Config::default()));
+    let wait = async {
+        while let Some(event) = events.next().await {
+            if let Event::Apply(object) | Event::InitApply(object) = event.unwrap() {
+                let status = json!(object.status);
+                let of = |index: usize| status["installProgression"][index]["conditions"][0].clone();
+                if is(&of(0), &of(1)) {
+                    return;
+                }
+            }
+        }
+    };
+    if tokio::time::timeout(GIVE_UP, wait).await.is_err() {
+        panic!("not within {GIVE_UP:?}: {}", json!(api.get("hello").await.unwrap().status));
+    }
+}
+
+/// The clusters that are told v2, in the order in which that is committed, until `count` have been.
+async fn starts(client: Client, count: usize) -> Vec<String> {
+    let api: Api<ManagedClusterAddOn> = Api::all(client);
+    let mut events = std::pin::pin!(watcher(api, watcher::Config::default()));
+    let mut told: Vec<String> = Vec::new();
+    while told.len() < count {
+        let event =
+            tokio::time::timeout(GIVE_UP, events.next()).await.expect("another start").unwrap().unwrap();
+        if let Event::Apply(object) | Event::InitApply(object) = event {
+            let status = json!(object.status);
+            let references = status["configReferences"].as_array().cloned().unwrap_or_default();
+            let is_told = references.iter().any(|one| one["desiredConfig"]["name"] == "v2");
+            let cluster = object.namespace().unwrap();
+            if is_told && !told.contains(&cluster) {
+                told.push(cluster);
+            }
+        }
+    }
+    told
+}
+
+/// What the rehearsal says, and what happens: the order of starts, and the clusters that stand in the end.
+async fn compare(budget: &str, profile: Profile) -> (Rehearsal, Vec<String>, BTreeSet<String>) {
+    let (_hub, client) = hub().await;
+    let instant = Profile { latency: (Duration::ZERO, Duration::ZERO), ..profile.clone() };
+    // Everybody has v1, whatever comes later; those that will be offline have it from better days.
+    let well = fleet(&client, Profile { fail: 0.0, offline: 0.0, flap: 0.0, ..instant.clone() });
+    well.register(|| {}).await.unwrap();
+    let (agents, manager) = (start(&well), manage(&client));
+    put(&client, addon("v1", budget)).await;
+    let complete =
+        |condition: &Value| condition["message"].as_str().is_some_and(|text| text.contains("completed"));
+    until(&client, |fleet, canary| complete(fleet) && complete(canary)).await;
+    manager.stop().await;
+    agents.stop().await;
+
+    let real = fleet(&client, instant.clone());
+    real.register(|| {}).await.unwrap();
+    put(&client, addon("v2", budget)).await;
+    let rehearsal = rehearse(observed(&client).await, &instant, Timestamp::now());
+
+    let seen = tokio::spawn(starts(client.clone(), rehearsal.starts.len()));
+    let (agents, manager) = (start(&real), manage(&client));
+    let end: Vec<String> = rehearsal.end.iter().map(|placement| placement.message.clone()).collect();
+    let says = |condition: &Value, expected: &str| {
+        // The reason of a failure is in other words.
+        let counts = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
+        counts(condition["message"].as_str().unwrap_or_default()) == counts(expected)
+    };
+    let order = seen.await.unwrap();
+    until(&client, |fleet, canary| says(fleet, &end[0]) && says(canary, &end[1])).await;
+    manager.stop().await;
+    agents.stop().await;
+    let instances: Api<ManagedClusterAddOn> = Api::all(client.clone());
+    let all = instances.list(&Default::default()).await.unwrap().items;
+    let told = all.iter().filter(|one| {
+        let status = json!(one.status);
+        let references = status["configReferences"].as_array().cloned().unwrap_or_default();
+        references
+            .iter()
+            .any(|one| one["desiredConfig"]["name"] == "v2" && one["lastAppliedConfig"]["name"] != "v2")
+    });
+    (rehearsal, order, told.map(|one| one.namespace().unwrap()).collect())
+}
+
+fn rehearsed(rehearsal: &Rehearsal) -> Vec<String> {
+    rehearsal.starts.iter().map(|start| start.cluster.to_string()).collect()
+}
+
+/// Those that were told and have not got there.
+fn stuck(rehearsal: &Rehearsal) -> BTreeSet<String> {
+    let started: BTreeSet<String> = rehearsed(rehearsal).into_iter().collect();
+    let unsettled = rehearsal.unsettled.iter().map(|(cluster, _)| cluster.to_string());
+    unsettled.filter(|cluster| started.contains(cluster)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_at_a_time_the_order_is_the_same_to_the_last() {
+    let (rehearsal, order, standing) = compare("1", Profile { seed: 3, ..Profile::default() }).await;
+    assert_eq!(order.len(), 40);
+    assert_eq!(order, rehearsed(&rehearsal));
+    assert_eq!(standing, BTreeSet::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failures_stop_it_at_the_same_cluster() {
+    // The seed is one with which it passes the canary and stops in the fleet.
+    let (rehearsal, order, standing) =
+        compare("1", Profile { seed: 9, fail: 0.05, ..Profile::default() }).await;
+    assert!(!rehearsal.unsettled.is_empty() && order.len() > 8, "{order:?}");
+    assert_eq!(order, rehearsed(&rehearsal));
+    assert_eq!(standing, stuck(&rehearsal));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_at_a_time_the_same_clusters_start_and_stand() {
+    let profile = Profile { seed: 5, fail: 0.2, offline: 0.1, ..Profile::default() };
+    let (rehearsal, order, standing) = compare("25%", profile).await;
+    let set = |names: Vec<String>| names.into_iter().collect::<BTreeSet<String>>();
+    assert!(!rehearsal.unsettled.is_empty());
+    assert_eq!(set(order), set(rehearsed(&rehearsal)));
+    assert_eq!(standing, stuck(&rehearsal));
+}
