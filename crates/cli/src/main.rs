@@ -40,8 +40,12 @@ Examples:
   Check files before they are applied
     $ aviary lint -f addon.yaml
 
-  See what they would do to the fleet, without doing it
-    $ aviary plan -f fleet.yaml --change addon.yaml
+  See what they would do to the fleet of the hub, without doing it
+    $ aviary plan helloworld -f addon.yaml
+
+  See where rollouts stand, and why one is not further
+    $ aviary status
+    $ aviary explain helloworld
 
   Install the custom resource definitions
     $ aviary crds | kubectl apply --server-side -f -
@@ -53,7 +57,7 @@ Exit codes: 0 done, 1 not done or something wrong with the input, 2 wrong usage.
 #[command(version, about = ABOUT, after_help = EXAMPLES, max_term_width = 100)]
 #[command(disable_help_subcommand = true, arg_required_else_help = true, propagate_version = false)]
 struct Cli {
-    /// Print the result as data, in a stable structure, instead of as text
+    /// Print the result as data, in a stable structure, instead of as text; wide is text that leaves nothing out
     #[arg(short, long, global = true, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
 

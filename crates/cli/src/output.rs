@@ -17,7 +17,7 @@ use crate::findings::Finding;
 pub(crate) enum Format {
     Json,
     Yaml,
-    /// Text, and nothing left out
+    // No doc comment: help would give every format a line of its own.
     Wide,
 }
 

@@ -69,7 +69,7 @@ fn the_story_is_told_to_its_end() {
           aviary status helloworld -w
           aviary explain helloworld
 
-        1. Fresh install: v0.10.0 goes to all 40 clusters at once; an install takes no one's place.
+        1. Fresh install: v0.10.0 goes to all 40 clusters at once; an install is not throttled.
         2. Rolling upgrade: v0.10.1, never more than 25% of a placement at once, that is 8 and 2.
         3. Canary upgrade: v0.11.0 goes to the 8 canary clusters first; the other 32 wait until all of them run it in good health.
         4. Bad version: v0.12.0 cannot be applied anywhere; the canary catches it, and the other 32 never get it.

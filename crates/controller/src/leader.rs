@@ -75,7 +75,9 @@ impl Candidate {
                     set(leadership, Leadership::Leading(won));
                 }
                 Ok(Ok(None)) => set(leadership, Leadership::Waiting),
-                Ok(Err(error)) => tracing::warn!(error = said(&error), "the lease could not be read or written"),
+                Ok(Err(error)) => {
+                    tracing::warn!(error = said(&error), "the lease could not be read or written")
+                }
                 Err(_) => tracing::warn!("the lease was not answered for in time"),
             }
             if renewed.elapsed() > self.gives_up_after() {

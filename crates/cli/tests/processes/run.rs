@@ -106,7 +106,9 @@ async fn until(base: &str, path: &str, is: impl Fn(u16, &str) -> bool) {
             }
         }
     };
-    tokio::time::timeout(GIVE_UP, wait).await.unwrap_or_else(|_| panic!("{path} does not answer as it should"));
+    tokio::time::timeout(GIVE_UP, wait)
+        .await
+        .unwrap_or_else(|_| panic!("{path} does not answer as it should"));
 }
 
 pub(crate) async fn until_ready(base: &str) {

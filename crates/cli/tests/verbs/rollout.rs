@@ -4,7 +4,7 @@ use aviary_engine::rollout::State;
 use expect_test::expect;
 use serde_json::json;
 
-use crate::world::{World, addon, hub_config};
+use crate::world::{World, addon, hub_config, template};
 
 #[test]
 fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
@@ -204,6 +204,53 @@ fn a_config_that_was_edited_in_place_is_restored_only_when_asked() {
         plan.report.placements.iter().all(|placement| placement.desired.as_deref() == Some("v1.0.0"))
             && plan.report.clusters.iter().all(|cluster| cluster.decision.code() == "Settled")
     });
+}
+
+#[test]
+fn a_template_that_was_edited_in_place_is_restored_without_being_named() {
+    let world = World::installed("undo-template");
+    let mut edited = template("v1.0.0");
+    edited["spec"]["agentSpec"]["workload"]["manifests"][0]["data"]["extra"] = json!("new");
+    world.give(edited);
+    world.until_all("upgrade completed with no errors.");
+    let told = world.run("rollout undo helloworld");
+    assert!(
+        told.contains(
+            "addontemplates.addon.open-cluster-management.io helloworld-v1.0.0, was edited or deleted since"
+        ),
+        "{told}"
+    );
+    assert!(told.ends_with("exit 1\n"), "{told}");
+    let told = world.json("rollout undo helloworld --restore-configs -o json", 0);
+    assert_eq!(told["placements"][0]["references"], json!([]));
+    let config = "addontemplates.addon.open-cluster-management.io helloworld-v1.0.0";
+    assert_eq!(told["restored"], json!([{"config": config, "usedBy": []}]));
+    assert_eq!(world.get("AddOnTemplate", "helloworld-v1.0.0")["spec"], template("v1.0.0")["spec"]);
+}
+
+#[test]
+fn a_version_in_shorthand_is_gone_back_to_and_forth() {
+    let world = World::installed("undo-shorthand");
+    let mut short = addon("one");
+    for placement in short["spec"]["installStrategy"]["placements"].as_array_mut().unwrap() {
+        placement["configs"] = json!([]);
+        placement["addonTemplate"] = json!({"desiredVersion": "v2.0.0"});
+    }
+    world.give(short);
+    world.until_all("upgrade completed with no errors.");
+    let placement = || {
+        world.get("ClusterManagementAddOn", "helloworld")["spec"]["installStrategy"]["placements"][0].clone()
+    };
+    world.check("rollout undo helloworld --placement fleet", &expect![[""]]);
+    assert_eq!(placement()["configs"][0]["name"], "one");
+    assert_eq!(placement()["addonTemplate"], json!({}));
+    world.until("the way back", |_, plan| {
+        plan.report.placements[0].message == "12/12 upgrade completed with no errors."
+            && plan.report.placements[0].desired.as_deref() == Some("v1.0.0")
+    });
+    world.check("rollout undo helloworld --placement fleet", &expect![[""]]);
+    assert_eq!(placement()["configs"], json!([]));
+    assert_eq!(placement()["addonTemplate"], json!({"desiredVersion": "v2.0.0"}));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The manager on a hub, end to end: real objects, real watches, agents that answer.
 //!
-//! On the embedded hub, or on the server of the kubeconfig that `AVIARY_E2E_KUBECONFIG` names.
+//! On the embedded hub, or on the server of the kubeconfig that `AVIARY_E2E_KUBECONFIG` names. That server is for these tests alone: they
+//! take turns on it, and each begins and ends by taking away every object of our kinds. Something must collect garbage there
+//! (`hack/real-apiserver.sh start DIR --controllers` does).
 
 #![allow(
     clippy::unwrap_used,
@@ -14,6 +16,7 @@ mod agents;
 mod audit;
 mod counting;
 mod objects;
+mod shared;
 mod show;
 mod world;
 

@@ -7,17 +7,14 @@ use std::time::Duration;
 use aviary_api::{ManagedCluster, Placement, PlacementDecision};
 use aviary_engine::name::ClusterName;
 use aviary_engine::normalise;
-use aviary_hub::Hub;
-use aviary_hub::security::{Identity, Role};
-use axum::extract::Request;
-use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn};
-use axum::response::IntoResponse;
 use futures_util::StreamExt;
+use http::{Request, Response, StatusCode};
 use kube::api::{Api, DeleteParams, ListParams};
+use kube::client::Body;
 use kube::runtime::watcher::{Config, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
+use tower::service_fn;
 
 use crate::agents::Agents;
 use crate::counting::{Counts, writes};
@@ -145,7 +142,7 @@ async fn many_clusters_make_a_few_decisions_with_few_writes_and_none_at_rest() {
     }
     world.put(placement("fleet", &json!({}))).await;
     let counts = Counts::default();
-    let manager = world.placing_manager(counts.client(&world.hub), "first");
+    let manager = world.placing_manager(counts.client(&world.client), "first");
     let (fleet, decisions) = until(&world, "fleet", "all of them", |placement, _| {
         !placement.status.as_ref().unwrap().decision_groups.is_empty()
     })
@@ -177,7 +174,7 @@ async fn many_clusters_make_a_few_decisions_with_few_writes_and_none_at_rest() {
 
     // Another manager finds nothing to do for it; that it has looked is seen by what it does for a second one.
     let counts = Counts::default();
-    let manager = world.placing_manager(counts.client(&world.hub), "second");
+    let manager = world.placing_manager(counts.client(&world.client), "second");
     world.put(placement("one", &json!({"numberOfClusters": 1}))).await;
     until_selected(&world, "one", &["cluster-000"]).await;
     // One cluster more is one decision and one count.
@@ -220,16 +217,20 @@ async fn an_add_on_follows_the_placements_that_the_manager_decides() {
 }
 
 /// A client whose requests for one placement's decisions fail while `failing`.
-fn failing_client(hub: &Hub, failing: &Arc<AtomicBool>) -> Client {
-    let failing = Arc::clone(failing);
-    let fail = from_fn(move |request: Request, next: Next| {
+fn failing_client(inner: &Client, failing: &Arc<AtomicBool>) -> Client {
+    let (inner, failing) = (inner.clone(), Arc::clone(failing));
+    let service = service_fn(move |request: Request<Body>| {
         let fails = request.uri().path().contains("/bad-decision-") && failing.load(Ordering::SeqCst);
+        let inner = inner.clone();
         async move {
-            if fails { StatusCode::INTERNAL_SERVER_ERROR.into_response() } else { next.run(request).await }
+            if fails {
+                let failure = Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR);
+                return Ok(failure.body(Body::empty()).unwrap());
+            }
+            inner.send(request).await
         }
     });
-    let admin = axum::Extension(Identity::new("system:admin", Role::Admin));
-    Client::new(hub.router().layer(fail).layer(admin), "default")
+    Client::new(service, "default")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -240,7 +241,7 @@ async fn what_fails_for_one_placement_does_not_stop_the_others_and_heals() {
     let cel = json!({"requiredClusterSelector": {"celSelector": {"celExpressions": ["true"]}}});
     world.put(placement("wrong", &json!({"predicates": [cel]}))).await;
     let failing = Arc::new(AtomicBool::new(true));
-    let manager = world.placing_manager(failing_client(&world.hub, &failing), "only");
+    let manager = world.placing_manager(failing_client(&world.client, &failing), "only");
     let (wrong, none) = until(&world, "wrong", "a condition", |_, _| true).await;
     assert_eq!(reason(&wrong, "PlacementMisconfigured"), "Misconfigured");
     assert!(none.is_empty(), "what cannot be read decides nothing");

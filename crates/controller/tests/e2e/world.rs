@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::counting::Counts;
+use crate::shared::{self, Turn};
 use crate::show;
 
 /// Longer than anything here takes on a busy machine.
@@ -29,7 +30,18 @@ pub(crate) const GIVE_UP: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     pub(crate) client: Client,
-    pub(crate) hub: Hub,
+    _server: Server,
+}
+
+/// What a world lives on, for as long as it does.
+enum Server {
+    Embedded {
+        _hub: Hub,
+    },
+    /// One for all tests: they take turns.
+    Shared {
+        _turn: Turn,
+    },
 }
 
 /// A manager that runs until it is stopped.
@@ -54,12 +66,25 @@ impl Running {
 }
 
 impl World {
-    /// A hub with our kinds.
+    /// A hub with our kinds, and nothing else on it.
     pub(crate) async fn new() -> Self {
-        let hub = Hub::ephemeral(Default::default()).await.unwrap();
-        let world = Self { client: hub.client(), hub };
+        let world = match shared::kubeconfig() {
+            Some(file) => {
+                let turn = Turn::take(&file).await;
+                Self { client: shared::client(&file).await, _server: Server::Shared { _turn: turn } }
+            }
+            None => {
+                let hub = Hub::ephemeral(Default::default()).await.unwrap();
+                Self { client: hub.client(), _server: Server::Embedded { _hub: hub } }
+            }
+        };
+        let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
         for crd in aviary_api::crds::all() {
+            let name = crd.name_any();
             world.put(serde_json::to_value(crd).unwrap()).await;
+            let established = kube::runtime::wait::conditions::is_crd_established();
+            let wait = kube::runtime::wait::await_condition(crds.clone(), &name, established);
+            tokio::time::timeout(GIVE_UP, wait).await.expect("established").unwrap();
         }
         world.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}})).await;
         world
@@ -72,7 +97,7 @@ impl World {
     /// A manager whose requests are counted.
     pub(crate) fn counted_manager(&self, identity: &str) -> (Running, Counts) {
         let counts = Counts::default();
-        (self.manager_with(counts.client(&self.hub), identity, false), counts)
+        (self.manager_with(counts.client(&self.client), identity, false), counts)
     }
 
     /// A manager that decides placements too.

@@ -90,7 +90,7 @@ fn render_addon(out: &mut String, addon: &AddOnReport) {
             shown(runs.worst_seconds),
         );
     }
-    out.push_str("<p class=\"sub\"><span class=\"key done\"></span>has it<span class=\"key moving\"></span>in flight<span class=\"key failed\"></span>failed</p>\n");
+    out.push_str("<p class=\"sub\">In the charts, from below:<span class=\"key done\"></span>has it<span class=\"key moving\"></span>in flight<span class=\"key failed\"></span>failed</p>\n");
     for (index, end) in first.placements.iter().enumerate() {
         timeline(out, &first.timeline, index, end, first.seconds);
         exposure(out, &first.timeline, index, end, first.seconds);
@@ -143,7 +143,7 @@ fn timeline(out: &mut String, moments: &[Moment], placement: usize, end: &Placem
         out,
         "<figcaption>{}: {} of {} have it in the end.</figcaption>\n</figure>",
         escaped(&end.message),
-        end.settled,
+        points.last().map_or(0, |at| at.done),
         end.governed
     );
 }
@@ -235,7 +235,12 @@ impl Chart {
         for at in points.iter().rev() {
             let _ = write!(path, "V{:.1}H{:.1}", self.y(low(at)), self.x(at.seconds));
         }
-        let _ = writeln!(out, "<path class=\"{class}\" d=\"{path}Z\"/>");
+        let title = match class {
+            "done" => "has it",
+            "moving" => "in flight",
+            _ => "failed",
+        };
+        let _ = writeln!(out, "<path class=\"{class}\" d=\"{path}Z\"><title>{title}</title></path>");
     }
 }
 
