@@ -95,8 +95,9 @@ fn main() -> ExitCode {
         output: Output::new(
             Paint { on: colours && terminal },
             cli.output,
-            Box::new(stdout.lock()),
-            Box::new(io::stderr().lock()),
+            // Not locked for good: others of the process log to standard error.
+            Box::new(stdout),
+            Box::new(io::stderr()),
         )
         .on_terminal(terminal),
     };

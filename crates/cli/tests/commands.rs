@@ -157,9 +157,10 @@ fn help_has_examples_for_every_command() {
                       several files
 
               -o, --output <FORMAT>
-                      Print the result as data, in a stable structure, instead of as text
-          
-                      [possible values: json, yaml]
+                      Print the result as data, in a stable structure, instead of as text; wide is text that
+                      leaves nothing out
+
+                      [possible values: json, yaml, wide]
 
                   --no-color
                       Print without colours; the variable NO_COLOR does the same, and so does output that is not

@@ -327,9 +327,9 @@ fn wrong_usage() {
         &expect![[r#"
             $ aviary plan
             ! error: the following required arguments were not provided:
-            !   --filename <FILE>...
+            !   <ADDON|--filename <FILE>...>
             !
-            ! Usage: aviary plan --filename <FILE>...
+            ! Usage: aviary plan <ADDON|--filename <FILE>...>
             !
             ! For more information, try '--help'.
             exit 2
@@ -359,7 +359,7 @@ fn wrong_usage() {
         &expect![[r#"
             $ aviary hash -f a -o xml
             ! error: invalid value 'xml' for '--output <FORMAT>'
-            !   [possible values: json, yaml]
+            !   [possible values: json, yaml, wide]
             !
             !   tip: a similar value exists: 'yaml'
             !

@@ -205,7 +205,7 @@ fn a_change_is_rehearsed_on_the_fleet_in_the_files() {
 
             Every cluster has settled after 2m22s. 18 passes, 31 writes.
 
-            Nothing was written. Next: aviary rehearse -f fleet.yaml … --fail 5% # to see where a bad revision stops
+            Nothing was written. Next: aviary rehearse -f fleet.yaml --change change.yaml … --fail 5% # to see where a bad revision stops
         "#]]);
 }
 

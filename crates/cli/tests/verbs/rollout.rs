@@ -241,14 +241,30 @@ fn a_version_in_shorthand_is_gone_back_to_and_forth() {
     let placement = || {
         world.get("ClusterManagementAddOn", "helloworld")["spec"]["installStrategy"]["placements"][0].clone()
     };
-    world.check("rollout undo helloworld --placement fleet", &expect![[""]]);
+    world.check(
+        "rollout undo helloworld --placement fleet",
+        &expect![[r#"
+        $ aviary rollout undo helloworld --placement fleet
+        default/fleet goes back from v2.0.0 to v1.0.0, its revision 1
+          addonhubconfigs.addon.open-cluster-management.io: v2.0.0 -> one
+        Next: aviary status helloworld -w
+    "#]],
+    );
     assert_eq!(placement()["configs"][0]["name"], "one");
     assert_eq!(placement()["addonTemplate"], json!({}));
     world.until("the way back", |_, plan| {
         plan.report.placements[0].message == "12/12 upgrade completed with no errors."
             && plan.report.placements[0].desired.as_deref() == Some("v1.0.0")
     });
-    world.check("rollout undo helloworld --placement fleet", &expect![[""]]);
+    world.check(
+        "rollout undo helloworld --placement fleet",
+        &expect![[r#"
+        $ aviary rollout undo helloworld --placement fleet
+        default/fleet goes back from v1.0.0 to v2.0.0, its revision 2
+          addonhubconfigs.addon.open-cluster-management.io: one -> v2.0.0
+        Next: aviary status helloworld -w
+    "#]],
+    );
     assert_eq!(placement()["configs"], json!([]));
     assert_eq!(placement()["addonTemplate"], json!({"desiredVersion": "v2.0.0"}));
 }
