@@ -196,3 +196,17 @@ pub(crate) fn manifests(_: &mut SchemaGenerator) -> Schema {
         },
     })
 }
+
+/// A work whose objects have variables in them. What stands in their metadata is a name only once the variables are filled in, so an API
+/// server must not read them as objects.
+pub(crate) fn with_variables() -> impl Transform {
+    |schema: &mut Schema| {
+        let items = schema.pointer_mut("/properties/workload/properties/manifests/items");
+        if let Some(items) = items.and_then(Value::as_object_mut) {
+            let text = json!({ "type": "string", "minLength": 1 });
+            items.remove("x-kubernetes-embedded-resource");
+            items.insert("properties".to_owned(), json!({ "apiVersion": text, "kind": text }));
+            items.insert("required".to_owned(), json!(["apiVersion", "kind"]));
+        }
+    }
+}

@@ -43,7 +43,7 @@ impl Events {
         let event = Event {
             metadata: ObjectMeta {
                 // The server ends it, so that no two are one.
-                generate_name: Some(format!("{}.", about.name)),
+                generate_name: Some(format!("{}-", about.name)),
                 ..ObjectMeta::default()
             },
             type_: Some(if warns { "Warning" } else { "Normal" }.into()),

@@ -67,6 +67,8 @@ pub(crate) struct Loop {
     finding: JoinSet<Vec<(GroupResource, Found)>>,
     asked: BTreeSet<GroupResource>,
     ask_again: Option<Instant>,
+    /// How often to ask again although the hub has answered.
+    doubts: u8,
     /// When each add-on with news is planned.
     due: BTreeMap<Text, Instant>,
     busy: BTreeSet<Text>,
@@ -98,6 +100,7 @@ impl Loop {
             finding: JoinSet::new(),
             asked: BTreeSet::new(),
             ask_again: None,
+            doubts: 0,
             due: BTreeMap::new(),
             busy: BTreeSet::new(),
             failures: BTreeMap::new(),
@@ -156,6 +159,9 @@ impl Loop {
         if look_again {
             self.asked.clear();
             self.ask(self.configs.watched());
+            // A server may serve a kind, or stop to, a moment after it has said so.
+            self.doubts = 2;
+            self.ask_again = Some(Instant::now() + Duration::from_secs(1));
         }
     }
 
@@ -164,6 +170,11 @@ impl Loop {
         if self.ask_again.is_some_and(|at| at <= Instant::now()) {
             self.ask_again = None;
             self.asked.clear();
+            if self.doubts > 0 {
+                self.doubts -= 1;
+                self.ask(self.configs.watched());
+                self.ask_again = (self.doubts > 0).then(|| Instant::now() + Duration::from_secs(5));
+            }
         }
         let missing: Vec<GroupResource> = self
             .configs

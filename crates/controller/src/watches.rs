@@ -15,7 +15,7 @@ use futures_util::{StreamExt, pin_mut};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::{DeserializeGuard, ObjectMeta, PartialObjectMeta};
+use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
@@ -186,11 +186,10 @@ async fn follow_kinds(client: Client, news: mpsc::Sender<News>) {
     let mut known = std::collections::HashMap::new();
     while let Some(event) = stream.next().await {
         let changed = match event {
-            // A status that changes says nothing new, but that it was established.
+            // Its status too: that a kind is established, and so served, is told nowhere else.
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
-                let generation: (Option<i64>, bool) =
-                    (object.metadata.generation, is_going(&object.metadata));
-                known.insert(object.name_any(), generation) != Some(generation)
+                let version = object.metadata.resource_version.clone();
+                known.insert(object.name_any(), version.clone()) != Some(version)
             }
             Ok(Event::Delete(object)) => known.remove(&object.name_any()).is_some(),
             _ => false,
@@ -209,8 +208,4 @@ fn interrupted(kind: &str, error: &watcher::Error) {
         }
         error => tracing::debug!(kind, %error, "a watch was interrupted and goes on"),
     }
-}
-
-fn is_going(metadata: &ObjectMeta) -> bool {
-    metadata.deletion_timestamp.is_some()
 }

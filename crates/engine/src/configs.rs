@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::hash::{self, Hash};
 use crate::name::{Text, same};
-use crate::observed::{Instance, Lookup, Observed, PlacementSpec};
+use crate::observed::{Instance, Lookup, Observed, PlacementSpec, Reference};
 use crate::problem::Problem;
 use crate::versions;
 
@@ -411,8 +411,13 @@ impl<'a> Resolver<'a> {
 
 /// Some instance was told a template of ours.
 fn was_rendered(observed: &Observed) -> bool {
-    observed.instances.values().any(|instance| {
-        instance.status.references.iter().any(|reference| reference.kind == *GroupResource::templates())
+    // Neighbours mostly have the same status, which needs one look.
+    let mut last = 0;
+    let mut instances = observed.instances.entries();
+    instances.any(|instance| {
+        let seen = std::mem::replace(&mut last, instance.glance.status) == instance.glance.status;
+        let is_template = |reference: &Reference| reference.kind == *GroupResource::templates();
+        !seen && instance.value.status.references.iter().any(is_template)
     })
 }
 

@@ -129,11 +129,7 @@ pub fn is_rendered_as_told(
 
 /// It was written for this instance, and nobody has changed it since.
 pub fn is_as_written_for(work: &Work, instance: &Instance) -> bool {
-    let same_digest = match (&work.rendered_digest, &work.digest) {
-        (Some(written), Some(found)) => same(written, found),
-        _ => false,
-    };
-    same_digest && work.owner.as_ref().is_some_and(|owner| same(owner, &instance.uid))
+    work.is_untouched() && work.owner.as_ref().is_some_and(|owner| same(owner, &instance.uid))
 }
 
 /// The add-on has been there once: something is recorded as applied, or, for an add-on without configs, its condition says so.

@@ -1,15 +1,16 @@
 //! The snapshot lined up cluster by cluster: who selects it, who governs it, what it was told, what its works prove.
 //!
 //! Built once per pass, in time linear in the clusters. Everything behind this module works on positions in
-//! [`Fleet::members`], which are in order of cluster name.
+//! [`Fleet::lines`], which are in order of cluster name.
 
 mod known;
 mod lineup;
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::sync::LazyLock;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
 
+use crate::by_cluster::ByCluster;
 use crate::configs::{Overrides, Resolver, Revision, Wanted};
 use crate::evidence::Evidence;
 use crate::limit::Limit;
@@ -22,6 +23,7 @@ use crate::problem::Problem;
 use crate::render::Templates;
 pub use known::Known;
 use known::{Knowledge, own_works};
+use lineup::{Claims, Lineup};
 
 /// One add-on's clusters and placements at one moment.
 #[derive(Debug)]
@@ -31,11 +33,13 @@ pub struct Fleet<'a> {
     /// We render the works; otherwise somebody else does.
     pub renders: bool,
     /// In order of cluster name.
-    pub members: Vec<Member<'a>>,
-    /// Positions of the members whose users chose configs for them.
-    pub overridden: Vec<usize>,
-    /// How many different things are known of members: above every [`Known::index`].
-    pub known: usize,
+    pub lines: Vec<Line<'a>>,
+    /// The different things that are known of them.
+    pub known: Vec<Known<'a>>,
+    /// What users chose for their clusters, by position and in order.
+    pub overridden: Vec<(usize, Overrides)>,
+    /// Positions of all but those that are selected, have their instance and keep it.
+    pub in_question: Vec<usize>,
     /// In the order of the add-on's list.
     pub governors: Vec<Governor<'a>>,
     /// The instances that no placement governs, as if one did.
@@ -43,59 +47,116 @@ pub struct Fleet<'a> {
     pub problems: Vec<Problem>,
 }
 
-/// One cluster that is selected for the add-on, or has an instance of it.
+/// One cluster that is selected for the add-on, or has an instance of it, in short.
 ///
-/// Has beside the objects what nearly every decision asks of them: they lie scattered, and each is fetched once per pass.
-#[derive(Debug)]
-pub struct Member<'a> {
+/// Small, and with what nearly every decision asks: the objects themselves lie scattered, and are only fetched where something is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
     pub name: &'a ClusterName,
-    pub cluster: Option<&'a Cluster>,
-    pub instance: Option<&'a Instance>,
-    works: &'a [Work],
-    known: Rc<Known<'a>>,
-    /// The generation of its instance.
-    pub generation: i64,
-    /// The install strategy selects it.
-    pub selected: bool,
-    /// The cluster is being deleted.
-    pub leaving: bool,
-    /// The hub has word from the cluster.
-    pub reachable: bool,
-    /// Its instance is being deleted.
-    pub terminating: bool,
-    /// Its instance belongs to an earlier add-on of this name.
-    pub other_owner: bool,
-    /// Its works are all there, rendered from what it is told and for this instance, and nobody has changed them since.
-    pub works_stand: bool,
-    /// The placement whose configs and strategy hold for it: the last in the list that selects it.
-    pub governor: Option<usize>,
-    /// Its place in the order in which that placement's stages go.
-    pub stage: usize,
-    pub overrides: Option<Box<Overrides>>,
+    pub instance: Option<&'a Arc<Instance>>,
+    known: u32,
+    governor: u32,
+    stage: u32,
+    flags: Flags,
 }
 
-impl<'a> Member<'a> {
-    /// Its works: where we render them, ours only.
-    pub fn own_works(&self) -> impl Iterator<Item = &Work> + Clone {
-        own_works(self.works, self.known.prepared.as_ref())
+#[derive(Clone, Copy, Debug)]
+pub enum Flag {
+    /// The install strategy selects it.
+    Selected,
+    /// The hub has such a cluster.
+    Present,
+    /// The cluster is being deleted.
+    Leaving,
+    /// The cluster is annotated to get no add-on by itself.
+    OptedOut,
+    /// The hub has word from the cluster.
+    Reachable,
+    /// Its instance is being deleted.
+    Terminating,
+    /// Its instance belongs to an earlier add-on of this name.
+    OtherOwner,
+    /// Its works are all there, rendered from what it is told and for this instance, and nobody has changed them since.
+    WorksStand,
+    /// Its user chose configs for it.
+    HasOverrides,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Flags(u16);
+
+impl Flags {
+    fn set(&mut self, flag: Flag, on: bool) {
+        self.0 |= u16::from(on) << (flag as u16);
+    }
+}
+
+impl Line<'_> {
+    pub fn is(&self, flag: Flag) -> bool {
+        self.flags.0 & (1 << (flag as u16)) != 0
+    }
+
+    /// The place in [`Fleet::known`] of what follows from its status and its works.
+    pub fn known_at(&self) -> usize {
+        self.known as usize
+    }
+
+    /// The placement whose configs and strategy hold for it: the last in the list that selects it.
+    pub fn governor(&self) -> Option<usize> {
+        (self.governor != u32::MAX).then_some(self.governor as usize)
+    }
+
+    /// Its place in the order in which that placement's stages go.
+    pub fn stage(&self) -> usize {
+        self.stage as usize
+    }
+
+    /// It is selected, has its instance and keeps it.
+    fn plainly_stays(&self) -> bool {
+        let is_there = self.instance.is_some() && self.is(Flag::Present);
+        is_there && self.is(Flag::Selected) && !self.is(Flag::Terminating) && !self.is(Flag::Leaving)
+    }
+}
+
+/// One cluster with all that is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'f> {
+    line: &'f Line<'f>,
+    known: &'f Known<'f>,
+    pub overrides: Option<&'f Overrides>,
+    clusters: &'f ByCluster<Cluster>,
+}
+
+impl<'f> Deref for Member<'f> {
+    type Target = Line<'f>;
+
+    fn deref(&self) -> &Line<'f> {
+        self.line
+    }
+}
+
+impl<'f> Member<'f> {
+    /// Of its works: where we render them, ours only.
+    pub fn own_works(&self, works: &'f [Work]) -> impl Iterator<Item = &'f Work> + Clone {
+        own_works(works, self.known.prepared.as_ref())
     }
 
     /// What follows from its status and its works.
-    pub fn known(&self) -> &Known<'a> {
-        &self.known
+    pub fn known(&self) -> &'f Known<'f> {
+        self.known
     }
 
-    pub fn evidence(&self) -> &Evidence {
+    pub fn evidence(&self) -> &'f Evidence {
         &self.known.evidence
     }
 
     /// The status of its instance.
-    pub fn status(&self) -> Option<&'a StatusFields> {
+    pub fn status(&self) -> Option<&'f StatusFields> {
         self.known.status
     }
 
     pub fn offline(&self) -> Option<Unreachable> {
-        if self.reachable { None } else { self.cluster?.unreachable }
+        if self.is(Flag::Reachable) { None } else { self.clusters.get(self.name)?.unreachable }
     }
 }
 
@@ -107,7 +168,7 @@ pub struct Governor<'a> {
     /// Revisions that the placement completed, oldest first.
     pub completed: &'a [Revision],
     pub desired: Wanted,
-    /// Positions in [`Fleet::members`], in order.
+    /// Positions in [`Fleet::lines`], in order.
     pub members: Vec<usize>,
     /// The names of the stages, in order: decision groups that go one after another.
     pub stages: Vec<Stage>,
@@ -144,17 +205,10 @@ pub struct Canary<'a> {
     pub clusters: Option<Vec<&'a ClusterName>>,
     /// Its decisions do not add up to the count that it publishes.
     pub in_motion: Option<(usize, usize)>,
-    /// By position in [`Fleet::members`]: whether that cluster is one of them.
+    /// By position in [`Fleet::lines`]: whether that cluster is one of them.
     pub includes: Vec<bool>,
     /// Positions of the canary clusters that are members; the others have no instance and cannot have.
     pub members: Vec<usize>,
-}
-
-/// Who selects a cluster, and where it stands in that placement's order.
-#[derive(Clone, Copy)]
-struct Claim {
-    governor: usize,
-    stage: usize,
 }
 
 impl<'a> Fleet<'a> {
@@ -163,13 +217,15 @@ impl<'a> Fleet<'a> {
         let mut templates = Templates::new(observed);
         let mut problems = observed.problems.clone();
         let mut governors: Vec<Governor<'a>> = Vec::new();
-        let mut claims: Vec<(&'a ClusterName, Claim)> = Vec::with_capacity(observed.clusters.len());
+        let mut claims = Claims::new(observed);
         for (index, spec) in observed.addon.strategy.placements().iter().enumerate() {
             let selection = observed.placements.get(&spec.name);
             problems.extend(doubt(spec, selection));
             let desired = renderable(&mut templates, resolver.wanted_by(Some(spec)));
             governors.push(Governor::new(observed, spec, selection, desired));
-            claim(&mut claims, index, spec, selection);
+            if let Some(selection) = selection {
+                claims.enter(index, spec, selection);
+            }
         }
         let mut later_uncertain = false;
         for governor in governors.iter_mut().rev() {
@@ -186,24 +242,26 @@ impl<'a> Fleet<'a> {
         let renders = observed.renders_templates();
         let defaults = renderable(&mut templates, resolver.wanted_by(None));
         let mut knowledge = Knowledge::new(templates);
-        let members = lineup::members(observed, &resolver, &mut knowledge, claims);
         let mut free = Governor::new(observed, &FREE, None, defaults);
-        let mut overridden = Vec::new();
-        for (position, member) in members.iter().enumerate() {
-            if member.overrides.is_some() {
-                overridden.push(position);
-            }
-            match member.governor.and_then(|index| governors.get_mut(index)) {
-                Some(governor) => governor.members.push(position),
-                None if member.instance.is_some() => free.members.push(position),
-                None => {}
-            }
-        }
+        let Lineup { lines, overridden, in_question } =
+            lineup::line_up(observed, &resolver, &mut knowledge, claims, &mut governors, &mut free);
         for governor in &mut governors {
-            governor.canary = canary(observed, governor.spec, &members);
+            governor.canary = canary(observed, governor.spec, &lines);
         }
-        let known = knowledge.count();
-        Self { observed, resolver, renders, members, overridden, known, governors, free, problems }
+        let known = knowledge.into_all();
+        Self { observed, resolver, renders, lines, known, overridden, in_question, governors, free, problems }
+    }
+
+    /// The cluster at this position.
+    pub fn member(&self, position: usize) -> Option<Member<'_>> {
+        let line = self.lines.get(position)?;
+        let known = self.known.get(line.known_at())?;
+        let own = line
+            .is(Flag::HasOverrides)
+            .then(|| self.overridden.binary_search_by_key(&position, |(at, _)| *at));
+        let overrides =
+            own.and_then(|found| self.overridden.get(found.ok()?)).map(|(_, overrides)| overrides);
+        Some(Member { line, known, overrides, clusters: &self.observed.clusters })
     }
 
     /// Some listed placement does not say for certain which clusters it selects.
@@ -244,7 +302,7 @@ impl<'a> Governor<'a> {
             recorded: observed.addon.status.placements.get(&spec.name),
             completed: observed.revisions.completed.get(&spec.name).map_or(&[], Vec::as_slice),
             desired,
-            members: Vec::new(),
+            members: Vec::with_capacity(selection.map_or(0, Selection::len)),
             stages: selection.map(|selection| stages(spec, selection)).unwrap_or_default(),
             canary: None,
             known: selection.is_some(),
@@ -312,34 +370,19 @@ fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<Stage> {
         .collect()
 }
 
-/// Enters the clusters of a placement.
-fn claim<'a>(
-    claims: &mut Vec<(&'a ClusterName, Claim)>,
-    governor: usize,
-    spec: &PlacementSpec,
-    selection: Option<&'a Selection>,
-) {
-    let Some(selection) = selection else { return };
-    for (stage, together) in group_order(spec, selection).iter().enumerate() {
-        for group in together.groups.iter().filter_map(|&index| selection.groups.get(index)) {
-            claims.extend(group.clusters.iter().map(|cluster| (cluster, Claim { governor, stage })));
-        }
-    }
-}
-
-fn canary<'a>(observed: &'a Observed, spec: &'a PlacementSpec, members: &[Member<'a>]) -> Option<Canary<'a>> {
+fn canary<'a>(observed: &'a Observed, spec: &'a PlacementSpec, lines: &[Line<'a>]) -> Option<Canary<'a>> {
     let name = spec.rollout.canary.as_ref()?;
     let selection = observed.placements.get(name);
     let clusters: Option<Vec<&ClusterName>> = selection.map(|selection| selection.clusters().collect());
     let in_motion = selection.and_then(Selection::in_motion);
-    let mut includes = vec![false; members.len()];
+    let mut includes = vec![false; lines.len()];
     let mut found: Vec<usize> = Vec::new();
     for &cluster in clusters.iter().flatten() {
         // Neighbours in the canary mostly are neighbours in the fleet.
         let next = found.last().map_or(0, |last| last + 1);
-        let position = match members.get(next) {
-            Some(member) if member.name == cluster => Ok(next),
-            _ => members.binary_search_by(|member| member.name.cmp(cluster)),
+        let position = match lines.get(next) {
+            Some(line) if line.name == cluster => Ok(next),
+            _ => lines.binary_search_by(|line| line.name.cmp(cluster)),
         };
         if let Ok(position) = position
             && let Some(included) = includes.get_mut(position)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use aviary_api::names;
 
 use crate::explain::{Decision, Removal, Wait};
-use crate::fleet::{Fleet, Member};
+use crate::fleet::{Flag, Fleet, Line};
 use crate::name::{ClusterName, Text};
 use crate::observed::{InstallStrategy, Instance};
 use crate::problem::Problem;
@@ -51,7 +51,8 @@ pub fn decide(fleet: &Fleet<'_>) -> Install {
     let mut install = Install::default();
     let mut deselected = Vec::new();
     let mut leaving = 0;
-    for (position, member) in fleet.members.iter().enumerate() {
+    for &position in &fleet.in_question {
+        let Some(member) = fleet.lines.get(position) else { continue };
         match presence(fleet, member, uncertain) {
             Presence::Create => {
                 install.creates.push(create(fleet, member));
@@ -60,7 +61,7 @@ pub fn decide(fleet: &Fleet<'_>) -> Install {
             Presence::Delete(Removal::Deselected) => deselected.push(position),
             Presence::Delete(why) => install.delete(position, member, why),
             Presence::Hold(wait) => {
-                leaving += usize::from(wait == Wait::Terminating && !member.selected);
+                leaving += usize::from(wait == Wait::Terminating && !member.is(Flag::Selected));
                 install.decisions.insert(position, Decision::Hold(wait));
             }
             Presence::Stays => {}
@@ -68,7 +69,7 @@ pub fn decide(fleet: &Fleet<'_>) -> Install {
     }
     let braked = brakes(fleet, deselected.len(), leaving);
     for &position in &deselected {
-        match fleet.members.get(position) {
+        match fleet.lines.get(position) {
             Some(_) if braked => {
                 install.decisions.insert(position, Decision::Hold(Wait::DeletionHeld));
             }
@@ -84,7 +85,7 @@ pub fn decide(fleet: &Fleet<'_>) -> Install {
 }
 
 impl Install {
-    fn delete(&mut self, position: usize, member: &Member<'_>, why: Removal) {
+    fn delete(&mut self, position: usize, member: &Line<'_>, why: Removal) {
         if let Some(instance) = member.instance {
             self.deletes.push(Delete {
                 cluster: member.name.clone(),
@@ -96,24 +97,24 @@ impl Install {
     }
 }
 
-fn presence(fleet: &Fleet<'_>, member: &Member<'_>, uncertain: bool) -> Presence {
+fn presence(fleet: &Fleet<'_>, member: &Line<'_>, uncertain: bool) -> Presence {
     let Some(instance) = member.instance else {
-        return match member.cluster {
-            None => Presence::Hold(Wait::ClusterAbsent),
-            Some(_) if member.leaving => Presence::Hold(Wait::ClusterDeleting),
-            Some(cluster) if cluster.opted_out => Presence::Hold(Wait::OptedOut),
-            Some(_) => Presence::Create,
+        return match member {
+            absent if !absent.is(Flag::Present) => Presence::Hold(Wait::ClusterAbsent),
+            leaving if leaving.is(Flag::Leaving) => Presence::Hold(Wait::ClusterDeleting),
+            opted_out if opted_out.is(Flag::OptedOut) => Presence::Hold(Wait::OptedOut),
+            _ => Presence::Create,
         };
     };
-    if member.terminating {
+    if member.is(Flag::Terminating) {
         return Presence::Hold(Wait::Terminating);
     }
-    if member.leaving {
+    if member.is(Flag::Leaving) {
         return Presence::Delete(Removal::ClusterDeleting);
     }
-    if member.selected || !made_by_strategy(instance, fleet) {
+    if member.is(Flag::Selected) || !made_by_strategy(instance, fleet) {
         // Without its ManagedCluster nothing can be delivered, and no placement governs it: it must not fall back to the defaults.
-        return if member.cluster.is_none() { Presence::Hold(Wait::ClusterAbsent) } else { Presence::Stays };
+        return if member.is(Flag::Present) { Presence::Stays } else { Presence::Hold(Wait::ClusterAbsent) };
     }
     match &fleet.observed.addon.strategy {
         // Changed to Manual: everything is kept. What placements had rolled out stays as it is; no placement governs it any more.
@@ -143,9 +144,9 @@ fn brakes(fleet: &Fleet<'_>, deselected: usize, leaving: usize) -> bool {
         && fleet.observed.addon.allow_deletions != Some(deselected)
 }
 
-fn create(fleet: &Fleet<'_>, member: &Member<'_>) -> Create {
+fn create(fleet: &Fleet<'_>, member: &Line<'_>) -> Create {
     let strategy = &fleet.observed.addon.strategy;
-    let placement = member.governor.and_then(|index| strategy.placements().get(index));
+    let placement = member.governor().and_then(|index| strategy.placements().get(index));
     let namespace = placement.and_then(|placement| placement.install_namespace.clone());
     Create {
         cluster: member.name.clone(),

@@ -281,7 +281,7 @@ impl<'a> Checker<'a> {
         let under_way = governed(self.before, spec)
             .into_iter()
             .filter(|name| !clusters.contains(name))
-            .filter(|name| self.before.instances.get(*name).is_some_and(|instance| is_installed(instance)))
+            .filter(|name| self.before.instances.get(name).is_some_and(|instance| is_installed(instance)))
             .filter(|name| !settled_on(self.before, name, previous) && !has_failed(self.before, name))
             .filter(|_| spec.rollout.progress_deadline.is_none())
             .count();
@@ -346,8 +346,8 @@ fn governed<'a>(observed: &'a Observed, spec: &PlacementSpec) -> Vec<&'a Cluster
         .clusters()
         .filter(|name| governor(observed, name).is_some_and(|governor| governor.name == spec.name))
         .filter(|name| {
-            observed.clusters.get(*name).is_some_and(|cluster| {
-                !cluster.deleting && (!cluster.opted_out || observed.instances.contains_key(*name))
+            observed.clusters.get(name).is_some_and(|cluster| {
+                !cluster.deleting && (!cluster.opted_out || observed.instances.contains_key(name))
             })
         })
         .collect()

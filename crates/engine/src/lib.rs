@@ -10,6 +10,7 @@
 //! and [`explain`] say what was decided; [`plan`] is all of it together. [`invariants`] checks any write against the
 //! promises, [`simulate`] runs the real plan on a made-up fleet in virtual time.
 
+pub mod by_cluster;
 pub mod configs;
 pub mod duration;
 pub mod evidence;

@@ -17,6 +17,11 @@ pub fn same(one: &Text, other: &Text) -> bool {
     Arc::ptr_eq(one, other) || one == other
 }
 
+/// Tells texts apart without a look at them, for as long as they live: one address never has two. Two addresses may have the same text.
+pub(crate) fn address(text: &Text) -> usize {
+    Arc::as_ptr(text).addr()
+}
+
 /// A word of the conditions' vocabulary: static where it is one of ours, so that thousands of conditions share it.
 pub type Word = Cow<'static, str>;
 
@@ -36,25 +41,46 @@ pub enum NameError {
 }
 
 /// The name of a managed cluster, which is also the name of its namespace on the hub.
-#[derive(Clone, Eq)]
-pub struct ClusterName(Text);
+///
+/// Clusters are lined up by name in every pass, and a name that lay elsewhere would have to be fetched for every comparison and counted for
+/// every copy. So one of usual length is held in place.
+#[derive(Clone)]
+pub struct ClusterName(Held);
+
+#[derive(Clone)]
+enum Held {
+    Short { len: u8, text: [u8; SHORT] },
+    Long(Text),
+}
+
+/// As many as have room in three words.
+const SHORT: usize = 22;
 
 impl PartialEq for ClusterName {
     fn eq(&self, other: &Self) -> bool {
-        same(&self.0, &other.0)
+        match (&self.0, &other.0) {
+            // Names have no zeros: what is behind their end makes no difference.
+            (Held::Short { text, .. }, Held::Short { text: other, .. }) => text == other,
+            (Held::Long(text), Held::Long(other)) => same(text, other),
+            _ => false,
+        }
     }
 }
+
+impl Eq for ClusterName {}
 
 impl Hash for ClusterName {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        self.bytes().hash(state);
     }
 }
 
-/// By name. The same name is mostly the same allocation, which needs no look at the text.
 impl Ord for ClusterName {
     fn cmp(&self, other: &Self) -> Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+        match (&self.0, &other.0) {
+            (Held::Short { text, .. }, Held::Short { text: other, .. }) => text.cmp(other),
+            _ => self.bytes().cmp(other.bytes()),
+        }
     }
 }
 
@@ -84,11 +110,29 @@ impl ClusterName {
         if is_hub_namespace(name) {
             return Err(NameError::Reserved);
         }
-        Ok(Self(name.into()))
+        let mut text = [0; SHORT];
+        Ok(Self(match (text.get_mut(..name.len()), u8::try_from(name.len())) {
+            (Some(place), Ok(len)) => {
+                place.copy_from_slice(bytes);
+                Held::Short { len, text }
+            }
+            _ => Held::Long(name.into()),
+        }))
     }
 
     pub fn as_str(&self) -> &str {
-        &self.0
+        match &self.0 {
+            // It was a text when it was parsed.
+            Held::Short { .. } => std::str::from_utf8(self.bytes()).unwrap_or_default(),
+            Held::Long(text) => text,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Held::Short { len, text } => text.get(..usize::from(*len)).unwrap_or_default(),
+            Held::Long(text) => text.as_bytes(),
+        }
     }
 }
 
@@ -99,7 +143,7 @@ fn is_hub_namespace(name: &str) -> bool {
 
 impl fmt::Display for ClusterName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 
@@ -148,5 +192,25 @@ mod tests {
         assert_eq!(ClusterName::parse(&"a".repeat(64)), Err(NameError::TooLong));
         assert_eq!(ClusterName::parse("default"), Err(NameError::Reserved));
         assert_eq!(ClusterName::parse("kube-system"), Err(NameError::Reserved));
+    }
+
+    #[test]
+    fn names_short_and_long_are_in_the_order_of_their_texts() {
+        let lengths = [1, 2, SHORT - 1, SHORT, SHORT + 1, 63];
+        let texts: Vec<String> = ["a", "b", "a-b", "0"]
+            .iter()
+            .flat_map(|text| {
+                lengths.map(|length| text.repeat(length).chars().take(length).collect::<String>())
+            })
+            .map(|text| text.trim_end_matches('-').to_owned())
+            .collect();
+        for one in &texts {
+            for other in &texts {
+                let (a, b) = (ClusterName::parse(one).unwrap(), ClusterName::parse(other).unwrap());
+                assert_eq!(a.as_str(), one);
+                assert_eq!(a.cmp(&b), one.cmp(other), "{one} {other}");
+                assert_eq!(a == b, one == other, "{one} {other}");
+            }
+        }
     }
 }

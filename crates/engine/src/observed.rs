@@ -11,10 +11,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::by_cluster::{AtAGlance, ByCluster};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
 use crate::limit::Limit;
-use crate::name::{ClusterName, PlacementName, Text, Word};
+use crate::name::{self, ClusterName, PlacementName, Text, Word};
 use crate::problem::Problem;
 use crate::selector::Selector;
 use crate::shared::Shared;
@@ -23,9 +24,9 @@ use crate::shared::Shared;
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     pub addon: AddOn,
-    pub clusters: BTreeMap<ClusterName, Arc<Cluster>>,
-    pub instances: BTreeMap<ClusterName, Arc<Instance>>,
-    pub works: BTreeMap<ClusterName, Arc<Vec<Work>>>,
+    pub clusters: ByCluster<Cluster>,
+    pub instances: ByCluster<Instance>,
+    pub works: ByCluster<Vec<Work>>,
     /// Placements that exist. One that is listed and not here is unknown, which is not the same as empty.
     pub placements: BTreeMap<PlacementName, Selection>,
     pub configs: BTreeMap<ConfigRef, Lookup>,
@@ -234,17 +235,35 @@ impl Condition {
     }
 }
 
-/// A ManagedCluster. Laid out as declared: what a pass looks at lies together.
+/// A ManagedCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[repr(C)]
 pub struct Cluster {
+    pub name: ClusterName,
+    pub labels: BTreeMap<String, String>,
     pub deleting: bool,
     /// Annotated to get no add-on by itself.
     pub opted_out: bool,
     /// Since when the hub reports it unreachable.
     pub unreachable: Option<Unreachable>,
-    pub name: ClusterName,
-    pub labels: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterGlance {
+    pub(crate) deleting: bool,
+    pub(crate) opted_out: bool,
+    pub(crate) reachable: bool,
+}
+
+impl AtAGlance for Cluster {
+    type Glance = ClusterGlance;
+
+    fn glance(&self) -> ClusterGlance {
+        ClusterGlance {
+            deleting: self.deleting,
+            opted_out: self.opted_out,
+            reachable: self.unreachable.is_none(),
+        }
+    }
 }
 
 /// The hub has no word from the cluster.
@@ -337,31 +356,63 @@ pub struct Revisions {
 }
 
 /// A ManagedClusterAddOn: this add-on on one cluster.
-///
-/// Laid out as declared, so that what a pass looks at comes first and lies together.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub struct Instance {
-    pub status: InstanceStatus,
+    pub cluster: ClusterName,
+    pub uid: Text,
+    pub resource_version: Text,
     pub generation: i64,
     pub deleting: bool,
+    /// Which install strategy made it; none: a user did.
+    pub marker: Option<Text>,
+    /// The uid of the add-on that owns it.
+    pub owner: Option<Text>,
+    pub install_namespace: Text,
     pub overrides: Vec<ConfigRef>,
     /// The version shorthand.
     pub version: Option<Text>,
-    /// The uid of the add-on that owns it.
-    pub owner: Option<Text>,
-    pub uid: Text,
-    pub install_namespace: Text,
-    pub cluster: ClusterName,
-    pub resource_version: Text,
-    /// Which install strategy made it; none: a user did.
-    pub marker: Option<Text>,
+    pub status: InstanceStatus,
 }
 
 impl Instance {
     /// Its user chose a config or a version for it.
     pub fn has_own(&self) -> bool {
         !self.overrides.is_empty() || self.version.is_some()
+    }
+}
+
+/// Texts and values stand here by their address, 0 for none: what has the same address is the same, what has another may still be equal.
+#[derive(Clone, Copy, Debug)]
+pub struct InstanceGlance {
+    pub(crate) status: usize,
+    pub(crate) uid: usize,
+    pub(crate) owner: usize,
+    pub(crate) install_namespace: usize,
+    pub(crate) generation: i64,
+    pub(crate) deleting: bool,
+    pub(crate) has_own: bool,
+}
+
+impl AtAGlance for Instance {
+    type Glance = InstanceGlance;
+
+    fn glance(&self) -> InstanceGlance {
+        InstanceGlance {
+            status: self.status.address(),
+            uid: name::address(&self.uid),
+            owner: self.owner.as_ref().map_or(0, name::address),
+            install_namespace: name::address(&self.install_namespace),
+            generation: self.generation,
+            deleting: self.deleting,
+            has_own: self.has_own(),
+        }
+    }
+}
+
+impl ByCluster<Instance> {
+    /// Those whose users chose a config or a version for them.
+    pub fn with_own(&self) -> impl Iterator<Item = &Arc<Instance>> {
+        self.entries().filter(|entry| entry.glance.has_own).map(|entry| entry.value)
     }
 }
 
@@ -419,6 +470,42 @@ pub struct Work {
     pub hashes: Option<WorkHashes>,
     /// Its fields can be read and set as if they were the work's own.
     pub state: Shared<WorkState>,
+}
+
+/// How many works a cluster has, and the addresses in the first of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorksGlance {
+    pub(crate) state: usize,
+    pub(crate) hashes: usize,
+    pub(crate) owner: usize,
+    /// Nobody has changed it since it was rendered.
+    pub(crate) untouched: bool,
+    pub(crate) several: bool,
+}
+
+impl AtAGlance for Vec<Work> {
+    type Glance = WorksGlance;
+
+    fn glance(&self) -> WorksGlance {
+        let Some(first) = self.first() else { return WorksGlance::default() };
+        WorksGlance {
+            state: first.state.address(),
+            hashes: first.hashes.as_ref().map_or(0, Shared::address),
+            owner: first.owner.as_ref().map_or(0, name::address),
+            untouched: first.is_untouched(),
+            several: self.len() > 1,
+        }
+    }
+}
+
+impl Work {
+    /// Its manifests are still those that we wrote.
+    pub fn is_untouched(&self) -> bool {
+        match (&self.rendered_digest, &self.digest) {
+            (Some(written), Some(found)) => name::same(written, found),
+            _ => false,
+        }
+    }
 }
 
 /// What of a work is not its cluster's own: across a fleet mostly the same.

@@ -7,19 +7,21 @@
 mod members;
 
 use std::collections::HashSet;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use aviary_api::names::conditions::PROGRESSING;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::by_cluster::Held;
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::explain::Decision;
 use crate::fleet::{Fleet, Governor};
 use crate::hash::Hash;
 use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{AddOnStatus, Condition, InstanceStatus, Lookup, Observed};
+use crate::observed::{AddOnStatus, Condition, Instance, InstanceStatus, Lookup, Observed};
 use crate::problem::Problem;
 use crate::render::{Prepared, Site};
 use crate::rollout::{self, Counts, Failure, Outcome, State, gate::Promotion};
@@ -138,12 +140,19 @@ pub struct Keep {
 }
 
 /// The status of one instance; to be written only over the very object it was decided for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct StatusWrite {
-    pub cluster: ClusterName,
-    pub uid: Text,
-    pub resource_version: Text,
+    /// Its fields can be read as if they were the write's own, but for the status.
+    pub instance: Held<Instance>,
     pub status: InstanceStatus,
+}
+
+impl Deref for StatusWrite {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        &self.instance
+    }
 }
 
 /// One work to create, or to put right.
@@ -218,9 +227,24 @@ pub struct Report {
     pub left_alone: Option<&'static str>,
 }
 
+/// Small: a fleet has thousands, and few different ones.
 #[derive(Clone, Debug)]
 pub struct ClusterReport {
     pub cluster: ClusterName,
+    /// Its fields can be read as if they were the report's own.
+    pub why: Arc<Why>,
+}
+
+impl Deref for ClusterReport {
+    type Target = Why;
+
+    fn deref(&self) -> &Why {
+        &self.why
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
     pub placement: Option<usize>,
     pub decision: Decision,
     /// The version or, without versions, the revision that it has been told after this pass.
@@ -317,11 +341,7 @@ fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
     let observed = fleet.observed;
     let wanted =
         fleet.governors.iter().chain([&fleet.free]).filter_map(|governor| governor.desired.as_ref().ok());
-    let own = fleet
-        .overridden
-        .iter()
-        .filter_map(|&position| fleet.members.get(position)?.overrides.as_deref())
-        .flat_map(|overrides| &overrides.pins);
+    let own = fleet.overridden.iter().flat_map(|(_, overrides)| &overrides.pins);
     let mut seen = HashSet::new();
     wanted
         .flat_map(Revision::pins)
@@ -357,18 +377,14 @@ fn forgets(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Vec<Hash> {
     if let Ok(revision) = &fleet.free.desired {
         need(revision.pins());
     }
-    for member in &fleet.members {
+    let told = fleet.known.iter().filter_map(|known| known.status).flat_map(|status| &status.references);
+    let told = told.flat_map(|reference| [&reference.desired, &reference.applied]).flatten();
+    let own = fleet.overridden.iter().flat_map(|(_, overrides)| &overrides.pins);
+    for pin in told.chain(own) {
         if left.is_empty() {
             break;
         }
-        for reference in member.status().iter().flat_map(|status| &status.references) {
-            for pin in [&reference.desired, &reference.applied].into_iter().flatten() {
-                left.remove(&pin.hash);
-            }
-        }
-        for pin in member.overrides.iter().flat_map(|overrides| &overrides.pins) {
-            left.remove(&pin.hash);
-        }
+        left.remove(&pin.hash);
     }
     let mut forgets: Vec<Hash> = left.into_iter().cloned().collect();
     forgets.sort();

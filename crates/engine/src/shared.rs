@@ -9,6 +9,8 @@ use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use crate::name::Text;
+
 /// A value that is shared by all that have it. Changing it makes a copy for the one who changes it.
 #[derive(Debug, Default, Eq)]
 pub struct Shared<T>(Arc<T>);
@@ -109,6 +111,34 @@ impl<T: Eq + Hash> Pool<T> {
     }
 }
 
+/// A pool of texts: names and uids that stand in several objects.
+#[derive(Clone, Debug)]
+pub struct Texts {
+    known: HashSet<Text>,
+    /// When to look for texts that nobody has any more.
+    sweep_at: usize,
+}
+
+impl Default for Texts {
+    fn default() -> Self {
+        Self { known: HashSet::new(), sweep_at: 1024 }
+    }
+}
+
+impl Texts {
+    pub fn share(&mut self, text: &mut Text) {
+        if let Some(known) = self.known.get(text) {
+            *text = Arc::clone(known);
+            return;
+        }
+        if self.known.len() >= self.sweep_at {
+            self.known.retain(|known| Arc::strong_count(known) > 1);
+            self.sweep_at = (self.known.len() * 2).max(1024);
+        }
+        self.known.insert(Arc::clone(text));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +151,19 @@ mod tests {
         assert_eq!(one.address(), other.address());
         other.push(2);
         assert_eq!((&*one, &*other), (&vec![1], &vec![1, 2]));
+    }
+
+    #[test]
+    fn equal_texts_are_one_and_those_that_nobody_has_are_forgotten() {
+        let mut texts = Texts::default();
+        let (mut one, mut other): (Text, Text) = ("uid".into(), "uid".into());
+        texts.share(&mut one);
+        texts.share(&mut other);
+        assert!(Arc::ptr_eq(&one, &other));
+        for number in 0..100_000 {
+            texts.share(&mut number.to_string().into());
+        }
+        assert!(texts.known.len() <= 1024 && texts.known.contains("uid"));
     }
 
     #[test]

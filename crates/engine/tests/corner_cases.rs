@@ -144,7 +144,7 @@ fn a_work_that_is_there_before_anything_was_told_proves_nothing() {
     let mut work = {
         let mut other = Story::new();
         other.run("config A v1\n place prod: p1\n rollout prod config=A\n settle");
-        other.world.observed.works[&cluster("p1")][0].clone()
+        other.world.observed.works.get(&cluster("p1")).unwrap()[0].clone()
     };
     work.hashes = None;
     story.world.put_work(&cluster("p1"), work);
@@ -244,17 +244,16 @@ fn clusters_that_join_and_never_answer_cannot_keep_the_next_revision_away() {
 fn of_two_works_that_are_not_available_the_same_one_is_always_named() {
     let mut story = Story::new();
     story.run("config A v1\n place prod: p1\n rollout prod config=A\n settle");
-    let works = story.world.observed.works.get_mut(&cluster("p1")).expect("works");
-    let works = std::sync::Arc::make_mut(works);
+    let mut works = story.world.observed.works.get_mut(&cluster("p1")).expect("works");
     let mut second = works[0].clone();
     second.name = "second".into();
     works.push(second);
     for (work, why) in works.iter_mut().zip(["b: crash loop", "a: no image"]) {
         work.available = aviary_engine::observed::Seen::No { message: why.into() };
     }
+    drop(works);
     story.run("show clusters");
-    let works = story.world.observed.works.get_mut(&cluster("p1")).expect("works");
-    std::sync::Arc::make_mut(works).reverse();
+    story.world.observed.works.get_mut(&cluster("p1")).expect("works").reverse();
     story.run("show clusters");
     expect![[r#"
         p1               in flight v1       applied but not available: a: no image

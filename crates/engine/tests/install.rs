@@ -66,7 +66,7 @@ fn rule_2_an_instance_is_made_with_the_install_namespace_the_marker_and_the_owne
     let mut story = Story::new();
     story.run("config A v1\n place aws: a1\n place gcp: g1\n rollout aws config=A ns=aws-addon-ns\n rollout gcp config=A ns=gcp-addon-ns\n pass");
     for name in ["a1", "g1"] {
-        let instance = &story.world.observed.instances[&cluster(name)];
+        let instance = &story.world.observed.instances.get(&cluster(name)).unwrap();
         assert_eq!(instance.marker.as_deref(), Some("Placements"));
         assert_eq!(instance.owner.as_deref(), Some("addon-uid"));
         assert!(
@@ -74,8 +74,14 @@ fn rule_2_an_instance_is_made_with_the_install_namespace_the_marker_and_the_owne
             "configs and versions are never copied"
         );
     }
-    assert_eq!(&*story.world.observed.instances[&cluster("a1")].install_namespace, "aws-addon-ns");
-    assert_eq!(&*story.world.observed.instances[&cluster("g1")].install_namespace, "gcp-addon-ns");
+    assert_eq!(
+        &*story.world.observed.instances.get(&cluster("a1")).unwrap().install_namespace,
+        "aws-addon-ns"
+    );
+    assert_eq!(
+        &*story.world.observed.instances.get(&cluster("g1")).unwrap().install_namespace,
+        "gcp-addon-ns"
+    );
 }
 
 #[test]
@@ -128,7 +134,7 @@ fn rule_3_placements_to_manual_keeps_everything_as_it_is() {
 fn rule_3_manual_to_placements_leaves_what_users_made_untouched() {
     let mut story = Story::new();
     story.run("config A v1\n config mine v9\n addon { supportedConfigs: [ { group: addon.open-cluster-management.io, resource: addonhubconfigs } ] }\n clusters a1\n user a1 { installNamespace: mine, configs: [ { group: addon.open-cluster-management.io, resource: addonhubconfigs, name: mine } ] }\n settle\n place prod: a1 a2\n rollout prod config=A\n settle\n show a1");
-    let instance = &story.world.observed.instances[&cluster("a1")];
+    let instance = &story.world.observed.instances.get(&cluster("a1")).unwrap();
     assert_eq!(instance.marker, None);
     assert_eq!(&*instance.install_namespace, "mine");
     expect![[r#"
@@ -144,8 +150,7 @@ fn rule_3_manual_to_placements_leaves_what_users_made_untouched() {
 fn rule_4_nothing_is_made_for_a_cluster_that_is_absent_going_or_opted_out() {
     let mut story = Story::new();
     story.run("config A v1\n place prod: a1 a2 a3 a4\n rollout prod config=A\n gone a1\n delete a2");
-    let opted_out = story.world.observed.clusters.get_mut(&cluster("a3")).expect("a cluster");
-    std::sync::Arc::make_mut(opted_out).opted_out = true;
+    story.world.observed.clusters.get_mut(&cluster("a3")).expect("a cluster").opted_out = true;
     story.run("show clusters\n settle\n show all\n show status");
     expect![[r#"
         a1               hold      -        selected, but there is no such cluster
@@ -413,9 +418,9 @@ fn rule_5_deletions_under_way_count_towards_the_brake() {
     story.run("config A v1\n place prod: a01..a40\n rollout prod config=A\n settle\n place prod: a09..a40");
     // Eight are deselected, which the brake lets pass; they take their time to go.
     for number in 1..=8 {
-        let instance =
+        let mut instance =
             story.world.observed.instances.get_mut(&cluster(&format!("a0{number}"))).expect("an instance");
-        std::sync::Arc::make_mut(instance).deleting = true;
+        instance.deleting = true;
     }
     story.run("note eight more would make sixteen of forty\n place prod: a17..a40\n show clusters");
     expect![[r#"

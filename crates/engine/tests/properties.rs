@@ -6,9 +6,10 @@
 mod reference;
 
 use aviary_engine::explain::Decision;
+use aviary_engine::name::Text;
 use aviary_engine::observed::{Observed, Seen};
 use aviary_engine::plan::plan;
-use aviary_engine::shared::{Pool, Shared};
+use aviary_engine::shared::{Pool, Shared, Texts};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use reference::generate::{self, Event, Setup};
@@ -33,8 +34,8 @@ fn live(
 fn turned_round(observed: &Observed) -> Observed {
     let mut turned = observed.clone();
     turned.templates.reverse();
-    for works in turned.works.values_mut() {
-        std::sync::Arc::make_mut(works).reverse();
+    for mut works in turned.works.values_mut() {
+        works.reverse();
     }
     for selection in turned.placements.values_mut() {
         selection.groups.iter_mut().for_each(|group| group.clusters.reverse());
@@ -48,13 +49,19 @@ fn turned_round(observed: &Observed) -> Observed {
 /// The same snapshot, in which no two clusters share a value: nothing can be known of one from another.
 fn alone(observed: &Observed) -> Observed {
     let mut alone = observed.clone();
-    for instance in alone.instances.values_mut() {
-        let instance = std::sync::Arc::make_mut(instance);
+    let own = |text: &mut Text| *text = (**text).into();
+    for mut instance in alone.instances.values_mut() {
         instance.status = Shared::new((*instance.status).clone());
+        own(&mut instance.uid);
+        own(&mut instance.install_namespace);
+        instance.owner.iter_mut().for_each(own);
     }
-    for work in alone.works.values_mut().flat_map(|works| std::sync::Arc::make_mut(works).iter_mut()) {
-        work.state = Shared::new((*work.state).clone());
-        work.hashes = work.hashes.as_ref().map(|hashes| Shared::new((**hashes).clone()));
+    for mut works in alone.works.values_mut() {
+        for work in works.iter_mut() {
+            work.state = Shared::new((*work.state).clone());
+            work.hashes = work.hashes.as_ref().map(|hashes| Shared::new((**hashes).clone()));
+            work.owner.iter_mut().for_each(own);
+        }
     }
     alone
 }
@@ -63,13 +70,20 @@ fn alone(observed: &Observed) -> Observed {
 fn pooled(observed: &Observed) -> Observed {
     let mut pooled = observed.clone();
     let (mut statuses, mut states, mut hashes) = (Pool::default(), Pool::default(), Pool::default());
-    for instance in pooled.instances.values_mut() {
-        let instance = std::sync::Arc::make_mut(instance);
+    let mut texts = Texts::default();
+    texts.share(&mut pooled.addon.uid);
+    for mut instance in pooled.instances.values_mut() {
         instance.status = statuses.share(instance.status.clone());
+        texts.share(&mut instance.uid);
+        texts.share(&mut instance.install_namespace);
+        instance.owner.iter_mut().for_each(|owner| texts.share(owner));
     }
-    for work in pooled.works.values_mut().flat_map(|works| std::sync::Arc::make_mut(works).iter_mut()) {
-        work.state = states.share(work.state.clone());
-        work.hashes = work.hashes.take().map(|found| hashes.share(found));
+    for mut works in pooled.works.values_mut() {
+        for work in works.iter_mut() {
+            work.state = states.share(work.state.clone());
+            work.hashes = work.hashes.take().map(|found| hashes.share(found));
+            work.owner.iter_mut().for_each(|owner| texts.share(owner));
+        }
     }
     pooled
 }
@@ -77,8 +91,7 @@ fn pooled(observed: &Observed) -> Observed {
 /// A second work beside each first one, not answered yet.
 fn with_more_works(observed: &Observed) -> Observed {
     let mut more = observed.clone();
-    for works in more.works.values_mut() {
-        let works = std::sync::Arc::make_mut(works);
+    for mut works in more.works.values_mut() {
         if let Some(mut second) = works.first().cloned() {
             second.name = "addon-helloworld-deploy-9".into();
             second.uid = "second".into();

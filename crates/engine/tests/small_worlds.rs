@@ -81,8 +81,9 @@ fn forget_generations(scene: &mut Scene) {
             live.generation = 1;
         }
     }
-    for instance in scene.hub.observed.instances.values_mut().filter(|instance| instance.generation != 1) {
-        Arc::make_mut(instance).generation = 1;
+    for mut instance in scene.hub.observed.instances.values_mut().filter(|instance| instance.generation != 1)
+    {
+        instance.generation = 1;
     }
 }
 
@@ -95,10 +96,10 @@ fn digest(scene: &Scene, hasher: &mut DefaultHasher) {
         }
     };
     scene.memory().hash(hasher);
-    for (name, cluster) in &observed.clusters {
+    for (name, cluster) in observed.clusters.iter() {
         (name, cluster.unreachable.is_some()).hash(hasher);
     }
-    for (name, instance) in &observed.instances {
+    for (name, instance) in observed.instances.iter() {
         (name, instance.marker.is_some(), &instance.overrides).hash(hasher);
         for reference in &instance.status.references {
             let [desired, applied] = [&reference.desired, &reference.applied]
@@ -109,7 +110,7 @@ fn digest(scene: &Scene, hasher: &mut DefaultHasher) {
             .hash(hasher);
         conditions(&instance.status.conditions, hasher);
     }
-    for (name, works) in &observed.works {
+    for (name, works) in observed.works.iter() {
         for work in works.iter() {
             (name, &work.hashes, answer(&work.applied), answer(&work.available)).hash(hasher);
         }

@@ -31,14 +31,14 @@ fn rule_1_applied_needs_evidence_at_the_current_generation() {
 fn rule_1_every_work_must_carry_the_hashes_one_of_two_is_not_enough() {
     let mut story = Story::new();
     story.run("config A v1\n config B v2\n place prod: a1\n rollout prod config=A\n settle");
-    let works = story.world.observed.works.get_mut(&cluster("a1")).expect("works");
+    let mut works = story.world.observed.works.get_mut(&cluster("a1")).expect("works");
     let mut second = works[0].clone();
     second.name = "second".into();
     let before = second.hashes.clone();
-    std::sync::Arc::make_mut(works).push(second);
+    works.push(second);
+    drop(works);
     story.run("rollout prod config=B\n pass\n ack a1");
-    let works = story.world.observed.works.get_mut(&cluster("a1")).expect("works");
-    std::sync::Arc::make_mut(works)[1].hashes = before;
+    story.world.observed.works.get_mut(&cluster("a1")).expect("works")[1].hashes = before;
     story.run("pass 2\n note one of two works carries B\n show a1");
     expect![[r#"
         -- one of two works carries B
@@ -144,7 +144,7 @@ fn rule_3_a_placement_counts_started_and_settled_against_governed() {
 fn rule_4_the_time_of_a_condition_changes_only_with_its_status() {
     let mut story = Story::new();
     let since = |story: &Story| {
-        let status = &story.world.observed.instances[&cluster("a1")].status;
+        let status = &story.world.observed.instances.get(&cluster("a1")).unwrap().status;
         status.condition("Progressing").and_then(|condition| condition.since).expect("a time").to_string()
     };
     story.run("config A v1\n config B v2\n config C v3\n place prod: a1\n rollout prod config=A\n settle");
@@ -234,7 +234,7 @@ fn times_are_written_in_whole_seconds_as_kubernetes_keeps_them() {
     let mut story = Story::new();
     story.now = "2026-01-01T00:00:00.987654321Z".parse().expect("a time");
     story.run("config A v1\n place prod: a1\n rollout prod config=A minSuccessTime=10m\n settle");
-    let status = &story.world.observed.instances[&cluster("a1")].status;
+    let status = &story.world.observed.instances.get(&cluster("a1")).unwrap().status;
     for condition in &status.conditions {
         assert_eq!(condition.since.map(|since| since.to_string()).as_deref(), Some("2026-01-01T00:00:00Z"));
         assert!(

@@ -415,7 +415,30 @@ fn drafts_an_invalid_version_on_an_instance_leaves_it_on_what_it_has_and_install
         settle
         show cluster1
         show cluster2",
-        &expect![[r#""#]],
+        &expect![[r#"
+            cluster1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+            cluster1  version desired v3 current unknown last v1
+            cluster1  Progressing False Failed: could not upgrade to invalid version v3
+            cluster1  Configured False VersionUnsupported: invalid version v3
+            cluster1  Available True WorksAvailable: all works are available
+            cluster2  version desired v3 current unknown last -
+            cluster2  Progressing False Failed: could not install invalid version v3
+            cluster2  Configured False VersionUnsupported: invalid version v3
+            cluster2  Available Unknown WorksNotReported: the agent has not reported on all works yet
+            cluster1  addon-helloworld-deploy-0 generation 1 version v1
+            0 writes
+            -- the one is taken back to what it may have, the other to what there is
+            cluster1  addonhubconfigs desired v2@cdf58b3d applied v2@cdf58b3d
+            cluster1  version desired v2 current v2 last unknown
+            cluster1  Progressing False Succeed: install completed with no errors.
+            cluster1  Configured True ConfigurationsConfigured: all configurations are resolved
+            cluster1  Available True WorksAvailable: all works are available
+            cluster2  addonhubconfigs desired v2@cdf58b3d applied v2@cdf58b3d
+            cluster2  version desired v2 current v2 last unknown
+            cluster2  Progressing False Succeed: install completed with no errors.
+            cluster2  Configured True ConfigurationsConfigured: all configurations are resolved
+            cluster2  Available True WorksAvailable: all works are available
+        "#]],
     );
 }
 
@@ -433,6 +456,20 @@ fn rule_3_an_invalid_version_of_one_user_does_not_hold_its_placement_up() {
         show status
         show a1
         show a2",
-        &expect![[r#""#]],
+        &expect![[r#"
+            prod  False UpgradeSucceed  2/2 upgrade completed with no errors.
+                desired v2 good v2 applied v2
+            versions v2 v1 default v2
+            a1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+            a1  version desired v9 current unknown last v1
+            a1  Progressing False Failed: could not upgrade to invalid version v9
+            a1  Configured False VersionUnsupported: invalid version v9
+            a1  Available True WorksAvailable: all works are available
+            a2  addonhubconfigs desired v2@cdf58b3d applied v2@cdf58b3d
+            a2  version desired v2 current v2 last v1
+            a2  Progressing False Succeed: install completed with no errors.
+            a2  Configured True ConfigurationsConfigured: all configurations are resolved
+            a2  Available True WorksAvailable: all works are available
+        "#]],
     );
 }

@@ -190,8 +190,13 @@ async fn starts(client: Client, count: usize) -> Vec<String> {
     told
 }
 
-/// What the rehearsal says, and what happens: the order of starts, and the clusters that stand in the end.
-async fn compare(budget: &str, profile: Profile) -> (Rehearsal, Vec<String>, BTreeSet<String>) {
+/// What the rehearsal says, and what happens: the order of starts, and the clusters that stand in the end. The seed is the first with which the
+/// rehearsal is `worth` comparing.
+async fn compare(
+    budget: &str,
+    profile: Profile,
+    worth: fn(&Rehearsal) -> bool,
+) -> (Rehearsal, Vec<String>, BTreeSet<String>) {
     let (_hub, client) = hub().await;
     let instant = Profile { latency: (Duration::ZERO, Duration::ZERO), ..profile.clone() };
     // Everybody has v1, whatever comes later; those that will be offline have it from better days.
@@ -205,10 +210,15 @@ async fn compare(budget: &str, profile: Profile) -> (Rehearsal, Vec<String>, BTr
     manager.stop().await;
     agents.stop().await;
 
-    let real = fleet(&client, instant.clone());
-    real.register(|| {}).await.unwrap();
     put(&client, addon("v2", budget)).await;
-    let rehearsal = rehearse(observed(&client).await, &instant, Timestamp::now());
+    let snapshot = observed(&client).await;
+    let rehearsed = (1..100).map(|seed| {
+        let profile = Profile { seed, ..instant.clone() };
+        (rehearse(snapshot.clone(), &profile, Timestamp::now()), profile)
+    });
+    let (rehearsal, profile) = rehearsed.into_iter().find(|(rehearsal, _)| worth(rehearsal)).expect("a seed");
+    let real = fleet(&client, profile);
+    real.register(|| {}).await.unwrap();
 
     let seen = tokio::spawn(starts(client.clone(), rehearsal.starts.len()));
     let (agents, manager) = (start(&real), manage(&client));
@@ -247,7 +257,7 @@ fn stuck(rehearsal: &Rehearsal) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_at_a_time_the_order_is_the_same_to_the_last() {
-    let (rehearsal, order, standing) = compare("1", Profile { seed: 3, ..Profile::default() }).await;
+    let (rehearsal, order, standing) = compare("1", Profile::default(), |_| true).await;
     assert_eq!(order.len(), 40);
     assert_eq!(order, rehearsed(&rehearsal));
     assert_eq!(standing, BTreeSet::new());
@@ -255,20 +265,21 @@ async fn one_at_a_time_the_order_is_the_same_to_the_last() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failures_stop_it_at_the_same_cluster() {
-    // The seed is one with which it passes the canary and stops in the fleet.
-    let (rehearsal, order, standing) =
-        compare("1", Profile { seed: 9, fail: 0.05, ..Profile::default() }).await;
-    assert!(!rehearsal.unsettled.is_empty() && order.len() > 8, "{order:?}");
+    // It passes the canary, and stops in the midst of the fleet.
+    let in_the_fleet = |rehearsal: &Rehearsal| (12..36).contains(&rehearsal.starts.len());
+    let profile = Profile { fail: 0.05, ..Profile::default() };
+    let (rehearsal, order, standing) = compare("1", profile, in_the_fleet).await;
     assert_eq!(order, rehearsed(&rehearsal));
-    assert_eq!(standing, stuck(&rehearsal));
+    assert_eq!((standing.len(), standing), (1, stuck(&rehearsal)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_at_a_time_the_same_clusters_start_and_stand() {
-    let profile = Profile { seed: 5, fail: 0.2, offline: 0.1, ..Profile::default() };
-    let (rehearsal, order, standing) = compare("25%", profile).await;
+    let in_the_fleet = |rehearsal: &Rehearsal| (12..36).contains(&rehearsal.starts.len());
+    let profile = Profile { fail: 0.15, ..Profile::default() };
+    let (rehearsal, order, standing) = compare("15%", profile, in_the_fleet).await;
     let set = |names: Vec<String>| names.into_iter().collect::<BTreeSet<String>>();
-    assert!(!rehearsal.unsettled.is_empty());
     assert_eq!(set(order), set(rehearsed(&rehearsal)));
     assert_eq!(standing, stuck(&rehearsal));
+    assert!(standing.len() > 1, "{standing:?}");
 }

@@ -41,6 +41,7 @@ pub struct AddOnTemplateSpec {
 
     /// What is deployed: a work, with {{NAME}} in its strings where a variable goes.
     #[serde(deserialize_with = "lenient::or_default")]
+    #[schemars(transform = schema::with_variables())]
     pub agent_spec: ManifestWorkSpec,
 
     /// How the agent registers with the hub. Kept for OCM's own manager.

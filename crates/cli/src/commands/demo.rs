@@ -146,7 +146,7 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         }
     }
     bar.finish_and_clear();
-    let (news, _watches) = record::follow(&client);
+    let (news, mut watches) = record::follow(&client);
     let writes = Arc::new(AtomicUsize::new(0));
     let manager = Running::start(|stop| manager(counted_client(&house.hub, &writes)).run(stop));
     let agents = Running::start(|stop| {
@@ -166,6 +166,7 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         session.output.finish()?;
         stopped.await;
     }
+    watches.shutdown().await;
     house.close(vec![manager, agents]).await?;
     if !args.once {
         session.output.text("The demo has stopped.\n")?;

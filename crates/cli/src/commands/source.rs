@@ -115,7 +115,7 @@ impl Source {
         }
         let changed = change::apply(there, new);
         if self.is_live() {
-            return Ok(Ok(self.from_hub(&changed.documents).await?));
+            return Ok(Ok(self.on_hub(&changed.documents).await?));
         }
         let mut fleets = from_files(&changed, &kinds);
         self.choose(&mut fleets)?;
@@ -137,7 +137,7 @@ impl Source {
     }
 
     /// What is on the hub, with the documents laid over it.
-    async fn from_hub(&self, documents: &[Document]) -> anyhow::Result<Fleets> {
+    async fn on_hub(&self, documents: &[Document]) -> anyhow::Result<Fleets> {
         let wanted = self.addon.as_deref().or(self.add_on.as_deref());
         let in_files =
             |name: &str| documents.iter().any(|document| is_addon(document) && document.name() == name);

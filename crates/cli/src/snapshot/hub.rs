@@ -7,6 +7,7 @@ use aviary_api::names::{self, labels};
 use aviary_api::{
     ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
 };
+use aviary_engine::by_cluster::ByCluster;
 use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::hash::Hash;
 use aviary_engine::name::{ClusterName, PlacementName, Text};
@@ -33,7 +34,7 @@ pub(super) struct ReadInstance<'d> {
 pub(super) struct Hub<'d> {
     pub(super) addons: Vec<(&'d Document, ClusterManagementAddOn)>,
     pub(super) has_clusters: bool,
-    pub(super) clusters: BTreeMap<ClusterName, Arc<Cluster>>,
+    pub(super) clusters: ByCluster<Cluster>,
     /// By name of the add-on.
     pub(super) instances: BTreeMap<Text, Vec<ReadInstance<'d>>>,
     pub(super) works: BTreeMap<Text, BTreeMap<ClusterName, Vec<Work>>>,

@@ -35,7 +35,8 @@ impl Stores {
         {
             return;
         }
-        let SeenAddOn { addon, problems, resource_version, term } = seen;
+        let SeenAddOn { mut addon, problems, resource_version, term } = seen;
+        self.texts.share(&mut addon.uid);
         known.present = true;
         known.resource_version = resource_version;
         known.term = term;

@@ -141,7 +141,7 @@ impl Stores {
 
     /// What there is of the configs that are referenced.
     pub(super) fn look_up(&self, observed: &mut Observed) {
-        let overrides = observed.instances.values().flat_map(|instance| &instance.overrides);
+        let overrides = observed.instances.with_own().flat_map(|instance| &instance.overrides);
         let wanted: BTreeSet<ConfigRef> =
             observed.addon.referenced_configs().chain(overrides).cloned().collect();
         let look_up = |config: &ConfigRef| match self.kinds.get(&config.kind) {

@@ -44,6 +44,10 @@ impl Stores {
     fn put_instance(&mut self, addon: &Text, seen: SeenInstance) {
         let SeenInstance { mut instance, problems } = seen;
         instance.status = self.statuses.share(instance.status);
+        let Instance { uid, owner, marker, install_namespace, .. } = &mut instance;
+        for text in [uid, install_namespace].into_iter().chain(owner).chain(marker) {
+            self.texts.share(text);
+        }
         let known = self.addons.entry(addon.clone()).or_default();
         let cluster = instance.cluster.clone();
         let old = known.observed.instances.get(&cluster);

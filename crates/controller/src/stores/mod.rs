@@ -11,9 +11,9 @@ mod revisions;
 mod works;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 use aviary_api::{Placement, PlacementDecision};
+use aviary_engine::by_cluster::ByCluster;
 use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
 use aviary_engine::hash::Hash;
 use aviary_engine::name::{ClusterName, PlacementName, Text};
@@ -21,7 +21,7 @@ use aviary_engine::observed::{
     Cluster, LiveConfig, Observed, Options, Selection, StatusFields, Template, WorkState,
 };
 use aviary_engine::problem::Problem;
-use aviary_engine::shared::Pool;
+use aviary_engine::shared::{Pool, Texts};
 
 use crate::seen::{Change, Key, News};
 use instances::Overrides;
@@ -82,7 +82,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Stores {
     addons: BTreeMap<Text, Known>,
-    clusters: BTreeMap<ClusterName, Arc<Cluster>>,
+    clusters: ByCluster<Cluster>,
     placements: BTreeMap<PlacementName, Placement>,
     decisions: BTreeMap<PlacementName, BTreeMap<Text, PlacementDecision>>,
     decision_of: HashMap<Key, PlacementName>,
@@ -103,6 +103,8 @@ pub(crate) struct Stores {
     statuses: Pool<StatusFields>,
     states: Pool<WorkState>,
     hashes: Pool<Vec<(GroupResource, Hash)>>,
+    /// Uids of owners and owned, namespaces: what is one text is equal without a look at it.
+    texts: Texts,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

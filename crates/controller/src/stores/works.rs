@@ -1,7 +1,5 @@
 //! Works of add-ons.
 
-use std::sync::Arc;
-
 use aviary_engine::name::ClusterName;
 
 use crate::seen::{Change, Key, SeenWork};
@@ -26,13 +24,14 @@ impl Stores {
     fn drop_work(&mut self, key: &Key) {
         let Some(addon) = self.work_of.remove(key) else { return };
         let Ok(cluster) = ClusterName::parse(&key.namespace) else { return };
-        if let Some(known) = self.addons.get_mut(&addon)
-            && let Some(works) = known.observed.works.get_mut(&cluster)
-        {
-            let works = Arc::make_mut(works);
-            works.retain(|work| work.name != key.name);
-            if works.is_empty() {
-                known.observed.works.remove(&cluster);
+        if let Some(known) = self.addons.get_mut(&addon) {
+            let works = &mut known.observed.works;
+            let none_left = works.get_mut(&cluster).is_some_and(|mut works| {
+                works.retain(|work| work.name != key.name);
+                works.is_empty()
+            });
+            if none_left {
+                works.remove(&cluster);
             }
         }
         self.mark(&addon);
@@ -45,8 +44,11 @@ impl Stores {
         }
         work.state = self.states.share(work.state);
         work.hashes = work.hashes.map(|hashes| self.hashes.share(hashes));
+        if let Some(owner) = &mut work.owner {
+            self.texts.share(owner);
+        }
         let known = self.addons.entry(addon.clone()).or_default();
-        let works = Arc::make_mut(known.observed.works.entry(cluster).or_default());
+        let mut works = known.observed.works.get_or_insert_with(cluster, Vec::new);
         match works.iter_mut().find(|known| known.name == work.name) {
             Some(old) if old.uid == work.uid && !is_newer(&work.resource_version, &old.resource_version) => {
                 return;
@@ -57,6 +59,7 @@ impl Stores {
                 works.sort_by(|a, b| a.name.cmp(&b.name));
             }
         }
+        drop(works);
         self.work_of.insert(key, addon.clone());
         self.mark(&addon);
     }

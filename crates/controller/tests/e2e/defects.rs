@@ -107,19 +107,30 @@ async fn f2_a_limit_that_makes_no_sense_is_refused_and_one_that_is_stored_moves_
         2_147_483_648_u64,
         9_223_372_036_854_775_807_u64
     ]);
-    for limit in limits.as_array().unwrap() {
-        for strategy in [rolling(limit.clone()), progressive(limit.clone())] {
-            let bad = addon(&[place("prod", "two", strategy)]);
-            let refused = world.try_put(bad.clone(), false).await.unwrap_err();
-            assert!(matches!(&refused, kube::Error::Api(status) if status.code == 422), "{limit}: {refused}");
-            world.put_unchecked(ADDONS, bad).await;
-            world
-                .until("helloworld", &format!("{limit} named"), |addon| {
-                    message(addon, "prod").contains(&format!("{limit} is not a limit"))
-                })
-                .await;
-        }
+    let bad: Vec<(String, Value)> = limits
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|limit| {
+            [
+                ("maxConcurrentlyUpdating", rolling(limit.clone())),
+                ("maxConcurrency", progressive(limit.clone())),
+            ]
+            .map(|(field, strategy)| {
+                (format!("{field}: {limit} is not"), addon(&[place("prod", "two", strategy)]))
+            })
+        })
+        .collect();
+    for (named, bad) in &bad {
+        let refused = world.try_put(bad.clone(), true).await.unwrap_err();
+        assert!(matches!(&refused, kube::Error::Api(status) if status.code == 422), "{named}: {refused}");
     }
+    let schema = world.loosen(ADDONS).await;
+    for (named, bad) in &bad {
+        world.put_soon(bad).await;
+        world.until("helloworld", named, |addon| message(addon, "prod").contains(named)).await;
+    }
+    world.tighten(ADDONS, schema).await;
     let fleet = audit
         .end(|fleet, _| {
             let told =

@@ -167,31 +167,38 @@ impl World {
 
     /// Stores an object that the schema of its kind forbids, as one from before that schema.
     pub(crate) async fn put_unchecked(&self, crd: &str, object: Value) {
+        let schema = self.loosen(crd).await;
+        self.put_soon(&object).await;
+        self.tighten(crd, schema).await;
+    }
+
+    /// Lets a kind be anything. Gives back what it was, to [`World::tighten`] it again.
+    pub(crate) async fn loosen(&self, crd: &str) -> Value {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let checked = json!(crds.get(crd).await.unwrap())["spec"]["versions"].clone();
         let mut unchecked = checked.clone();
         unchecked[0]["schema"]["openAPIV3Schema"] =
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        for (versions, dry_run) in [(unchecked, false), (checked, true)] {
-            let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
-            crds.patch(crd, &PatchParams::default(), &patch).await.unwrap();
-            if dry_run && !object["status"].is_null() {
-                // A status that stays as it is passes any schema, so there is nothing to wait for.
-                continue;
+        self.tighten(crd, unchecked).await;
+        checked
+    }
+
+    pub(crate) async fn tighten(&self, crd: &str, versions: Value) {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
+        crds.patch(crd, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Puts an object of a kind that was loosened: a server may take a schema up a moment after it has answered for it, and tells nobody
+    /// when.
+    pub(crate) async fn put_soon(&self, object: &Value) {
+        let wait = async {
+            while self.try_store(object, false).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            // A server may take a schema up a moment after it has answered for it, and tells nobody when.
-            let wait = async {
-                while self.try_store(&object, dry_run).await.is_err() != dry_run {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-            };
-            let waited = tokio::time::timeout(GIVE_UP, wait).await;
-            assert!(
-                waited.is_ok(),
-                "{crd} is not what it was made: {:?}",
-                self.try_store(&object, dry_run).await
-            );
-        }
+        };
+        let waited = tokio::time::timeout(GIVE_UP, wait).await;
+        assert!(waited.is_ok(), "refused: {:?}", self.try_store(object, false).await);
     }
 
     /// Puts an object and its status, if the hub lets it.

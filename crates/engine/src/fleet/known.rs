@@ -4,22 +4,17 @@
 //! things again.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
+use crate::by_cluster::Entry;
 use crate::configs::Overrides;
 use crate::evidence::{Evidence, is_rendered_as_told};
-use crate::name::{Text, same};
 use crate::observed::{Instance, StatusFields, Work};
 use crate::render::{Rendering, Templates};
 
 #[derive(Debug, Default)]
 pub struct Known<'a> {
-    /// Its place among all that are known in this pass.
-    pub index: usize,
     /// What the instance's status says.
     pub status: Option<&'a StatusFields>,
-    /// Where its agent is installed.
-    install_namespace: Option<&'a Text>,
     /// What its works should be rendered from; `None` when somebody else writes them.
     pub prepared: Option<Rendering>,
     pub evidence: Evidence,
@@ -27,73 +22,103 @@ pub struct Known<'a> {
     pub rendered_as_told: bool,
 }
 
-impl Known<'_> {
-    fn is_of(&self, install_namespace: &Text) -> bool {
-        self.install_namespace.is_some_and(|known| same(known, install_namespace))
-    }
-}
-
 /// All that is known in one pass.
 #[derive(Debug)]
 pub(super) struct Knowledge<'a> {
     templates: Templates<'a>,
-    nothing: Rc<Known<'a>>,
-    /// By the addresses of all that it follows from. Nothing of the snapshot moves or goes while it is borrowed.
-    alike: HashMap<Alike, Rc<Known<'a>>>,
+    /// The first is what is known where there is no instance: nothing.
+    known: Vec<Known<'a>>,
+    alike: HashMap<Alike, usize>,
     /// Neighbours mostly are alike.
-    last: Option<(Alike, Rc<Known<'a>>)>,
-    count: usize,
+    last: Option<(Alike, usize)>,
+    namespaces: HashMap<&'a str, usize>,
+    last_namespace: Option<(usize, usize)>,
 }
 
-/// The addresses of the instance's status, and of its only work's state and hashes.
-type Alike = [usize; 3];
+/// All that it follows from. What can be shared is known by its address: nothing of the snapshot moves or goes while it is borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Alike {
+    status: usize,
+    /// Of the only work.
+    state: usize,
+    hashes: usize,
+    generation: i64,
+    install_namespace: usize,
+}
 
 impl<'a> Knowledge<'a> {
     pub(super) fn new(templates: Templates<'a>) -> Self {
-        Self { templates, nothing: Rc::default(), alike: HashMap::new(), last: None, count: 1 }
+        Self {
+            templates,
+            known: vec![Known::default()],
+            alike: HashMap::new(),
+            last: None,
+            namespaces: HashMap::new(),
+            last_namespace: None,
+        }
     }
 
-    /// How many different ones there are.
-    pub(super) fn count(&self) -> usize {
-        self.count
+    pub(super) fn get(&self, index: usize) -> Option<&Known<'a>> {
+        self.known.get(index)
     }
 
-    /// `work` is the addresses of the first work's state and hashes.
+    pub(super) fn into_all(self) -> Vec<Known<'a>> {
+        self.known
+    }
+
+    /// The place of what is known of such a cluster.
     pub(super) fn of(
         &mut self,
-        instance: Option<&'a Instance>,
-        works: &'a [Work],
-        work: [usize; 2],
+        instance: Option<Entry<'a, Instance>>,
+        works: Option<Entry<'a, Vec<Work>>>,
         overrides: Option<&Overrides>,
-    ) -> Rc<Known<'a>> {
-        let Some(instance) = instance else { return Rc::clone(&self.nothing) };
-        if overrides.is_some() || works.len() > 1 {
-            return self.learn(instance, works, overrides);
+    ) -> usize {
+        let Some(instance) = instance else { return 0 };
+        let of_work = works.map(|works| works.glance).unwrap_or_default();
+        // Not fetched before they are needed.
+        let works = || works.map_or(&[][..], |works| works.value.as_slice());
+        if overrides.is_some() || of_work.several {
+            return self.learn(instance.value, works(), overrides);
         }
-        let [state, hashes] = work;
-        let alike = [instance.status.address(), state, hashes];
-        let found = match &self.last {
-            Some((last, known)) if *last == alike => Some(known),
-            _ => self.alike.get(&alike),
+        let alike = Alike {
+            status: instance.glance.status,
+            state: of_work.state,
+            hashes: of_work.hashes,
+            generation: instance.glance.generation,
+            install_namespace: self.namespace(instance),
         };
-        let known = match found.filter(|known| known.is_of(&instance.install_namespace)) {
-            Some(known) => Rc::clone(known),
+        if let Some((last, index)) = self.last
+            && last == alike
+        {
+            return index;
+        }
+        let index = match self.alike.get(&alike) {
+            Some(index) => *index,
             None => {
-                let known = self.learn(instance, works, overrides);
-                self.alike.insert(alike, Rc::clone(&known));
-                known
+                let index = self.learn(instance.value, works(), overrides);
+                self.alike.insert(alike, index);
+                index
             }
         };
-        self.last = Some((alike, Rc::clone(&known)));
-        known
+        self.last = Some((alike, index));
+        index
     }
 
-    fn learn(
-        &mut self,
-        instance: &'a Instance,
-        works: &'a [Work],
-        overrides: Option<&Overrides>,
-    ) -> Rc<Known<'a>> {
+    /// A number for the namespace where its agent is installed: equal for equal names.
+    fn namespace(&mut self, instance: Entry<'a, Instance>) -> usize {
+        let address = instance.glance.install_namespace;
+        if let Some((last, number)) = self.last_namespace
+            && last == address
+        {
+            return number;
+        }
+        let next = self.namespaces.len();
+        let number = *self.namespaces.entry(&instance.value.install_namespace).or_insert(next);
+        self.last_namespace = Some((address, number));
+        number
+    }
+
+    fn learn(&mut self, instance: &'a Instance, works: &'a [Work], overrides: Option<&Overrides>) -> usize {
         let status: &'a StatusFields = &instance.status;
         let prepared = self.templates.prepare(status.told());
         let evidence =
@@ -106,17 +131,8 @@ impl<'a> Knowledge<'a> {
             }
             _ => false,
         };
-        let index = self.count;
-        self.count += 1;
-        let install_namespace = Some(&instance.install_namespace);
-        Rc::new(Known {
-            index,
-            status: Some(status),
-            install_namespace,
-            prepared,
-            evidence,
-            rendered_as_told,
-        })
+        self.known.push(Known { status: Some(status), prepared, evidence, rendered_as_told });
+        self.known.len() - 1
     }
 }
 

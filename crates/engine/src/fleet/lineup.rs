@@ -1,44 +1,102 @@
 //! Every cluster that is selected or has an instance, in order of name.
 
 use std::iter::Peekable;
-use std::sync::Arc;
-use std::{collections::btree_map, vec};
+use std::vec;
 
 use super::known::Knowledge;
-use super::{Claim, Member};
-use crate::configs::Resolver;
-use crate::evidence::is_as_written_for;
-use crate::name::{ClusterName, same};
-use crate::observed::{Cluster, InstallStrategy, Instance, Observed, Work};
-use crate::shared::Shared;
+use super::{Flag, Flags, Governor, Line, group_order};
+use crate::by_cluster::{Cursor, Entry};
+use crate::configs::{Overrides, Resolver};
+use crate::name::{self, ClusterName, same};
+use crate::observed::{Cluster, InstallStrategy, Instance, Observed, PlacementSpec, Selection, Work};
 
-/// How many clusters are fetched together.
-const TOGETHER: usize = 64;
+/// Who selects a cluster, and where it stands in that placement's order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    governor: u32,
+    stage: u32,
+}
 
-/// The members, each with the claim of the last placement that selects it.
-///
-/// The objects of a large fleet lie scattered over more memory than a cache holds. What is needed of them is read for many clusters in one
-/// go, so that the memory works on many of them at a time; only then are they looked at one by one.
-pub(super) fn members<'a>(
+impl Claim {
+    const NONE: Self = Self { governor: u32::MAX, stage: 0 };
+
+    fn there(self) -> Option<Self> {
+        (self.governor != u32::MAX).then_some(self)
+    }
+}
+
+/// The claims of the placements on clusters; of two on one cluster that of the later placement counts.
+pub(super) struct Claims<'a> {
+    observed: &'a Observed,
+    /// By the place of the instance among the instances: nearly every cluster that is selected has one.
+    by_instance: Vec<Claim>,
+    others: Vec<(&'a ClusterName, Claim)>,
+}
+
+impl<'a> Claims<'a> {
+    pub(super) fn new(observed: &'a Observed) -> Self {
+        let by_instance = vec![Claim::NONE; observed.instances.len()];
+        Self { observed, by_instance, others: Vec::new() }
+    }
+
+    /// Enters the clusters of a placement, which comes later than those that were entered before.
+    pub(super) fn enter(&mut self, governor: usize, spec: &PlacementSpec, selection: &'a Selection) {
+        for (stage, together) in group_order(spec, selection).iter().enumerate() {
+            let claim = Claim { governor: small(governor), stage: small(stage) };
+            for group in together.groups.iter().filter_map(|&index| selection.groups.get(index)) {
+                let mut instances = self.observed.instances.cursor();
+                for cluster in &group.clusters {
+                    let at = instances.pass_by(cluster).and_then(|at| self.by_instance.get_mut(at));
+                    match at {
+                        Some(known) => *known = claim,
+                        None => self.others.push((cluster, claim)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A number that counts clusters or less: there is not the memory for more of them.
+pub(super) fn small(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// What is found while the clusters are lined up.
+#[derive(Default)]
+pub(super) struct Lineup<'a> {
+    pub(super) lines: Vec<Line<'a>>,
+    pub(super) overridden: Vec<(usize, Overrides)>,
+    pub(super) in_question: Vec<usize>,
+}
+
+/// Lines the clusters up, and tells the placements which are theirs.
+pub(super) fn line_up<'a>(
     observed: &'a Observed,
     resolver: &Resolver<'a>,
     knowledge: &mut Knowledge<'a>,
-    claims: Vec<(&'a ClusterName, Claim)>,
-) -> Vec<Member<'a>> {
-    let mut rows = Rows::new(observed, claims);
-    let mut members = Vec::with_capacity(observed.instances.len().max(rows.claims.len()));
-    let mut together: Vec<Row<'a>> = Vec::with_capacity(TOGETHER);
-    let mut glances: Vec<Glance<'a>> = Vec::with_capacity(TOGETHER);
-    loop {
-        together.extend(rows.by_ref().take(TOGETHER));
-        if together.is_empty() {
-            return members;
+    claims: Claims<'a>,
+    governors: &mut [Governor<'a>],
+    free: &mut Governor<'a>,
+) -> Lineup<'a> {
+    let mut found = Lineup::default();
+    found.lines.reserve_exact(observed.instances.len() + claims.others.len());
+    for row in Rows::new(observed, claims) {
+        let position = found.lines.len();
+        let overrides = overrides(observed, resolver, &row);
+        let line = line(observed, knowledge, &row, overrides.as_ref());
+        found.overridden.extend(overrides.map(|overrides| (position, overrides)));
+        if !line.plainly_stays() {
+            found.in_question.push(position);
         }
-        glances.extend(together.iter().map(Glance::at));
-        for (row, glance) in together.drain(..).zip(glances.drain(..)) {
-            members.push(member(observed, resolver, knowledge, &row, &glance));
+        match line.governor().and_then(|index| governors.get_mut(index)) {
+            Some(governor) => governor.members.push(position),
+            None if line.instance.is_some() => free.members.push(position),
+            None => {}
         }
+        found.lines.push(line);
     }
+    found
 }
 
 /// What the snapshot has of one cluster.
@@ -46,37 +104,42 @@ struct Row<'a> {
     name: &'a ClusterName,
     claim: Option<Claim>,
     selected: bool,
-    cluster: Option<&'a Cluster>,
-    instance: Option<&'a Instance>,
-    works: Option<&'a Vec<Work>>,
+    cluster: Option<Entry<'a, Cluster>>,
+    instance: Option<Entry<'a, Instance>>,
+    works: Option<Entry<'a, Vec<Work>>>,
 }
 
 /// All inputs are in order of name, so they are merged and not looked up.
 struct Rows<'a> {
-    claims: Peekable<vec::IntoIter<(&'a ClusterName, Claim)>>,
+    /// One for each instance.
+    claims: vec::IntoIter<Claim>,
+    others: Peekable<vec::IntoIter<(&'a ClusterName, Claim)>>,
     labelled: Peekable<vec::IntoIter<&'a ClusterName>>,
-    clusters: Peekable<btree_map::Iter<'a, ClusterName, Arc<Cluster>>>,
-    instances: Peekable<btree_map::Iter<'a, ClusterName, Arc<Instance>>>,
-    works: Peekable<btree_map::Iter<'a, ClusterName, Arc<Vec<Work>>>>,
+    clusters: Cursor<'a, Cluster>,
+    instances: Cursor<'a, Instance>,
+    works: Cursor<'a, Vec<Work>>,
 }
 
 impl<'a> Rows<'a> {
-    fn new(observed: &'a Observed, mut claims: Vec<(&'a ClusterName, Claim)>) -> Self {
+    fn new(observed: &'a Observed, claims: Claims<'a>) -> Self {
+        let Claims { by_instance, mut others, .. } = claims;
         // A stable sort: of two claims on one cluster the later placement's stays last.
-        claims.sort_by_key(|(name, _)| *name);
+        others.sort_by_key(|(name, _)| *name);
         let labelled: Vec<&'a ClusterName> = match &observed.addon.strategy {
             InstallStrategy::Labels(selector) => {
-                let chosen = observed.clusters.values().filter(|cluster| selector.matches(&cluster.labels));
-                chosen.map(|cluster| &cluster.name).collect()
+                let chosen =
+                    observed.clusters.iter().filter(|(_, cluster)| selector.matches(&cluster.labels));
+                chosen.map(|(name, _)| name).collect()
             }
             _ => Vec::new(),
         };
         Self {
-            claims: claims.into_iter().peekable(),
+            claims: by_instance.into_iter(),
+            others: others.into_iter().peekable(),
             labelled: labelled.into_iter().peekable(),
-            clusters: observed.clusters.iter().peekable(),
-            instances: observed.instances.iter().peekable(),
-            works: observed.works.iter().peekable(),
+            clusters: observed.clusters.cursor(),
+            instances: observed.instances.cursor(),
+            works: observed.works.cursor(),
         }
     }
 }
@@ -85,94 +148,87 @@ impl<'a> Iterator for Rows<'a> {
     type Item = Row<'a>;
 
     fn next(&mut self) -> Option<Row<'a>> {
-        let heads = [
-            self.claims.peek().map(|(name, _)| *name),
-            self.labelled.peek().copied(),
-            self.instances.peek().map(|(name, _)| *name),
-        ];
-        let name = heads.into_iter().flatten().min()?;
-        let mut claim = None;
-        while let Some((_, next)) = self.claims.next_if(|(claimed, _)| *claimed == name) {
+        // Nearly always there is nothing but instances.
+        let others = [self.others.peek().map(|(name, _)| *name), self.labelled.peek().copied()];
+        let other = others.into_iter().flatten().min();
+        let (name, instance, mut claim) = match self.instances.next_up_to(other) {
+            Some((name, instance)) => (name, Some(instance), self.claims.next().and_then(Claim::there)),
+            None => (other?, None, None),
+        };
+        while let Some((_, next)) = self.others.next_if(|(claimed, _)| *claimed == name) {
             claim = Some(next);
         }
         let selected = self.labelled.next_if(|chosen| *chosen == name).is_some() || claim.is_some();
-        let instance = self.instances.next_if(|(at, _)| *at == name).map(|(_, instance)| &**instance);
-        while self.clusters.next_if(|(at, _)| *at < name).is_some() {}
-        let cluster = self.clusters.next_if(|(at, _)| *at == name).map(|(_, cluster)| &**cluster);
-        while self.works.next_if(|(at, _)| *at < name).is_some() {}
-        let works = self.works.next_if(|(at, _)| *at == name).map(|(_, works)| &**works);
+        let (cluster, works) = (self.clusters.take(name), self.works.take(name));
         Some(Row { name, claim, selected, cluster, instance, works })
     }
 }
 
-/// What is read of a cluster's objects at the first look: little, and of each of them something.
-struct Glance<'a> {
-    works: &'a [Work],
-    /// The addresses of the state and of the hashes of the first of its works.
-    work: [usize; 2],
-    generation: i64,
-    terminating: bool,
-    has_own: bool,
-    leaving: bool,
-    reachable: bool,
+fn governor<'a>(row: &Row<'a>) -> Option<Claim> {
+    row.claim.filter(|_| governable(row.cluster, row.instance))
 }
 
-impl<'a> Glance<'a> {
-    fn at(row: &Row<'a>) -> Self {
-        let works = row.works.map_or(&[][..], Vec::as_slice);
-        Self {
-            works,
-            work: works.first().map_or([0; 2], |work| {
-                [work.state.address(), work.hashes.as_ref().map_or(0, Shared::address)]
-            }),
-            generation: row.instance.map_or(0, |instance| instance.generation),
-            terminating: row.instance.is_some_and(|instance| instance.deleting),
-            has_own: row.instance.is_some_and(Instance::has_own),
-            leaving: row.cluster.is_some_and(|cluster| cluster.deleting),
-            reachable: row.cluster.is_some_and(|cluster| cluster.unreachable.is_none()),
-        }
-    }
+fn overrides<'a>(observed: &'a Observed, resolver: &Resolver<'a>, row: &Row<'a>) -> Option<Overrides> {
+    let instance = row.instance.filter(|instance| instance.glance.has_own)?;
+    let placements = observed.addon.strategy.placements();
+    let spec = governor(row).and_then(|claim| placements.get(claim.governor as usize));
+    resolver.overrides(spec, instance.value)
 }
 
-fn member<'a>(
+fn line<'a>(
     observed: &Observed,
-    resolver: &Resolver<'a>,
     knowledge: &mut Knowledge<'a>,
     row: &Row<'a>,
-    glance: &Glance<'a>,
-) -> Member<'a> {
-    let &Row { name, claim, selected, cluster, instance, .. } = row;
-    let &Glance { works, work, generation, terminating, has_own, leaving, reachable } = glance;
-    let claim = claim.filter(|_| governable(cluster, instance));
-    let governor = claim.map(|claim| claim.governor);
-    let overrides = instance.filter(|_| has_own).and_then(|instance| {
-        let spec = governor.and_then(|index| observed.addon.strategy.placements().get(index));
-        resolver.overrides(spec, instance).map(Box::new)
-    });
-    let known = knowledge.of(instance, works, work, overrides.as_deref());
-    let works_stand = known.rendered_as_told
-        && instance.is_some_and(|instance| works.iter().all(|work| is_as_written_for(work, instance)));
-    let owner = instance.and_then(|instance| instance.owner.as_ref());
-    Member {
+    overrides: Option<&Overrides>,
+) -> Line<'a> {
+    let &Row { name, selected, cluster, instance, works, .. } = row;
+    let claim = governor(row).unwrap_or(Claim::NONE);
+    let known = knowledge.of(instance, works, overrides);
+    let rendered_as_told = knowledge.get(known).is_some_and(|known| known.rendered_as_told);
+    let mut flags = Flags::default();
+    flags.set(Flag::Selected, selected);
+    if let Some(Entry { glance, .. }) = cluster {
+        flags.set(Flag::Present, true);
+        flags.set(Flag::Leaving, glance.deleting);
+        flags.set(Flag::OptedOut, glance.opted_out);
+        flags.set(Flag::Reachable, glance.reachable);
+    }
+    if let Some(instance) = instance {
+        flags.set(Flag::Terminating, instance.glance.deleting);
+        flags.set(Flag::OtherOwner, has_other_owner(instance, observed));
+        flags.set(Flag::WorksStand, rendered_as_told && is_as_written(instance, works));
+        flags.set(Flag::HasOverrides, overrides.is_some());
+    }
+    Line {
         name,
-        cluster,
-        instance,
-        works,
-        known,
-        generation,
-        selected,
-        leaving,
-        reachable,
-        terminating,
-        other_owner: owner.is_some_and(|owner| !same(owner, &observed.addon.uid)),
-        works_stand,
-        governor,
-        stage: claim.map_or(0, |claim| claim.stage),
-        overrides,
+        instance: instance.map(|instance| instance.value),
+        known: small(known),
+        governor: claim.governor,
+        stage: claim.stage,
+        flags,
     }
 }
 
 /// A cluster that is not there, is going, or was opted out before it had an instance counts nowhere.
-fn governable(cluster: Option<&Cluster>, instance: Option<&Instance>) -> bool {
-    cluster.is_some_and(|cluster| !cluster.deleting && (instance.is_some() || !cluster.opted_out))
+fn governable(cluster: Option<Entry<'_, Cluster>>, instance: Option<Entry<'_, Instance>>) -> bool {
+    cluster
+        .map(|cluster| cluster.glance)
+        .is_some_and(|cluster| !cluster.deleting && (instance.is_some() || !cluster.opted_out))
+}
+
+fn has_other_owner(instance: Entry<'_, Instance>, observed: &Observed) -> bool {
+    let owner = instance.glance.owner;
+    owner != 0
+        && owner != name::address(&observed.addon.uid)
+        && instance.value.owner.as_ref().is_some_and(|owner| !same(owner, &observed.addon.uid))
+}
+
+/// Its only work was written for this instance, and nobody has changed it since.
+fn is_as_written(instance: Entry<'_, Instance>, works: Option<Entry<'_, Vec<Work>>>) -> bool {
+    let Some(works) = works else { return false };
+    let is_owner = || {
+        let owner = works.value.first().and_then(|work| work.owner.as_ref());
+        owner.is_some_and(|owner| same(owner, &instance.value.uid))
+    };
+    works.glance.untouched && (works.glance.owner == instance.glance.uid || is_owner())
 }

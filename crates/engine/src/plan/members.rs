@@ -1,18 +1,20 @@
 //! Cluster by cluster: what is written for it, and why.
 
-use std::rc::Rc;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{ClusterReport, Plan, StatusWrite, SurplusWork, WorkWrite};
+use super::{ClusterReport, Plan, StatusWrite, SurplusWork, Why, WorkWrite};
+use crate::by_cluster::Cursor;
 use crate::configs::Revision;
 use crate::evidence::{is_as_written_for, is_rendered_as_told};
 use crate::explain::{Decision, Wait};
-use crate::fleet::{Fleet, Member};
+use crate::fleet::{Flag, Fleet, Line, Member};
 use crate::install::Install;
 use crate::name::Text;
-use crate::observed::{InstallStrategy, Instance, InstanceStatus, StatusFields};
+use crate::observed::{InstallStrategy, Instance, InstanceStatus, StatusFields, Work};
 use crate::rollout::{Move, Outcome};
 use crate::status;
 
@@ -24,47 +26,30 @@ pub(super) fn decide(
     now: Timestamp,
     plan: &mut Plan,
 ) {
-    let uncertain = fleet.uncertain();
-    let mut labels = Labels::default();
-    let mut nexts = Nexts::new(fleet, now);
-    plan.report.clusters.reserve_exact(fleet.members.len());
-    // Decisions are in order of position, as the members are.
-    let mut decisions: Vec<_> = outcomes.iter().map(|outcome| outcome.decisions.iter().peekable()).collect();
-    let mut free = free.decisions.iter().peekable();
-    for (position, member) in fleet.members.iter().enumerate() {
-        let rolled = match member.governor {
-            Some(index) => decisions.get_mut(index),
-            None => Some(&mut free),
+    let mut answers = Answers::new(fleet, outcomes, free, now);
+    plan.report.clusters.reserve_exact(fleet.lines.len());
+    // Decisions are in order of position, as the clusters are.
+    let mut placements: Vec<_> =
+        outcomes.iter().map(|outcome| outcome.decisions.of.iter().copied()).collect();
+    let mut free = free.decisions.of.iter().copied();
+    let mut shelves =
+        Shelves { instances: fleet.observed.instances.cursor(), works: fleet.observed.works.cursor() };
+    let mut installs = install.decisions.iter().peekable();
+    for (position, line) in fleet.lines.iter().enumerate() {
+        let rolled = match line.governor() {
+            Some(index) => placements.get_mut(index).and_then(Iterator::next),
+            None if line.instance.is_some() => free.next(),
+            None => None,
         };
-        let rolled = rolled
-            .and_then(|decisions| decisions.next_if(|(at, _)| *at == position))
-            .map(|(_, decided)| decided);
-        let decided = match (install.decisions.get(&position), rolled) {
-            // What the install strategy says about being there comes before what it should have.
-            (Some(decision), _) => Rc::new(Move::stay(decision.clone())),
-            (None, Some(decided)) => match keeps_still(fleet, member, decided, uncertain) {
-                Some(wait) => Rc::new(Move::stay(Decision::Hold(wait))),
-                None => Rc::clone(decided),
-            },
-            (None, None) => Rc::new(Move::stay(Decision::Hold(Wait::ClusterAbsent))),
-        };
-        let next = member.instance.and_then(|instance| {
-            let next = nexts.of(member, instance, &decided)?;
-            write_instance(member, instance, decided.starts, next, plan);
-            next.status.as_deref()
-        });
-        let told = match &decided.told {
-            Some(told) if member.overrides.is_none() => {
-                Some(told.version.clone().unwrap_or_else(|| told.id.clone()))
-            }
-            _ => next.or(member.status()).and_then(|status| labels.told(status)),
-        };
-        plan.report.clusters.push(ClusterReport {
-            cluster: member.name.clone(),
-            placement: member.governor,
-            decision: decided.decision.clone(),
-            told,
-        });
+        let installed = installs.next_if(|(at, _)| **at == position).map(|(_, decision)| decision);
+        let Some(answer) = answers.to(position, line, installed, rolled) else { continue };
+        if let Some(next) = &answer.next
+            && (next.status.is_some() || (next.renders && !line.is(Flag::WorksStand)))
+            && let Some(member) = fleet.member(position)
+        {
+            shelves.write(&member, next, plan);
+        }
+        plan.report.clusters.push(ClusterReport { cluster: line.name.clone(), why: Arc::clone(&answer.why) });
     }
 }
 
@@ -93,99 +78,194 @@ impl Labels {
     }
 }
 
-/// While it is not certain which clusters the placements select, an instance that none of them governs may be one of theirs: it is not
-/// to fall back to the add-on's defaults because of that.
-fn keeps_still(fleet: &Fleet<'_>, member: &Member<'_>, decided: &Move, uncertain: bool) -> Option<Wait> {
-    let unsure = match &fleet.observed.addon.strategy {
-        InstallStrategy::Placements(_) => uncertain,
-        InstallStrategy::Unusable(_) => true,
-        InstallStrategy::Manual | InstallStrategy::Labels(_) => false,
-    };
-    (member.governor.is_none() && unsure && decided.starts).then_some(Wait::PlacementUncertain)
-}
-
-/// The statuses that instances should have, worked out once for those that are alike and are decided alike. So they share one.
-struct Nexts<'f> {
+/// What there is to say and to write, worked out once for clusters that are alike and are decided alike. So they share one status.
+struct Answers<'f> {
     fleet: &'f Fleet<'f>,
+    outcomes: &'f [Outcome],
+    free: &'f Outcome,
     now: Timestamp,
-    /// By [`crate::fleet::Known::index`]: the last answer, and to what.
-    last: Vec<Option<(Asked, Next)>>,
+    /// It is not certain which clusters the placements select.
+    unsure: bool,
+    labels: Labels,
+    given: Vec<Answer>,
+    before: HashMap<Asked, usize>,
+    /// By the place of what is known: neighbours mostly ask the same.
+    last: Vec<Option<(Asked, usize)>>,
+    /// To a cluster that is like no other.
+    alone: Option<Answer>,
 }
 
-/// All that the next status follows from, beside what is known of the member.
+/// All that an answer follows from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Asked {
-    generation: i64,
+    known: usize,
     governor: Option<usize>,
-    decided: Rc<Move>,
+    /// Its place among what the clusters of that placement are to do.
+    decided: u32,
+}
+
+struct Answer {
+    /// `None`: what is not there, is going, or is not ours, is not written to.
+    next: Option<Next>,
+    why: Arc<Why>,
 }
 
 struct Next {
     /// Where it is another than the instance has.
     status: Option<InstanceStatus>,
-    /// It tells the instance other hashes than the one that it has.
-    retold: bool,
+    /// It tells the instance another revision than the one that it has.
+    starts: bool,
+    /// Its works are ours, and follow what the instance's status says: never what it is about to say.
+    renders: bool,
 }
 
-impl<'f> Nexts<'f> {
-    fn new(fleet: &'f Fleet<'f>, now: Timestamp) -> Self {
-        Self { fleet, now, last: (0..fleet.known).map(|_| None).collect() }
+impl<'f> Answers<'f> {
+    fn new(fleet: &'f Fleet<'f>, outcomes: &'f [Outcome], free: &'f Outcome, now: Timestamp) -> Self {
+        let unsure = match &fleet.observed.addon.strategy {
+            InstallStrategy::Placements(_) => fleet.uncertain(),
+            InstallStrategy::Unusable(_) => true,
+            InstallStrategy::Manual | InstallStrategy::Labels(_) => false,
+        };
+        Self {
+            fleet,
+            outcomes,
+            free,
+            now,
+            unsure,
+            labels: Labels::default(),
+            given: Vec::new(),
+            before: HashMap::new(),
+            last: vec![None; fleet.known.len()],
+            alone: None,
+        }
     }
 
-    /// `None`: what is going, or is not ours, is not written to.
-    fn of(&mut self, member: &Member<'_>, instance: &Instance, decided: &Rc<Move>) -> Option<&Next> {
+    fn to(
+        &mut self,
+        position: usize,
+        line: &Line<'_>,
+        installed: Option<&Decision>,
+        rolled: Option<u32>,
+    ) -> Option<&Answer> {
+        let asked = match (installed, rolled) {
+            (None, Some(decided)) if !line.is(Flag::HasOverrides) => {
+                Asked { known: line.known_at(), governor: line.governor(), decided }
+            }
+            _ => {
+                let answer = self.answer(position, installed, rolled)?;
+                return Some(self.alone.insert(answer));
+            }
+        };
+        if let Some(Some((last, given))) = self.last.get(asked.known)
+            && *last == asked
+        {
+            return self.given.get(*given);
+        }
+        let given = match self.before.get(&asked) {
+            Some(given) => *given,
+            None => {
+                let answer = self.answer(position, installed, rolled)?;
+                self.given.push(answer);
+                self.before.insert(asked, self.given.len() - 1);
+                self.given.len() - 1
+            }
+        };
+        if let Some(last) = self.last.get_mut(asked.known) {
+            *last = Some((asked, given));
+        }
+        self.given.get(given)
+    }
+
+    fn answer(
+        &mut self,
+        position: usize,
+        installed: Option<&Decision>,
+        rolled: Option<u32>,
+    ) -> Option<Answer> {
+        let member = self.fleet.member(position)?;
+        let outcome = match member.governor() {
+            Some(index) => self.outcomes.get(index),
+            None => Some(self.free),
+        };
+        let rolled = rolled.and_then(|decided| outcome?.decisions.moves.get(decided as usize));
+        let decided = match (installed, rolled) {
+            // What the install strategy says about being there comes before what it should have.
+            (Some(decision), _) => Cow::Owned(Move::stay(decision.clone())),
+            (None, Some(decided)) if self.keeps_still(&member, decided) => {
+                Cow::Owned(Move::stay(Decision::Hold(Wait::PlacementUncertain)))
+            }
+            (None, Some(decided)) => Cow::Borrowed(decided),
+            (None, None) => Cow::Owned(Move::stay(Decision::Hold(Wait::ClusterAbsent))),
+        };
+        let next = member.instance.and_then(|instance| self.next(&member, instance, &decided));
+        let told = match &decided.told {
+            Some(told) if member.overrides.is_none() => {
+                Some(told.version.clone().unwrap_or_else(|| told.id.clone()))
+            }
+            _ => {
+                let status = next.as_ref().and_then(|next| next.status.as_deref()).or(member.status());
+                status.and_then(|status| self.labels.told(status))
+            }
+        };
+        let decision = decided.into_owned().decision;
+        let why = Why { placement: member.governor(), decision, told };
+        let last = self.alone.as_ref().filter(|last| *last.why == why);
+        Some(Answer { next, why: last.map_or_else(|| Arc::new(why), |last| Arc::clone(&last.why)) })
+    }
+
+    /// While it is not certain which clusters the placements select, an instance that none of them governs may be one of theirs: it is not
+    /// to fall back to the add-on's defaults because of that.
+    fn keeps_still(&self, member: &Member<'_>, decided: &Move) -> bool {
+        self.unsure && member.governor().is_none() && decided.starts
+    }
+
+    fn next(&self, member: &Member<'_>, instance: &Instance, decided: &Move) -> Option<Next> {
         if matches!(
             decided.decision,
             Decision::Delete(_) | Decision::Hold(Wait::Terminating | Wait::OtherOwner)
         ) {
             return None;
         }
-        let last = self.last.get_mut(member.known().index)?;
-        let asked_before = last
-            .as_ref()
-            .is_some_and(|(asked, _)| asked.again(member, decided) && member.overrides.is_none());
-        if !asked_before {
-            let status = status::instance::next(self.fleet, member, instance, decided, self.now);
+        let status = status::instance::next(self.fleet, member, instance, decided, self.now);
+        let retold = status.as_ref().is_some_and(|next| {
             let hashes =
                 |status: &StatusFields| status.told().map(|pin| pin.hash.clone()).collect::<Vec<_>>();
-            let retold = status.as_ref().is_some_and(|next| hashes(next) != hashes(&instance.status));
-            let asked = Asked {
-                generation: member.generation,
-                governor: member.governor,
-                decided: Rc::clone(decided),
-            };
-            *last = Some((asked, Next { status, retold }));
+            hashes(next) != hashes(&instance.status)
+        });
+        let starts = decided.starts || retold;
+        let renders = !starts && matches!(member.known().prepared, Some(Ok(_)));
+        Some(Next { status, starts, renders })
+    }
+}
+
+/// Where the objects are, gone through in order.
+struct Shelves<'f> {
+    instances: Cursor<'f, Instance>,
+    works: Cursor<'f, Vec<Work>>,
+}
+
+impl<'f> Shelves<'f> {
+    fn write(&mut self, member: &Member<'f>, next: &Next, plan: &mut Plan) {
+        if let Some(status) = &next.status
+            && let Some(instance) = self.instances.hold(member.name)
+        {
+            let write = StatusWrite { instance, status: status.clone() };
+            if next.starts { plan.starts.push(write) } else { plan.statuses.push(write) }
         }
-        last.as_ref().map(|(_, next)| next)
+        if next.renders
+            && !member.is(Flag::WorksStand)
+            && let Some(instance) = member.instance
+        {
+            let works = self.works.take(member.name).map_or(&[][..], |works| works.value.as_slice());
+            write_works(member, instance, works, plan);
+        }
     }
 }
 
-impl Asked {
-    fn again(&self, member: &Member<'_>, decided: &Move) -> bool {
-        self.generation == member.generation && self.governor == member.governor && self.decided.is(decided)
-    }
-}
-
-fn write_instance(member: &Member<'_>, instance: &Instance, starts: bool, next: &Next, plan: &mut Plan) {
-    let starts = starts || next.retold;
-    if let Some(status) = &next.status {
-        let write = StatusWrite {
-            cluster: member.name.clone(),
-            uid: instance.uid.clone(),
-            resource_version: instance.resource_version.clone(),
-            status: status.clone(),
-        };
-        if starts { plan.starts.push(write) } else { plan.statuses.push(write) }
-    }
-    // Works follow what the instance's status says, never what it is about to say.
-    if !starts && !member.works_stand {
-        write_works(member, instance, plan);
-    }
-}
-
-fn write_works(member: &Member<'_>, instance: &Instance, plan: &mut Plan) {
+fn write_works<'f>(member: &Member<'f>, instance: &Instance, works: &'f [Work], plan: &mut Plan) {
     let Some(Ok(prepared)) = &member.known().prepared else { return };
     for index in 0..prepared.works() {
-        let there = member.own_works().find(|work| prepared.work_index(&work.name) == Some(index));
+        let there = member.own_works(works).find(|work| prepared.work_index(&work.name) == Some(index));
         let stands = there.is_some_and(|work| {
             work.deleting
                 || (is_rendered_as_told(work, prepared, &instance.status, &instance.install_namespace)
@@ -206,7 +286,7 @@ fn write_works(member: &Member<'_>, instance: &Instance, plan: &mut Plan) {
         });
     }
     let is_surplus = |name: &str| prepared.work_index(name).is_some_and(|index| index >= prepared.works());
-    let surplus = member.own_works().filter(|work| !work.deleting && is_surplus(&work.name));
+    let surplus = member.own_works(works).filter(|work| !work.deleting && is_surplus(&work.name));
     plan.surplus_works.extend(surplus.map(|work| SurplusWork {
         cluster: member.name.clone(),
         name: work.name.clone(),

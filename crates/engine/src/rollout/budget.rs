@@ -1,14 +1,12 @@
 //! Who may go: slots, failures, stages. Counted first, handed out after; a limit that is full stays full (semantics §5.3, §5.9).
 
-use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use super::gate::{Aim, Gate};
-use super::standing::{Identified, Judge, Standing};
-use super::{Move, flying, start_of};
+use super::standing::{Identified, Judge, Kind, Standing, Standings};
+use super::{Decisions, Move, flying, start_of};
 use crate::explain::{Decision, Flight, Wait};
-use crate::fleet::{Fleet, Governor, Member};
+use crate::fleet::{Fleet, Governor};
 use crate::limit::Limit;
 use crate::observed::Pace;
 use crate::problem::Problem;
@@ -36,19 +34,14 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub fn open(
-        fleet: &Fleet<'_>,
-        governor: &Governor<'_>,
-        aim: &Aim,
-        standings: &[(usize, Rc<Standing>)],
-    ) -> Self {
-        let governed = standings.len();
+    pub fn open(governor: &Governor<'_>, aim: &Aim, standings: &Standings) -> Self {
+        let governed = standings.of.len();
         let limit = match governor.spec.rollout.pace {
             Pace::Rolling(limit) => Some(limit),
             Pace::RollingByGroupSize => Some(governor.group_size.unwrap_or(Limit::DEFAULT)),
             Pace::AllAtOnce | Pace::PerGroup => None,
         };
-        let failed = standings.iter().filter(|(_, standing)| standing.failed()).count();
+        let failed = standings.count(|kind| kind.standing.failed());
         let tolerated = governor.spec.rollout.max_failures.map(|limit| limit.of(governed));
         let halted = tolerated.filter(|&tolerated| failed > tolerated).map(|tolerated| (failed, tolerated));
         let mut ledger = Self {
@@ -63,15 +56,18 @@ impl Ledger {
             problem: governor.fault.as_ref().or(aim.problem()).cloned().map(Arc::new),
         };
         let forgiven = tolerated.is_some() && halted.is_none();
-        for (_, standing) in standings {
+        for Kind { standing, count, .. } in &standings.kinds {
             if holds_slot(standing, forgiven) {
-                ledger.in_flight += 1;
-                ledger.under_way +=
-                    usize::from(!matches!(**standing, Standing::Elsewhere { moving: false, .. }));
-                ledger.held_by_failed += usize::from(standing.failed());
+                ledger.in_flight += count;
+                if !matches!(standing, Standing::Elsewhere { moving: false, .. }) {
+                    ledger.under_way += count;
+                }
+                if standing.failed() {
+                    ledger.held_by_failed += count;
+                }
             }
         }
-        ledger.open_stage = open_stage(fleet, governor, standings, forgiven);
+        ledger.open_stage = open_stage(governor, standings, forgiven);
         ledger
     }
 
@@ -82,46 +78,56 @@ impl Ledger {
         governor: &Governor<'_>,
         aim: &Aim,
         judge: &Judge<'_>,
-        standings: &[(usize, Rc<Standing>)],
-    ) -> Vec<(usize, Rc<Move>)> {
-        let mut moves: Vec<Option<Rc<Move>>> = vec![None; standings.len()];
-        let mut shared = Moves::default();
-        let mut candidates = Vec::new();
-        for (at, ((position, standing), decided)) in standings.iter().zip(&mut moves).enumerate() {
-            if let Standing::Elsewhere { moving: false, broken, reachable } = &**standing {
-                // Broken ones first: they have nothing to lose and hold a slot until they are well. Then those that can be
-                // reached, then the others, each in order of name.
-                candidates.push((!reachable, !broken, at));
-                continue;
+        standings: &Standings,
+    ) -> Decisions {
+        let mut decisions = Decisions::default();
+        // What all of a kind do alike; `None`: each of them is a candidate.
+        let alike: Vec<Option<u32>> = standings
+            .kinds
+            .iter()
+            .map(|kind| {
+                let decided = self.decide_standing(governor, aim, judge, kind);
+                decided.map(|decided| decisions.share(decided))
+            })
+            .collect();
+        let mut candidates = Candidates::default();
+        decisions.of.reserve_exact(standings.of.len());
+        for (at, &kind) in standings.of.iter().enumerate() {
+            let of_kind = alike.get(kind as usize).copied().flatten();
+            if of_kind.is_none() {
+                candidates.add(at, standings.kinds.get(kind as usize));
             }
-            *decided = Some(shared.share(self.decide_standing(governor, aim, judge, *position, standing)));
+            decisions.of.push(of_kind.unwrap_or_default());
         }
-        candidates.sort();
-        for (_, _, at) in candidates {
-            if let (Some((position, standing)), Some(decided)) = (standings.get(at), moves.get_mut(at)) {
-                let candidate = self.decide_candidate(fleet, governor, aim, judge, *position, standing);
-                *decided = Some(shared.share(candidate));
-            }
+        for (kind, of_kind) in standings.kinds.iter().zip(alike) {
+            let starts = of_kind.is_some_and(|decided| decisions.starts(decided));
+            decisions.started.push(if starts { kind.count } else { 0 });
         }
-        let decided = standings.iter().zip(moves);
-        decided.filter_map(|((position, _), decided)| Some((*position, decided?))).collect()
+        for at in candidates.in_order() {
+            let Some(of) = standings.of.get(at).map(|&kind| kind as usize) else { continue };
+            let Some(kind) = standings.kinds.get(of) else { continue };
+            let decided = self.decide_candidate(fleet, governor, aim, judge, kind);
+            decisions.decide(at, of, decided);
+        }
+        decisions
     }
 
-    /// Clusters that need no new slot.
+    /// Clusters that need no new slot; `None`: these do.
     fn decide_standing(
         &self,
         governor: &Governor<'_>,
         aim: &Aim,
         judge: &Judge<'_>,
-        position: usize,
-        standing: &Standing,
-    ) -> Move {
-        let target = judge.target_of(position);
-        match standing {
+        kind: &Kind,
+    ) -> Option<Move> {
+        let Kind { standing, in_canary, .. } = kind;
+        let target = judge.target_of(*in_canary);
+        Some(match standing {
+            Standing::Elsewhere { moving: false, .. } => return None,
             Standing::Absent => Move::stay(Decision::Create),
             Standing::Aside(wait) => Move::stay(Decision::Hold(wait.clone())),
             Standing::Settled => {
-                let wants_more = !governor.in_canary(position) && !aim.target_is_desired();
+                let wants_more = !in_canary && !aim.target_is_desired();
                 let decision = match (&self.problem, &aim.gate) {
                     (Some(problem), _) if wants_more => Decision::Hold(Wait::Problem(Arc::clone(problem))),
                     (None, Gate::Closed(wait)) if wants_more => Decision::Hold(wait.clone()),
@@ -137,12 +143,12 @@ impl Ledger {
                 Some(revision) => Move::start(standing, revision),
                 None => Move::stay(Decision::Hold(self.frozen(governor).unwrap_or(Wait::NothingKnownGood))),
             },
-            Standing::Elsewhere { .. } => match (self.blocked(governor, aim, position), target) {
+            Standing::Elsewhere { .. } => match (self.blocked(governor, aim, *in_canary), target) {
                 (None, Some(revision)) => Move::start(standing, revision),
                 (Some(wait), _) => Move::stay(Decision::Hold(wait)),
                 (None, None) => Move::stay(Decision::Hold(Wait::NothingKnownGood)),
             },
-        }
+        })
     }
 
     /// A cluster that has arrived at another revision, and would be moved into flight.
@@ -152,25 +158,21 @@ impl Ledger {
         governor: &Governor<'_>,
         aim: &Aim,
         judge: &Judge<'_>,
-        position: usize,
-        standing: &Standing,
+        kind: &Kind,
     ) -> Move {
-        let Some(target) = judge.target_of(position) else {
-            return Move::stay(Decision::Hold(
-                self.blocked(governor, aim, position).unwrap_or(Wait::NothingKnownGood),
-            ));
+        let Kind { standing, in_canary, stage, .. } = kind;
+        let blocked = self.blocked(governor, aim, *in_canary);
+        let Some(target) = judge.target_of(*in_canary) else {
+            return Move::stay(Decision::Hold(blocked.unwrap_or(Wait::NothingKnownGood)));
         };
-        let member = fleet.members.get(position);
-        let stage = member.map_or(0, |member| member.stage);
-        if let Some(wait) =
-            self.blocked(governor, aim, position).or_else(|| self.before_its_stage(governor, stage))
-        {
+        if let Some(wait) = blocked.or_else(|| self.before_its_stage(governor, *stage)) {
             return Move::stay(Decision::Hold(wait));
         }
         let holds_one_already = matches!(standing, Standing::Elsewhere { broken: true, reachable: true, .. });
         let taken = if holds_one_already { self.under_way } else { self.in_flight };
         if self.limited && taken >= self.budget {
-            let offline = member.and_then(Member::offline);
+            // One that is offline is the only one of its kind.
+            let offline = fleet.member(kind.first).and_then(|member| member.offline());
             return Move::stay(Decision::Hold(match offline {
                 Some(offline) => Wait::Offline { since: offline.since },
                 None => Wait::BudgetFull { in_flight: self.in_flight, budget: self.budget },
@@ -182,14 +184,14 @@ impl Ledger {
     }
 
     /// Why nothing of this placement may be started, in order of what to mend first.
-    fn blocked(&self, governor: &Governor<'_>, aim: &Aim, position: usize) -> Option<Wait> {
+    fn blocked(&self, governor: &Governor<'_>, aim: &Aim, in_canary: bool) -> Option<Wait> {
         if let Some(wait) = self.frozen(governor) {
             return Some(wait);
         }
         // With a known good revision clusters move towards that; without one the gate keeps them where they are.
         if let Gate::Closed(wait) = &aim.gate
             && aim.known_good.is_none()
-            && !governor.in_canary(position)
+            && !in_canary
         {
             return Some(wait.clone());
         }
@@ -209,24 +211,65 @@ impl Ledger {
     }
 }
 
-/// The moves made so far, of which there are few: clusters that are to do the same share one.
+/// Clusters that would be moved into flight, by their place among those of the placement.
 #[derive(Default)]
-struct Moves {
-    latest: VecDeque<Rc<Move>>,
+struct Candidates {
+    broken: Vec<usize>,
+    well: Vec<usize>,
+    offline_broken: Vec<usize>,
+    offline: Vec<usize>,
 }
 
-impl Moves {
-    /// How many are compared with: as many as commonly alternate.
+impl Candidates {
+    fn add(&mut self, at: usize, kind: Option<&Kind>) {
+        let Some(Standing::Elsewhere { broken, reachable, .. }) = kind.map(|kind| &kind.standing) else {
+            return;
+        };
+        match (reachable, broken) {
+            (true, true) => self.broken.push(at),
+            (true, false) => self.well.push(at),
+            (false, true) => self.offline_broken.push(at),
+            (false, false) => self.offline.push(at),
+        }
+    }
+
+    /// Broken ones first: they have nothing to lose and hold a slot until they are well. Those that can be reached before the others, each
+    /// in order of name.
+    fn in_order(self) -> impl Iterator<Item = usize> {
+        let Self { broken, well, offline_broken, offline } = self;
+        broken.into_iter().chain(well).chain(offline_broken).chain(offline)
+    }
+}
+
+impl Decisions {
+    /// How many moves are compared with: as many as commonly alternate.
     const COMPARED: usize = 8;
 
-    fn share(&mut self, made: Move) -> Rc<Move> {
-        if let Some(same) = self.latest.iter().find(|before| before.is(&made)) {
-            return Rc::clone(same);
+    /// The place of a move: clusters that are to do the same have one.
+    fn share(&mut self, made: Move) -> u32 {
+        let compared = self.moves.len().saturating_sub(Self::COMPARED);
+        let before = self.moves.iter().enumerate().skip(compared).rev().find(|(_, before)| before.is(&made));
+        let at = before.map(|(at, _)| at);
+        let at = at.unwrap_or_else(|| {
+            self.moves.push(made);
+            self.moves.len() - 1
+        });
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
+    fn starts(&self, decided: u32) -> bool {
+        self.moves.get(decided as usize).is_some_and(|decided| decided.starts)
+    }
+
+    /// Decides for the cluster at this place among those of the placement.
+    fn decide(&mut self, at: usize, kind: usize, decided: Move) {
+        if let Some(started) = self.started.get_mut(kind) {
+            *started += usize::from(decided.starts);
         }
-        let made = Rc::new(made);
-        self.latest.truncate(Self::COMPARED - 1);
-        self.latest.push_front(Rc::clone(&made));
-        made
+        let decided = self.share(decided);
+        if let Some(place) = self.of.get_mut(at) {
+            *place = decided;
+        }
     }
 }
 
@@ -273,20 +316,11 @@ fn holds_slot(standing: &Standing, forgiven: bool) -> bool {
 }
 
 /// The first stage with a cluster that has neither settled nor failed within what is tolerated.
-fn open_stage(
-    fleet: &Fleet<'_>,
-    governor: &Governor<'_>,
-    standings: &[(usize, Rc<Standing>)],
-    forgiven: bool,
-) -> usize {
-    standings
-        .iter()
-        .filter_map(|(position, standing)| {
-            let stage = fleet.members.get(*position)?.stage;
-            let mandatory = governor.stages.get(stage).is_some_and(|stage| stage.mandatory);
-            let done = **standing == Standing::Settled || (standing.failed() && forgiven && !mandatory);
-            (!done).then_some(stage)
-        })
-        .min()
-        .unwrap_or(0)
+fn open_stage(governor: &Governor<'_>, standings: &Standings, forgiven: bool) -> usize {
+    let is_open = |kind: &&Kind| {
+        let mandatory = governor.stages.get(kind.stage).is_some_and(|stage| stage.mandatory);
+        let done = kind.standing == Standing::Settled || (kind.standing.failed() && forgiven && !mandatory);
+        !done
+    };
+    standings.kinds.iter().filter(is_open).map(|kind| kind.stage).min().unwrap_or(0)
 }

@@ -8,7 +8,7 @@ use super::standing::{Judge, Standing};
 use crate::configs::{Revision, Wanted};
 use crate::evidence::told_includes;
 use crate::explain::{CanaryWait, Wait};
-use crate::fleet::{Canary, Fleet, Governor, Member};
+use crate::fleet::{Canary, Flag, Fleet, Governor, Member};
 use crate::name::ClusterName;
 use crate::observed::Pace;
 use crate::problem::Problem;
@@ -146,16 +146,10 @@ fn left_on_known_good(
 ) -> Option<usize> {
     let known_good = Aim { target: aim.known_good.clone(), ..aim.clone() };
     let judge = Judge::new(fleet, governor, &known_good, now);
-    let left = governor
-        .members
-        .iter()
-        .filter(|&&position| !governor.in_canary(position))
-        .filter_map(|&position| Some((position, fleet.members.get(position)?)))
-        .filter(|(position, member)| {
-            let standing = judge.judge(*position, member);
-            matches!(standing, Standing::OnTarget { .. } | Standing::Elsewhere { .. }) && !standing.failed()
-        })
-        .count();
+    let left = judge.judge_all(fleet).count(|kind| {
+        let under_way = matches!(kind.standing, Standing::OnTarget { .. } | Standing::Elsewhere { .. });
+        under_way && !kind.standing.failed() && !kind.in_canary
+    });
     (left > 0).then_some(left)
 }
 
@@ -174,58 +168,68 @@ fn canary_wait(
     if clusters.is_empty() {
         return Some(CanaryWait::Empty { placement });
     }
-    let mut passed = vec![false; fleet.members.len()];
     let soaks: Vec<Option<Soak<'_>>> =
         fleet.governors.iter().map(|own| Soak::of(fleet, own, desired, now)).collect();
+    let has_passed = |position: usize| {
+        fleet.member(position).is_some_and(|member| {
+            let own = soaks.get(member.governor().unwrap_or(usize::MAX)).and_then(Option::as_ref);
+            has_passed(&member, desired, own)
+        })
+    };
+    let mut first = None;
+    let mut passes = 0;
     for &position in &canary.members {
-        if let (Some(member), Some(flag)) = (fleet.members.get(position), passed.get_mut(position)) {
-            let own = soaks.get(member.governor.unwrap_or(usize::MAX)).and_then(Option::as_ref);
-            *flag = has_passed(position, member, desired, own);
+        if has_passed(position) {
+            passes += 1;
+        } else {
+            first = first.or(Some(position));
         }
     }
-    let passes = canary.members.iter().filter(|&&position| passed.get(position) == Some(&true)).count();
     let missing = clusters.len() - passes;
     if missing == 0 {
         return None;
     }
-    let first = first_missing(fleet, canary, &passed, clusters)?;
+    let first = first_missing(fleet, canary, first, clusters)?;
     Some(CanaryWait::NotPassed { placement, missing, of: clusters.len(), first })
 }
 
 fn first_missing(
     fleet: &Fleet<'_>,
     canary: &Canary<'_>,
-    passed: &[bool],
+    first: Option<usize>,
     clusters: &[&ClusterName],
 ) -> Option<ClusterName> {
-    let failed = canary.members.iter().find(|&&position| passed.get(position) == Some(&false));
-    let by_member = failed.and_then(|&position| fleet.members.get(position)).map(|member| member.name);
+    let name = |position: usize| fleet.lines.get(position).map(|line| line.name);
+    let by_member = first.and_then(name);
     // Otherwise it is one that is no member at all: selected by the canary only, and without an instance.
     let outside = || {
-        let members: std::collections::HashSet<&ClusterName> = canary
-            .members
-            .iter()
-            .filter_map(|&position| fleet.members.get(position))
-            .map(|member| member.name)
-            .collect();
+        let members: std::collections::HashSet<&ClusterName> =
+            canary.members.iter().filter_map(|&position| name(position)).collect();
         clusters.iter().copied().filter(|name| !members.contains(name)).min()
     };
     by_member.or_else(outside).cloned()
 }
 
 /// A canary cluster has the revision's configs, whoever gave them to it, applied and healthy for as long as its own placement asks.
-fn has_passed(position: usize, member: &Member<'_>, desired: &Revision, soak: Option<&Soak<'_>>) -> bool {
+fn has_passed(member: &Member<'_>, desired: &Revision, soak: Option<&Soak<'_>>) -> bool {
     member.status().is_some_and(|status| {
-        !member.terminating
+        !member.is(Flag::Terminating)
             && told_includes(status, desired.pins())
             && member.evidence().arrived()
-            && soak.is_none_or(|soak| soak.judge.judge(position, member) == Standing::Settled)
+            && soak.is_none_or(|soak| soak.has_soaked(member))
     })
 }
 
 /// A placement that lets its clusters soak, as a judge of whether they have.
 struct Soak<'a> {
     judge: Judge<'a>,
+}
+
+impl Soak<'_> {
+    fn has_soaked(&self, member: &Member<'_>) -> bool {
+        // Inside the canary or not: its target is the same.
+        self.judge.judge(true, member) == Standing::Settled
+    }
 }
 
 impl<'a> Soak<'a> {

@@ -8,7 +8,6 @@ pub mod gate;
 pub mod standing;
 
 use std::fmt;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -21,7 +20,7 @@ use crate::problem::Problem;
 use budget::Ledger;
 use gate::{Aim, Gate};
 pub use standing::{Identified, live_generation};
-use standing::{Judge, Standing};
+use standing::{Judge, Standing, Standings};
 
 /// What is decided for one placement.
 #[derive(Clone, Debug)]
@@ -31,12 +30,22 @@ pub struct Outcome {
     pub applied: Option<Revision>,
     /// A revision completed in this pass.
     pub completed: Option<Revision>,
-    /// For every governed cluster, in order of its position in the fleet.
-    pub decisions: Vec<(usize, Rc<Move>)>,
+    pub decisions: Decisions,
     pub counts: Counts,
     pub state: State,
     /// When a clock runs out, if nothing else happens before.
     pub recheck_at: Option<Timestamp>,
+}
+
+/// What the clusters of a placement are to do.
+#[derive(Clone, Debug, Default)]
+pub struct Decisions {
+    /// The few different things that there are to do.
+    pub moves: Vec<Move>,
+    /// For each cluster that the placement governs, in order, its place in `moves`.
+    pub of: Vec<u32>,
+    /// How many of each kind start now.
+    started: Vec<usize>,
 }
 
 /// A decision, and the revision that goes with it.
@@ -126,12 +135,12 @@ pub fn decide(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Out
     let mut aim = gate::aim(fleet, governor, now);
     let judge = Judge::new(fleet, governor, &aim, now);
     let standings = judge.judge_all(fleet);
-    let mut ledger = Ledger::open(fleet, governor, &aim, &standings);
+    let mut ledger = Ledger::open(governor, &aim, &standings);
     let decisions = ledger.assign(fleet, governor, &aim, &judge, &standings);
-    let counts = count(fleet, governor, &aim, &decisions, &standings, &ledger);
+    let counts = count(fleet, &aim, &decisions, &standings, &ledger);
     let reached = reached(fleet, governor, &judge, &standings);
     let state = state(governor, &aim, &counts, &ledger);
-    let recheck_at = standings.iter().filter_map(|(_, standing)| standing.recheck_at()).min();
+    let recheck_at = standings.kinds.iter().filter_map(|kind| kind.standing.recheck_at()).min();
 
     let completed = reached.clone().filter(|revision| governor.completed.last() != Some(revision));
     let applied = reached.or_else(|| governor.recorded.and_then(|recorded| recorded.applied.clone()));
@@ -148,17 +157,18 @@ fn reached(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
     judge: &Judge<'_>,
-    standings: &[(usize, Rc<Standing>)],
+    standings: &Standings,
 ) -> Option<Revision> {
-    let members = || governor.members.iter().filter_map(|&position| fleet.members.get(position));
+    // Those of a kind have been told the same, and stand alike towards every revision.
+    let members = || standings.kinds.iter().filter_map(|kind| fleet.member(kind.first));
     let is_there = |revision: &Revision| {
         members().any(|member| member.status().is_some_and(|status| told_includes(status, revision.pins())))
     };
     let mut targets =
-        standings.iter().map(|(position, _)| judge.target_of(*position).map(|target| &target.revision));
+        standings.kinds.iter().map(|kind| judge.target_of(kind.in_canary).map(|target| &target.revision));
     let target = targets.next()??;
     if targets.all(|other| other == Some(target))
-        && standings.iter().all(|(_, standing)| **standing == Standing::Settled)
+        && standings.kinds.iter().all(|kind| kind.standing == Standing::Settled)
     {
         return is_there(target).then(|| target.clone());
     }
@@ -168,48 +178,51 @@ fn reached(
         .into_iter()
         .flatten()
         .filter(|&before| recorded.applied.as_ref() != Some(before))
-        .find(|&before| members().all(|member| judge.settled_on(member, before)) && is_there(before))
+        .find(|&before| members().all(|member| judge.settled_on(&member, before)) && is_there(before))
         .cloned()
 }
 
 fn count(
     fleet: &Fleet<'_>,
-    governor: &Governor<'_>,
     aim: &Aim,
-    decisions: &[(usize, Rc<Move>)],
-    standings: &[(usize, Rc<Standing>)],
+    decisions: &Decisions,
+    standings: &Standings,
     ledger: &Ledger,
 ) -> Counts {
     let mut counts = Counts {
-        governed: standings.len(),
+        governed: standings.of.len(),
         in_flight: ledger.in_flight,
         failed: ledger.failed,
         budget: ledger.budget,
         ..Counts::default()
     };
-    // Both are in order of position, one of each per cluster.
-    for ((position, standing), (_, decided)) in standings.iter().zip(decisions) {
-        let starts = decided.starts;
-        let settled = **standing == Standing::Settled;
-        counts.settled += usize::from(settled);
-        let wants_no_more = aim.target_is_desired() || governor.in_canary(*position);
-        counts.done += usize::from(settled && wants_no_more);
-        counts.unsettled_gated += usize::from(!settled && !governor.in_canary(*position));
-        match &**standing {
-            Standing::Settled | Standing::OnTarget { .. } => counts.on_target += 1,
+    for (kind, &started) in standings.kinds.iter().zip(&decisions.started) {
+        let all = kind.count;
+        match &kind.standing {
+            Standing::Settled => {
+                counts.settled += all;
+                counts.on_target += all;
+                counts.done += if aim.target_is_desired() || kind.in_canary { all } else { 0 };
+            }
+            Standing::OnTarget { .. } => counts.on_target += all,
             Standing::Fresh { on_target, told, .. } => {
-                counts.fresh += 1;
-                counts.on_target += usize::from(*on_target || starts || *told);
+                counts.fresh += all;
+                counts.on_target += if *on_target || *told { all } else { started };
             }
             Standing::Absent => {
-                counts.fresh += 1;
-                counts.waiting += 1;
+                counts.fresh += all;
+                counts.waiting += all;
             }
-            Standing::Elsewhere { .. } | Standing::Aside(_) if starts => counts.on_target += 1,
-            Standing::Elsewhere { .. } | Standing::Aside(_) => counts.waiting += 1,
+            Standing::Elsewhere { .. } | Standing::Aside(_) => {
+                counts.on_target += started;
+                counts.waiting += all - started;
+            }
         }
-        let member = fleet.members.get(*position);
-        counts.upgraded += usize::from(member.is_some_and(|member| member.evidence().upgraded));
+        if kind.standing != Standing::Settled && !kind.in_canary {
+            counts.unsettled_gated += all;
+        }
+        let upgraded = fleet.member(kind.first).is_some_and(|member| member.evidence().upgraded);
+        counts.upgraded += if upgraded { all } else { 0 };
     }
     counts
 }

@@ -1,6 +1,6 @@
 //! Where one cluster stands towards the revision it should get. Order of the checks is the policy.
 
-use std::rc::Rc;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::gate::Aim;
 use crate::configs::{Pin, Revision};
 use crate::evidence::{Clock, told_same};
 use crate::explain::{Flight, Wait};
-use crate::fleet::{Fleet, Governor, Member};
+use crate::fleet::{Flag, Fleet, Governor, Member};
 use crate::name::Text;
 use crate::observed::{Lookup, Observed, Rollout, StatusFields};
 use crate::versions;
@@ -71,6 +71,20 @@ impl Standing {
     }
 }
 
+impl Standings {
+    fn add(&mut self, kind: usize) {
+        self.of.push(u32::try_from(kind).unwrap_or(u32::MAX));
+        if let Some(kind) = self.kinds.get_mut(kind) {
+            kind.count += 1;
+        }
+    }
+
+    /// How many clusters there are of the kinds that are so.
+    pub fn count(&self, are_so: impl Fn(&Kind) -> bool) -> usize {
+        self.kinds.iter().filter(|kind| are_so(kind)).map(|kind| kind.count).sum()
+    }
+}
+
 /// A revision with what is worked out from it once and not per cluster.
 #[derive(Clone, Debug)]
 pub struct Identified {
@@ -98,12 +112,34 @@ pub fn live_generation(observed: &Observed, pin: &Pin) -> Option<i64> {
     }
 }
 
-/// What a cluster's standing follows from, beside what is known of it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What a cluster's standing follows from. Clusters that are alike in all of it are of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Alike {
+    known: usize,
+    stage: usize,
     in_canary: bool,
     terminating: bool,
     other_owner: bool,
+}
+
+/// Clusters that stand alike: they are judged, counted and, but for the budget, decided as one.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    pub standing: Standing,
+    pub in_canary: bool,
+    pub stage: usize,
+    /// The position of the first of them, which speaks for all.
+    pub first: usize,
+    pub count: usize,
+}
+
+/// Where the clusters of a placement stand.
+#[derive(Clone, Debug, Default)]
+pub struct Standings {
+    /// In the order in which they first appear.
+    pub kinds: Vec<Kind>,
+    /// For each cluster that the placement governs, in order, its place in `kinds`.
+    pub of: Vec<u32>,
 }
 
 /// Judges the clusters of one placement against one aim.
@@ -128,34 +164,53 @@ impl<'a> Judge<'a> {
         Self { governor, target, canary_target, fresh, now }
     }
 
-    /// Where every governed cluster stands, in order. Those that are alike are judged once and share the answer.
-    pub fn judge_all(&self, fleet: &Fleet<'_>) -> Vec<(usize, Rc<Standing>)> {
-        let mut last: Vec<Option<(Alike, Rc<Standing>)>> = vec![None; fleet.known];
-        let mut standings = Vec::with_capacity(self.governor.members.len());
+    /// Where every governed cluster stands. Those that are alike are judged once.
+    pub fn judge_all(&self, fleet: &Fleet<'_>) -> Standings {
+        let mut standings = Standings::default();
+        standings.of.reserve_exact(self.governor.members.len());
+        let mut kinds: HashMap<Alike, usize> = HashMap::new();
+        // By what is known: neighbours mostly are alike.
+        let mut last: Vec<Option<(Alike, usize)>> = vec![None; fleet.known.len()];
         for &position in &self.governor.members {
-            let Some(member) = fleet.members.get(position) else { continue };
+            let Some(line) = fleet.lines.get(position) else { continue };
             let alike = Alike {
+                known: line.known_at(),
+                stage: line.stage(),
                 in_canary: self.governor.in_canary(position),
-                terminating: member.terminating,
-                other_owner: member.other_owner,
+                terminating: line.is(Flag::Terminating),
+                other_owner: line.is(Flag::OtherOwner),
             };
             // Since when a cluster is offline, and what its user chose, are its own.
-            let like_others = member.reachable && member.overrides.is_none();
-            let standing = match last.get(member.known().index) {
-                Some(Some((before, standing))) if like_others && *before == alike => Rc::clone(standing),
-                _ => Rc::new(self.judge(position, member)),
+            let like_others = line.is(Flag::Reachable) && !line.is(Flag::HasOverrides);
+            let kind = match last.get(alike.known) {
+                _ if !like_others => self.new_kind(fleet, position, alike, &mut standings),
+                Some(Some((before, kind))) if *before == alike => *kind,
+                _ => {
+                    let kind = *kinds
+                        .entry(alike)
+                        .or_insert_with(|| self.new_kind(fleet, position, alike, &mut standings));
+                    if let Some(last) = last.get_mut(alike.known) {
+                        *last = Some((alike, kind));
+                    }
+                    kind
+                }
             };
-            if like_others && let Some(last) = last.get_mut(member.known().index) {
-                *last = Some((alike, Rc::clone(&standing)));
-            }
-            standings.push((position, standing));
+            standings.add(kind);
         }
         standings
     }
 
-    /// What this cluster should get.
-    pub fn target_of(&self, position: usize) -> Option<&Arc<Identified>> {
-        if self.governor.in_canary(position) { self.canary_target.as_ref() } else { self.target.as_ref() }
+    fn new_kind(&self, fleet: &Fleet<'_>, first: usize, alike: Alike, standings: &mut Standings) -> usize {
+        let Alike { in_canary, stage, .. } = alike;
+        let member = fleet.member(first);
+        let standing = member.map_or(Standing::Absent, |member| self.judge(in_canary, &member));
+        standings.kinds.push(Kind { standing, in_canary, stage, first, count: 0 });
+        standings.kinds.len() - 1
+    }
+
+    /// What a cluster should get.
+    pub fn target_of(&self, in_canary: bool) -> Option<&Arc<Identified>> {
+        if in_canary { self.canary_target.as_ref() } else { self.target.as_ref() }
     }
 
     /// What instances get on which nothing was ever applied.
@@ -172,7 +227,7 @@ impl<'a> Judge<'a> {
         Clock::of(status, &of?.id)
     }
 
-    pub fn judge(&self, position: usize, member: &Member<'_>) -> Standing {
+    pub fn judge(&self, in_canary: bool, member: &Member<'_>) -> Standing {
         let Some(status) = member.status() else { return Standing::Absent };
         if let Some(wait) = aside(member) {
             return Standing::Aside(wait);
@@ -180,11 +235,11 @@ impl<'a> Judge<'a> {
         if self.governor.later_uncertain && member.evidence().told && !self.ever_wanted(member, status) {
             return Standing::Aside(Wait::PlacementUncertain);
         }
-        let target = self.target_of(position);
+        let target = self.target_of(in_canary);
         let told =
             |one: Option<&Arc<Identified>>| one.is_some_and(|one| is_told(member, status, &one.revision));
         let on_target = told(target);
-        let reachable = member.reachable;
+        let reachable = member.is(Flag::Reachable);
         let evidence = member.evidence();
         if !evidence.installed && !evidence.arrived() {
             let told_fresh = told(self.fresh());
@@ -288,18 +343,18 @@ impl<'a> Judge<'a> {
 }
 
 fn aside(member: &Member<'_>) -> Option<Wait> {
-    if member.terminating {
+    if member.is(Flag::Terminating) {
         return Some(Wait::Terminating);
     }
-    if member.other_owner {
+    if member.is(Flag::OtherOwner) {
         return Some(Wait::OtherOwner);
     }
-    let problem = member.overrides.as_deref().filter(|_| !member.evidence().told)?.keeps_from_starting()?;
+    let problem = member.overrides.filter(|_| !member.evidence().told)?.keeps_from_starting()?;
     Some(Wait::Problem(Arc::new(problem.clone())))
 }
 
 fn is_told(member: &Member<'_>, status: &StatusFields, revision: &Revision) -> bool {
-    member.evidence().told && told_same(status, revision.pins(), member.overrides.as_deref())
+    member.evidence().told && told_same(status, revision.pins(), member.overrides)
 }
 
 /// Its works hold what it was told, and it is, or has been since it was told, healthy there. That it once had the same before it went
@@ -314,8 +369,7 @@ fn arrived_once(member: &Member<'_>, status: &StatusFields) -> bool {
 /// What it was told of the kinds that are not overridden is recorded as applied.
 fn recorded_as_applied(member: &Member<'_>, status: &StatusFields) -> bool {
     status.references.iter().all(|reference| {
-        let overridden =
-            member.overrides.as_deref().is_some_and(|overrides| overrides.covers(&reference.kind));
+        let overridden = member.overrides.is_some_and(|overrides| overrides.covers(&reference.kind));
         let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
         overridden || hash(&reference.desired) == hash(&reference.applied)
     })

@@ -34,7 +34,7 @@ pub fn assume_clusters(observed: &mut Observed) {
         let labels = [("name".to_owned(), name.to_string())].into();
         let cluster =
             Cluster { name: name.clone(), labels, deleting: false, opted_out: false, unreachable: None };
-        observed.clusters.entry(name).or_insert_with(|| Arc::new(cluster));
+        observed.clusters.get_or_insert_with(name, || cluster);
     }
 }
 

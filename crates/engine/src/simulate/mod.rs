@@ -89,9 +89,9 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(mut observed: Observed, profile: &'a Profile, begin: Timestamp) -> Self {
         let agents = Agents::new(profile);
-        for (name, cluster) in &mut observed.clusters {
-            if agents.is_offline(name) {
-                std::sync::Arc::make_mut(cluster).unreachable = Some(Unreachable { since: Some(begin) });
+        for mut cluster in observed.clusters.values_mut() {
+            if agents.is_offline(&cluster.name) {
+                cluster.unreachable = Some(Unreachable { since: Some(begin) });
             }
         }
         let story = Rehearsal {
@@ -187,9 +187,9 @@ impl<'a> Run<'a> {
     /// Keeps how it ended.
     fn conclude(&mut self) {
         let last = plan(&self.world.observed, self.now);
-        let unsettled =
-            last.report.clusters.into_iter().filter(|cluster| cluster.decision != Decision::Settled);
-        self.story.unsettled = unsettled.map(|cluster| (cluster.cluster, cluster.decision)).collect();
+        let unsettled = last.report.clusters.iter().filter(|cluster| cluster.decision != Decision::Settled);
+        self.story.unsettled =
+            unsettled.map(|cluster| (cluster.cluster.clone(), cluster.decision.clone())).collect();
         self.story.end = last.report.placements;
     }
 

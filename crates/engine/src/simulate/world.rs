@@ -78,8 +78,8 @@ impl World {
                 true
             }
             Write::DeleteWork(surplus) => {
-                if let Some(works) = observed.works.get_mut(&surplus.cluster) {
-                    Arc::make_mut(works).retain(|work| work.uid != surplus.uid);
+                if let Some(mut works) = observed.works.get_mut(&surplus.cluster) {
+                    works.retain(|work| work.uid != surplus.uid);
                 }
                 true
             }
@@ -100,11 +100,10 @@ impl World {
     }
 
     fn write_status(&mut self, write: &StatusWrite, version: Text) -> bool {
-        let Some(instance) = self.observed.instances.get_mut(&write.cluster) else { return false };
+        let Some(mut instance) = self.observed.instances.get_mut(&write.cluster) else { return false };
         if instance.uid != write.uid || instance.resource_version != write.resource_version {
             return false;
         }
-        let instance = Arc::make_mut(instance);
         instance.status = write.status.clone();
         instance.resource_version = version;
         true
@@ -138,7 +137,7 @@ impl World {
 
     /// Creates a work, or changes the one of that name: the agent's word on the old one counts no more.
     pub fn put_work(&mut self, cluster: &ClusterName, work: Work) {
-        let works = Arc::make_mut(self.observed.works.entry(cluster.clone()).or_default());
+        let mut works = self.observed.works.get_or_insert_with(cluster.clone(), Vec::new);
         match works.iter_mut().find(|known| known.name == work.name) {
             Some(known) => *known = Work { uid: known.uid.clone(), generation: known.generation + 1, ..work },
             None => works.push(work),
@@ -158,7 +157,7 @@ impl World {
             instance.status.told().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
         let hashes = self.hashes.share(hashes);
         let version = self.next_version();
-        let works = Arc::make_mut(self.observed.works.entry(cluster.clone()).or_default());
+        let mut works = self.observed.works.get_or_insert_with(cluster.clone(), Vec::new);
         let mut changed = false;
         for work in works.iter_mut().filter(|work| work.hashes.as_ref() != Some(&hashes)) {
             work.generation += 1;
@@ -194,8 +193,8 @@ impl World {
 
     /// The cluster's agent reports on all works as they are now.
     pub fn acknowledge(&mut self, cluster: &ClusterName, applied: &Seen, available: &Seen) {
-        if let Some(works) = self.observed.works.get_mut(cluster) {
-            for work in Arc::make_mut(works) {
+        if let Some(mut works) = self.observed.works.get_mut(cluster) {
+            for work in works.iter_mut() {
                 let state = WorkState {
                     applied: applied.clone(),
                     available: available.clone(),

@@ -13,7 +13,7 @@ use crate::fleet::{Fleet, Governor};
 use crate::install::Install;
 use crate::observed::{AddOnStatus, InstallStrategy, Recorded};
 use crate::problem::Problem;
-use crate::rollout::{Failure, Outcome, State};
+use crate::rollout::{Failure, Move, Outcome, State};
 use crate::versions;
 
 /// How many clusters or problems a message names at most.
@@ -101,18 +101,23 @@ pub fn summary(
         State::WaitingForCanary(wait) => ("True", "WaitingForCanary", format!("waitingForCanary... {wait}")),
         State::Paused => ("True", "Upgrading", format!("{progress} upgrading... paused")),
         State::Failed(Failure::Problem(problem)) => failed(problem.to_string()),
-        State::Failed(failure) => failed(format!("{failure}: {}", failed_clusters(fleet, outcome))),
+        State::Failed(failure) => failed(format!("{failure}: {}", failed_clusters(fleet, governor, outcome))),
     }
 }
 
 /// The first few clusters that failed.
-fn failed_clusters(fleet: &Fleet<'_>, outcome: &Outcome) -> String {
-    let failed = outcome
-        .decisions
+fn failed_clusters(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome) -> String {
+    let decisions = &outcome.decisions;
+    let is_failure =
+        |decided: &Move| matches!(&decided.decision, Decision::InFlight(flight) if flight.is_failure());
+    let failures: Vec<bool> = decisions.moves.iter().map(is_failure).collect();
+    let failed = governor
+        .members
         .iter()
-        .filter(|(_, decided)| matches!(&decided.decision, Decision::InFlight(flight) if flight.is_failure()))
-        .filter_map(|(position, _)| fleet.members.get(*position))
-        .map(|member| member.name.to_string());
+        .zip(&decisions.of)
+        .filter(|&(_, &decided)| failures.get(decided as usize) == Some(&true))
+        .filter_map(|(&position, _)| fleet.lines.get(position))
+        .map(|line| line.name.to_string());
     named(failed)
 }
 

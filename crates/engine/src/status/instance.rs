@@ -95,7 +95,7 @@ fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: b
     }
     let problem = match &decided.decision {
         Decision::Hold(Wait::Problem(problem)) => Some(&**problem),
-        _ => member.overrides.as_deref().and_then(|overrides| overrides.problems.first()),
+        _ => member.overrides.and_then(|overrides| overrides.problems.first()),
     };
     let stuck_or_untold = || match problem {
         Some(problem) => Progress::Stuck { first, has_told: false, problem: problem.clone() },
@@ -178,7 +178,7 @@ fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decid
         next.insert(&reference.kind, (desired, applied));
     }
     let told = decided.told.as_ref().map_or(&[][..], |told| told.revision.pins());
-    let overridden = member.overrides.as_deref().map_or(&[][..], |overrides| overrides.pins.as_slice());
+    let overridden = member.overrides.map_or(&[][..], |overrides| overrides.pins.as_slice());
     for pin in told.iter().chain(overridden) {
         let (desired, applied) = next.entry(&pin.config.kind).or_default();
         *desired = Some(pin.clone());
@@ -266,7 +266,7 @@ fn report(
         draft.state(Stated { kind: conditions::PROGRESSING, status: truth, reason, message });
         let problem = match progress {
             Progress::Stuck { problem, .. } => Some(problem),
-            _ => member.overrides.as_deref().and_then(|overrides| overrides.problems.first()),
+            _ => member.overrides.and_then(|overrides| overrides.problems.first()),
         };
         let (truth, reason, message) = match problem {
             None => ("True", "ConfigurationsConfigured", Word::Borrowed("all configurations are resolved")),
@@ -324,7 +324,7 @@ fn by_shorthand(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance) -> 
     if explicit(&instance.overrides) {
         return false;
     }
-    let placement = member.governor.and_then(|index| fleet.observed.addon.strategy.placements().get(index));
+    let placement = member.governor().and_then(|index| fleet.observed.addon.strategy.placements().get(index));
     instance.version.is_some()
         || placement.is_some_and(|placement| placement.version.is_some() && !explicit(&placement.configs))
 }

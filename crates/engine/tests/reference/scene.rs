@@ -144,7 +144,8 @@ impl Scene {
 
     /// Whether an event of one cluster would change nothing.
     pub fn is_vain(&self, event: &Event) -> bool {
-        let offline = |number: usize| self.hub.observed.clusters[&cluster(number)].unreachable.is_some();
+        let offline =
+            |number: usize| self.hub.observed.clusters.get(&cluster(number)).unwrap().unreachable.is_some();
         match *event {
             Event::Online(number) => !offline(number),
             Event::Offline(number) => offline(number),
@@ -193,9 +194,9 @@ impl Scene {
     }
 
     fn reach(&mut self, name: &ClusterName, unreachable: Option<Unreachable>) {
-        let cluster = self.hub.observed.clusters.get_mut(name).unwrap();
+        let mut cluster = self.hub.observed.clusters.get_mut(name).unwrap();
         if cluster.unreachable.is_some() != unreachable.is_some() {
-            Arc::make_mut(cluster).unreachable = unreachable;
+            cluster.unreachable = unreachable;
         }
     }
 
@@ -217,14 +218,13 @@ impl Scene {
             Answer::Unavailable => (Seen::Yes, no("crash loop")),
             Answer::Refused => (no("boom"), Seen::NotYet),
         };
-        if self.hub.observed.clusters[name].unreachable.is_none() {
+        if self.hub.observed.clusters.get(name).unwrap().unreachable.is_none() {
             self.hub.acknowledge(name, &applied, &available);
         }
     }
 
     fn user_edits(&mut self, name: &ClusterName, overrides: Vec<ConfigRef>) {
-        if let Some(instance) = self.hub.observed.instances.get_mut(name) {
-            let instance = Arc::make_mut(instance);
+        if let Some(mut instance) = self.hub.observed.instances.get_mut(name) {
             instance.generation += i64::from(instance.overrides != overrides);
             instance.overrides = overrides;
         }
@@ -244,7 +244,7 @@ impl Scene {
             version: None,
             status: InstanceStatus::default(),
         };
-        self.hub.observed.instances.entry(name).or_insert_with(|| Arc::new(instance));
+        self.hub.observed.instances.get_or_insert_with(name, || instance);
     }
 
     // --- passes -----------------------------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ impl Scene {
     pub fn outcome(&self, plan: &Plan) -> Outcome {
         let mut outcome = Outcome::default();
         for write in plan.starts.iter().chain(&plan.statuses) {
-            let before = self.hub.observed.instances[&write.cluster].status.told_revision();
+            let before = self.hub.observed.instances.get(&write.cluster).unwrap().status.told_revision();
             let after = write.status.told_revision();
             if before != after {
                 outcome.starts.insert(write.cluster.to_string(), self.letter(&after).unwrap_or('-'));

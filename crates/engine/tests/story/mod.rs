@@ -241,7 +241,7 @@ impl Story {
         let labels = BTreeMap::from([("name".to_owned(), name.to_string())]);
         let cluster =
             Cluster { name: name.clone(), labels, deleting: false, opted_out: false, unreachable: None };
-        self.world.observed.clusters.entry(name).or_insert_with(|| Arc::new(cluster));
+        self.world.observed.clusters.get_or_insert_with(name, || cluster);
     }
 
     /// `place aws: a1..a4` or, with decision groups, `place aws: a1 a2 | a3 a4`; `place aws (9): …` publishes a count of 9.
@@ -377,21 +377,21 @@ impl Story {
 
     fn reach(&mut self, rest: &str, unreachable: Option<Unreachable>) {
         for name in names(rest) {
-            if let Some(cluster) = self.world.observed.clusters.get_mut(&cluster(&name)) {
-                Arc::make_mut(cluster).unreachable = unreachable;
+            if let Some(mut cluster) = self.world.observed.clusters.get_mut(&cluster(&name)) {
+                cluster.unreachable = unreachable;
             }
         }
     }
 
     fn deleting(&mut self, name: &str) {
-        if let Some(cluster) = self.world.observed.clusters.get_mut(&cluster(name)) {
-            Arc::make_mut(cluster).deleting = true;
+        if let Some(mut cluster) = self.world.observed.clusters.get_mut(&cluster(name)) {
+            cluster.deleting = true;
         }
     }
 
     fn edit_work(&mut self, name: &str) {
-        if let Some(works) = self.world.observed.works.get_mut(&cluster(name)) {
-            for work in Arc::make_mut(works) {
+        if let Some(mut works) = self.world.observed.works.get_mut(&cluster(name)) {
+            for work in works.iter_mut() {
                 work.digest = Some("edited".into());
                 work.generation += 1;
                 work.applied = Seen::NotYet;
@@ -446,7 +446,7 @@ impl Story {
                     .world
                     .observed
                     .clusters
-                    .get(*name)
+                    .get(name)
                     .is_some_and(|cluster| cluster.unreachable.is_none());
                 let unseen = works.iter().any(|work| {
                     work.applied == Seen::NotYet
@@ -640,7 +640,7 @@ impl Story {
     }
 
     fn show_works(&mut self) {
-        for (name, works) in &self.world.observed.works {
+        for (name, works) in self.world.observed.works.iter() {
             for work in works.iter() {
                 writeln!(
                     self.told,

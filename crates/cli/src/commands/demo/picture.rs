@@ -54,7 +54,7 @@ impl Picture {
             let all = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
             let bars = [FLEET, CANARY].map(|name| {
                 let bar = all.add(ProgressBar::new(0)).with_prefix(name);
-                let style = ProgressStyle::with_template("   {prefix:<17} [{bar:40}] {pos}/{len}  {msg}");
+                let style = ProgressStyle::with_template("   {prefix:<17} [{bar:20}] {pos}/{len}  {msg}");
                 if let Ok(style) = style {
                     bar.set_style(style.progress_chars("#>."));
                 }

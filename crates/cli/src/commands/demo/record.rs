@@ -14,6 +14,7 @@ use aviary_engine::normalise;
 use aviary_engine::observed::{Seen, WorkHashes};
 use futures_util::{StreamExt, pin_mut};
 use kube::api::Api;
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -46,7 +47,8 @@ async fn watch<K>(api: Api<K>, tell: mpsc::UnboundedSender<News>, wrap: impl Fn(
 where
     K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    let events = watcher(api, watcher::Config::default());
+    // Without a pause a hub that has stopped would keep this busy for ever.
+    let events = watcher(api, watcher::Config::default()).default_backoff();
     pin_mut!(events);
     let mut lists = 0;
     while let Some(event) = events.next().await {

@@ -133,10 +133,10 @@ fn story(
 ) -> Option<ClusterStory> {
     let plan = plan::plan(observed, now);
     let fleet = Fleet::line_up(observed);
-    let member = fleet.members.iter().find(|member| member.name == name)?;
+    let member = fleet.member(fleet.lines.iter().position(|line| line.name == name)?)?;
     let report = plan.report.clusters.iter().find(|report| report.cluster == *name);
-    let spec = member.governor.and_then(|index| observed.addon.strategy.placements().get(index));
-    let governor = member.governor.and_then(|index| fleet.governors.get(index)).unwrap_or(&fleet.free);
+    let spec = member.governor().and_then(|index| observed.addon.strategy.placements().get(index));
+    let governor = member.governor().and_then(|index| fleet.governors.get(index)).unwrap_or(&fleet.free);
     let decision = match report {
         Some(report) => DecisionStory {
             kind: report.decision.kind(),
@@ -160,7 +160,7 @@ fn story(
         .filter_map(|reference| reference.applied.clone())
         .collect();
     let applied = Some(Revision::new(applied)).filter(|revision| !revision.pins().is_empty());
-    let overrides = member.overrides.iter().flat_map(|overrides| &overrides.kinds);
+    let overrides = member.overrides.into_iter().flat_map(|overrides| &overrides.kinds);
     Some(ClusterStory {
         version: 1,
         now: seconds(now).to_string(),
@@ -172,14 +172,14 @@ fn story(
         told: told.map(|revision| revision_story(observed, &revision)),
         applied: applied.map(|revision| revision_story(observed, &revision)),
         overridden: overrides.map(ToString::to_string).collect(),
-        managed_cluster: member.cluster.map(cluster_story),
+        managed_cluster: observed.clusters.get(name).map(|cluster| cluster_story(cluster)),
         conditions: member
             .status()
             .into_iter()
             .flat_map(|status| &status.conditions)
             .map(condition_story)
             .collect(),
-        works: works(observed, member),
+        works: works(observed, &member),
         notes,
     })
 }

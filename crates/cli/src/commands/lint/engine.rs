@@ -82,9 +82,10 @@ fn of_addon(snapshot: &AddOnSnapshot<'_>, documents: &[Document], findings: &mut
         };
         findings.push(finding(document, field, problem));
     }
-    for member in &fleet.members {
-        let Some(document) = instances.get(member.name.as_str()) else { continue };
-        for problem in member.overrides.iter().flat_map(|overrides| &overrides.problems) {
+    for (position, overrides) in &fleet.overridden {
+        let cluster = fleet.lines.get(*position).map(|line| line.name.as_str());
+        let Some(document) = cluster.and_then(|cluster| instances.get(cluster)) else { continue };
+        for problem in &overrides.problems {
             findings.push(finding(document, "spec.configs", problem));
         }
     }

@@ -292,8 +292,8 @@ pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSumma
 pub(crate) fn problems<'p>(observed: &Observed, told: impl Iterator<Item = &'p Problem>) -> Vec<ProblemLine> {
     let fleet = Fleet::line_up(observed);
     let wanted = fleet.governors.iter().filter_map(|governor| governor.desired.as_ref().err());
-    let overrides = fleet.members.iter().filter_map(|member| member.overrides.as_ref());
-    let found = wanted.chain(overrides.flat_map(|overrides| &overrides.problems)).cloned();
+    let overrides = fleet.overridden.iter().flat_map(|(_, overrides)| &overrides.problems);
+    let found = wanted.chain(overrides).cloned();
     let all: Vec<Problem> = told.cloned().chain(found).collect();
     let mut seen = BTreeSet::new();
     all.iter()

@@ -99,6 +99,9 @@ fn render_addon(out: &mut String, addon: &AddOnReport) {
     unsettled(out, addon);
 }
 
+/// How high a layer is at a reading.
+type Height = fn(&Point) -> usize;
+
 /// One reading of a placement: when, and three counts.
 struct Point {
     seconds: u64,
@@ -130,7 +133,7 @@ fn timeline(out: &mut String, moments: &[Moment], placement: usize, end: &Placem
     let name = escaped(&end.placement);
     let _ = writeln!(out, "<figure>\n<h3>{name}: timeline</h3>");
     chart.open(out, &format!("Clusters of {} over time", end.placement));
-    let layers: [(&str, fn(&Point) -> usize, fn(&Point) -> usize); 3] = [
+    let layers: [(&str, Height, Height); 3] = [
         ("done", |_| 0, |at| at.done),
         ("moving", |at| at.done, |at| at.done + at.moving),
         ("failed", |at| at.done + at.moving, |at| at.done + at.moving + at.failed),

@@ -53,11 +53,7 @@ pub(super) fn go_back(
             Some(version) if !by_reference => set_version(placement, version),
             _ => name(placement, pin),
         }
-        changed.push(Reference {
-            kind: kind.to_string(),
-            from: now(kind).map(|now| shown(now)),
-            to: Some(shown(pin)),
-        });
+        changed.push(Reference { kind: kind.to_string(), from: now(kind).map(shown), to: Some(shown(pin)) });
     }
     for pin in from.iter().flat_map(|from| from.pins()) {
         let kind = &pin.config.kind;
