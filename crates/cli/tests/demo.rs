@@ -124,8 +124,10 @@ fn it_goes_on_until_it_is_stopped_and_others_can_use_its_hub() {
     let mut running = Running(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "Stop it with Ctrl-C."), "it ended by itself");
-    let status = desk.command("crds").output().unwrap().status;
-    assert!(status.success());
+    let status = desk.output("status helloworld --kubeconfig data/kubeconfig");
+    let seen = String::from_utf8_lossy(&status.stdout);
+    assert_eq!(status.status.code(), Some(0), "{seen}");
+    assert!(seen.contains("5 of 5 clusters settled") && seen.contains("v0.11.0"), "{seen}");
     // Only a shell can be relied on to have `kill`.
     let pid = running.0.id().to_string();
     assert!(Command::new("sh").args(["-c", "kill -INT \"$0\"", &pid]).status().unwrap().success());

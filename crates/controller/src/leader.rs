@@ -153,8 +153,12 @@ impl Candidate {
         lease
     }
 
-    /// Lets the next one start at once.
+    /// Lets the next one start at once. Where the hub does not answer it learns by itself.
     pub(crate) async fn hand_over(&self) {
+        let _ = timeout(self.gives_up_after(), self.release()).await;
+    }
+
+    async fn release(&self) {
         let Ok(Some(mut lease)) = self.api().get_opt(&self.name).await else { return };
         let Some(spec) =
             lease.spec.as_mut().filter(|spec| spec.holder_identity.as_deref() == Some(&self.identity))

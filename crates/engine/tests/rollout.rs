@@ -390,6 +390,33 @@ fn rule_9_min_success_time_lets_a_cluster_soak_before_it_counts_as_settled() {
 }
 
 #[test]
+fn rule_9_a_placement_has_completed_nothing_while_its_last_cluster_soaks() {
+    check(
+        "config A v1
+        config B v2
+        place prod: p1
+        rollout prod config=A
+        settle
+        rollout prod config=B minSuccessTime=10m
+        pass
+        ack p1
+        pass
+        pass
+        show status
+        wait 10m
+        pass
+        pass
+        show status",
+        &expect![[r#"
+            prod  True Upgrading  1/1 upgrading...
+                desired B good A applied A
+            prod  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired B good B applied B
+        "#]],
+    );
+}
+
+#[test]
 fn rule_9_a_soak_starts_anew_when_the_cluster_was_unhealthy_in_between() {
     check(
         &format!(

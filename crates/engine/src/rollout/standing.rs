@@ -288,7 +288,7 @@ impl<'a> Judge<'a> {
         now.chain(before).chain(self.governor.completed).any(|revision| is_told(member, status, revision))
     }
 
-    /// Whether the cluster has arrived at `revision` and is healthy there.
+    /// Whether the cluster has arrived at `revision` and has been healthy there for as long as asked.
     pub fn settled_on(&self, member: &Member<'_>, revision: &Revision) -> bool {
         let evidence = member.evidence();
         member.status().is_some_and(|status| {
@@ -297,7 +297,13 @@ impl<'a> Judge<'a> {
                 && (evidence.installed || evidence.arrived())
                 && evidence.holds_placed
                 && evidence.healthy
+                && !self.soaks_on(status, revision)
         })
+    }
+
+    fn soaks_on(&self, status: &StatusFields, revision: &Revision) -> bool {
+        let soaks = !self.governor.spec.rollout.min_success_time.is_zero();
+        soaks && self.soaks_until(Clock::of(status, &revision.id()).as_ref()).is_some()
     }
 
     fn soaks_until(&self, clock: Option<&Clock>) -> Option<Timestamp> {
