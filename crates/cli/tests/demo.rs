@@ -1,5 +1,7 @@
 //! `aviary demo`: the story is told to its end on a real hub, in a pipe; and what it says where it cannot be.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod transcript;
 
 use std::io::{BufRead as _, BufReader};

@@ -1,5 +1,7 @@
 //! `aviary fleet` against a hub in a process of its own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod transcript;
 
 use std::io::{BufRead as _, BufReader};

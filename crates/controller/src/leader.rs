@@ -76,7 +76,7 @@ impl Candidate {
                 }
                 Ok(Ok(None)) => set(leadership, Leadership::Waiting),
                 Ok(Err(error)) => {
-                    tracing::warn!(error = said(&error), "the lease could not be read or written")
+                    tracing::warn!(error = said(&error), "the lease could not be read or written");
                 }
                 Err(_) => tracing::warn!("the lease was not answered for in time"),
             }

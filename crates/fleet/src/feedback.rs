@@ -31,7 +31,7 @@ pub(crate) fn collect(kind: &GroupVersionKind, manifest: &Value, rules: &[Feedba
     let mut ask = |name: &str, path: &str| match look_up(&object, path) {
         // What is not there is not told, and is no fault.
         Ok(found) => {
-            values.extend(found.map(|value| json!({"name": name, "fieldValue": field_value(value)})))
+            values.extend(found.map(|value| json!({"name": name, "fieldValue": field_value(value)})));
         }
         Err(fault) => faults.push(fault),
     };
@@ -41,8 +41,11 @@ pub(crate) fn collect(kind: &GroupVersionKind, manifest: &Value, rules: &[Feedba
             match well_known(kind) {
                 Some(paths) => paths.iter().for_each(|(name, path)| ask(name, path)),
                 None => {
-                    unknown =
-                        Some(format!("there is no well known status of {} {}", kind.api_version(), kind.kind))
+                    unknown = Some(format!(
+                        "there is no well known status of {} {}",
+                        kind.api_version(),
+                        kind.kind
+                    ));
                 }
             }
         }

@@ -28,6 +28,7 @@ use crate::desk::Desk;
 use crate::member::Member;
 use crate::register::{self, RegisterError, Registered};
 use crate::report::Report;
+use crate::seen::{Acknowledged, SeenWork};
 
 /// Tells the time that conditions bear.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -109,7 +110,7 @@ impl Fleet {
 
     /// Answers for every work of every cluster until `stop` completes; then finishes what is being written.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
-        let works: Api<DeserializeGuard<ManifestWork>> = Api::all(self.client.clone());
+        let works: Api<SeenWork> = Api::all(self.client.clone());
         let works = watcher(works, watcher::Config::default()).default_backoff();
         let clusters: Api<DeserializeGuard<ManagedCluster>> = Api::all(self.client.clone());
         let ours = watcher::Config::default().labels(&register::selector());
@@ -221,19 +222,12 @@ impl Office<'_> {
         }
     }
 
-    fn see_work(&mut self, event: Result<Event<DeserializeGuard<ManifestWork>>, watcher::Error>) {
+    fn see_work(&mut self, event: Result<Event<SeenWork>, watcher::Error>) {
         match event {
             Ok(Event::Init) => self.desk.begin_listing(),
             Ok(Event::InitDone) => self.desk.end_listing(),
-            Ok(Event::Apply(object) | Event::InitApply(object)) => match object.0 {
-                Ok(work) => self.take_work(&work),
-                Err(error) => tracing::warn!(%error, "a work cannot be read; its agent says nothing"),
-            },
-            Ok(Event::Delete(object)) => {
-                if let Ok(work) = &object.0 {
-                    self.desk.lose(work);
-                }
-            }
+            Ok(Event::Apply(SeenWork(work)) | Event::InitApply(SeenWork(work))) => self.take_work(&work),
+            Ok(Event::Delete(SeenWork(work))) => self.desk.lose(&work),
             Err(error) => tracing::warn!(%error, "the watch over works was interrupted and goes on"),
         }
     }
@@ -287,7 +281,7 @@ impl Office<'_> {
 }
 
 async fn run(client: &Client, errand: &Errand, offline: bool, time: Timestamp) -> Result<(), kube::Error> {
-    let works = |cluster: &str| Api::<ManifestWork>::namespaced(client.clone(), cluster);
+    let works = |cluster: &str| Api::<Acknowledged>::namespaced(client.clone(), cluster);
     match errand {
         Errand::Report(report) => {
             let patch = Patch::Merge(report.patch(time));
@@ -296,7 +290,7 @@ async fn run(client: &Client, errand: &Errand, offline: bool, time: Timestamp) -
         }
         Errand::Release { cluster, work, finalizers } => {
             let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
-            match works(cluster).patch_metadata(work, &PatchParams::default(), &patch).await {
+            match works(cluster).patch(work, &PatchParams::default(), &patch).await {
                 Err(error) if !has_code(&error, 404) => Err(error),
                 _ => Ok(()),
             }

@@ -15,6 +15,7 @@ mod member;
 mod outline;
 mod register;
 mod report;
+mod seen;
 
 pub use behaviour::{Behaviour, Failure, Lie, Scope};
 pub use fleet::{Clock, Fleet, Tally};

@@ -273,20 +273,14 @@ pub async fn remove(client: &Client, mut done: impl FnMut()) -> Result<Removed, 
     Ok(told)
 }
 
-fn delete<K>(
-    api: Api<K>,
-    what: &'static str,
-    name: String,
-) -> impl Future<Output = Result<(), RegisterError>> + Send + 'static
+async fn delete<K>(api: Api<K>, what: &'static str, name: String) -> Result<(), RegisterError>
 where
     K: kube::Resource + serde::de::DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static,
 {
-    async move {
-        match patiently(|| async { api.delete(&name, &DeleteParams::background()).await }).await {
-            Ok(_) => Ok(()),
-            Err(error) if has_code(&error, 404) => Ok(()),
-            Err(error) => Err(failed("delete", what, &name)(error)),
-        }
+    match patiently(|| async { api.delete(&name, &DeleteParams::background()).await }).await {
+        Ok(_) => Ok(()),
+        Err(error) if has_code(&error, 404) => Ok(()),
+        Err(error) => Err(failed("delete", what, &name)(error)),
     }
 }
 

@@ -44,8 +44,9 @@ impl Running {
     }
 }
 
-fn instant(profile: Profile) -> Profile {
-    Profile { latency: (Duration::ZERO, Duration::ZERO), ..profile }
+fn instant(mut profile: Profile) -> Profile {
+    profile.latency = (Duration::ZERO, Duration::ZERO);
+    profile
 }
 
 fn honest() -> Behaviour {
@@ -358,7 +359,7 @@ async fn a_flapping_cluster_goes_down_once_and_recovers() {
         while seen.len() < 3 {
             match events.next().await.unwrap().unwrap() {
                 Event::Apply(object) => {
-                    seen.extend(said(&json!(object), "Available").map(|(status, _)| status))
+                    seen.extend(said(&json!(object), "Available").map(|(status, _)| status));
                 }
                 // From here on nothing is missed.
                 Event::InitDone => world.put("c-1", "v1").await,
@@ -457,7 +458,8 @@ async fn conditions_that_somebody_changes_are_put_right() {
             if let Event::Apply(object) | Event::InitApply(object) = event.unwrap() {
                 let conditions = object.status.unwrap().conditions;
                 let holds = |type_: &str| {
-                    aviary_api::Condition::find(&conditions, type_).is_some_and(|one| one.is_true())
+                    aviary_api::Condition::find(&conditions, type_)
+                        .is_some_and(aviary_api::Condition::is_true)
                 };
                 if ["ManagedClusterConditionAvailable", "ManagedClusterJoined", "Foreign"]
                     .into_iter()

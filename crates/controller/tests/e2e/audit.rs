@@ -75,7 +75,7 @@ impl Fleet {
         let works = self.works.entry(cluster.clone()).or_default();
         match (kind.as_str(), object) {
             ("ManagedClusterAddOn", Some(object)) => {
-                drop(self.instances.insert(cluster.clone(), object.clone()))
+                drop(self.instances.insert(cluster.clone(), object.clone()));
             }
             ("ManagedClusterAddOn", None) => {
                 self.instances.remove(cluster);

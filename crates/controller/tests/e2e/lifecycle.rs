@@ -142,8 +142,8 @@ async fn a_fresh_install_of_400_clusters_and_a_rolling_upgrade_a_quarter_at_a_ti
         )
         .await;
     until_work(&world, "aws100", |work| version(work) == "v0.11.0").await;
-    assert_work(&work(&world, "aws001").await, &format!("{YYY}"), "v0.11.0");
-    assert_work(&work(&world, "aws101").await, &format!("{XXX}"), "v0.10.0");
+    assert_work(&work(&world, "aws001").await, YYY, "v0.11.0");
+    assert_work(&work(&world, "aws101").await, XXX, "v0.10.0");
     agents.let_go();
     world
         .until_told(

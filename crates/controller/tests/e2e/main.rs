@@ -11,6 +11,7 @@
     clippy::indexing_slicing,
     reason = "a test fails by panicking"
 )]
+#![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 
 mod agents;
 mod audit;

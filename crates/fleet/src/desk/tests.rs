@@ -15,6 +15,7 @@ fn latency(from: u64, to: u64) -> Profile {
     Profile { latency: (Duration::from_secs(from), Duration::from_secs(to)), ..Profile::default() }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 fn work(generation: i64, status: Value) -> ManifestWork {
     serde_json::from_value(json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",

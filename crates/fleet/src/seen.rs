@@ -1,0 +1,163 @@
+//! Works as they are read: what an agent needs of them and nothing else, in one go.
+//!
+//! Thousands of works a second come by, each at least twice: when it changes, and when its own report does. Most of what is written on
+//! them (who manages which field, the status of each object) is none of an agent's business, and is passed over unread.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use aviary_api::work::{ManifestWorkSpec, ManifestWorkStatus};
+use aviary_api::{Condition, ManifestWork};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::core::ObjectMeta;
+use kube::{Resource, core::NamespaceResourceScope};
+use serde::Deserialize;
+
+/// A work, as far as an agent looks.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Raw")]
+pub(crate) struct SeenWork(pub(crate) ManifestWork);
+
+#[derive(Deserialize)]
+struct Raw {
+    #[serde(default)]
+    metadata: Head,
+    #[serde(default)]
+    spec: ManifestWorkSpec,
+    status: Option<Said>,
+}
+
+/// The fields of the metadata that are looked at.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Head {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    finalizers: Option<Vec<String>>,
+    deletion_timestamp: Option<Time>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+impl From<Raw> for SeenWork {
+    fn from(Raw { metadata, spec, status }: Raw) -> Self {
+        let Head {
+            name,
+            namespace,
+            uid,
+            resource_version,
+            generation,
+            labels,
+            annotations,
+            finalizers,
+            deletion_timestamp,
+        } = metadata;
+        let metadata = ObjectMeta {
+            name,
+            namespace,
+            uid,
+            resource_version,
+            generation,
+            labels,
+            annotations,
+            finalizers,
+            deletion_timestamp,
+            ..ObjectMeta::default()
+        };
+        let status =
+            status.map(|Said { conditions }| ManifestWorkStatus { conditions, resource_status: None });
+        Self(ManifestWork { metadata, spec, status })
+    }
+}
+
+/// The answer to a report: that there is one is all that is read of it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Acknowledged {
+    #[serde(skip)]
+    metadata: ObjectMeta,
+}
+
+/// Both are works under another name.
+macro_rules! is_a_work {
+    ($type:ty, $($metadata:tt)+) => {
+        impl Resource for $type {
+            type DynamicType = ();
+            type Scope = NamespaceResourceScope;
+
+            fn kind((): &()) -> Cow<'_, str> {
+                ManifestWork::kind(&())
+            }
+
+            fn group((): &()) -> Cow<'_, str> {
+                ManifestWork::group(&())
+            }
+
+            fn version((): &()) -> Cow<'_, str> {
+                ManifestWork::version(&())
+            }
+
+            fn plural((): &()) -> Cow<'_, str> {
+                ManifestWork::plural(&())
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.$($metadata)+
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.$($metadata)+
+            }
+        }
+    };
+}
+
+is_a_work!(SeenWork, 0.metadata);
+is_a_work!(Acknowledged, metadata);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_an_agent_needs_is_read_and_the_rest_passed_over() {
+        let object = json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": {
+                "name": "w", "namespace": "c1", "uid": "u1", "resourceVersion": "7", "generation": 2,
+                "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["f"],
+                "deletionTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "somebody"}],
+            },
+            "spec": {"workload": {"manifests": [{"kind": "ConfigMap"}]}},
+            "status": {
+                "conditions": [{"type": "Applied", "status": "True", "observedGeneration": 2}],
+                "resourceStatus": {"manifests": [{"resourceMeta": {"name": "one"}}]},
+            },
+        });
+        let whole: ManifestWork = serde_json::from_value(object.clone()).unwrap();
+        let SeenWork(seen) = serde_json::from_value(object).unwrap();
+        let mut expected = whole;
+        expected.metadata.managed_fields = None;
+        expected.status.as_mut().unwrap().resource_status = None;
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_bare_object_can_be_read() {
+        let SeenWork(seen) = serde_json::from_value(json!({"metadata": {"name": "w"}})).unwrap();
+        assert_eq!((seen.metadata.name.as_deref(), seen.status), (Some("w"), None));
+        assert!(
+            serde_json::from_value::<Acknowledged>(json!({"metadata": {"name": "w"}, "spec": 1})).is_ok()
+        );
+    }
+}
