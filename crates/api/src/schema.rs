@@ -203,9 +203,10 @@ pub(crate) fn with_variables() -> impl Transform {
     |schema: &mut Schema| {
         let items = schema.pointer_mut("/properties/workload/properties/manifests/items");
         if let Some(items) = items.and_then(Value::as_object_mut) {
-            let text = json!({ "type": "string", "minLength": 1 });
+            let text = |what| json!({ "type": "string", "minLength": 1, "description": what });
             items.remove("x-kubernetes-embedded-resource");
-            items.insert("properties".to_owned(), json!({ "apiVersion": text, "kind": text }));
+            let fields = json!({ "apiVersion": text("Group and version of the object."), "kind": text("Kind of the object.") });
+            items.insert("properties".to_owned(), fields);
             items.insert("required".to_owned(), json!(["apiVersion", "kind"]));
         }
     }

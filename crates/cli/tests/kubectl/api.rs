@@ -63,6 +63,8 @@ fn the_api_is_discovered() {
             selfsubjectrulesreviews                                    authorization.k8s.io/v1                      false        SelfSubjectRulesReview
             serviceaccounts             sa                             v1                                           true         ServiceAccount
             services                    svc                            v1                                           true         Service
+            subjectaccessreviews                                       authorization.k8s.io/v1                      false        SubjectAccessReview
+            tokenreviews                                               authentication.k8s.io/v1                     false        TokenReview
 
             $ kubectl api-resources --api-group=addon.open-cluster-management.io -o name
             addondeploymentconfigs.addon.open-cluster-management.io
@@ -78,8 +80,10 @@ fn the_api_is_discovered() {
             clustermanagementaddons.addon.open-cluster-management.io
             customresourcedefinitions.apiextensions.k8s.io
             selfsubjectreviews.authentication.k8s.io
+            tokenreviews.authentication.k8s.io
             selfsubjectaccessreviews.authorization.k8s.io
             selfsubjectrulesreviews.authorization.k8s.io
+            subjectaccessreviews.authorization.k8s.io
             managedclusters.cluster.open-cluster-management.io
             managedclustersets.cluster.open-cluster-management.io
             clusterrolebindings.rbac.authorization.k8s.io
