@@ -133,7 +133,10 @@ impl Fleet {
                 () = sleep_until(next) => {}
             }
         }
-        while office.running.join_next().await.is_some() {}
+        // What was written counts, also when it comes back last.
+        while let Some(done) = office.running.join_next().await {
+            office.take_back(done.ok());
+        }
     }
 }
 
