@@ -32,8 +32,11 @@ async fn settled(world: &World, version: &str) {
 
 fn assert_frugal(counts: &BTreeMap<String, usize>, most_per_cluster: usize) {
     let of_clusters = |what: &str| what.contains(" managedclusteraddons") || what.contains(" manifestworks");
-    let per_cluster: BTreeMap<String, usize> =
-        counts.iter().filter(|(what, _)| of_clusters(what)).map(|(what, count)| (what.clone(), *count)).collect();
+    let per_cluster: BTreeMap<String, usize> = counts
+        .iter()
+        .filter(|(what, _)| of_clusters(what))
+        .map(|(what, count)| (what.clone(), *count))
+        .collect();
     let written = writes(&per_cluster);
     assert!(written <= most_per_cluster * CLUSTERS, "{written} writes: {counts:#?}");
     // The add-on itself, its revisions and Events are few and do not grow with the fleet, but for the waves.
