@@ -6,14 +6,17 @@ TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aviary
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help test soak lint deny crds bench
+.PHONY: help test test-kubernetes manifests release soak lint deny crds bench
 
 help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## Run every test, doc tests included, and kubectl's; benchmarks are not run
 	hack/install-kubectl.sh
 	$(CARGO) test --locked --workspace
+
+test-kubernetes: ## Run on a real kube-apiserver all that can be: conformance, what is shipped, end to end, roles
+	hack/test-kubernetes.sh
 
 soak: ## Run the random tests with new fleets until one fails, or you stop it; a failure names its seed
 	@while seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); do echo "PROPTEST_RNG_SEED=$$seed"; \
@@ -35,3 +38,9 @@ crds: ## Write deploy/crds and docs/api-reference.md anew from the types
 
 bench: ## Measure what a pass costs, and that it grows no faster than the fleet
 	$(CARGO) bench --locked -p aviary-engine
+
+manifests: ## Write the Helm chart anew from deploy/kustomize; a test fails where it differs
+	UPDATE_EXPECT=1 $(CARGO) test --quiet --locked -p aviary --bin aviary the_chart_is_made
+
+release: ## Build the static binary, its bill of materials and checksums into dist/
+	hack/release.sh

@@ -1,96 +1,60 @@
 #!/usr/bin/env bash
-# Builds and runs a real kube-apiserver, so that the conformance suite can be checked against the truth.
+# Builds and runs a real kube-apiserver, so that what is tested on the embedded hub can be tested on the truth.
 #
 #   real-apiserver.sh install               build etcd, kube-apiserver and kube-controller-manager, if missing
 #   real-apiserver.sh start DIR [--controllers]
 #                                           run them on loopback with data under DIR; writes DIR/kubeconfig
+#   real-apiserver.sh token DIR NAMESPACE ACCOUNT
+#                                           print a kubeconfig with a token of a ServiceAccount
 #   real-apiserver.sh stop DIR              end the processes that `start DIR` started
 #
-# Without --controllers nothing collects garbage or empties namespaces: run the suite with
-# AVIARY_CONFORMANCE_WITHOUT=controllers then. Needs go, openssl and curl.
+# Programs that the folder KUBEBUILDER_ASSETS has are used from there. The others are built once, from the pinned modules in tools/, and kept in the
+# cache of the user. Without --controllers nothing collects garbage, empties namespaces or aggregates roles: run the conformance suite with
+# AVIARY_CONFORMANCE_WITHOUT=controllers then. TLS and RBAC are on. Needs openssl, curl, and go to build; where go is missing it exits with 3.
 set -euo pipefail
 
-KUBERNETES=1.35.4
-ETCD=3.6.16
+TOOLS="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tools" && pwd)"
 CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/aviary"
 BIN="$CACHE/bin"
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "real-apiserver: $*"; exit 1; }
 
-# k8s.io/kubernetes replaces its staging modules by folders that its module archive does not hold;
-# the same modules are published as k8s.io/NAME v0.MINOR.PATCH.
-write_kubernetes_module() {
-  local gomod
-  gomod="$(go mod download -json "k8s.io/kubernetes@v$KUBERNETES" | sed -n 's/.*"GoMod": "\(.*\)",/\1/p')"
-  [ -n "$gomod" ] || die "cannot download k8s.io/kubernetes v$KUBERNETES"
-  {
-    printf 'module aviary.test/kubernetes\n\ngo 1.25.0\n\nrequire k8s.io/kubernetes v%s\n\nreplace (\n' "$KUBERNETES"
-    sed -n "s#^\t\(k8s.io/[a-z-]*\) => ./staging.*#\t\1 => \1 v0.${KUBERNETES#1.}#p" "$gomod"
-    printf ')\n'
-  } >go.mod
-  write_main kube-apiserver NewAPIServerCommand
-  write_main kube-controller-manager NewControllerManagerCommand
+# version FOLDER MODULE: the version that a module in tools/ pins.
+version() { sed -n "s#^\(require\|\)[[:space:]]*$2 v\([^ ]*\).*#\2#p" "$TOOLS/$1/go.mod" | head -n 1; }
+
+KUBERNETES="$(version kubernetes k8s.io/kubernetes)"
+ETCD="$(version etcd go.etcd.io/etcd/server/v3)"
+
+# program NAME: its path.
+program() {
+  if [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ]; then
+    printf '%s' "$KUBEBUILDER_ASSETS/$1"
+  else
+    printf '%s' "$BIN/$1"
+  fi
 }
 
-write_main() {
-  mkdir -p "$1"
-  cat >"$1/main.go" <<GO
-package main
-
-import (
-	"os"
-
-	"k8s.io/component-base/cli"
-	"k8s.io/kubernetes/cmd/$1/app"
-)
-
-func main() { os.Exit(cli.Run(app.$2())) }
-GO
-}
-
-write_etcd_module() {
-  printf 'module aviary.test/etcd\n\ngo 1.25.0\n\nrequire go.etcd.io/etcd/server/v3 v%s\n' "$ETCD" >go.mod
-  mkdir -p etcd
-  cat >etcd/main.go <<'GO'
-package main
-
-import (
-	"os"
-
-	"go.etcd.io/etcd/server/v3/etcdmain"
-)
-
-func main() { etcdmain.Main(os.Args) }
-GO
-}
-
-# build MODULE VERSION PROGRAM...: builds what is missing or of another version, each to a temporary name first.
+# build FOLDER VERSION PACKAGE PROGRAM: builds what is missing or of another version, to a temporary name first.
 build() {
-  local module="$1" version="$2" missing=() program
-  shift 2
-  for program in "$@"; do
-    [ -x "$BIN/$program" ] && [ "$(cat "$BIN/$program.version" 2>/dev/null)" = "$version" ] || missing+=("$program")
-  done
-  [ ${#missing[@]} -gt 0 ] || return 0
-  mkdir -p "$BIN" "$CACHE/src/$module"
-  cd "$CACHE/src/$module"
-  "write_${module}_module"
-  go mod tidy
+  local folder="$1" version="$2" package="$3" program="$4"
+  [ "$(program "$program")" = "$BIN/$program" ] || return 0
+  [ -x "$BIN/$program" ] && [ "$(cat "$BIN/$program.version" 2>/dev/null)" = "$version" ] && return 0
+  command -v go >/dev/null || { say "real-apiserver: there is no Go toolchain to build $program with, and KUBEBUILDER_ASSETS names none"; exit 3; }
+  mkdir -p "$BIN"
   # /version tells what was linked in.
   local at=k8s.io/component-base/version minor="${KUBERNETES%.*}"
   local flags="-s -w -X $at.gitVersion=v$KUBERNETES -X $at.gitMajor=1 -X $at.gitMinor=${minor#1.}"
-  for program in "${missing[@]}"; do
-    say "building $program (some minutes)"
-    nice -n 19 go build -trimpath -ldflags "$flags" -o "$BIN/.$program.new" "./$program"
-    mv "$BIN/.$program.new" "$BIN/$program"
-    printf '%s\n' "$version" >"$BIN/$program.version"
-  done
+  say "building $program $version (some minutes)"
+  (cd "$TOOLS/$folder" && nice -n 19 go build -mod=readonly -trimpath -ldflags "$flags" -o "$BIN/.$program.new" "$package")
+  mv "$BIN/.$program.new" "$BIN/$program"
+  printf '%s\n' "$version" >"$BIN/$program.version"
 }
 
 install() {
-  (build etcd "$ETCD" etcd)
-  (build kubernetes "$KUBERNETES" kube-apiserver kube-controller-manager)
+  build etcd "$ETCD" . etcd
+  build kubernetes "$KUBERNETES" ./kube-apiserver kube-apiserver
+  build kubernetes "$KUBERNETES" ./kube-controller-manager kube-controller-manager
 }
 
 free_port() {
@@ -113,7 +77,9 @@ alive() { [ -f "$DIR/$1.pid" ] && kill -0 "$(cat "$DIR/$1.pid")" 2>/dev/null; }
 
 start() {
   DIR="$1"
-  [ -x "$BIN/etcd" ] && [ -x "$BIN/kube-apiserver" ] || die "run '$0 install' first"
+  local etcd apiserver
+  etcd="$(program etcd)" apiserver="$(program kube-apiserver)"
+  [ -x "$etcd" ] && [ -x "$apiserver" ] || die "run '$0 install' first"
   mkdir -p "$DIR"
   DIR="$(cd "$DIR" && pwd)"
   alive kube-apiserver && die "already running in $DIR"
@@ -125,17 +91,28 @@ start() {
   [ -f "$DIR/sa.key" ] || openssl genrsa -out "$DIR/sa.key" 2048 2>/dev/null
   printf '%s,admin,admin,system:masters\n' "$token" >"$DIR/tokens.csv"
 
-  run etcd "$BIN/etcd" --name real --data-dir "$DIR/etcd" --log-level warn \
+  # What service accounts ask for, and which role let them.
+  cat >"$DIR/audit-policy.yaml" <<YAML
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, userGroups: ["system:serviceaccounts"]}
+- {level: None}
+YAML
+
+  run etcd "$etcd" --name real --data-dir "$DIR/etcd" --log-level warn \
     --listen-client-urls "http://127.0.0.1:$client" --advertise-client-urls "http://127.0.0.1:$client" \
     --listen-peer-urls "http://127.0.0.1:$peer" --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
     --initial-cluster "real=http://127.0.0.1:$peer" --unsafe-no-fsync
-  run kube-apiserver "$BIN/kube-apiserver" --etcd-servers "http://127.0.0.1:$client" \
+  run kube-apiserver "$apiserver" --etcd-servers "http://127.0.0.1:$client" \
     --bind-address 127.0.0.1 --secure-port "$port" --cert-dir "$DIR/certs" \
     --advertise-address 127.0.0.1 --endpoint-reconciler-type none \
     --service-cluster-ip-range 10.96.0.0/16 --authorization-mode RBAC --token-auth-file "$DIR/tokens.csv" \
     --service-account-issuer https://kubernetes.default.svc \
     --service-account-key-file "$DIR/sa.key" --service-account-signing-key-file "$DIR/sa.key" \
-    --disable-admission-plugins ServiceAccount
+    --enable-admission-plugins OwnerReferencesPermissionEnforcement \
+    --audit-policy-file "$DIR/audit-policy.yaml" --audit-log-path "$DIR/audit.log" --audit-log-maxsize 4000
 
   local deadline=$((SECONDS + 120))
   until curl -fsk --max-time 5 -H "Authorization: Bearer $token" "https://127.0.0.1:$port/readyz" >/dev/null 2>&1; do
@@ -155,12 +132,29 @@ clusters:
 users: [{name: admin, user: {token: $token}}]
 YAML
   if [ "${2:-}" = --controllers ]; then
-    run kube-controller-manager "$BIN/kube-controller-manager" --kubeconfig "$DIR/kubeconfig" \
+    local controllers
+    controllers="$(program kube-controller-manager)"
+    [ -x "$controllers" ] || die "run '$0 install' first"
+    run kube-controller-manager "$controllers" --kubeconfig "$DIR/kubeconfig" \
       --authentication-kubeconfig "$DIR/kubeconfig" --authorization-kubeconfig "$DIR/kubeconfig" \
       --leader-elect=false --secure-port 0 --cert-dir "$DIR/certs" \
-      --controllers garbage-collector-controller,namespace-controller
+      --controllers garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller,validatingadmissionpolicy-status-controller
   fi
   say "ready: $DIR/kubeconfig"
+}
+
+# The account must be there. The token is good for eight hours.
+token() {
+  DIR="$(cd "$1" && pwd)"
+  local server admin answer
+  server="$(sed -n 's/.*server: "\([^"]*\)".*/\1/p' "$DIR/kubeconfig")"
+  admin="$(sed -n 's/.*user: {token: \([0-9a-f]*\)}.*/\1/p' "$DIR/kubeconfig")"
+  answer="$(curl -fsS --cacert "$DIR/certs/apiserver.crt" -H "Authorization: Bearer $admin" -H 'Content-Type: application/json' \
+    -d '{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":28800}}' \
+    "$server/api/v1/namespaces/$2/serviceaccounts/$3/token")" || die "there is no token for $2/$3"
+  answer="$(printf '%s' "$answer" | tr -d '\n' | sed -n 's/.*"token": *"\([^"]*\)".*/\1/p')"
+  [ -n "$answer" ] || die "the answer for $2/$3 has no token"
+  sed -e "s/user: {token: [0-9a-f]*}/user: {token: $answer}/" -e "s/admin/$3/g" "$DIR/kubeconfig"
 }
 
 stop() {
@@ -179,6 +173,7 @@ stop() {
 case "${1:-}" in
   install) install ;;
   start) [ $# -ge 2 ] || die "start DIR [--controllers]"; start "$2" "${3:-}" ;;
+  token) [ $# -eq 4 ] || die "token DIR NAMESPACE ACCOUNT"; token "$2" "$3" "$4" ;;
   stop) [ $# -eq 2 ] || die "stop DIR"; stop "$2" ;;
-  *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

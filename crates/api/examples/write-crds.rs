@@ -17,5 +17,6 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     for crd in crds::all() {
         fs::write(folder.join(crds::file_name(&crd)), crds::to_yaml(&crd)?)?;
     }
+    fs::write(folder.join("kustomization.yaml"), crds::kustomization())?;
     Ok(())
 }

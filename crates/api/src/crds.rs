@@ -55,6 +55,15 @@ pub fn file_name(crd: &CustomResourceDefinition) -> String {
     format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural)
 }
 
+/// The list of those files, as kustomize takes it.
+pub fn kustomization() -> String {
+    let mut text = "# All custom resource definitions.\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n".to_owned();
+    for crd in all() {
+        text.push_str(&format!("- {}\n", file_name(&crd)));
+    }
+    text
+}
+
 /// The CRD as a YAML document.
 ///
 /// # Errors

@@ -20,11 +20,14 @@ fn every_file_is_what_the_types_generate() {
         let kept = fs::read_to_string(folder().join(&name)).unwrap_or_default();
         assert!(kept == crds::to_yaml(&crd).unwrap(), "{name} is out of date: {REMEDY}");
     }
+    let listed = fs::read_to_string(folder().join("kustomization.yaml")).unwrap_or_default();
+    assert!(listed == crds::kustomization(), "kustomization.yaml is out of date: {REMEDY}");
 }
 
 #[test]
 fn there_is_no_other_file() {
-    let expected: BTreeSet<String> = crds::all().iter().map(crds::file_name).collect();
+    let mut expected: BTreeSet<String> = crds::all().iter().map(crds::file_name).collect();
+    expected.insert("kustomization.yaml".to_owned());
     let found: BTreeSet<String> = fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

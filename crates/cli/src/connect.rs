@@ -12,7 +12,7 @@ use anyhow::{Context as _, anyhow};
 use aviary_api::names::{ADDON_GROUP, CLUSTER_GROUP, WORK_GROUP};
 use aviary_controller::{CountRequests, Metrics};
 use kube::client::ClientBuilder;
-use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use crate::commands::typed;
@@ -88,6 +88,15 @@ impl HubArgs {
         Ok(Connection { client, server })
     }
 
+    /// How the hub is reached, without any credentials: those of whoever asks are added to it. And its address.
+    pub(crate) async fn without_rights(&self) -> anyhow::Result<(Config, String)> {
+        let mut config = self.config().await?;
+        config.connect_timeout = Some(PATIENCE);
+        config.auth_info = AuthInfo::default();
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        Ok((config, server))
+    }
+
     async fn config(&self) -> anyhow::Result<Config> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         if let Some(file) = &self.kubeconfig {
@@ -138,26 +147,50 @@ fn known_contexts(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(": its contexts are {}", names.join(", ")) }
 }
 
+/// That a hub does not do what was asked.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// The status, where it answered at all.
+    pub(crate) code: Option<u16>,
+    message: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 /// An error of a hub, in words that say what to do. `doing` completes "failed to".
 pub(crate) fn refused(doing: &str, error: &kube::Error, server: &str) -> anyhow::Error {
+    let code = match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    };
+    anyhow::Error::new(Refused { code, message: refusal(doing, error, server) })
+}
+
+fn refusal(doing: &str, error: &kube::Error, server: &str) -> String {
     let kube::Error::Api(status) = error else {
-        return anyhow!("failed to {doing}: {}", reached(error, server));
+        return format!("failed to {doing}: {}", reached(error, server));
     };
     let said = status.message.trim_end_matches('.');
     match status.code {
-        401 => anyhow!(
+        401 => format!(
             "failed to {doing}: {server} does not accept your credentials: log in again, or choose others with --kubeconfig or --context"
         ),
-        403 => anyhow!("failed to {doing}: {said}: ask the hub's administrator for that right"),
+        403 => format!("failed to {doing}: {said}: ask the hub's administrator for that right"),
         404 if said.contains("could not find the requested resource") || said == "404 page not found" => {
-            anyhow!("failed to {doing}: {server} does not serve that kind: {}", install(doing))
+            format!("failed to {doing}: {server} does not serve that kind: {}", install(doing))
         }
         409 => {
-            anyhow!("failed to {doing}: somebody else changed it at the same time: look at it again ({said})")
+            format!("failed to {doing}: somebody else changed it at the same time: look at it again ({said})")
         }
-        422 | 400 => anyhow!("failed to {doing}: the hub refuses it: {said}"),
-        429 | 500..=599 => anyhow!("failed to {doing}: the hub is in trouble, try again later: {said}"),
-        _ => anyhow!("failed to {doing}: {said}"),
+        422 | 400 => format!("failed to {doing}: the hub refuses it: {said}"),
+        429 | 500..=599 => format!("failed to {doing}: the hub is in trouble, try again later: {said}"),
+        _ => format!("failed to {doing}: {said}"),
     }
 }
 

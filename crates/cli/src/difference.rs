@@ -1,5 +1,7 @@
 //! What a file changes about an object on a hub, field by field.
 
+pub(crate) use aviary_engine::difference::Field;
+use aviary_engine::difference::between;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -16,22 +18,10 @@ pub(crate) struct Difference {
     pub(crate) fields: Vec<Field>,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Field {
-    pub(crate) path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) from: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) to: Option<Value>,
-}
-
 impl Difference {
     /// `None` where nothing would change.
     pub(crate) fn between(document: &Document, old: Option<&Value>, new: &Value) -> Option<Self> {
-        let mut fields = Vec::new();
-        if let Some(old) = old {
-            compare(&mut fields, "", &told(old), &told(new));
-        }
+        let fields = old.map(|old| between(&told(old), &told(new))).unwrap_or_default();
         let change = if old.is_some() { "Changed" } else { "Created" };
         (old.is_none() || !fields.is_empty()).then(|| Self {
             kind: document.kind().to_owned(),
@@ -65,35 +55,6 @@ fn told(object: &Value) -> Value {
     Value::Object(told)
 }
 
-fn compare(fields: &mut Vec<Field>, path: &str, old: &Value, new: &Value) {
-    match (old, new) {
-        (Value::Object(old), Value::Object(new)) => {
-            let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
-            keys.sort();
-            keys.dedup();
-            for key in keys {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                either(fields, path, old.get(key), new.get(key));
-            }
-        }
-        (Value::Array(old), Value::Array(new)) => {
-            for index in 0..old.len().max(new.len()) {
-                either(fields, format!("{path}[{index}]"), old.get(index), new.get(index));
-            }
-        }
-        _ if old == new => {}
-        _ => fields.push(Field { path: path.to_owned(), from: Some(old.clone()), to: Some(new.clone()) }),
-    }
-}
-
-fn either(fields: &mut Vec<Field>, path: String, old: Option<&Value>, new: Option<&Value>) {
-    match (old, new) {
-        (Some(old), Some(new)) => compare(fields, &path, old, new),
-        (None, None) => {}
-        (old, new) => fields.push(Field { path, from: old.cloned(), to: new.cloned() }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -101,8 +62,7 @@ mod tests {
     use super::*;
 
     fn fields(old: &Value, new: &Value) -> Vec<String> {
-        let mut fields = Vec::new();
-        compare(&mut fields, "", &told(old), &told(new));
+        let fields = between(&told(old), &told(new));
         let shown = |value: &Option<Value>| value.as_ref().map_or("-".to_owned(), ToString::to_string);
         fields
             .iter()

@@ -16,6 +16,7 @@ mod live;
 mod logs;
 mod objects;
 mod output;
+mod packaging;
 mod process;
 mod snapshot;
 mod telemetry;
@@ -47,8 +48,8 @@ Examples:
     $ aviary status
     $ aviary explain helloworld
 
-  Install the custom resource definitions
-    $ aviary crds | kubectl apply --server-side -f -
+  Install on a hub
+    $ aviary manifests | kubectl apply --server-side -f -
 
 Exit codes: 0 done, 1 not done or something wrong with the input, 2 wrong usage.";
 

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use anyhow::Context as _;
+pub(crate) use aviary_engine::verdict::counted;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -218,9 +219,4 @@ pub(crate) fn first_few<S: AsRef<str>>(names: &[S]) -> String {
     let more = names.len().saturating_sub(SHOWN);
     let shown = shown.join(", ");
     if more == 0 { shown } else { format!("{shown} and {more} more") }
-}
-
-/// A number with its noun.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

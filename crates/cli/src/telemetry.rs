@@ -139,7 +139,8 @@ impl TelemetryArgs {
     }
 }
 
-fn tls_of(certificate: &Path, key: &Path) -> anyhow::Result<Arc<ServerConfig>> {
+/// TLS as it is served with a certificate in a file.
+pub(crate) fn tls_of(certificate: &Path, key: &Path) -> anyhow::Result<Arc<ServerConfig>> {
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .with_context(|| format!("failed to read a certificate from {}", certificate.display()))?;

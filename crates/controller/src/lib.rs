@@ -31,6 +31,7 @@ pub use look::{Follower, Kept, LookError, Scope, View};
 pub use manager::Health;
 pub use metrics::Metrics;
 pub use requests::{CountRequests, Counted};
+pub use seen::Title;
 
 use execute::UNFENCED;
 use leader::{Candidate, Leadership};

@@ -26,8 +26,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::kinds::{self, Found};
-use crate::revisions::What;
-use crate::seen::{self, Change, Key, News};
+use crate::seen::{self, Change, Key, News, Refused, Title};
 use crate::stores::{Kind, Stores};
 use crate::watches::{self, NEWS_WAITING};
 
@@ -74,7 +73,6 @@ pub struct View {
     client: Client,
     scope: Scope,
     stores: Stores,
-    history: Vec<Kept>,
     /// Objects that cannot be understood and are left out.
     unread: Vec<String>,
     served: BTreeMap<GroupResource, ApiResource>,
@@ -90,7 +88,6 @@ impl Debug for View {
 #[derive(Default)]
 struct Listed {
     news: Vec<News>,
-    history: Vec<Kept>,
     unread: Vec<String>,
 }
 
@@ -102,7 +99,6 @@ impl View {
             client: client.clone(),
             scope,
             stores: Stores::new(Options::default()),
-            history: Vec::new(),
             unread: Vec::new(),
             served: BTreeMap::new(),
         };
@@ -117,7 +113,6 @@ impl View {
         for news in listed.news {
             self.stores.take(news);
         }
-        self.history.extend(listed.history);
         self.unread.extend(listed.unread);
     }
 
@@ -147,9 +142,10 @@ impl View {
         for (kind, found) in kinds::find(&self.client, missing).await {
             match found {
                 Found::Served { resource, namespaced } => {
-                    self.stores.set_kind(&kind, Some(Kind::Listing { namespaced }));
                     let wanted = self.wanted(&kind);
                     let listed = configs(&self.client, &kind, &resource, wanted).await?;
+                    // Nothing is noted before all is there: who stops waiting in between asks again.
+                    self.stores.set_kind(&kind, Some(Kind::Listing { namespaced }));
                     self.take(listed);
                     self.served.insert(kind, resource);
                 }
@@ -197,10 +193,23 @@ impl View {
 
     /// What an add-on's placements completed, in order of number.
     pub fn history(&self, addon: &str) -> Vec<Kept> {
-        let mut history: Vec<Kept> =
-            self.history.iter().filter(|kept| *kept.addon == *addon).cloned().collect();
+        let completed = self.stores.known(addon).into_iter().flat_map(|known| known.completed.values());
+        let mut history: Vec<Kept> = completed
+            .map(|completed| Kept {
+                addon: addon.into(),
+                number: completed.number,
+                placement: completed.placement.clone(),
+                revision: completed.revision.clone(),
+                at: completed.at,
+            })
+            .collect();
         history.sort_by(|a, b| (&a.placement, a.number).cmp(&(&b.placement, b.number)));
         history
+    }
+
+    /// How its author calls an add-on.
+    pub fn title(&self, addon: &str) -> Option<&Title> {
+        self.stores.known(addon).filter(|known| known.present).map(|known| &known.title)
     }
 
     /// Objects that could not be understood.
@@ -269,6 +278,7 @@ pub struct Follower {
     sender: mpsc::Sender<News>,
     watches: JoinSet<()>,
     watched: BTreeSet<GroupResource>,
+    refused: Option<LookError>,
 }
 
 impl Debug for Follower {
@@ -283,7 +293,7 @@ impl Follower {
         let mut watches = JoinSet::new();
         let only = view.scope.addon.as_deref();
         watches::start_for(&view.client, &view.scope.namespace, only, &sender, &mut watches);
-        let mut follower = Self { view, news, sender, watches, watched: BTreeSet::new() };
+        let mut follower = Self { view, news, sender, watches, watched: BTreeSet::new(), refused: None };
         follower.view.stores.take_dirty();
         follower.watch_configs();
         follower
@@ -303,25 +313,48 @@ impl Follower {
         &mut self.view
     }
 
-    /// Waits until something that bears on an add-on may have changed.
+    /// Waits until something that bears on an add-on may have changed. It may be given up waiting for at any time.
     pub async fn changed(&mut self) -> Result<(), LookError> {
+        self.changed_addons().await.map(drop)
+    }
+
+    /// Waits until something may have changed, and says about which add-ons. It may be given up waiting for at any time.
+    pub async fn changed_addons(&mut self) -> Result<BTreeSet<Text>, LookError> {
         loop {
             // The sender is held here: there always is a next one to wait for.
             if let Some(news) = self.news.recv().await {
-                self.view.stores.take(news);
+                self.take(news);
             }
             let until = tokio::time::Instant::now() + QUIET;
             while let Ok(Some(news)) = tokio::time::timeout_at(until, self.news.recv()).await {
-                self.view.stores.take(news);
+                self.take(news);
             }
             let known = self.view.stores.kinds();
             if self.view.stores.referenced_kinds().iter().any(|kind| !known.contains_key(kind)) {
                 self.view.complete_kinds().await?;
                 self.watch_configs();
             }
-            if !self.view.stores.take_dirty().is_empty() {
-                return Ok(());
+            let changed = self.view.stores.take_dirty();
+            if !changed.is_empty() {
+                return Ok(changed);
             }
+            if self.refused.is_some() {
+                return Ok(changed);
+            }
+        }
+    }
+
+    /// That the hub does not let us watch any more, since it was last asked for.
+    pub fn take_refusal(&mut self) -> Option<LookError> {
+        self.refused.take()
+    }
+
+    fn take(&mut self, news: News) {
+        match news {
+            News::Refused(Refused { doing, said }) => {
+                self.refused = Some(LookError { doing, source: Box::new(kube::Error::Api(said)) });
+            }
+            news => self.view.stores.take(news),
         }
     }
 }
@@ -384,24 +417,7 @@ fn lists<'a>(client: &'a Client, scope: &'a Scope) -> Vec<BoxFuture<'a, Result<L
 
 async fn revisions(client: &Client, namespace: &str, params: ListParams) -> Result<Listed, LookError> {
     let api: Api<DeserializeGuard<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
-    let history = std::sync::Mutex::new(Vec::new());
-    let read = |object: ControllerRevision| {
-        let kept = seen::revision(&object)?;
-        if let What::Completed { number, placement, revision } = &kept.what
-            && let Ok(mut history) = history.lock()
-        {
-            history.push(Kept {
-                addon: kept.addon.clone(),
-                number: *number,
-                placement: placement.clone(),
-                revision: revision.clone(),
-                at: object.metadata.creation_timestamp.as_ref().map(|at| at.0),
-            });
-        }
-        Some(kept)
-    };
-    let listed = list(api, params, read, News::Revision).await?;
-    Ok(Listed { history: history.into_inner().unwrap_or_default(), ..listed })
+    list(api, params, |object: ControllerRevision| seen::revision(&object), News::Revision).await
 }
 
 /// All objects of one kind, page by page, each read as it arrives.

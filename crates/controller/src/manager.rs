@@ -125,14 +125,16 @@ impl Loop {
             let next = self.next_plan().into_iter().chain(self.ask_again).min();
             let next = next.unwrap_or_else(|| Instant::now() + LONG);
             tokio::select! {
+                // What is rare comes first, so that a flood of news holds none of it up; and of two runs alike both go alike.
+                biased;
                 () = &mut stop => break,
-                Some(news) = self.news.1.recv() => self.take(Some(news)),
-                Some(found) = self.finding.join_next() => self.found(found.unwrap_or_default()),
-                Some(done) = self.executions.join_next() => self.executed(done.ok()),
                 changed = leadership.changed() => {
                     let now = if changed.is_ok() { *leadership.borrow_and_update() } else { Leadership::Waiting };
                     self.lead(now);
                 }
+                Some(done) = self.executions.join_next() => self.executed(done.ok()),
+                Some(found) = self.finding.join_next() => self.found(found.unwrap_or_default()),
+                Some(news) = self.news.1.recv() => self.take(Some(news)),
                 () = sleep_until(next) => {}
             }
             self.look_for_kinds();

@@ -10,6 +10,7 @@ use aviary_engine::configs::{ConfigRef, GroupResource, Pin, Revision};
 use aviary_engine::hash::{self, Hash};
 use aviary_engine::name::{PlacementName, Text};
 use aviary_engine::plan::Keep;
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -24,7 +25,16 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Content { hash: Hash, content: Arc<Value> },
-    Completed { number: i64, placement: PlacementName, revision: Revision },
+    Completed(Completed),
+}
+
+/// A revision that a placement has completed.
+#[derive(Clone, Debug)]
+pub(crate) struct Completed {
+    pub(crate) number: i64,
+    pub(crate) placement: PlacementName,
+    pub(crate) revision: Revision,
+    pub(crate) at: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,11 +71,12 @@ pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
             let hash = Hash::recorded(&of.spec_hash)?;
             (hash::spec_hash(&content) == hash).then(|| What::Content { hash, content: Arc::new(content) })?
         }
-        Stored::Completed { placement, revision } => What::Completed {
+        Stored::Completed { placement, revision } => What::Completed(Completed {
             number: object.revision,
             placement: PlacementName::new(&placement.namespace, &placement.name),
             revision: Revision::new(revision.into_iter().map(pin).collect::<Option<_>>()?),
-        },
+            at: object.metadata.creation_timestamp.as_ref().map(|at| at.0),
+        }),
     };
     Some(Kept { addon, what })
 }
@@ -192,11 +203,7 @@ mod tests {
         let (placement, revision) = (PlacementName::new("default", "aws"), Revision::new(vec![keep().pin]));
         let object: ControllerRevision =
             serde_json::from_value(completed(OWNER, &placement, &revision, 7)).unwrap();
-        let Some(Kept { what: What::Completed { number, placement: of, revision: read }, .. }) =
-            read(&object)
-        else {
-            panic!("not read")
-        };
-        assert_eq!((number, of, read), (7, placement, revision));
+        let Some(Kept { what: What::Completed(read), .. }) = read(&object) else { panic!("not read") };
+        assert_eq!((read.number, read.placement, read.revision), (7, placement, revision));
     }
 }

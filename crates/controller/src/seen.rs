@@ -58,11 +58,28 @@ pub(crate) enum News {
     Revision(Change<Kept>),
     /// Some kind has come or gone: look again which there are.
     Kinds,
+    /// The hub does not let us watch any more.
+    Refused(Refused),
+}
+
+/// Who watched what, and what the hub said.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) doing: String,
+    pub(crate) said: Box<kube::core::Status>,
+}
+
+/// How an add-on's author calls it. No decision hangs on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Title {
+    pub display_name: Option<Text>,
+    pub description: Option<Text>,
 }
 
 #[derive(Debug)]
 pub(crate) struct SeenAddOn {
     pub(crate) addon: AddOn,
+    pub(crate) title: Title,
     pub(crate) problems: Vec<Problem>,
     pub(crate) resource_version: Text,
     /// The term of the leader that wrote last, by which an older one knows that its time is over.
@@ -94,8 +111,16 @@ pub(crate) struct SeenConfig {
 pub(crate) fn addon(object: &ClusterManagementAddOn) -> SeenAddOn {
     let (addon, problems) = normalise::addon(object);
     let term = object.metadata.annotations.as_ref().and_then(|all| all.get(annotations::MANAGER_TERM));
+    let meta = object.spec.add_on_meta.as_ref();
+    let text =
+        |given: Option<&String>| given.filter(|text| !text.is_empty()).map(|text| text.as_str().into());
+    let title = Title {
+        display_name: text(meta.and_then(|meta| meta.display_name.as_ref())),
+        description: text(meta.and_then(|meta| meta.description.as_ref())),
+    };
     SeenAddOn {
         addon,
+        title,
         problems,
         resource_version: object.resource_version().unwrap_or_default().into(),
         term: term.and_then(|term| term.parse().ok()).unwrap_or(0),

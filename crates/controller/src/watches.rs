@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::seen::{self, Change, Key, News};
+use crate::seen::{self, Change, Key, News, Refused};
 
 /// How many news may wait: a slow reader slows the streams, and nothing grows.
 pub(crate) const NEWS_WAITING: usize = 4096;
@@ -102,6 +102,31 @@ pub(crate) fn start_for(
     tasks.spawn(follow(revisions, ours(), news.clone(), |object| seen::revision(&object), News::Revision));
 }
 
+/// What can be told of a watch. Who manages has nothing to do about a refusal but to try again; who looks on behalf of a person has.
+pub(crate) trait Told: Sized {
+    fn refused(_: Refused) -> Option<Self> {
+        None
+    }
+}
+
+impl Told for News {
+    fn refused(refused: Refused) -> Option<Self> {
+        Some(Self::Refused(refused))
+    }
+}
+
+/// That the hub does not know us, or does not let us; `None`: something else is the matter.
+fn refusal(resource: &GroupResource, error: watcher::Error) -> Option<Refused> {
+    let said = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(said))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(said))
+        | watcher::Error::WatchFailed(kube::Error::Api(said))
+        | watcher::Error::WatchError(said) => said,
+        _ => return None,
+    };
+    matches!(said.code, 401 | 403).then(|| Refused { doing: format!("watch {resource}"), said })
+}
+
 /// Follows the objects of one kind for as long as somebody listens.
 pub(crate) async fn follow<K, T, N>(
     api: Api<DeserializeGuard<K>>,
@@ -113,6 +138,7 @@ pub(crate) async fn follow<K, T, N>(
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     K::DynamicType: Default,
     T: Send,
+    N: Told,
 {
     let stream = watcher(api, config).default_backoff();
     pin_mut!(stream);
@@ -131,18 +157,23 @@ pub(crate) async fn follow<K, T, N>(
     };
     while let Some(event) = stream.next().await {
         let change = match event {
-            Ok(Event::Init) => Some(Change::Begin),
-            Ok(Event::InitDone) => Some(Change::End),
-            Ok(Event::Apply(object) | Event::InitApply(object)) => Some(read(object)),
-            Ok(Event::Delete(object)) => Some(Change::Gone(Key::of(object.meta()))),
+            Ok(Event::Init) => Change::Begin,
+            Ok(Event::InitDone) => Change::End,
+            Ok(Event::Apply(object) | Event::InitApply(object)) => read(object),
+            Ok(Event::Delete(object)) => Change::Gone(Key::of(object.meta())),
             Err(error) => {
-                interrupted(&K::kind(&K::DynamicType::default()), &error);
-                None
+                let kind = K::DynamicType::default();
+                interrupted(&K::kind(&kind), &error);
+                let resource = GroupResource::new(&K::group(&kind), &K::plural(&kind));
+                if let Some(refused) = refusal(&resource, error).and_then(N::refused)
+                    && news.send(refused).await.is_err()
+                {
+                    return;
+                }
+                continue;
             }
         };
-        if let Some(change) = change
-            && news.send(wrap(change)).await.is_err()
-        {
+        if news.send(wrap(change)).await.is_err() {
             return;
         }
     }
@@ -169,6 +200,11 @@ pub(crate) async fn follow_configs(
             Ok(Event::Delete(object)) => Change::Gone(Key::of(&object.metadata)),
             Err(error) => {
                 interrupted(&kind.to_string(), &error);
+                if let Some(refused) = refusal(&kind, error).and_then(News::refused)
+                    && news.send(refused).await.is_err()
+                {
+                    return;
+                }
                 continue;
             }
         };

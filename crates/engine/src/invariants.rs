@@ -33,17 +33,41 @@ impl fmt::Display for Violation {
 /// The size that an add-on's status never passes.
 const STATUS_LIMIT: usize = 64 * 1024;
 
-/// Checks one write against the promises.
+/// What a write does, as far as promises are about it.
+#[derive(Clone, Copy, Debug)]
+pub enum Deed<'a> {
+    Create(&'a ClusterName),
+    Delete { cluster: &'a ClusterName, uid: &'a str },
+    Instance(&'a ClusterName),
+    Work { cluster: &'a ClusterName, told: &'a Revision },
+    AddOn(&'a AddOnStatus),
+    Complete(&'a PlacementName, &'a Revision),
+}
+
+/// Checks one write of a plan against the promises.
 pub fn check(before: &Observed, write: &Write, after: &Observed) -> Vec<Violation> {
+    let deed = match write {
+        Write::Create(create) => Deed::Create(&create.cluster),
+        Write::Delete(delete) => Deed::Delete { cluster: &delete.cluster, uid: &delete.uid },
+        Write::Instance(write) => Deed::Instance(&write.cluster),
+        Write::Work(write) => Deed::Work { cluster: &write.cluster, told: write.told() },
+        Write::AddOn(status) => Deed::AddOn(status),
+        Write::Complete(placement, revision) => Deed::Complete(placement, revision),
+        Write::Keep(_) | Write::DeleteWork(_) | Write::Forget(_) => return Vec::new(),
+    };
+    check_deed(before, deed, after)
+}
+
+/// Checks one write against the promises, whoever made it: `before` and `after` are what was there.
+pub fn check_deed(before: &Observed, deed: Deed<'_>, after: &Observed) -> Vec<Violation> {
     let mut found = Checker { before, violations: Vec::new() };
-    match write {
-        Write::Create(create) => found.create(&create.cluster),
-        Write::Delete(delete) => found.delete(&delete.cluster, &delete.uid),
-        Write::Instance(write) => found.instance(&write.cluster, after),
-        Write::Work(write) => found.work(&write.cluster, write.told()),
-        Write::AddOn(status) => found.addon(status),
-        Write::Complete(placement, revision) => found.completed(placement, revision),
-        Write::Keep(_) | Write::DeleteWork(_) | Write::Forget(_) => {}
+    match deed {
+        Deed::Create(cluster) => found.create(cluster),
+        Deed::Delete { cluster, uid } => found.delete(cluster, uid),
+        Deed::Instance(cluster) => found.instance(cluster, after),
+        Deed::Work { cluster, told } => found.work(cluster, told),
+        Deed::AddOn(status) => found.addon(status),
+        Deed::Complete(placement, revision) => found.completed(placement, revision),
     }
     found.violations
 }

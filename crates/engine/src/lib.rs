@@ -12,6 +12,7 @@
 
 pub mod by_cluster;
 pub mod configs;
+pub mod difference;
 pub mod duration;
 pub mod evidence;
 pub mod explain;
@@ -31,4 +32,5 @@ pub mod selector;
 pub mod shared;
 pub mod simulate;
 pub mod status;
+pub mod verdict;
 pub mod versions;

@@ -306,6 +306,11 @@ impl Selection {
         (published > 0 && published != decided).then_some((published, decided))
     }
 
+    /// Nobody has said yet what it selects: no count and no decision. What clusters do does not hang on it; what people are told does.
+    pub fn is_undecided(&self) -> bool {
+        self.published.is_none() && self.refused == 0 && self.is_empty()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.groups.iter().all(|group| group.clusters.is_empty())
     }

@@ -26,10 +26,14 @@ pub(crate) const FIRST_NAMESPACES: [&str; 2] = ["default", "kube-system"];
 /// Tells the time. The hub asks nobody else.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// Fills bytes by chance: uids and the ends of generated names. The hub asks nobody else.
+pub type Chance = Arc<dyn Fn(&mut [u8]) -> std::io::Result<()> + Send + Sync>;
+
 /// How a hub behaves, where it can be chosen.
 #[derive(Clone)]
 pub struct Options {
     pub clock: Clock,
+    pub chance: Chance,
     /// How many watches may run at once.
     pub most_watches: usize,
     /// How many events are kept for watchers, over all kinds.
@@ -45,6 +49,9 @@ impl Default for Options {
         let limits = LogLimits::default();
         Self {
             clock: Arc::new(Timestamp::now),
+            chance: Arc::new(|bytes| {
+                getrandom::fill(bytes).map_err(|error| std::io::Error::other(error.to_string()))
+            }),
             most_watches: 16_384,
             events_kept: limits.events,
             event_bytes_kept: limits.bytes,
@@ -55,7 +62,7 @@ impl Default for Options {
 
 impl std::fmt::Debug for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { clock: _, most_watches, events_kept, event_bytes_kept, event_lifetime } = self;
+        let Self { clock: _, chance: _, most_watches, events_kept, event_bytes_kept, event_lifetime } = self;
         f.debug_struct("Options")
             .field("most_watches", most_watches)
             .field("events_kept", events_kept)
@@ -97,9 +104,19 @@ impl Hub {
         Self::start(Opened::ephemeral(), options).await
     }
 
+    /// Another hub, which begins with what is on this one and forgets everything when it ends. Costs little: nothing is copied.
+    pub async fn fork(&self, options: Options) -> Result<Self, OpenError> {
+        let opened = Opened::ephemeral_from(self.inner.store.published().state());
+        Self::start_with(opened, self.inner.table(), options).await
+    }
+
     async fn start(opened: Opened, options: Options) -> Result<Self, OpenError> {
-        let table = restore(&opened.state)?;
-        let rows = Arc::new(Rows { table: RwLock::new(Arc::new(table)), changed: watch::Sender::new(0) });
+        let table = Arc::new(restore(&opened.state)?);
+        Self::start_with(opened, table, options).await
+    }
+
+    async fn start_with(opened: Opened, table: Arc<Table>, options: Options) -> Result<Self, OpenError> {
+        let rows = Arc::new(Rows { table: RwLock::new(table), changed: watch::Sender::new(0) });
         let queue = Arc::new(Queue::default());
         queue.look_at_all(&opened.state);
         let limits = LogLimits { events: options.events_kept, bytes: options.event_bytes_kept };
@@ -146,6 +163,11 @@ impl Hub {
     /// The time as the hub sees it.
     pub fn now(&self) -> Timestamp {
         self.inner.now()
+    }
+
+    /// The revision of the last change that readers can see.
+    pub fn revision(&self) -> u64 {
+        self.inner.store.published().state().revision()
     }
 
     /// Tells all watchers to come back later.
@@ -257,7 +279,7 @@ impl Inner {
 
     pub(crate) fn random_uid(&self) -> Result<String, Failure> {
         let mut bytes = [0_u8; 16];
-        getrandom::fill(&mut bytes).map_err(Failure::internal)?;
+        (self.options.chance)(&mut bytes).map_err(Failure::internal)?;
         let mut number = u128::from_be_bytes(bytes);
         // A version 4 UUID.
         number = number & !(0xf << 76) | 4 << 76;
@@ -269,7 +291,7 @@ impl Inner {
 
     pub(crate) fn random_text(&self, letters: &[u8], length: usize) -> Result<String, Failure> {
         let mut bytes = vec![0_u8; length];
-        getrandom::fill(&mut bytes).map_err(Failure::internal)?;
+        (self.options.chance)(&mut bytes).map_err(Failure::internal)?;
         let letter = |byte: &u8| {
             letters.get(usize::from(*byte) % letters.len().max(1)).map(|letter| char::from(*letter))
         };

@@ -32,5 +32,5 @@ mod table;
 mod write;
 
 pub use endpoint::{Endpoint, EndpointError, ServeError};
-pub use hub::{Clock, Hub, OpenError, Options};
+pub use hub::{Chance, Clock, Hub, OpenError, Options};
 pub use store::DiskError;

@@ -33,21 +33,26 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::dashboard::{self, Over, Site};
 use super::fleet::progress;
 use super::rehearse::Latency;
 use super::{Outcome, Session, hub, typed};
+use crate::connect::Connection;
 use crate::output::{Style, Table, counted};
 use crate::process::stop_signal;
 use objects::{ADDON, CANARY, FLEET};
 use picture::seconds;
 use story::{BAD, Cast, Curtain, Exposure, FIRST, Played, Stage};
 
+/// Where the manager keeps what it remembers.
+const NAMESPACE: &str = "open-cluster-management";
+
 const DESCRIPTION: &str = "\
 Try the whole product on this machine: an embedded hub, a manager and a simulated fleet in one process, and the story of one add-on \
 told on them: a fresh install, a rolling upgrade, a canary upgrade, a bad version that the canary catches, and the way back.
 
 The hub is a real one for every client: kubectl and the other commands of aviary work on it from another terminal, with the kubeconfig \
-that is named at the start. It goes on until Ctrl-C; with --once it ends with the story, which is judged by what was committed at the \
+that is named at the start, and the dashboard's address, to be opened in a browser, is printed with it. It goes on until Ctrl-C; with --once it ends with the story, which is judged by what was committed at the \
 hub: which versions run where, and whether any commit had more clusters in flight than the budget allows.";
 
 const EXAMPLES: &str = "\
@@ -83,6 +88,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 
+    /// Loopback address for the dashboard; port 0 takes a free one [default: 127.0.0.1:0; with --once there is none]
+    #[arg(long, value_name = "ADDR")]
+    dashboard: Option<SocketAddr>,
+
+    /// Keep the token of the dashboard's address in this file, so that the address is the same next time
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
     /// The shortest and the longest time that a cluster takes
     #[arg(long, value_name = "FROM..TO", default_value = "200ms..800ms")]
     latency: Latency,
@@ -106,6 +119,9 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     if !args.listen.ip().is_loopback() {
         bail!("{} can be reached by other machines: a demo listens on a loopback address only", args.listen);
     }
+    if let Some(address) = args.dashboard.filter(|address| !address.ip().is_loopback()) {
+        bail!("{address} can be reached by other machines: a demo listens on a loopback address only");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -127,8 +143,13 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         );
     }
     let cast = Cast::new(args.clusters as usize);
+    let site = match page_address(args, session) {
+        Some(address) => Some(house.show(address, args.token_file.as_deref()).await?),
+        None => None,
+    };
     if session.output.format().is_none() {
-        session.output.text(&house.welcome(cast, &session.program))?;
+        let page = site.as_ref().map(|site| site.address.as_str());
+        session.output.text(&house.welcome(cast, page, &session.program))?;
         session.output.finish()?;
     }
     for object in objects::beginning()?.iter().chain(&objects::release(FIRST)?) {
@@ -141,7 +162,7 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         () = &mut stopped => {
             bar.finish_and_clear();
             session.output.text("Stopped before the story began.\n")?;
-            house.close(Vec::new()).await?;
+            house.close(Vec::new(), site).await?;
             return Ok(Outcome::NotDone);
         }
     }
@@ -167,7 +188,7 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         stopped.await;
     }
     watches.shutdown().await;
-    house.close(vec![manager, agents]).await?;
+    house.close(vec![manager, agents], site).await?;
     if !args.once {
         session.output.text("The demo has stopped.\n")?;
     }
@@ -180,6 +201,12 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
 async fn is_told(client: &Client) -> anyhow::Result<bool> {
     let addons: Api<ClusterManagementAddOn> = Api::all(client.clone());
     Ok(addons.get_opt(ADDON).await.context("failed to look for the add-on")?.is_some())
+}
+
+/// Where the page is served, if it is. Who asks for data or for the end has nobody to look at it.
+fn page_address(args: &Args, session: &Session) -> Option<SocketAddr> {
+    let by_itself = !args.once && session.output.format().is_none();
+    args.dashboard.or_else(|| by_itself.then(|| SocketAddr::from(([127, 0, 0, 1], 0))))
 }
 
 fn members(cast: Cast, seed: u64) -> anyhow::Result<Vec<Member>> {
@@ -201,7 +228,7 @@ fn behaviour(args: &Args) -> Behaviour {
 
 fn manager(client: Client) -> Manager {
     let settings = Settings {
-        namespace: "open-cluster-management".into(),
+        namespace: NAMESPACE.into(),
         identity: "demo".into(),
         leader_elect: false,
         verify: true,
@@ -303,7 +330,17 @@ impl House {
         Ok(Self { hub, server, address, kubeconfig, data, _scratch: scratch })
     }
 
-    fn welcome(&self, cast: Cast, program: &str) -> String {
+    /// The page, over this hub. It can change rollouts: this is nobody's production.
+    async fn show(&self, address: SocketAddr, token_file: Option<&Path>) -> anyhow::Result<Site> {
+        let listener = dashboard::listen(address, "--dashboard").await?;
+        let connection =
+            Connection { client: self.hub.client(), server: format!("https://{}", self.address) };
+        let over = Over { connection: &connection, namespace: NAMESPACE };
+        let token = dashboard::session_token(token_file)?;
+        Site::on_loopback(listener, over, dashboard::hosts(address, &[])?, token, true).await
+    }
+
+    fn welcome(&self, cast: Cast, page: Option<&str>, program: &str) -> String {
         let Cast { fleet, canary } = cast;
         let export =
             typed("export KUBECONFIG=", std::slice::from_ref(&self.kubeconfig)).replacen("= ", "=", 1);
@@ -314,7 +351,7 @@ A hub, a manager and {} in this process
   data        {}
   kubeconfig  {}
   clusters    {fleet} in {FLEET}, {canary} in {CANARY}
-
+{}
 From another terminal:
   {export}
   kubectl get clustermanagementaddon {ADDON} -o yaml
@@ -327,11 +364,15 @@ From another terminal:
             self.address,
             self.data,
             self.kubeconfig.display(),
+            page.map(|page| format!("  dashboard   {page}\n")).unwrap_or_default(),
         )
     }
 
     /// Ends what works on the hub, then the hub.
-    async fn close(self, workers: Vec<Running>) -> anyhow::Result<()> {
+    async fn close(self, workers: Vec<Running>, site: Option<Site>) -> anyhow::Result<()> {
+        if let Some(site) = site {
+            site.close().await?;
+        }
         for worker in workers {
             worker.stop().await?;
         }

@@ -1,7 +1,9 @@
 //! One file per command. A command gets its arguments and a [`Session`], writes to the session's output, and says how it went.
 
+mod bench;
 mod completion;
 mod crds;
+mod dashboard;
 mod demo;
 mod explain;
 mod fleet;
@@ -9,6 +11,7 @@ mod hash;
 mod hub;
 mod lint;
 mod manager;
+mod manifests;
 mod plan;
 mod rehearse;
 mod rollout;
@@ -81,9 +84,12 @@ pub(crate) enum Command {
     Plan(plan::Args),
     Rehearse(rehearse::Args),
     Rollout(rollout::Args),
+    Dashboard(dashboard::Args),
+    Bench(bench::Args),
     Lint(lint::Args),
     Hash(hash::Args),
     Crds(crds::Args),
+    Manifests(manifests::Args),
     Completion(completion::Args),
     Version(version::Args),
 }
@@ -99,9 +105,12 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
         Command::Plan(args) => plan::run(args, session),
         Command::Rehearse(args) => rehearse::run(args, session),
         Command::Rollout(args) => rollout::run(args, session),
+        Command::Dashboard(args) => dashboard::run(args, session),
+        Command::Bench(args) => bench::run(args, session),
         Command::Lint(args) => lint::run(args, session),
         Command::Hash(args) => hash::run(args, session),
         Command::Crds(args) => crds::run(args, session),
+        Command::Manifests(args) => manifests::run(args, session),
         Command::Completion(args) => completion::run(args, session),
         Command::Version(args) => version::run(args, session),
     }

@@ -1,10 +1,11 @@
 //! `aviary rollout`: to operate a rollout. Every write is conditional on what was seen, and every verb that writes has a dry run.
 
+pub(super) mod acknowledge;
 mod history;
 mod retry;
 mod spec;
-mod switch;
-mod undo;
+pub(super) mod switch;
+pub(super) mod undo;
 
 use clap::Subcommand;
 
@@ -59,10 +60,10 @@ struct Which {
 
 /// How to write.
 #[derive(Clone, Copy, Debug, clap::Args)]
-struct Writing {
+pub(super) struct Writing {
     /// Say what would be written, let the hub check it, and write nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 impl Writing {

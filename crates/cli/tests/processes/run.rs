@@ -30,12 +30,17 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a command that runs until it is stopped; waits until it says so.
     pub(crate) fn start(desk: &Desk, arguments: &str) -> Self {
+        Self::start_until(desk, arguments, "Ctrl-C")
+    }
+
+    /// Starts a command, and waits until it has said something.
+    pub(crate) fn start_until(desk: &Desk, arguments: &str, said: &str) -> Self {
         let mut command = desk.command(arguments);
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut told = String::new();
-        while !told.contains("Ctrl-C") {
+        while !told.contains(said) {
             told.push_str(&lines.next().expect("it to say that it runs").unwrap());
             told.push('\n');
         }
@@ -44,10 +49,15 @@ impl Process {
         Self { child, told }
     }
 
+    /// The last word of the line that begins with `what`.
+    pub(crate) fn word(&self, what: &str) -> &str {
+        let line = self.told.lines().find(|line| line.trim_start().starts_with(what)).unwrap();
+        line.split_whitespace().last().unwrap()
+    }
+
     /// The address under which something is told.
     pub(crate) fn address(&self, what: &str) -> String {
-        let line = self.told.lines().find(|line| line.trim_start().starts_with(what)).unwrap();
-        let url = line.split_whitespace().last().unwrap();
+        let url = self.word(what);
         let end = url.find("://").map_or(0, |at| at + 3);
         let end = url[end..].find('/').map_or(url.len(), |at| end + at);
         url[..end].replace("0.0.0.0", "127.0.0.1")

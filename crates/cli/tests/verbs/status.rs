@@ -271,3 +271,39 @@ fn a_hub_without_a_manager_is_told_of() {
         exit 3
     "#]]);
 }
+
+/// What a script that applies and waits must not be told is done.
+#[test]
+fn what_nobody_has_taken_up_yet_is_not_done() {
+    let world = World::quiet("status-not-taken-up");
+    world.give(json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {"name": "helloworld"},
+        "spec": {"installStrategy": {"type": "Placements", "placements": [{"name": "fleet", "namespace": "default"}]}},
+    }));
+    world.give(json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+        "metadata": {"name": "fleet", "namespace": "default"}, "spec": {},
+    }));
+    world.check("status helloworld", &expect![[r#"
+        $ aviary status helloworld
+        helloworld  Progressing  default/fleet: no placement controller has decided yet which clusters it selects
+        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc  the placement selects no cluster
+        Note: no manager has ever led here: there is no lease open-cluster-management/aviary-manager; without one nothing moves, unless it runs with --leader-elect=false
+        Next: aviary explain helloworld # why it is not further
+        exit 3
+    "#]]);
+    // Decided: no cluster. Now it is the manager's turn.
+    world.block_on(world.clusters("fleet", &[]));
+    world.check("status helloworld", &expect![[r#"
+        $ aviary status helloworld
+        helloworld  Progressing  the manager has not taken it up yet
+        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc  the placement selects no cluster
+        Note: no manager has ever led here: there is no lease open-cluster-management/aviary-manager; without one nothing moves, unless it runs with --leader-elect=false
+        Next: aviary explain helloworld # why it is not further
+        exit 3
+    "#]]);
+    let world = world.looked_after();
+    world.until("an empty placement is told", |_, plan| plan.is_at_rest());
+    world.check("status helloworld", &expect![[""]]);
+}

@@ -25,7 +25,9 @@ use crate::execute::patience;
 use crate::leader::Leadership;
 use crate::pace::Pace;
 use crate::seen::Key;
-use crate::watches::{NEWS_WAITING, follow};
+use crate::watches::{NEWS_WAITING, Told, follow};
+
+impl Told for News {}
 
 /// News of one placement are gathered for so long.
 const QUIET: Duration = Duration::from_millis(50);

@@ -35,11 +35,12 @@ impl Stores {
         {
             return;
         }
-        let SeenAddOn { mut addon, problems, resource_version, term } = seen;
+        let SeenAddOn { mut addon, title, problems, resource_version, term } = seen;
         self.texts.share(&mut addon.uid);
         known.present = true;
         known.resource_version = resource_version;
         known.term = term;
+        known.title = title;
         known.problems = problems;
         known.observed.addon = addon;
         self.mark(name);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aviary_api::{Placement, PlacementDecision};
 use aviary_engine::by_cluster::ByCluster;
-use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
+use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::hash::Hash;
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::observed::{
@@ -23,7 +23,8 @@ use aviary_engine::observed::{
 use aviary_engine::problem::Problem;
 use aviary_engine::shared::{Pool, Texts};
 
-use crate::seen::{Change, Key, News};
+use crate::revisions::Completed;
+use crate::seen::{Change, Key, News, Title};
 use instances::Overrides;
 use revisions::history;
 
@@ -61,8 +62,10 @@ pub(crate) struct Known {
     problems: Vec<Problem>,
     instance_problems: BTreeMap<ClusterName, Vec<Problem>>,
     overrides: Overrides,
-    /// Completed revisions by number, and which objects keep contents.
-    completed: BTreeMap<Key, (i64, PlacementName, Revision)>,
+    /// How its author calls it.
+    pub(crate) title: Title,
+    /// Completed revisions, and which objects keep contents.
+    pub(crate) completed: BTreeMap<Key, Completed>,
     contents: BTreeMap<Key, Hash>,
 }
 
@@ -166,6 +169,8 @@ impl Stores {
             News::Config(kind, change) => self.config(&kind, change),
             News::Revision(change) => self.revision(change),
             News::Kinds => self.mark_all(),
+            // What was seen before stays; whoever follows decides what to make of it.
+            News::Refused(_) => {}
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aviary_engine::configs::Revision;
 use aviary_engine::name::PlacementName;
 
-use crate::revisions::{Kept, What};
+use crate::revisions::{Completed, Kept, What};
 use crate::seen::{Change, Key};
 use crate::stores::{Booked, Relist, Shelf, Stores};
 
@@ -21,8 +21,8 @@ impl Stores {
                         known.contents.insert(key.clone(), hash.clone());
                         known.observed.revisions.contents.insert(hash, content);
                     }
-                    What::Completed { number, placement, revision } => {
-                        known.completed.insert(key.clone(), (number, placement, revision));
+                    What::Completed(completed) => {
+                        known.completed.insert(key.clone(), completed);
                     }
                 }
                 self.revision_of.insert(key, addon.clone());
@@ -52,8 +52,8 @@ impl Stores {
         let mut of_placement: Vec<(i64, &Key)> = known
             .completed
             .iter()
-            .filter(|(_, (_, of, _))| of == placement)
-            .map(|(key, (number, ..))| (*number, key))
+            .filter(|(_, completed)| completed.placement == *placement)
+            .map(|(key, completed)| (completed.number, key))
             .collect();
         of_placement.sort();
         let next = of_placement.last().map_or(1, |(number, _)| number + 1);
@@ -63,13 +63,11 @@ impl Stores {
 }
 
 /// What each placement completed, oldest first; of one that was completed again, the last time counts.
-pub(super) fn history(
-    completed: &BTreeMap<Key, (i64, PlacementName, Revision)>,
-) -> BTreeMap<PlacementName, Vec<Revision>> {
-    let mut numbered: Vec<&(i64, PlacementName, Revision)> = completed.values().collect();
-    numbered.sort_by_key(|(number, ..)| *number);
+pub(super) fn history(completed: &BTreeMap<Key, Completed>) -> BTreeMap<PlacementName, Vec<Revision>> {
+    let mut numbered: Vec<&Completed> = completed.values().collect();
+    numbered.sort_by_key(|completed| completed.number);
     let mut history: BTreeMap<PlacementName, Vec<Revision>> = BTreeMap::new();
-    for (_, placement, revision) in numbered {
+    for Completed { placement, revision, .. } in numbered {
         let of = history.entry(placement.clone()).or_default();
         of.retain(|known| known != revision);
         of.push(revision.clone());

@@ -222,9 +222,9 @@ async fn hangs_at(number: usize) -> bool {
     let world = World::new().await;
     let _agents = Agents::start(&world.client, |_| Ok(()));
     let gate = Gate::open();
-    let first = Replica::start(gate.client(&world.client), "first");
+    let first = Replica::start(gate.client(&world.managers), "first");
     installed(&world, &first).await;
-    let second = Replica::start(world.client.clone(), "second");
+    let second = Replica::start(world.managers.clone(), "second");
     let audit = Auditor::start(&world.client, "helloworld").await;
     let mut left = number;
     gate.arm(move |_| {
@@ -260,9 +260,9 @@ async fn a_wave_that_an_earlier_leader_had_in_mind_is_void_once_another_starts_o
     let world = World::new().await;
     let agents = Agents::start(&world.client, |_| Ok(()));
     let gate = Gate::open();
-    let first = Replica::start(gate.client(&world.client), "first");
+    let first = Replica::start(gate.client(&world.managers), "first");
     installed(&world, &first).await;
-    let second = Replica::start(world.client.clone(), "second");
+    let second = Replica::start(world.managers.clone(), "second");
     // The first leader has reserved the fleet's first wave, and hangs before the first start of it.
     gate.arm(|request| {
         let path = request.uri().path();
@@ -301,11 +301,11 @@ async fn a_wave_that_an_earlier_leader_had_in_mind_is_void_once_another_starts_o
 async fn a_leader_that_stops_hands_over_at_once_and_nothing_is_written_for_it() {
     let world = World::new().await;
     let _agents = Agents::start(&world.client, |_| Ok(()));
-    let first = Replica::start(world.client.clone(), "first");
+    let first = Replica::start(world.managers.clone(), "first");
     installed(&world, &first).await;
     let audit = Auditor::start(&world.client, "helloworld").await;
     first.stop().await;
-    let second = Replica::start(world.client.clone(), "second");
+    let second = Replica::start(world.managers.clone(), "second");
     second.leads().await;
     second.stop().await;
     let mut writes = 0;

@@ -99,7 +99,7 @@ async fn a_placement_selects_by_label_and_follows_its_clusters() {
     for (name, env) in [("a", "prod"), ("b", "test"), ("c", "prod")] {
         world.put(cluster(name, env)).await;
     }
-    let manager = world.placing_manager(world.client.clone(), "only");
+    let manager = world.placing_manager(world.managers.clone(), "only");
     world.put(placement("prod", &of_env("prod"))).await;
     world.put(placement("test", &of_env("test"))).await;
     until_selected(&world, "prod", &["a", "c"]).await;
@@ -142,7 +142,7 @@ async fn many_clusters_make_a_few_decisions_with_few_writes_and_none_at_rest() {
     }
     world.put(placement("fleet", &json!({}))).await;
     let counts = Counts::default();
-    let manager = world.placing_manager(counts.client(&world.client), "first");
+    let manager = world.placing_manager(counts.client(&world.managers), "first");
     let (fleet, decisions) = until(&world, "fleet", "all of them", |placement, _| {
         !placement.status.as_ref().unwrap().decision_groups.is_empty()
     })
@@ -174,7 +174,7 @@ async fn many_clusters_make_a_few_decisions_with_few_writes_and_none_at_rest() {
 
     // Another manager finds nothing to do for it; that it has looked is seen by what it does for a second one.
     let counts = Counts::default();
-    let manager = world.placing_manager(counts.client(&world.client), "second");
+    let manager = world.placing_manager(counts.client(&world.managers), "second");
     world.put(placement("one", &json!({"numberOfClusters": 1}))).await;
     until_selected(&world, "one", &["cluster-000"]).await;
     // One cluster more is one decision and one count.
@@ -201,7 +201,7 @@ async fn an_add_on_follows_the_placements_that_the_manager_decides() {
     world.put(template("v1.0.0")).await;
     world.put(hub_config("one", "v1.0.0")).await;
     let _agents = Agents::start(&world.client, |_| Ok(()));
-    let manager = world.placing_manager(world.client.clone(), "only");
+    let manager = world.placing_manager(world.managers.clone(), "only");
     for env in ["fleet", "canary"] {
         world.put(placement(env, &of_env(env))).await;
     }
@@ -241,7 +241,7 @@ async fn what_fails_for_one_placement_does_not_stop_the_others_and_heals() {
     let cel = json!({"requiredClusterSelector": {"celSelector": {"celExpressions": ["true"]}}});
     world.put(placement("wrong", &json!({"predicates": [cel]}))).await;
     let failing = Arc::new(AtomicBool::new(true));
-    let manager = world.placing_manager(failing_client(&world.client, &failing), "only");
+    let manager = world.placing_manager(failing_client(&world.managers, &failing), "only");
     let (wrong, none) = until(&world, "wrong", "a condition", |_, _| true).await;
     assert_eq!(reason(&wrong, "PlacementMisconfigured"), "Misconfigured");
     assert!(none.is_empty(), "what cannot be read decides nothing");

@@ -40,6 +40,11 @@ pub(crate) fn kubeconfig() -> Option<PathBuf> {
     std::env::var_os("AVIARY_E2E_KUBECONFIG").filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
+/// The kubeconfig that managers use there, if it is another: that of their own ServiceAccount.
+pub(crate) fn managers_kubeconfig() -> Option<PathBuf> {
+    std::env::var_os("AVIARY_E2E_MANAGER_KUBECONFIG").filter(|file| !file.is_empty()).map(PathBuf::from)
+}
+
 pub(crate) async fn client(kubeconfig: &Path) -> Client {
     let read = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();

@@ -30,6 +30,8 @@ pub(crate) const GIVE_UP: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     pub(crate) client: Client,
+    /// With the rights of a manager, where there is such a thing.
+    pub(crate) managers: Client,
     _server: Server,
 }
 
@@ -71,11 +73,16 @@ impl World {
         let world = match shared::kubeconfig() {
             Some(file) => {
                 let turn = Turn::take(&file).await;
-                Self { client: shared::client(&file).await, _server: Server::Shared { _turn: turn } }
+                let managers = shared::managers_kubeconfig().unwrap_or_else(|| file.clone());
+                Self {
+                    client: shared::client(&file).await,
+                    managers: shared::client(&managers).await,
+                    _server: Server::Shared { _turn: turn },
+                }
             }
             None => {
                 let hub = Hub::ephemeral(Default::default()).await.unwrap();
-                Self { client: hub.client(), _server: Server::Embedded { _hub: hub } }
+                Self { client: hub.client(), managers: hub.client(), _server: Server::Embedded { _hub: hub } }
             }
         };
         let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
@@ -91,13 +98,13 @@ impl World {
     }
 
     pub(crate) fn manager(&self, identity: &str) -> Running {
-        self.manager_with(self.client.clone(), identity, false)
+        self.manager_with(self.managers.clone(), identity, false)
     }
 
     /// A manager whose requests are counted.
     pub(crate) fn counted_manager(&self, identity: &str) -> (Running, Counts) {
         let counts = Counts::default();
-        (self.manager_with(counts.client(&self.client), identity, false), counts)
+        (self.manager_with(counts.client(&self.managers), identity, false), counts)
     }
 
     /// A manager that decides placements too.

@@ -1,26 +1,78 @@
 //! The one writer: takes all that has queued up, writes it in one transaction, and then tells the world.
 //!
 //! Owns the order *disk, readers, observer, watchers, writers*. While a batch is on its way to the disk the next one
-//! gathers, so the more writers there are, the more each flush carries.
+//! gathers, so the more writers there are, the more each flush carries. Where there is no disk there is nothing to wait for: whoever
+//! submits a change publishes it, and no thread is needed.
 
-use std::sync::{Arc, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use tokio::sync::oneshot;
 
 use super::disk::Disk;
 use super::log::Event;
-use super::{Lost, Observer, Pending, Shared, State};
+use super::{Head, Lost, Observer, Pending, Shared, State};
 
-pub(super) fn start(
-    shared: Arc<Shared>,
-    mut disk: Disk,
-    observer: Observer,
-) -> Result<JoinHandle<()>, std::io::Error> {
-    Builder::new().name("hub-committer".into()).spawn(move || {
-        let _last = Last(&shared);
-        run(&shared, &mut disk, &observer);
-    })
+/// Who writes what was accepted.
+pub(super) enum Committer {
+    /// A thread of its own, until it is told to end.
+    Thread(Mutex<Option<JoinHandle<()>>>),
+    /// Whoever submits. One at a time, so that the order stays.
+    InPlace(Mutex<Observer>),
+}
+
+impl fmt::Debug for Committer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Thread(_) => "Thread",
+            Self::InPlace(_) => "InPlace",
+        })
+    }
+}
+
+impl Committer {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        mut disk: Disk,
+        observer: Observer,
+    ) -> Result<Self, std::io::Error> {
+        if matches!(disk, Disk::None) {
+            return Ok(Self::InPlace(Mutex::new(observer)));
+        }
+        let shared = Arc::clone(shared);
+        let thread = Builder::new().name("hub-committer".into()).spawn(move || {
+            let _last = Last(&shared);
+            while let Some(batch) = next_batch(&shared) {
+                commit(&shared, &mut disk, &observer, batch);
+            }
+        })?;
+        Ok(Self::Thread(Mutex::new(Some(thread))))
+    }
+
+    /// Something is to be written.
+    pub(super) fn wake(&self, shared: &Shared) {
+        match self {
+            Self::Thread(_) => shared.work.notify_one(),
+            Self::InPlace(observer) => {
+                let observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
+                let batch = take(&mut shared.head());
+                commit(shared, &mut Disk::None, &observer, batch);
+            }
+        }
+    }
+
+    /// Waits until everything is written. Nothing more may be submitted.
+    pub(super) fn end(&self, shared: &Shared) {
+        self.wake(shared);
+        let Self::Thread(thread) = self else { return };
+        let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the writer of the store has panicked");
+        }
+    }
 }
 
 /// What is written at once, and who waits for it.
@@ -30,35 +82,34 @@ struct Batch {
     state: State,
 }
 
-fn run(shared: &Shared, disk: &mut Disk, observer: &Observer) {
-    while let Some(Batch { changes, waiting, state }) = next_batch(shared) {
-        let (events, done): (Vec<Arc<Event>>, Vec<_>) =
-            changes.into_iter().map(|pending| (Arc::new(pending.event), pending.done)).unzip();
-        let written =
-            if events.is_empty() { Ok(()) } else { disk.write(&events, &shared.published.state(), &state) };
-        match written {
-            Ok(()) => {
-                if !events.is_empty() {
-                    publish(shared, &state, &events, observer);
-                }
-                // A writer that has gone away misses nothing but the answer.
-                for (event, done) in events.into_iter().zip(done) {
-                    let _ = done.send(Ok(Arc::clone(&event.object)));
-                }
-                for done in waiting {
-                    let _ = done.send(Ok(()));
-                }
+fn commit(shared: &Shared, disk: &mut Disk, observer: &Observer, batch: Batch) {
+    let Batch { changes, waiting, state } = batch;
+    let (events, done): (Vec<Arc<Event>>, Vec<_>) =
+        changes.into_iter().map(|pending| (Arc::new(pending.event), pending.done)).unzip();
+    let written =
+        if events.is_empty() { Ok(()) } else { disk.write(&events, &shared.published.state(), &state) };
+    match written {
+        Ok(()) => {
+            if !events.is_empty() {
+                publish(shared, &state, &events, observer);
             }
-            Err(error) => {
-                let lost = Lost(error.to_string().into());
-                tracing::error!(error = %lost, changes = events.len(), "the store could not write; the changes are refused");
-                let (later, later_waiting) = give_up(shared);
-                for done in done.into_iter().chain(later.into_iter().map(|pending| pending.done)) {
-                    let _ = done.send(Err(lost.clone()));
-                }
-                for done in waiting.into_iter().chain(later_waiting) {
-                    let _ = done.send(Err(lost.clone()));
-                }
+            // A writer that has gone away misses nothing but the answer.
+            for (event, done) in events.into_iter().zip(done) {
+                let _ = done.send(Ok(Arc::clone(&event.object)));
+            }
+            for done in waiting {
+                let _ = done.send(Ok(()));
+            }
+        }
+        Err(error) => {
+            let lost = Lost(error.to_string().into());
+            tracing::error!(error = %lost, changes = events.len(), "the store could not write; the changes are refused");
+            let (later, later_waiting) = give_up(shared);
+            for done in done.into_iter().chain(later.into_iter().map(|pending| pending.done)) {
+                let _ = done.send(Err(lost.clone()));
+            }
+            for done in waiting.into_iter().chain(later_waiting) {
+                let _ = done.send(Err(lost.clone()));
             }
         }
     }
@@ -73,11 +124,15 @@ fn next_batch(shared: &Shared) -> Option<Batch> {
         }
         head = shared.work.wait(head).unwrap_or_else(PoisonError::into_inner);
     }
-    Some(Batch {
+    Some(take(&mut head))
+}
+
+fn take(head: &mut MutexGuard<'_, Head>) -> Batch {
+    Batch {
         changes: std::mem::take(&mut head.queue),
         waiting: std::mem::take(&mut head.waiting),
         state: head.state.clone(),
-    })
+    }
 }
 
 fn publish(shared: &Shared, state: &State, events: &[Arc<Event>], observer: &Observer) {

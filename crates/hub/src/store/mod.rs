@@ -14,10 +14,10 @@ mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
-use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
+use committer::Committer;
 pub(crate) use disk::Disk;
 pub use disk::DiskError;
 pub(crate) use log::{Event, EventKind, Log, LogLimits, TooOld, Topic, line};
@@ -113,7 +113,7 @@ pub(crate) type Observer = Box<dyn Fn(&State, &[Arc<Event>]) + Send>;
 #[derive(Debug)]
 pub(crate) struct Store {
     shared: Arc<Shared>,
-    committer: Mutex<Option<JoinHandle<()>>>,
+    committer: Committer,
 }
 
 /// A store whose writer has not started: what was on disk can be looked at first.
@@ -125,7 +125,12 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub(crate) fn ephemeral() -> Self {
-        Self { disk: Disk::None, state: State::restored(FIRST_REVISION, []) }
+        Self::ephemeral_from(State::restored(FIRST_REVISION, []))
+    }
+
+    /// A store that begins with a state and keeps nothing.
+    pub(crate) fn ephemeral_from(state: State) -> Self {
+        Self { disk: Disk::None, state }
     }
 
     pub(crate) fn at(directory: &Path) -> Result<Self, DiskError> {
@@ -141,8 +146,8 @@ impl Opened {
         });
         let head = Head { state, queue: Vec::new(), waiting: Vec::new(), closed: false };
         let shared = Arc::new(Shared { head: Mutex::new(head), work: Condvar::new(), published });
-        let committer = committer::start(Arc::clone(&shared), disk, observer)?;
-        Ok(Store { shared, committer: Mutex::new(Some(committer)) })
+        let committer = Committer::start(&shared, disk, observer)?;
+        Ok(Store { shared, committer })
     }
 }
 
@@ -177,7 +182,7 @@ impl Store {
         let (done, written) = oneshot::channel();
         head.queue.push(Pending { event, done });
         drop(head);
-        self.shared.work.notify_one();
+        self.committer.wake(&self.shared);
         Ok(written)
     }
 
@@ -199,20 +204,14 @@ impl Store {
             head.waiting.push(done);
             written
         };
-        self.shared.work.notify_one();
+        self.committer.wake(&self.shared);
         written.await.unwrap_or_else(|_| Err(Lost("the hub has stopped".into())))
     }
 
     /// Writes what was accepted, and ends. Later changes are refused.
     pub(crate) fn close(&self) {
         self.shared.head().closed = true;
-        self.shared.work.notify_one();
-        let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(committer) = committer
-            && committer.join().is_err()
-        {
-            tracing::error!("the writer of the store has panicked");
-        }
+        self.committer.end(&self.shared);
     }
 }
 

@@ -17,6 +17,10 @@ fn every_shipped_crd_is_structural() {
             continue;
         }
         let crd = yaml(&fs::read_to_string(&path).unwrap());
+        // The list of the others.
+        if crd["kind"] == "Kustomization" {
+            continue;
+        }
         for version in crd["spec"]["versions"].as_array().unwrap() {
             if let Err(causes) = Schema::parse(&version["schema"]["openAPIV3Schema"]) {
                 refused.push_str(&format!(

@@ -1,13 +1,13 @@
 //! The plan as data: what `-o json` prints, and what the text is made from. Fields are added, never changed or removed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
 use aviary_engine::explain::Decision;
-use aviary_engine::fleet::Fleet;
 use aviary_engine::name::ClusterName;
-use aviary_engine::observed::{Observed, Pace};
+use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, ClusterReport, Plan};
 use aviary_engine::problem::Problem;
+use aviary_engine::verdict;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -16,9 +16,6 @@ use super::waves::{self, Started, Walk};
 use crate::commands::source::{AddOnFleet, Fleets};
 use crate::difference::Difference;
 use crate::findings::Severity;
-
-/// How many texts of one kind of reason are shown apart.
-const MOST_TEXTS: usize = 4;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -180,39 +177,13 @@ fn uninstalls(observed: &Observed) -> Group {
 
 /// Clusters by reason: the same text on one line, and where texts are many, the same kind of reason.
 pub(crate) fn groups<'p>(clusters: impl Iterator<Item = &'p ClusterReport>) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
-    for cluster in clusters {
-        let (reason, message) = (cluster.decision.code(), cluster.decision.to_string());
-        let at = *known.entry(format!("{reason} {message}")).or_insert_with(|| {
-            groups.push(Group { reason, message, count: 0, clusters: Vec::new() });
-            groups.len() - 1
-        });
-        if let Some(group) = groups.get_mut(at) {
-            group.count += 1;
-            group.clusters.push(cluster.cluster.to_string());
-        }
-    }
-    let mut texts: HashMap<&'static str, usize> = HashMap::new();
-    for group in &groups {
-        *texts.entry(group.reason).or_default() += 1;
-    }
-    let mut merged: Vec<Group> = Vec::new();
-    for group in groups {
-        let others = texts.get(group.reason).copied().unwrap_or(0).saturating_sub(1);
-        match merged.iter_mut().find(|known| known.reason == group.reason && others >= MOST_TEXTS) {
-            Some(known) => {
-                known.count += group.count;
-                known.clusters.extend(group.clusters);
-            }
-            None if others >= MOST_TEXTS => {
-                let message = format!("{} (and {others} texts like it)", group.message);
-                merged.push(Group { message, ..group });
-            }
-            None => merged.push(group),
-        }
-    }
-    merged
+    let group = |group: verdict::Group<'_>| Group {
+        reason: group.why.decision.code(),
+        message: group.message,
+        count: group.clusters.len(),
+        clusters: group.clusters.into_iter().map(ToString::to_string).collect(),
+    };
+    verdict::groups(clusters).into_iter().map(group).collect()
 }
 
 /// Starts that go the same way, in the order in which they come.
@@ -273,10 +244,7 @@ pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSumma
             target: report.target.as_deref().map(str::to_owned),
             canary: spec.rollout.canary.as_ref().map(ToString::to_string),
             paused: spec.rollout.paused,
-            budget: match spec.rollout.pace {
-                Pace::Rolling(_) | Pace::RollingByGroupSize => Some(report.counts.budget),
-                Pace::AllAtOnce | Pace::PerGroup => None,
-            },
+            budget: verdict::budget(spec, &report.counts),
             governed: report.counts.governed,
             on_target: report.counts.on_target,
             settled: report.counts.settled,
@@ -290,18 +258,15 @@ pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSumma
 
 /// What is wrong, each once: with the add-on, with its placements' revisions, and with what instances override.
 pub(crate) fn problems<'p>(observed: &Observed, told: impl Iterator<Item = &'p Problem>) -> Vec<ProblemLine> {
-    let fleet = Fleet::line_up(observed);
-    let wanted = fleet.governors.iter().filter_map(|governor| governor.desired.as_ref().err());
-    let overrides = fleet.overridden.iter().flat_map(|(_, overrides)| &overrides.problems);
-    let found = wanted.chain(overrides).cloned();
-    let all: Vec<Problem> = told.cloned().chain(found).collect();
-    let mut seen = BTreeSet::new();
-    all.iter()
-        .filter(|problem| seen.insert(problem.to_string()))
-        .map(|problem| ProblemLine {
+    verdict::problems(observed, told).iter().map(ProblemLine::of).collect()
+}
+
+impl ProblemLine {
+    pub(crate) fn of(problem: &Problem) -> Self {
+        Self {
             severity: if problem.is_warning() { Severity::Warning } else { Severity::Error },
             reason: problem.code(),
             message: problem.to_string(),
-        })
-        .collect()
+        }
+    }
 }

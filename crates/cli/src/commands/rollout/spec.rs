@@ -84,6 +84,15 @@ impl<'a> Stored<'a> {
 
     /// Writes other placements, if nobody has changed the spec meanwhile.
     pub(super) async fn write(&self, placements: Vec<Value>, writing: Writing) -> anyhow::Result<()> {
+        self.merge(&json!({"spec": {"installStrategy": {"placements": placements}}}), writing).await
+    }
+
+    /// Adds annotations, if nobody has changed the spec meanwhile.
+    pub(super) async fn annotate(&self, annotations: Value, writing: Writing) -> anyhow::Result<()> {
+        self.merge(&json!({"metadata": {"annotations": annotations}}), writing).await
+    }
+
+    async fn merge(&self, change: &Value, writing: Writing) -> anyhow::Result<()> {
         let doing = format!("change clustermanagementaddons.addon.open-cluster-management.io {}", self.name);
         let params = PatchParams {
             dry_run: writing.dry_run,
@@ -92,11 +101,11 @@ impl<'a> Stored<'a> {
         };
         let mut metadata = self.object.get("metadata").cloned().unwrap_or_default();
         for _ in 0..ATTEMPTS {
-            let patch = json!({
-                "metadata": {"uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion")},
-                "spec": {"installStrategy": {"placements": placements}},
-            });
-            match api(self.connection).patch(&self.name, &params, &Patch::Merge(patch)).await {
+            let mut patch = change.clone();
+            for key in ["uid", "resourceVersion"] {
+                patch["metadata"][key] = metadata.get(key).cloned().unwrap_or_default();
+            }
+            match api(self.connection).patch(&self.name, &params, &Patch::Merge(&patch)).await {
                 Ok(_) => return Ok(()),
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(error) => return Err(refused(&doing, &error, &self.connection.server)),

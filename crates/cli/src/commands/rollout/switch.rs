@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::spec::Stored;
 use super::{Outcome, Session, Which, Writing};
+use crate::connect::Connection;
 
 const PAUSE: &str = "\
 Pause a rollout: no further cluster is started, and those that were started finish. New clusters get the last known good revision, \
@@ -67,9 +68,9 @@ struct Switched {
 }
 
 #[derive(Debug, Serialize)]
-struct SwitchedPlacement {
-    placement: String,
-    changed: bool,
+pub(in crate::commands) struct SwitchedPlacement {
+    pub(in crate::commands) placement: String,
+    pub(in crate::commands) changed: bool,
 }
 
 pub(super) async fn pause(args: &PauseArgs, session: &mut Session) -> anyhow::Result<Outcome> {
@@ -80,17 +81,18 @@ pub(super) async fn resume(args: &ResumeArgs, session: &mut Session) -> anyhow::
     switch(&args.which, args.writing, false, session).await
 }
 
-async fn switch(
-    which: &Which,
-    writing: Writing,
+/// Pauses or resumes the placements that are asked for. Says which of them were not so before.
+pub(in crate::commands) async fn apply(
+    connection: &Connection,
+    addon: &str,
+    placement: Option<&str>,
     paused: bool,
-    session: &mut Session,
-) -> anyhow::Result<Outcome> {
-    let connection = which.live.hub.connect().await?;
-    let stored = Stored::read(&connection, &which.addon).await?;
+    writing: Writing,
+) -> anyhow::Result<Vec<SwitchedPlacement>> {
+    let stored = Stored::read(connection, addon).await?;
     let mut placements = stored.placements();
     let mut switched = Vec::new();
-    for entry in stored.chosen(which.placement.as_deref())? {
+    for entry in stored.chosen(placement)? {
         let Some(value) = placements.get_mut(entry.index) else { continue };
         let changed = set(value, paused);
         switched.push(SwitchedPlacement { placement: entry.name, changed });
@@ -98,6 +100,17 @@ async fn switch(
     if switched.iter().any(|one| one.changed) {
         stored.write(placements, writing).await?;
     }
+    Ok(switched)
+}
+
+async fn switch(
+    which: &Which,
+    writing: Writing,
+    paused: bool,
+    session: &mut Session,
+) -> anyhow::Result<Outcome> {
+    let connection = which.live.hub.connect().await?;
+    let switched = apply(&connection, &which.addon, which.placement.as_deref(), paused, writing).await?;
     let told = Switched {
         version: 1,
         add_on: which.addon.clone(),

@@ -81,31 +81,43 @@ pub(super) struct Args {
     writing: Writing,
 }
 
+/// What was gone back to, or would be.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Undone {
+pub(in crate::commands) struct Undone {
     version: u32,
     add_on: String,
     dry_run: bool,
-    placements: Vec<UndonePlacement>,
-    restored: Vec<Restored>,
+    pub(in crate::commands) placements: Vec<UndonePlacement>,
+    pub(in crate::commands) restored: Vec<Restored>,
 }
 
 #[derive(Debug, Serialize)]
-struct UndonePlacement {
-    placement: String,
-    number: i64,
+pub(in crate::commands) struct UndonePlacement {
+    pub(in crate::commands) placement: String,
+    pub(in crate::commands) number: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
-    to: String,
+    pub(in crate::commands) from: Option<String>,
+    pub(in crate::commands) to: String,
     references: Vec<Reference>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Restored {
+pub(in crate::commands) struct Restored {
     config: String,
     used_by: Vec<String>,
+}
+
+/// What to go back to.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::commands) struct Asked<'a> {
+    pub(in crate::commands) addon: &'a str,
+    pub(in crate::commands) placement: Option<&'a str>,
+    pub(in crate::commands) to_revision: Option<i64>,
+    pub(in crate::commands) restore_configs: bool,
+    /// The command that restores configs as well.
+    pub(in crate::commands) with_configs: &'a str,
 }
 
 /// A placement, and where it goes back to.
@@ -119,53 +131,15 @@ struct Back {
 pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let which = &args.which;
     let mut live = which.live.read(Some(&which.addon)).await?;
-    let stored = Stored::read(&live.connection, &which.addon).await?;
-    let chosen = stored.chosen(which.placement.as_deref())?;
-    if args.to_revision.is_some() && chosen.len() > 1 {
-        let names = chosen.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
-        bail!(
-            "every placement numbers its own revisions: say with --placement which of {names} goes back to revision {}",
-            args.to_revision.unwrap_or_default()
-        );
-    }
-    let back = choose(&mut live.view, which, chosen, args.to_revision)?;
-    let objects = named_after_versions(&live.connection, &back).await?;
-    let mut placements = stored.placements();
-    let mut undone = Vec::new();
-    for one in &back {
-        let Some(value) = placements.get_mut(one.entry.index) else { continue };
-        let references = entry::go_back(value, one.from.as_ref(), &one.kept.revision, &objects);
-        let label = |view: &mut View, revision: &Revision| {
-            view.observe(&which.addon, |observed| plan::label(observed, revision).to_string())
-        };
-        undone.push(UndonePlacement {
-            placement: one.entry.name.clone(),
-            number: one.kept.number,
-            from: one.from.as_ref().and_then(|from| label(&mut live.view, from)),
-            to: label(&mut live.view, &one.kept.revision).unwrap_or_default(),
-            references,
-        });
-    }
-    let lost = lost(&live.connection, &mut live.view, &which.addon, &back).await?;
-    let restored = usage(&live.connection, &lost).await;
-    if !lost.is_empty() && !args.restore_configs {
-        bail!("{}", in_place(&restored, args, session));
-    }
-    check(&mut live.view, &live.connection, &stored, &placements, &lost, &back).await?;
-    for one in &lost {
-        restore(&live.connection, one, args.writing).await?;
-    }
-    let changed = placements != stored.placements();
-    if changed {
-        stored.write(placements, args.writing).await?;
-    }
-    let told = Undone {
-        version: 1,
-        add_on: which.addon.clone(),
-        dry_run: args.writing.dry_run,
-        placements: undone,
-        restored,
+    let (addon, hub) = (&which.addon, which.live.hub.typed());
+    let asked = Asked {
+        addon,
+        placement: which.placement.as_deref(),
+        to_revision: args.to_revision,
+        restore_configs: args.restore_configs,
+        with_configs: &format!("{} rollout undo {addon} --restore-configs{hub}", session.program),
     };
+    let told = apply(&live.connection, &mut live.view, asked, args.writing).await?;
     if !session.output.data(&told)? {
         let text = render(&told, args, &session.program);
         session.output.text(&text)?;
@@ -173,14 +147,71 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     Ok(Outcome::Done)
 }
 
+/// Goes back. The view is left as the hub looks then.
+pub(in crate::commands) async fn apply(
+    connection: &Connection,
+    view: &mut View,
+    asked: Asked<'_>,
+    writing: Writing,
+) -> anyhow::Result<Undone> {
+    let Asked { addon, placement, to_revision, restore_configs, with_configs } = asked;
+    let stored = Stored::read(connection, addon).await?;
+    let chosen = stored.chosen(placement)?;
+    if to_revision.is_some() && chosen.len() > 1 {
+        let names = chosen.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
+        bail!(
+            "every placement numbers its own revisions: say with --placement which of {names} goes back to revision {}",
+            to_revision.unwrap_or_default()
+        );
+    }
+    let back = choose(view, addon, chosen, to_revision)?;
+    let objects = named_after_versions(connection, &back).await?;
+    let mut placements = stored.placements();
+    let mut undone = Vec::new();
+    for one in &back {
+        let Some(value) = placements.get_mut(one.entry.index) else { continue };
+        let references = entry::go_back(value, one.from.as_ref(), &one.kept.revision, &objects);
+        let label = |view: &mut View, revision: &Revision| {
+            view.observe(addon, |observed| plan::label(observed, revision).to_string())
+        };
+        undone.push(UndonePlacement {
+            placement: one.entry.name.clone(),
+            number: one.kept.number,
+            from: one.from.as_ref().and_then(|from| label(view, from)),
+            to: label(view, &one.kept.revision).unwrap_or_default(),
+            references,
+        });
+    }
+    let lost = lost(connection, view, addon, &back).await?;
+    let restored = usage(connection, &lost).await;
+    if !lost.is_empty() && !restore_configs {
+        bail!("{}", in_place(&restored, with_configs));
+    }
+    check(view, connection, &stored, &placements, &lost, &back).await?;
+    for one in &lost {
+        restore(connection, one, writing).await?;
+    }
+    let changed = placements != stored.placements();
+    if changed {
+        stored.write(placements, writing).await?;
+    }
+    Ok(Undone {
+        version: 1,
+        add_on: addon.to_owned(),
+        dry_run: writing.dry_run,
+        placements: undone,
+        restored,
+    })
+}
+
 /// Where each placement goes back to. One that has nowhere to go is left out, unless it is the only one.
 fn choose(
     view: &mut View,
-    which: &Which,
+    addon: &str,
     chosen: Vec<Entry>,
     number: Option<i64>,
 ) -> anyhow::Result<Vec<Back>> {
-    let history = view.history(&which.addon);
+    let history = view.history(addon);
     let wanted = |observed: &Observed, entry: &Entry| {
         let fleet = Fleet::line_up(observed);
         let governor = fleet.governors.iter().find(|governor| governor.spec.name.to_string() == entry.name);
@@ -189,7 +220,7 @@ fn choose(
     let mut back = Vec::new();
     let mut nowhere = Vec::new();
     for entry in chosen {
-        let from = view.observe(&which.addon, |observed| wanted(observed, &entry)).flatten();
+        let from = view.observe(addon, |observed| wanted(observed, &entry)).flatten();
         let own: Vec<&Kept> =
             history.iter().filter(|kept| kept.placement.to_string() == entry.name).collect();
         let kept = match number {
@@ -301,7 +332,7 @@ async fn usage(connection: &Connection, lost: &[Lost]) -> Vec<Restored> {
     lost.iter().map(|one| Restored { config: one.config.to_string(), used_by: used(&one.config) }).collect()
 }
 
-fn in_place(restored: &[Restored], args: &Args, session: &Session) -> String {
+fn in_place(restored: &[Restored], with_configs: &str) -> String {
     let mut text = String::from("nothing was written: ");
     for one in restored {
         let users = if one.used_by.is_empty() {
@@ -311,10 +342,8 @@ fn in_place(restored: &[Restored], args: &Args, session: &Session) -> String {
         };
         text.push_str(&format!("{}{users}, was edited or deleted since that revision; ", one.config));
     }
-    let (addon, hub) = (&args.which.addon, args.which.live.hub.typed());
     text.push_str(&format!(
-        "naming it again would not bring its content back. {} rollout undo {addon} --restore-configs{hub} writes the content of that time back to it, for all that use it",
-        session.program
+        "naming it again would not bring its content back. {with_configs} writes the content of that time back to it, for all that use it"
     ));
     text
 }

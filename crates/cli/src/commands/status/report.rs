@@ -1,16 +1,14 @@
 //! Where rollouts stand, as data: what `-o json` prints, and what the text is made from. Fields are added, never changed or removed.
 
 use aviary_controller::View;
-use aviary_engine::explain::{Decision, Wait};
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, ClusterReport, Plan};
-use aviary_engine::rollout::{Failure, State};
+use aviary_engine::verdict::{self, Tally};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::commands::Outcome;
-use crate::commands::plan::report::{PlacementSummary, ProblemLine, placements, problems};
-use crate::findings::Severity;
+use crate::commands::plan::report::{PlacementSummary, ProblemLine, placements};
 use crate::live::seconds;
 use crate::output::counted;
 
@@ -122,59 +120,36 @@ pub(crate) fn left_out(view: &View) -> Vec<String> {
 
 impl AddOnState {
     pub(crate) fn of(observed: &Observed, plan: &Plan) -> Self {
-        let clusters = &plan.report.clusters;
-        let of_kind = |kind: &str| clusters.iter().filter(|cluster| cluster.decision.kind() == kind).count();
         let mut unsettled: Vec<&ClusterReport> =
-            clusters.iter().filter(|cluster| !is_at_rest(&cluster.decision)).collect();
-        unsettled.sort_by_key(|cluster| rank(&cluster.decision));
+            plan.report.clusters.iter().filter(|cluster| !verdict::is_at_rest(&cluster.decision)).collect();
+        unsettled.sort_by_key(|cluster| verdict::rank(&cluster.decision));
         let placements: Vec<PlacementState> = plan
             .report
             .placements
             .iter()
             .zip(placements(observed, plan))
             .map(|(report, summary)| PlacementState {
-                state: word(&report.state, report.reason),
+                state: verdict::word(&report.state, report.reason),
                 done: report.counts.done,
                 summary,
             })
             .collect();
-        let problems = problems(observed, plan.report.problems.iter());
-        let mut state = Self {
+        let problems = verdict::problems(observed, plan.report.problems.iter());
+        let tally = Tally::of(plan);
+        let (state, message) = verdict::judge(observed, plan, &tally, &problems);
+        Self {
             name: observed.addon.name.to_string(),
-            state: "",
-            message: String::new(),
-            clusters: clusters.len(),
-            settled: of_kind("settled"),
-            in_flight: of_kind("in flight") + of_kind("start"),
-            failed: of_kind("failed"),
-            waiting: of_kind("hold") + of_kind("create") + of_kind("delete"),
+            state,
+            message,
+            clusters: tally.clusters,
+            settled: tally.settled,
+            in_flight: tally.in_flight,
+            failed: tally.failed,
+            waiting: tally.waiting,
             placements,
             unsettled: unsettled.into_iter().map(|cluster| Unsettled::of(observed, cluster)).collect(),
-            problems,
-        };
-        (state.state, state.message) = state.judged(plan.report.left_alone, observed.addon.deleting);
-        state
-    }
-
-    /// The order of the questions is the policy: what a person must mend comes before what time mends.
-    fn judged(&self, left_alone: Option<&str>, deleting: bool) -> (&'static str, String) {
-        if let Some(why) = left_alone {
-            return (if deleting { "Progressing" } else { "LeftAlone" }, why.to_owned());
+            problems: problems.iter().map(ProblemLine::of).collect(),
         }
-        let settled = format!("{} of {} settled", self.settled, counted(self.clusters, "cluster"));
-        if let Some(failed) = self.placements.iter().find(|placement| placement.state == "Failed") {
-            return ("Failed", format!("{}: {}", failed.summary.placement, failed.summary.message));
-        }
-        if let Some(problem) = self.problems.iter().find(|problem| problem.severity == Severity::Error) {
-            return ("Failed", problem.message.clone());
-        }
-        if self.placements.is_empty() && self.failed > 0 && self.failed == self.unsettled.len() {
-            return ("Failed", format!("{settled}, {} failed", self.failed));
-        }
-        if !self.unsettled.is_empty() {
-            return ("Progressing", settled);
-        }
-        ("Done", settled)
     }
 
     pub(crate) fn outcome(&self) -> Outcome {
@@ -197,42 +172,5 @@ impl Unsettled {
             message: cluster.decision.to_string(),
             told: cluster.told.as_deref().map(str::to_owned),
         }
-    }
-}
-
-/// Nothing is to happen to it any more.
-fn is_at_rest(decision: &Decision) -> bool {
-    matches!(decision, Decision::Settled | Decision::Hold(Wait::Kept))
-}
-
-/// What wants to be looked at first.
-fn rank(decision: &Decision) -> u8 {
-    match decision {
-        Decision::InFlight(flight) if flight.is_failure() => 0,
-        Decision::Delete(_) => 1,
-        Decision::InFlight(_) => 2,
-        Decision::Start(_) | Decision::Create => 3,
-        Decision::Hold(_) => 4,
-        Decision::Settled => 5,
-    }
-}
-
-/// The state of a placement in one word.
-fn word(state: &State, reason: &str) -> &'static str {
-    match state {
-        _ if reason.ends_with("Failed") => "Failed",
-        State::Empty => "Empty",
-        State::Installing => "Installing",
-        State::InstallSucceeded => "Installed",
-        State::Upgrading => "Upgrading",
-        State::UpgradeSucceeded => "Upgraded",
-        State::WaitingForCanary(_) => "WaitingForCanary",
-        State::Paused => "Paused",
-        State::Failed(
-            Failure::Problem(_)
-            | Failure::Halted { .. }
-            | Failure::Stalled { .. }
-            | Failure::CompletedWithFailures { .. },
-        ) => "Failed",
     }
 }

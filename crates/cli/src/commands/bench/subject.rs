@@ -1,0 +1,122 @@
+//! A manager that is measured: a process of its own, ours or another's, that gets a kubeconfig and nothing else.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use aviary_hub::security::write_private;
+
+use super::objects::NAMESPACE;
+
+/// Who is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Manager {
+    Ours,
+    /// A command line for a shell; `{kubeconfig}` in it is the file.
+    Peer(String),
+}
+
+impl Manager {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Ours => "aviary",
+            Self::Peer(_) => "peer",
+        }
+    }
+
+    fn command(&self, kubeconfig: &Path) -> anyhow::Result<Command> {
+        match self {
+            Self::Ours => {
+                let program = std::env::current_exe().context("failed to find this program")?;
+                let mut command = Command::new(program);
+                command.args(["manager", "--namespace", NAMESPACE, "--log", "error", "--kubeconfig"]);
+                command.arg(kubeconfig);
+                Ok(command)
+            }
+            Self::Peer(line) => {
+                let line = line.replace("{kubeconfig}", &kubeconfig.to_string_lossy());
+                let mut command = Command::new("sh");
+                // The shell must not stand between us and the process whose CPU is read.
+                command.args(["-c", &format!("exec {line}")]).env("KUBECONFIG", kubeconfig);
+                Ok(command)
+            }
+        }
+    }
+
+    /// Starts it. What it says goes to a file beside the kubeconfig.
+    pub(super) fn start(&self, directory: &Path, kubeconfig: &str) -> anyhow::Result<Subject> {
+        let file = directory.join("measured.kubeconfig");
+        write_private(&file, kubeconfig.as_bytes())
+            .with_context(|| format!("failed to write {}", file.display()))?;
+        let log = directory.join(format!("{}.log", self.name()));
+        let said = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .with_context(|| format!("failed to write {}", log.display()))?;
+        let also = said.try_clone().context("failed to write a log")?;
+        let child = self
+            .command(&file)?
+            .stdin(Stdio::null())
+            .stdout(said)
+            .stderr(also)
+            .spawn()
+            .with_context(|| format!("failed to start {}", self.name()))?;
+        Ok(Subject { child, log })
+    }
+}
+
+/// A manager that runs. It does not outlive us.
+pub(super) struct Subject {
+    child: Child,
+    pub(super) log: PathBuf,
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Subject {
+    /// What it has spent so far. The kernel counts in hundredths of a second.
+    pub(super) fn cpu(&self) -> anyhow::Result<Duration> {
+        let stat = self.proc("stat")?;
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let fields = after_name.split_whitespace().skip(11).take(2);
+        let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+        Ok(Duration::from_millis(ticks * 10))
+    }
+
+    /// The most memory it ever had, in bytes.
+    pub(super) fn peak_memory(&self) -> anyhow::Result<u64> {
+        let status = self.proc("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+        let kilobytes = line.split_whitespace().next().and_then(|text| text.parse::<u64>().ok());
+        Ok(kilobytes.unwrap_or(0) * 1024)
+    }
+
+    fn proc(&self, file: &str) -> anyhow::Result<String> {
+        std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).with_context(|| {
+            format!("failed to read what the manager spends; it may have ended: see {}", self.log.display())
+        })
+    }
+
+    /// Asks it to end, and waits for that; one that does not is ended.
+    pub(super) async fn stop(mut self) -> anyhow::Result<()> {
+        const GRACE: Duration = Duration::from_secs(20);
+        let pid = self.child.id().to_string();
+        let asked = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &pid]).status();
+        asked.context("failed to ask the manager to end")?;
+        let begun = tokio::time::Instant::now();
+        while begun.elapsed() < GRACE {
+            if self.child.try_wait().context("failed to wait for the manager")?.is_some() {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! Actions of the page: the verbs of `aviary rollout`, and how many clusters each of them concerns.
+
+use aviary_controller::{Scope, View};
+use aviary_dashboard::{Action, Answer, Operate, Refusal, Verb};
+use aviary_engine::observed::Observed;
+use aviary_engine::plan::{PlacementReport, Plan, plan};
+use aviary_engine::verdict::{budget, counted};
+use axum::http::StatusCode;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use kube::Client;
+
+use crate::commands::rollout::{Writing, acknowledge, switch, undo};
+use crate::connect::{Connection, Refused};
+use crate::live::told;
+
+/// So many clusters are named.
+const NAMED: usize = 20;
+
+/// Carries actions out on one hub.
+pub(super) struct Operator {
+    pub(super) server: String,
+    pub(super) namespace: String,
+}
+
+impl Operate for Operator {
+    fn operate(
+        &self,
+        client: Client,
+        addon: String,
+        action: Action,
+    ) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        async move {
+            let connection = Connection { client, server: self.server.clone() };
+            self.act(&connection, &addon, &action).await.map_err(|error| refusal(&error))
+        }
+        .boxed()
+    }
+}
+
+/// A refusal with the status that fits: the hub's own, or that it cannot be done as things are.
+fn refusal(error: &anyhow::Error) -> Refusal {
+    let status = match error.downcast_ref::<Refused>() {
+        Some(Refused { code: Some(code @ (401 | 403 | 404 | 409)), .. }) => StatusCode::from_u16(*code).ok(),
+        Some(_) => Some(StatusCode::BAD_GATEWAY),
+        None => None,
+    };
+    Refusal::new(status.unwrap_or(StatusCode::CONFLICT), format!("{error:#}"))
+}
+
+impl Operator {
+    async fn act(&self, connection: &Connection, addon: &str, action: &Action) -> anyhow::Result<Answer> {
+        let scope = Scope { namespace: self.namespace.clone(), addon: Some(addon.to_owned()) };
+        let mut view =
+            View::read(&connection.client, scope).await.map_err(|error| told(&error, connection))?;
+        let writing = Writing { dry_run: action.dry_run };
+        let now = Timestamp::now();
+        let placement = action.placement.as_deref();
+        let (blast, lines) = match action.verb {
+            Verb::Pause | Verb::Resume => {
+                let paused = action.verb == Verb::Pause;
+                let switched = switch::apply(connection, addon, placement, paused, writing).await?;
+                let names: Vec<&str> = switched.iter().map(|one| one.placement.as_str()).collect();
+                let before = switched.iter().filter(|one| !one.changed).map(|one| one.placement.as_str());
+                let before: Vec<&str> = before.collect();
+                let look = |observed: &Observed, plan: &Plan| switching(observed, plan, &names, paused);
+                let (blast, mut lines) = at(&mut view, addon, now, look);
+                let was = if paused { "was paused already" } else { "was not paused" };
+                lines.extend(before.iter().map(|name| format!("{name} {was}")));
+                (blast, lines)
+            }
+            Verb::Undo => {
+                let asked = undo::Asked {
+                    addon,
+                    placement,
+                    to_revision: action.to_revision,
+                    restore_configs: false,
+                    with_configs: &format!("aviary rollout undo {addon} --restore-configs"),
+                };
+                let undone = undo::apply(connection, &mut view, asked, writing).await?;
+                // The view is as the hub will be: what is not settled then has to move.
+                at(&mut view, addon, now, |observed, plan| going_back(observed, plan, &undone))
+            }
+            Verb::Acknowledge => {
+                let seen = action.acknowledge.as_deref();
+                let held = acknowledge::apply(connection, &mut view, addon, seen, now, writing).await?;
+                letting_go(addon, &held)
+            }
+        };
+        Ok(Answer { blast, lines, done: !action.dry_run })
+    }
+}
+
+/// What a plan of the add-on says.
+fn at<T: Default>(
+    view: &mut View,
+    addon: &str,
+    now: Timestamp,
+    look: impl FnOnce(&Observed, &Plan) -> T,
+) -> T {
+    view.observe(addon, |observed| look(observed, &plan(observed, now))).unwrap_or_default()
+}
+
+/// The placements that are concerned, each with its budget in words.
+fn concerned<'p>(
+    observed: &'p Observed,
+    plan: &'p Plan,
+    names: &[&str],
+) -> Vec<(&'p PlacementReport, String)> {
+    let specs = observed.addon.strategy.placements();
+    let placements = plan.report.placements.iter().zip(specs);
+    placements
+        .filter(|(report, _)| names.contains(&report.name.to_string().as_str()))
+        .map(|(report, spec)| {
+            let pace = match budget(spec, &report.counts) {
+                Some(budget) => format!("at most {budget} at once"),
+                None => "all at once".to_owned(),
+            };
+            (report, pace)
+        })
+        .collect()
+}
+
+fn switching(observed: &Observed, plan: &Plan, names: &[&str], paused: bool) -> (String, Vec<String>) {
+    let placements = concerned(observed, plan, names);
+    let sum =
+        |count: fn(&PlacementReport) -> usize| placements.iter().map(|(one, _)| count(one)).sum::<usize>();
+    let waiting = sum(|one| one.counts.waiting);
+    let moving = sum(|one| one.counts.in_flight);
+    let of = counted(sum(|one| one.counts.governed), "cluster");
+    let all = names.join(", ");
+    let blast = match paused {
+        true => format!(
+            "No further cluster is started in {all}: {} of {of} stay as they are until it is resumed; {} in flight finish.",
+            waiting, moving
+        ),
+        false => format!(
+            "Clusters are started again in {all}: {waiting} of {of} have not been told what is wanted, and get it in the order and within the budget of the rollout strategy."
+        ),
+    };
+    let lines = placements.iter().map(|(one, pace)| {
+        let counts = &one.counts;
+        let wanted = one.desired.as_deref().unwrap_or("nothing that can be had");
+        format!(
+            "{}: wants {wanted}, {} waiting, {} in flight, {} governed, {pace}",
+            one.name, counts.waiting, counts.in_flight, counts.governed
+        )
+    });
+    (blast, lines.collect())
+}
+
+fn going_back(observed: &Observed, plan: &Plan, undone: &undo::Undone) -> (String, Vec<String>) {
+    let names: Vec<&str> = undone.placements.iter().map(|one| one.placement.as_str()).collect();
+    let placements = concerned(observed, plan, &names);
+    let moved =
+        |report: &PlacementReport| report.counts.governed - report.counts.settled.min(report.counts.governed);
+    let all: usize = placements.iter().map(|(report, _)| moved(report)).sum();
+    let governed: usize = placements.iter().map(|(report, _)| report.counts.governed).sum();
+    let to: Vec<String> =
+        undone.placements.iter().map(|one| format!("{} to {}", one.placement, one.to)).collect();
+    let blast = format!(
+        "Going back, {}: {all} of {} have to move; those that have it already are not touched. No canary holds this up.",
+        to.join(" and "),
+        counted(governed, "cluster")
+    );
+    let mut lines: Vec<String> = Vec::new();
+    for (one, (report, pace)) in undone.placements.iter().zip(&placements) {
+        let from = one.from.as_deref().map(|from| format!(" from {from}")).unwrap_or_default();
+        lines.push(format!(
+            "{} goes back{from} to {}, its revision {}: {} of {} move, {pace}",
+            one.placement,
+            one.to,
+            one.number,
+            moved(report),
+            counted(report.counts.governed, "cluster")
+        ));
+    }
+    (blast, lines)
+}
+
+fn letting_go(addon: &str, held: &acknowledge::Acknowledged) -> (String, Vec<String>) {
+    let blast = format!(
+        "{addon} is removed from {} of the {} that have it, all at once: no placement selects them any more. Should the number change before that, the brake holds again.",
+        counted(held.count, "cluster"),
+        held.of
+    );
+    let mut lines: Vec<String> = held.clusters.iter().take(NAMED).cloned().collect();
+    if held.clusters.len() > NAMED {
+        lines.push(format!("and {} more", held.clusters.len() - NAMED));
+    }
+    (blast, lines)
+}

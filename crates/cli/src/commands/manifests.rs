@@ -1,0 +1,85 @@
+//! `aviary manifests`: everything to install on a real hub, ready to be applied.
+
+use serde_json::json;
+
+use super::{Outcome, Session};
+use crate::output::Format;
+use crate::packaging::{self, Flavor, Package};
+
+const DESCRIPTION: &str = "\
+Print everything to install on a hub, for kubectl apply -f -: custom resource definitions, namespace, service account and roles, \
+the manager with two replicas, policies, metrics, alerts and a dashboard.
+
+The same is in the repository as kustomize overlays (deploy/kustomize) and as a Helm chart (deploy/helm/aviary). \
+With -o json it is one List.";
+
+/// Print everything to install on a hub, for kubectl apply -f -
+#[derive(Debug, clap::Args)]
+#[command(long_about = DESCRIPTION, after_help = "\
+Examples:
+  Install on a hub of its own
+    $ aviary manifests --image my.example/aviary:1.0 | kubectl apply --server-side -f -
+
+  Install on a hub of Open Cluster Management that has no Prometheus operator
+    $ aviary manifests --flavor ocm --without monitoring --image my.example/aviary:1.0 |
+        kubectl apply --server-side -f -
+
+  See what the manager may do
+    $ aviary manifests -o json | jq '.items[] | select(.kind | endswith(\"Role\")) | {name: .metadata.name, rules}'")]
+pub(crate) struct Args {
+    /// What kind of hub it is
+    #[arg(long, value_enum, value_name = "FLAVOR", default_value = "standalone")]
+    flavor: Flavor,
+
+    /// Image of the manager, as the nodes of the hub pull it
+    #[arg(long, value_name = "IMAGE", default_value = packaging::IMAGE, value_parser = image)]
+    image: String,
+
+    /// Namespace of the manager
+    #[arg(long, value_name = "NAMESPACE", default_value = packaging::NAMESPACE, value_parser = namespace)]
+    namespace: String,
+
+    /// Leave something out: monitoring, on a hub without the Prometheus operator
+    #[arg(long, value_enum, value_name = "PART")]
+    without: Vec<Part>,
+}
+
+/// What can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Monitoring,
+}
+
+pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let package = Package {
+        flavor: args.flavor,
+        image: &args.image,
+        namespace: &args.namespace,
+        monitoring: !args.without.contains(&Part::Monitoring),
+    };
+    let objects = package.objects()?;
+    if session.output.format() == Some(Format::Json) {
+        session.output.data(&json!({ "apiVersion": "v1", "kind": "List", "items": objects }))?;
+    } else {
+        session.output.text(&packaging::to_yaml(&objects)?)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn image(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.chars().any(char::is_whitespace) {
+        return Err("must be the name of an image, without white space".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = !text.is_empty() && text.len() <= aviary_api::names::MAX_NAME && text.chars().all(fits);
+    if !is_label || text.starts_with('-') || text.ends_with('-') {
+        return Err(
+            "must be the name of a namespace: at most 63 lower-case letters, digits and dashes".to_owned()
+        );
+    }
+    Ok(text.to_owned())
+}

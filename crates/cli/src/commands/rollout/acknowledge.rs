@@ -1,0 +1,54 @@
+//! To acknowledge a braked deletion: a person's word that so many instances, and no others, may go.
+
+use anyhow::bail;
+use aviary_api::names::annotations::ALLOW_DELETIONS;
+use aviary_controller::View;
+use aviary_engine::explain::{Decision, Wait};
+use aviary_engine::plan::plan;
+use aviary_engine::problem::Problem;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::Writing;
+use super::spec::Stored;
+use crate::connect::Connection;
+
+/// What is let go.
+#[derive(Debug)]
+pub(in crate::commands) struct Acknowledged {
+    /// How many instances are deleted, of how many.
+    pub(in crate::commands) count: usize,
+    pub(in crate::commands) of: usize,
+    pub(in crate::commands) clusters: Vec<String>,
+}
+
+/// Lets the deletions go that the brake holds, if they are as many as the person has seen.
+pub(in crate::commands) async fn apply(
+    connection: &Connection,
+    view: &mut View,
+    addon: &str,
+    seen: Option<&str>,
+    now: Timestamp,
+    writing: Writing,
+) -> anyhow::Result<Acknowledged> {
+    let stored = Stored::read(connection, addon).await?;
+    let held = view.observe(addon, |observed| {
+        let plan = plan(observed, now);
+        let (count, of) = plan.report.problems.iter().find_map(|problem| match problem {
+            Problem::DeletionHeld { count, of } => Some((*count, *of)),
+            _ => None,
+        })?;
+        let held = plan.report.clusters.iter();
+        let held = held.filter(|cluster| cluster.decision == Decision::Hold(Wait::DeletionHeld));
+        Some(Acknowledged { count, of, clusters: held.map(|cluster| cluster.cluster.to_string()).collect() })
+    });
+    let Some(held) = held.flatten() else { bail!("no deletion of add-on {addon} is held") };
+    let number = held.count.to_string();
+    if let Some(seen) = seen.filter(|seen| *seen != number) {
+        bail!(
+            "{number} deletions of add-on {addon} are held now, and {seen} were when you looked: look at it again"
+        );
+    }
+    stored.annotate(json!({ALLOW_DELETIONS: number}), writing).await?;
+    Ok(held)
+}

@@ -1,0 +1,156 @@
+//! The Helm chart, made from the files of `deploy/kustomize`: what a value decides is put in as a word first, and becomes an expression in the text.
+
+use serde_json::Value;
+
+use super::{BASE, File, Flavor, MONITORING, NAMESPACE_FILE, PLACEMENT, Package, to_yaml};
+
+const STANDALONE: &str = r#"eq .Values.flavor "standalone""#;
+
+/// What stands for a value, and its expression.
+const WORDS: [(&str, &str); 4] = [
+    ("HELM_NAMESPACE", "{{ .Release.Namespace }}"),
+    ("HELM_IMAGE", "{{ .Values.image | quote }}"),
+    ("HELM_REPLICAS", "{{ .Values.replicas }}"),
+    ("HELM_RESOURCES", "{{ toJson .Values.resources }}"),
+];
+
+const VALUES: &str = r#"# What kind of hub it is: standalone (every custom resource definition, and the manager decides placements), or ocm (a hub of Open Cluster
+# Management, which has clusters, placements and works).
+flavor: standalone
+
+# Image of the manager, as the nodes of the hub pull it.
+image: IMAGE
+
+replicas: 2
+
+resources:
+  requests: {cpu: 50m, memory: 64Mi}
+  limits: {memory: 256Mi}
+
+# Further arguments of `aviary manager`, such as --verify or --deletion-brake=20,50%.
+extraArgs: []
+
+monitoring:
+  # A ServiceMonitor and alerts, which need the Prometheus operator, and a dashboard.
+  enabled: true
+
+crds:
+  # They are upgraded with the chart, and kept when it is uninstalled.
+  install: true
+
+namespace:
+  # Only for `helm template`: an install needs its namespace before it begins. Give it the label
+  # pod-security.kubernetes.io/enforce=restricted by hand then.
+  create: false
+"#;
+
+const DEFINITIONS: &str = r#"{{- if .Values.crds.install }}
+{{- $kept := "\nmetadata:\n  annotations:\n    helm.sh/resource-policy: keep\n" }}
+{{- $newer := printf "%s    operator.open-cluster-management.io/version: 999.0.0\n" $kept }}
+{{- $annotated := ternary $kept $newer (eq .Values.flavor "standalone") }}
+{{- range $path, $_ := .Files.Glob "definitions/addon.*.yaml" }}
+---
+{{ $.Files.Get $path | replace "\nmetadata:\n" $annotated }}
+{{- end }}
+{{- if eq .Values.flavor "standalone" }}
+{{- range $path, $_ := .Files.Glob "definitions/{cluster,work}.*.yaml" }}
+---
+{{ $.Files.Get $path | replace "\nmetadata:\n" $annotated }}
+{{- end }}
+{{- end }}
+{{- end }}
+"#;
+
+const NOTES: &str = r#"The manager of Aviary is installed in the namespace {{ .Release.Namespace }}.
+
+  kubectl -n {{ .Release.Namespace }} rollout status deployment/aviary-manager
+  aviary status
+
+Uninstalling it leaves the custom resource definitions and all that is of their kinds.
+"#;
+
+const SCHEMA: &str = r#"{
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "flavor": {"enum": ["standalone", "ocm"]},
+    "image": {"type": "string", "minLength": 1},
+    "replicas": {"type": "integer", "minimum": 0},
+    "resources": {"type": "object"},
+    "extraArgs": {"type": "array", "items": {"type": "string"}},
+    "monitoring": {"type": "object", "additionalProperties": false, "properties": {"enabled": {"type": "boolean"}}},
+    "crds": {"type": "object", "additionalProperties": false, "properties": {"install": {"type": "boolean"}}},
+    "namespace": {"type": "object", "additionalProperties": false, "properties": {"create": {"type": "boolean"}}},
+    "global": {"type": "object"}
+  }
+}
+"#;
+
+/// Every file of the chart, by its path, but for the link to the definitions.
+pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
+    let version = env!("CARGO_PKG_VERSION");
+    let about = format!(
+        "apiVersion: v2\nname: aviary\ndescription: {}\ntype: application\nversion: {version}\nappVersion: {version}\nkubeVersion: '>=1.30.0-0'\n",
+        env!("CARGO_PKG_DESCRIPTION")
+    );
+    let mut files = vec![
+        ("Chart.yaml".to_owned(), about),
+        ("values.yaml".to_owned(), VALUES.replace("IMAGE", super::IMAGE)),
+        ("values.schema.json".to_owned(), SCHEMA.to_owned()),
+        ("templates/NOTES.txt".to_owned(), NOTES.to_owned()),
+        ("templates/definitions.yaml".to_owned(), DEFINITIONS.to_owned()),
+        template(&NAMESPACE_FILE, Some(".Values.namespace.create"))?,
+    ];
+    for file in &BASE {
+        files.push(template(file, None)?);
+    }
+    for file in &PLACEMENT {
+        files.push(template(file, Some(STANDALONE))?);
+    }
+    for file in &MONITORING {
+        files.push(template(file, Some(".Values.monitoring.enabled"))?);
+    }
+    Ok(files)
+}
+
+/// A file as a template, which is there if a condition holds.
+fn template(file: &File, condition: Option<&str>) -> anyhow::Result<(String, String)> {
+    let package = Package {
+        flavor: Flavor::Standalone,
+        image: "HELM_IMAGE",
+        namespace: "HELM_NAMESPACE",
+        monitoring: true,
+    };
+    let mut objects = package.read(file)?;
+    objects.iter_mut().for_each(put_words);
+    // What Prometheus and Grafana expand is not Helm's.
+    let mut text = to_yaml(&objects)?.replace("{{", r#"{{ "{{" }}"#);
+    for (word, expression) in WORDS {
+        text = text.replace(word, expression);
+    }
+    text = text.split_inclusive('\n').map(placement_argument).collect();
+    let text = match condition {
+        Some(condition) => format!("{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"),
+        None => text,
+    };
+    Ok((
+        format!("templates/{}", file.0),
+        format!("# Made by `make manifests` from deploy/kustomize.\n{text}"),
+    ))
+}
+
+fn put_words(object: &mut Value) {
+    if object["kind"] == "Deployment" {
+        object["spec"]["replicas"] = "HELM_REPLICAS".into();
+        object["spec"]["template"]["spec"]["containers"][0]["resources"] = "HELM_RESOURCES".into();
+    }
+}
+
+/// The last argument is there on one kind of hub only; after it come those that the values add.
+fn placement_argument(line: &str) -> String {
+    let Some((indent, _)) = line.split_once("- --placement") else { return line.to_owned() };
+    format!(
+        "{{{{- if {STANDALONE} }}}}\n{line}{{{{- end }}}}\n{{{{- range .Values.extraArgs }}}}\n{indent}- {{{{ . | quote }}}}\n{{{{- end }}}}\n"
+    )
+}

@@ -1,0 +1,159 @@
+//! What is installed on a hub: the objects of `deploy/`, changed by what kind of hub it is.
+//!
+//! The files of `deploy/kustomize` are the source. The overlays there list them, the chart in `deploy/helm` is made from them (`chart`), and
+//! tests hold all three against each other.
+
+#[cfg(test)]
+mod chart;
+#[cfg(test)]
+mod tests;
+
+use anyhow::Context as _;
+use aviary_api::crds;
+use aviary_api::names::{CLUSTER_GROUP, WORK_GROUP};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+/// The namespace that the files are written for.
+pub(crate) const NAMESPACE: &str = "open-cluster-management";
+/// The image that the files name.
+pub(crate) const IMAGE: &str = concat!("aviary:", env!("CARGO_PKG_VERSION"));
+
+/// By this annotation the operator of Open Cluster Management tells whether a definition is newer than its own, and then leaves it alone.
+const OPERATOR_VERSION: &str = "operator.open-cluster-management.io/version";
+const NEWER_THAN_ANY: &str = "999.0.0";
+
+/// A file of `deploy/kustomize`: its name, and what is in it.
+type File = (&'static str, &'static str);
+
+macro_rules! file {
+    ($folder:literal, $name:literal) => {
+        ($name, include_str!(concat!("../../../../deploy/kustomize/", $folder, "/", $name)))
+    };
+}
+
+const NAMESPACE_FILE: File = file!("base", "namespace.yaml");
+
+const BASE: [File; 9] = [
+    file!("base", "service-account.yaml"),
+    file!("base", "manager-roles.yaml"),
+    file!("base", "config-kinds.yaml"),
+    file!("base", "user-roles.yaml"),
+    file!("base", "admission-policies.yaml"),
+    file!("base", "network-policy.yaml"),
+    file!("base", "disruption-budget.yaml"),
+    file!("base", "service.yaml"),
+    file!("base", "deployment.yaml"),
+];
+
+const PLACEMENT: [File; 1] = [file!("placement", "placement-roles.yaml")];
+
+const MONITORING: [File; 3] = [
+    file!("monitoring", "service-monitor.yaml"),
+    file!("monitoring", "alerts.yaml"),
+    file!("monitoring", "dashboard.yaml"),
+];
+
+/// What kind of hub it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Flavor {
+    /// A hub of its own: every definition, and the manager decides placements
+    Standalone,
+    /// A hub of Open Cluster Management, which has clusters, placements and works
+    Ocm,
+}
+
+/// What is to be installed.
+#[derive(Clone, Debug)]
+pub(crate) struct Package<'a> {
+    pub(crate) flavor: Flavor,
+    pub(crate) image: &'a str,
+    pub(crate) namespace: &'a str,
+    /// For the Prometheus operator and Grafana.
+    pub(crate) monitoring: bool,
+}
+
+impl Package<'_> {
+    /// Every object, in an order in which they can be applied.
+    pub(crate) fn objects(&self) -> anyhow::Result<Vec<Value>> {
+        let mut objects = self.read(&NAMESPACE_FILE)?;
+        objects.extend(self.definitions()?);
+        let placement: &[File] = if self.flavor == Flavor::Standalone { &PLACEMENT } else { &[] };
+        let monitoring: &[File] = if self.monitoring { &MONITORING } else { &[] };
+        for file in BASE.iter().chain(placement).chain(monitoring) {
+            objects.extend(self.read(file)?);
+        }
+        Ok(objects)
+    }
+
+    fn definitions(&self) -> anyhow::Result<Vec<Value>> {
+        let mut definitions = Vec::new();
+        for crd in crds::all() {
+            let theirs = [CLUSTER_GROUP, WORK_GROUP].contains(&crd.spec.group.as_str());
+            if self.flavor == Flavor::Ocm && theirs {
+                continue;
+            }
+            let mut definition = serde_json::to_value(&crd)
+                .with_context(|| format!("failed to write {} as JSON", crds::file_name(&crd)))?;
+            if self.flavor == Flavor::Ocm
+                && let Some(metadata) = definition.get_mut("metadata").and_then(Value::as_object_mut)
+            {
+                metadata.insert("annotations".to_owned(), json!({ OPERATOR_VERSION: NEWER_THAN_ANY }));
+            }
+            definitions.push(definition);
+        }
+        Ok(definitions)
+    }
+
+    /// The objects of a file, as this package has them.
+    fn read(&self, (name, text): &File) -> anyhow::Result<Vec<Value>> {
+        let mut objects: Vec<Value> =
+            serde_saphyr::from_multiple(text).with_context(|| format!("failed to read {name}"))?;
+        for object in &mut objects {
+            self.fit(object);
+        }
+        Ok(objects)
+    }
+
+    fn fit(&self, object: &mut Value) {
+        rename(object, self.namespace);
+        if object.get("kind").and_then(Value::as_str) != Some("Deployment") {
+            return;
+        }
+        let Some(manager) = object.pointer_mut("/spec/template/spec/containers/0") else { return };
+        if let Some(image) = manager.get_mut("image") {
+            *image = self.image.into();
+        }
+        if self.flavor == Flavor::Standalone
+            && let Some(Value::Array(arguments)) = manager.get_mut("args")
+        {
+            arguments.push("--placement".into());
+        }
+    }
+}
+
+/// Puts another namespace wherever the manager's own is meant: in places that hold nothing else, and in the name of its service account.
+fn rename(value: &mut Value, namespace: &str) {
+    match value {
+        Value::String(text) if text == NAMESPACE => *text = namespace.to_owned(),
+        Value::String(text) => {
+            let account = |namespace: &str| format!("system:serviceaccount:{namespace}:");
+            *text = text.replace(&account(NAMESPACE), &account(namespace));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|one| rename(one, namespace)),
+        Value::Object(map) => map.values_mut().for_each(|one| rename(one, namespace)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Objects as a stream of YAML documents.
+pub(crate) fn to_yaml(objects: &[Value]) -> anyhow::Result<String> {
+    let mut stream = String::new();
+    for object in objects {
+        let yaml = serde_saphyr::to_string(object).context("failed to write an object as YAML")?;
+        stream.push_str("---\n");
+        stream.push_str(yaml.trim_end());
+        stream.push('\n');
+    }
+    Ok(stream)
+}

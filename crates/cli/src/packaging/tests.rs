@@ -1,0 +1,200 @@
+//! The three shapes of what is installed agree, and hold to the rules for it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use expect_test::{expect, expect_file};
+use serde_json::Value;
+
+use super::*;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn package(flavor: Flavor) -> Vec<Value> {
+    Package { flavor, image: IMAGE, namespace: NAMESPACE, monitoring: true }.objects().unwrap()
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+fn named(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap()
+}
+
+/// `make manifests` writes the files anew.
+#[test]
+fn the_chart_is_made_from_the_files_of_kustomize() {
+    let folder = root().join("deploy/helm/aviary");
+    let mut expected = BTreeSet::new();
+    for (name, text) in chart::files().unwrap() {
+        expect_file![folder.join(&name)].assert_eq(&text);
+        expected.insert(folder.join(name));
+    }
+    let found = |folder: &Path| -> BTreeSet<PathBuf> {
+        fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_file())
+            .collect()
+    };
+    let found: BTreeSet<PathBuf> = found(&folder).union(&found(&folder.join("templates"))).cloned().collect();
+    assert_eq!(found, expected, "a file that nothing makes");
+    assert_eq!(
+        fs::canonicalize(folder.join("definitions")).unwrap(),
+        root().join("deploy/crds"),
+        "the chart's definitions are those that are shipped"
+    );
+}
+
+#[test]
+fn the_deployment_names_the_image_of_this_version() {
+    let (_, text) = BASE.iter().find(|(name, _)| *name == "deployment.yaml").unwrap();
+    assert!(
+        text.contains(&format!("image: {IMAGE}\n")),
+        "deploy/kustomize/base/deployment.yaml is not of {IMAGE}"
+    );
+}
+
+#[test]
+fn a_hub_of_open_cluster_management_keeps_what_is_its_own() {
+    let names = |flavor| -> BTreeSet<String> {
+        package(flavor)
+            .iter()
+            .map(|object| format!("{} {}", object["kind"].as_str().unwrap(), named(object)))
+            .collect()
+    };
+    let missing: Vec<String> = names(Flavor::Standalone).difference(&names(Flavor::Ocm)).cloned().collect();
+    expect![[r#"
+        ClusterRole aviary-placement
+        ClusterRoleBinding aviary-placement
+        CustomResourceDefinition managedclusters.cluster.open-cluster-management.io
+        CustomResourceDefinition managedclustersetbindings.cluster.open-cluster-management.io
+        CustomResourceDefinition managedclustersets.cluster.open-cluster-management.io
+        CustomResourceDefinition manifestworks.work.open-cluster-management.io
+        CustomResourceDefinition placementdecisions.cluster.open-cluster-management.io
+        CustomResourceDefinition placements.cluster.open-cluster-management.io"#]]
+    .assert_eq(&missing.join("\n"));
+    assert!(names(Flavor::Ocm).is_subset(&names(Flavor::Standalone)));
+    let arguments = |flavor| {
+        let objects = package(flavor);
+        let deployment = of_kind(&objects, "Deployment")[0].clone();
+        deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string()
+    };
+    assert!(arguments(Flavor::Standalone).contains("--placement"));
+    assert!(!arguments(Flavor::Ocm).contains("--placement"));
+    for definition in of_kind(&package(Flavor::Ocm), "CustomResourceDefinition") {
+        assert_eq!(
+            definition["metadata"]["annotations"][OPERATOR_VERSION],
+            NEWER_THAN_ANY,
+            "{}",
+            named(definition)
+        );
+    }
+}
+
+#[test]
+fn another_namespace_is_taken_everywhere_and_another_image() {
+    let package =
+        Package { flavor: Flavor::Standalone, image: "other:1", namespace: "elsewhere", monitoring: true };
+    let objects = package.objects().unwrap();
+    for object in &objects {
+        if let Some(namespace) = object["metadata"]["namespace"].as_str() {
+            assert!(["elsewhere", "default"].contains(&namespace), "{} is in {namespace}", named(object));
+        }
+        for subject in object["subjects"].as_array().into_iter().flatten() {
+            assert_eq!(subject["namespace"], "elsewhere", "{}", named(object));
+        }
+    }
+    assert_eq!(named(of_kind(&objects, "Namespace")[0]), "elsewhere");
+    let text = to_yaml(&objects).unwrap();
+    assert!(
+        text.contains("system:serviceaccount:elsewhere:aviary-manager") && text.contains("image: other:1\n")
+    );
+    assert!(!text.contains("system:serviceaccount:open-cluster-management:"));
+    // Where any instance may take its configs from is another question.
+    assert!(text.contains("'', request.namespace, 'open-cluster-management'"));
+}
+
+#[test]
+fn no_role_has_a_wildcard_or_a_right_that_leads_to_others() {
+    for flavor in [Flavor::Standalone, Flavor::Ocm] {
+        let objects = package(flavor);
+        let roles = of_kind(&objects, "ClusterRole").into_iter().chain(of_kind(&objects, "Role"));
+        for role in roles {
+            for rule in role["rules"].as_array().into_iter().flatten() {
+                let text = rule.to_string();
+                assert!(!text.contains('*'), "{}: {text}", named(role));
+                for forbidden in
+                    ["secrets", "escalate", "bind", "impersonate", "approve", "sign", "deletecollection"]
+                {
+                    assert!(!text.contains(&format!("\"{forbidden}\"")), "{}: {text}", named(role));
+                }
+            }
+        }
+        // Only the manager is bound.
+        for binding in
+            of_kind(&objects, "ClusterRoleBinding").into_iter().chain(of_kind(&objects, "RoleBinding"))
+        {
+            let subjects = binding["subjects"].as_array().unwrap();
+            assert_eq!(subjects.len(), 1, "{}", named(binding));
+            assert_eq!(subjects[0]["name"], "aviary-manager", "{}", named(binding));
+        }
+    }
+}
+
+/// The names of metrics in an expression.
+fn metrics_in(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words.filter(|word| word.starts_with("aviary_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn alerts_and_dashboard_speak_of_metrics_that_the_operations_page_explains() {
+    let objects = package(Flavor::Standalone);
+    let page = fs::read_to_string(root().join("docs/operations.md")).unwrap();
+    let known = metrics_in(&page);
+    let is_known = |name: &str| {
+        known.contains(name) || name.strip_suffix("_bucket").is_some_and(|family| known.contains(family))
+    };
+    let mut used = BTreeSet::new();
+    for rule in of_kind(&objects, "PrometheusRule")[0]["spec"]["groups"][0]["rules"].as_array().unwrap() {
+        used.extend(metrics_in(rule["expr"].as_str().unwrap()));
+    }
+    let board = of_kind(&objects, "ConfigMap")[0]["data"]["aviary.json"].as_str().unwrap();
+    let board: Value = serde_json::from_str(board).unwrap();
+    for panel in board["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            used.extend(metrics_in(target["expr"].as_str().unwrap()));
+        }
+    }
+    assert!(used.len() > 10, "{used:?}");
+    let unknown: Vec<&String> = used.iter().filter(|name| !is_known(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are not among {known:?}");
+}
+
+#[test]
+fn every_alert_names_a_part_of_the_operations_page() {
+    let page = fs::read_to_string(root().join("docs/operations.md")).unwrap();
+    let headings: BTreeSet<String> = page
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
+        .collect();
+    let objects = package(Flavor::Standalone);
+    for rule in of_kind(&objects, "PrometheusRule")[0]["spec"]["groups"][0]["rules"].as_array().unwrap() {
+        let runbook = rule["annotations"]["runbook"].as_str().unwrap();
+        let heading = runbook.strip_prefix("docs/operations.md#").unwrap();
+        assert!(headings.contains(heading), "{}: there is no {heading:?}", rule["alert"]);
+    }
+}

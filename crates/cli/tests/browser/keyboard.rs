@@ -1,0 +1,139 @@
+//! Everything with the keyboard only: from the list to a cluster and back, and a change of the rollout.
+
+use serde_json::json;
+
+use crate::driver::{Browser, DESK, key};
+use crate::stand::{REASONS, Share, Stand, cluster, detail};
+
+fn shares() -> [Share; 2] {
+    [
+        Share { placement: "default/canary", prefix: "canary", kinds: [2, 0, 0, 0, 0] },
+        Share { placement: "default/fleet", prefix: "fleet", kinds: [40, 3, 1, 60, 0] },
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_can_be_used_with_the_keyboard_only() {
+    let mut add_on = detail(&shares());
+    add_on["reasons"] = json!([{"code": "Failed", "kind": 2, "message": REASONS[2], "count": 1, "examples": ["fleet-00045"]}]);
+    let stand = Stand::serve(add_on, cluster("fleet-00045"), true).await;
+    let browser = Browser::start(DESK).await;
+    browser.open(&stand.url("/")).await;
+    browser.until_text(".addons", "Hello").await;
+
+    // A slash goes to the filter, the next stop is the first add-on, Enter opens it.
+    browser.press("/").await;
+    assert_eq!(browser.focused().await, "input Filter add-ons");
+    browser.press("hel").await;
+    browser.press(key::TAB).await;
+    assert!(browser.focused().await.starts_with("a "), "{}", browser.focused().await);
+    browser.press(key::ENTER).await;
+    browser.until_text("h1", "Hello").await;
+
+    // Into the squares, by the stops before them.
+    browser.until("the squares", "return document.querySelector('canvas')").await;
+    browser.press("/").await;
+    assert_eq!(browser.focused().await, "input Find clusters");
+    browser.press(key::TAB).await;
+    assert!(browser.focused().await.starts_with("div Clusters as squares"));
+    let says = |part: &'static str| browser.until_text(".inspector", part);
+    says("canary-00000, settled").await;
+    browser.press(key::RIGHT).await;
+    says("canary-00001").await;
+    // The last of one placement leads to the first of the next, and back.
+    browser.press(key::RIGHT).await;
+    says("fleet-00002").await;
+    browser.press(key::LEFT).await;
+    says("canary-00001").await;
+    browser.press(key::PAGE_DOWN).await;
+    says("fleet-00002").await;
+    let columns = browser.run("return Number(document.querySelectorAll('canvas')[1].dataset.columns)").await;
+    let columns = columns.as_u64().unwrap();
+    browser.press(key::DOWN).await;
+    says(Box::leak(format!("fleet-{:05}", 2 + columns).into_boxed_str())).await;
+    browser.press(key::UP).await;
+    says("fleet-00002").await;
+    browser.press(key::END).await;
+    let last = says("fleet-00105, waiting").await;
+    assert!(
+        last.contains("budget full") && last.contains("rev-b") && last.contains("default/fleet"),
+        "{last}"
+    );
+    browser.press(key::HOME).await;
+    says("canary-00000").await;
+    assert_eq!(browser.run("return document.querySelector('.tip').hidden").await, false);
+
+    // A search, Enter goes to the first match, Enter opens it, Escape closes it, and the focus is where it was.
+    browser.press("/").await;
+    browser.press("cannot be applied").await;
+    browser.until_text(".found", "1 cluster found").await;
+    browser.press(key::ENTER).await;
+    says("fleet-00045, failed").await;
+    browser.press(key::ENTER).await;
+    browser.until_text("#panel", "no pod runs").await;
+    let panel = browser.texts("#panel").await.remove(0);
+    for part in [
+        "fleet-00045",
+        "failed",
+        "cloud=aws",
+        "addon-hello-deploy-0",
+        "Deployment",
+        "Forbidden",
+        "aviary explain hello fleet-00045",
+    ] {
+        assert!(panel.contains(part), "{part}: {panel}");
+    }
+    assert_eq!(browser.focused().await, "h2 fleet-00045");
+    assert_eq!(browser.run("return location.hash").await, "#/addon/hello/cluster/fleet-00045");
+    browser.press(key::ESCAPE).await;
+    browser.until("the panel to close", "return document.getElementById('panel').hidden").await;
+    assert!(browser.focused().await.starts_with("div Clusters as squares"));
+
+    // The chart reads itself out.
+    browser.run("document.querySelector('.chart').focus()").await;
+    browser.press(key::HOME).await;
+    browser.until_text(".readout", "4 waiting").await;
+    browser.press(key::END).await;
+    browser.until_text(".readout", "42 settled").await;
+    browser.end(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_action_shows_what_it_would_do_before_it_can_be_confirmed() {
+    let stand = Stand::serve(detail(&shares()), cluster("fleet-00045"), true).await;
+    let browser = Browser::start(DESK).await;
+    browser.open(&stand.url("/addon/hello")).await;
+    browser.until("the button", "return document.querySelector('.actions button')").await;
+
+    // Cancelled: only asked about.
+    browser.run("document.querySelector('.actions button').focus()").await;
+    browser.press(key::ENTER).await;
+    browser.until_text("#dialog", "Pause hello?").await;
+    browser.until_text("#dialog", "3 clusters of default/fleet stay where they are").await;
+    assert_eq!(browser.focused().await, "button Cancel");
+    browser.press(key::ESCAPE).await;
+    browser.until("the dialog to close", "return !document.getElementById('dialog').open").await;
+    assert_eq!(browser.focused().await, "button Pause…");
+    assert_eq!(stand.posted(), [json!({"action": "pause", "dryRun": true})]);
+
+    // Confirmed: a placement's own.
+    browser.run("document.querySelector('[data-placement=\"default/fleet\"] button').focus()").await;
+    browser.press(key::ENTER).await;
+    browser.until_text("#dialog", "Pause default/fleet?").await;
+    browser.until("the answer", "return !document.querySelector('#dialog [type=submit]').disabled").await;
+    assert_eq!(browser.texts("#dialog li").await, ["default/fleet: 3 held", "default/canary: nothing moves"]);
+    browser.press(key::TAB).await;
+    assert_eq!(browser.focused().await, "button Pause");
+    browser.press(key::ENTER).await;
+    browser.until("the dialog to close", "return !document.getElementById('dialog').open").await;
+    let asked = |dry: bool| json!({"action": "pause", "placement": "default/fleet", "dryRun": dry});
+    assert_eq!(stand.posted()[1..], [asked(true), asked(false)]);
+
+    // What it led to comes by the stream, and the button has turned.
+    let mut placements = detail(&shares())["placements"].clone();
+    placements[1]["paused"] = json!(true);
+    stand.say("addon-delta", &json!({"now": "2026-01-01T00:11:00Z", "placements": placements}));
+    browser.until_text("[data-placement=\"default/fleet\"] .chip", "Paused").await;
+    browser.until_text("[data-placement=\"default/fleet\"] button", "Resume…").await;
+    browser.end(&[]).await;
+}

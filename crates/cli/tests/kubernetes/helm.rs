@@ -1,0 +1,80 @@
+//! The Helm chart says what `aviary manifests` says, and can be installed and taken away again.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::server::{NAMESPACE, Server, helm, installed};
+use crate::transcript::plain_numbers;
+
+const CHART: &str = "aviary deploy/helm/aviary";
+
+/// Objects by kind and name, without what only Helm has.
+fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    let mut named = BTreeMap::new();
+    for mut object in objects.into_iter().filter(|object| !object.is_null()) {
+        plain_numbers(&mut object);
+        if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+            annotations.remove("helm.sh/resource-policy");
+            if annotations.is_empty() {
+                object["metadata"].as_object_mut().unwrap().remove("annotations");
+            }
+        }
+        let name =
+            format!("{} {}", object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let twice = named.insert(format!("{name} {namespace}"), object);
+        assert!(twice.is_none(), "{name} is there twice");
+    }
+    named
+}
+
+fn same(server: &Server, values: &str, flags: &str) {
+    let templated = helm(server, &format!("template {CHART} --namespace {NAMESPACE} {values}"));
+    let templated = by_name(serde_saphyr::from_multiple(&templated).unwrap());
+    let printed: Value = serde_json::from_str(&server.aviary(&format!("manifests -o json {flags}"))).unwrap();
+    let mut printed = by_name(printed["items"].as_array().unwrap().clone());
+    if !values.contains("namespace.create=true") {
+        printed.remove(&format!("Namespace {NAMESPACE} ")).unwrap();
+    }
+    let names = |all: &BTreeMap<String, Value>| all.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&templated), names(&printed), "{values}");
+    for (name, object) in &printed {
+        assert!(templated[name] == *object, "{name} differs with {values}");
+    }
+}
+
+#[test]
+fn the_chart_says_what_the_command_says() {
+    let server = installed("helm-template");
+    same(&server, "", "");
+    same(&server, "--set namespace.create=true", "");
+    same(&server, "--set flavor=ocm,image=other:1", "--flavor ocm --image other:1");
+    same(&server, "--set monitoring.enabled=false", "--without monitoring");
+    let with_more = helm(
+        &server,
+        &format!(
+            "template {CHART} --namespace {NAMESPACE} --set replicas=3 --set 'extraArgs={{--verify,--history-limit=5}}'"
+        ),
+    );
+    for part in ["replicas: 3\n", "- \"--verify\"\n", "- \"--history-limit=5\"\n"] {
+        assert!(with_more.contains(part), "no {part:?} in {with_more}");
+    }
+}
+
+#[test]
+fn the_chart_installs_and_leaves_the_definitions_when_it_goes() {
+    let server = installed("helm-install");
+    // What kubectl has applied becomes Helm's.
+    let told = helm(&server, &format!("upgrade --install {CHART} --namespace {NAMESPACE} --take-ownership"));
+    assert!(told.contains("STATUS: deployed"), "{told}");
+    helm(&server, &format!("uninstall aviary --namespace {NAMESPACE}"));
+    assert_eq!(server.kubectl("get clusterrole aviary-manager --ignore-not-found", b""), "");
+    let left = server.kubectl("get crd -o name", b"");
+    assert_eq!(
+        left.lines().filter(|line| line.ends_with("open-cluster-management.io")).count(),
+        11,
+        "{left}"
+    );
+    server.install();
+}

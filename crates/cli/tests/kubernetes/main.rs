@@ -1,0 +1,27 @@
+//! What is shipped, on a real API server: installed as people install it, and run with the rights that it is shipped with.
+//!
+//! `AVIARY_KUBERNETES` names the folder of a server that `hack/real-apiserver.sh start DIR --controllers` has started; `make test-kubernetes` does all
+//! of it. The server is for these tests alone. They take turns on it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../processes/run.rs"]
+#[allow(dead_code, reason = "every test program uses its own part of the harness")]
+mod run;
+#[path = "../transcript/mod.rs"]
+mod transcript;
+
+mod server;
+
+mod helm;
+mod install;
+mod policies;
+mod rights;
+mod rules;
+mod story;

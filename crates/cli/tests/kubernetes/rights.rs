@@ -1,0 +1,165 @@
+//! The roles of the manager, held against every request that managers made on this server: nothing is missing, and nothing is left over.
+//!
+//! The server's audit log has the requests. This must run after all other suites have run on the server.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::server::{NAMESPACE, server};
+
+/// The kinds of config that suites define for themselves, and let the manager read by a role of their own.
+const KINDS_OF_SUITES: [&str; 3] =
+    ["proxy.open-cluster-management.io", "submarineraddon.open-cluster-management.io", "story.example.com"];
+
+/// What suites have managers ask for although they may not.
+const IN_VAIN: [&str; 1] = ["list secrets"];
+
+/// Rights that no request needs: the server asks for them when an object names an owner that waits for it. They are seen to be needed by this
+/// server too, where the suites fail without.
+const FOR_OWNERS: [&str; 2] = [
+    "update addon.open-cluster-management.io clustermanagementaddons/finalizers",
+    "update cluster.open-cluster-management.io placements/finalizers",
+];
+
+/// A right, or what a request needs: verb, group, resource, the namespace if it is for one only, and the name if for one only.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    verb: String,
+    group: String,
+    resource: String,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+impl Right {
+    fn allows(&self, request: &Self) -> bool {
+        (&self.verb, &self.group, &self.resource) == (&request.verb, &request.group, &request.resource)
+            && (self.namespace.is_none() || self.namespace == request.namespace)
+            && (self.name.is_none() || self.name == request.name)
+    }
+
+    fn told(&self) -> String {
+        let text = format!("{} {} {}", self.verb, self.group, self.resource);
+        let text = self.namespace.iter().fold(text, |text, namespace| format!("{text} in {namespace}"));
+        self.name.iter().fold(text, |text, name| format!("{text} named {name}"))
+    }
+
+    fn plain(&self) -> String {
+        format!("{} {} {}", self.verb, self.group, self.resource).replace("  ", " ")
+    }
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+/// All that the roles allow which are bound to the manager.
+fn shipped(objects: &[Value]) -> BTreeSet<Right> {
+    let mut rights = BTreeSet::new();
+    for binding in objects.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding")) {
+        if binding["roleRef"].is_null() {
+            continue;
+        }
+        assert_eq!(binding["subjects"][0]["name"], "aviary-manager");
+        let is_bound = |role: &&Value| {
+            let aggregated = binding["roleRef"]["name"] == "aviary-config-kinds"
+                && role["metadata"]["labels"]["addon.open-cluster-management.io/aggregate-to-config-kinds"]
+                    == "true";
+            role["kind"] == binding["roleRef"]["kind"]
+                && (role["metadata"]["name"] == binding["roleRef"]["name"] || aggregated)
+                && role["metadata"]["namespace"] == binding["metadata"]["namespace"]
+        };
+        for role in objects.iter().filter(is_bound) {
+            for rule in role["rules"].as_array().into_iter().flatten() {
+                rights.extend(rights_of(rule, role["metadata"]["namespace"].as_str()));
+            }
+        }
+    }
+    rights
+}
+
+fn rights_of(rule: &Value, namespace: Option<&str>) -> Vec<Right> {
+    let names = texts(&rule["resourceNames"]);
+    let names: Vec<Option<String>> =
+        if names.is_empty() { vec![None] } else { names.into_iter().map(Some).collect() };
+    let mut rights = Vec::new();
+    for group in texts(&rule["apiGroups"]) {
+        for resource in texts(&rule["resources"]) {
+            for verb in texts(&rule["verbs"]) {
+                for name in &names {
+                    rights.push(Right {
+                        verb: verb.clone(),
+                        group: group.clone(),
+                        resource: resource.clone(),
+                        namespace: namespace.map(str::to_owned),
+                        name: name.clone(),
+                    });
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// What managers have asked for, each once, and whether they were let.
+fn asked(audit: &str) -> BTreeSet<(Right, bool)> {
+    let user = format!("system:serviceaccount:{NAMESPACE}:aviary-manager");
+    let mut asked = BTreeSet::new();
+    for line in audit.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        // Discovery is everybody's; kubectl is used with the manager's token to see that it may not.
+        let is_ours = event["user"]["username"] == *user && !event["objectRef"].is_null();
+        if !is_ours || text(&event["userAgent"]).starts_with("kubectl") {
+            continue;
+        }
+        let object = &event["objectRef"];
+        if object["resource"].is_null() {
+            continue;
+        }
+        let part = object["subresource"].as_str().map(|part| format!("/{part}")).unwrap_or_default();
+        let right = Right {
+            verb: text(&event["verb"]),
+            group: text(&object["apiGroup"]),
+            resource: text(&object["resource"]) + &part,
+            namespace: object["namespace"].as_str().map(str::to_owned),
+            name: object["name"].as_str().map(str::to_owned),
+        };
+        asked.insert((right, event["annotations"]["authorization.k8s.io/decision"] == "allow"));
+    }
+    asked
+}
+
+#[test]
+fn the_manager_may_do_what_it_does_and_nothing_else() {
+    let server = server("rights");
+    let objects: Value = serde_json::from_str(&server.aviary("manifests -o json")).unwrap();
+    let shipped = shipped(objects["items"].as_array().unwrap());
+    let asked = asked(&fs::read_to_string(server.path("audit.log")).unwrap());
+    assert!(asked.len() > 100, "the other suites have not run here: {} requests", asked.len());
+
+    let missing: BTreeSet<String> = asked
+        .iter()
+        .filter(|(request, let_in)| {
+            let in_vain = IN_VAIN.contains(&request.plain().as_str()) && !let_in;
+            let of_suites = KINDS_OF_SUITES.contains(&request.group.as_str());
+            !in_vain && !of_suites && !shipped.iter().any(|right| right.allows(request))
+        })
+        .map(|(request, _)| request.plain())
+        .collect();
+    assert!(missing.is_empty(), "managers ask for what no role allows: {missing:#?}");
+    let refused: BTreeSet<String> = asked
+        .iter()
+        .filter(|(request, let_in)| !let_in && !IN_VAIN.contains(&request.plain().as_str()))
+        .map(|(request, _)| request.told())
+        .collect();
+    assert!(refused.is_empty(), "the server refused: {refused:#?}");
+
+    let used = |right: &Right| {
+        FOR_OWNERS.contains(&right.plain().as_str()) || asked.iter().any(|(request, _)| right.allows(request))
+    };
+    let unused: Vec<String> = shipped.iter().filter(|right| !used(right)).map(Right::told).collect();
+    assert!(unused.is_empty(), "no suite has a manager do this: {unused:#?}");
+}

@@ -1,0 +1,278 @@
+//! The seeds' canary story on a real server: two managers as processes, with the arguments and the rights that are shipped, and a simulated fleet.
+
+use std::fs;
+
+use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
+use futures_util::StreamExt as _;
+use kube::Client;
+use kube::api::{Api, ListParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{Config, watcher};
+use serde_json::{Value, json};
+
+use crate::run::{GIVE_UP, Hub, Process, get, until_ready};
+use crate::server::{NAMESPACE, Server, installed, root};
+
+const FLEET: usize = 40;
+const CANARIES: usize = 10;
+
+/// A manager as the Deployment runs it, but for the addresses: here are two on one machine.
+fn manager(server: &Server, kubeconfig: &str) -> Process {
+    let deployment = server.get(&format!("deployment aviary-manager -n {NAMESPACE}"));
+    let arguments: Vec<String> = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|argument| argument.as_str().unwrap().replace("$(POD_NAMESPACE)", NAMESPACE))
+        .map(|argument| argument.replace(":8443", ":0").replace("0.0.0.0:8081", "127.0.0.1:0"))
+        .collect();
+    assert!(arguments.contains(&"--placement".to_owned()), "{arguments:?}");
+    Process::start(
+        &server.desk,
+        &format!("{} --kubeconfig {kubeconfig} --verify --log warn", arguments.join(" ")),
+    )
+}
+
+/// The objects of `examples/canary`, and a version that no cluster can apply.
+fn example() -> Vec<Value> {
+    let mut objects = Vec::new();
+    for file in ["placements", "configs", "templates"] {
+        let text = fs::read_to_string(root().join("examples/canary").join(format!("{file}.yaml"))).unwrap();
+        objects.extend(serde_saphyr::from_multiple::<Value>(&text).unwrap());
+    }
+    let named = |name: &str| objects.iter().find(|one| one["metadata"]["name"] == name).unwrap().clone();
+    let (mut template, mut config) = (named("helloworld-v0.11.0"), named("hub-config-yyy"));
+    template["metadata"]["name"] = "helloworld-v0.12.0".into();
+    template["spec"]["version"] = "v0.12.0".into();
+    config["metadata"]["name"] = "hub-config-zzz".into();
+    config["spec"]["desiredVersion"] = "v0.12.0".into();
+    objects.extend([template, config]);
+    objects
+}
+
+/// The add-on of the example, with a config for both placements. Nothing soaks here.
+fn addon(config: &str) -> Value {
+    let text = fs::read_to_string(root().join("examples/canary/addon.yaml")).unwrap();
+    let mut addon: Value = serde_saphyr::from_str(&text.replace("hub-config-yyy", config)).unwrap();
+    let canary = &mut addon["spec"]["installStrategy"]["placements"][1]["rolloutStrategy"];
+    canary.as_object_mut().unwrap().remove("minSuccessTime");
+    addon
+}
+
+/// Waits until a placement of an add-on says this.
+async fn until_told(client: &Client, addon: &str, placement: &str, message: &str) {
+    let addons: Api<ClusterManagementAddOn> = Api::all(client.clone());
+    let named = Config::default().fields(&format!("metadata.name={addon}"));
+    let mut last = Value::Null;
+    let wait = async {
+        let mut changes = std::pin::pin!(watcher(addons, named).default_backoff().applied_objects());
+        while let Some(change) = changes.next().await {
+            let Ok(addon) = change else { continue };
+            last = json!(addon.status);
+            let told = last["installProgression"].as_array().into_iter().flatten().any(|progress| {
+                progress["name"] == placement
+                    && progress["conditions"][0]["message"]
+                        .as_str()
+                        .is_some_and(|said| said.starts_with(message))
+            });
+            if told {
+                return;
+            }
+        }
+    };
+    if tokio::time::timeout(GIVE_UP, wait).await.is_err() {
+        panic!("{placement} does not say {message:?}, but {last:#}");
+    }
+}
+
+async fn until_both(client: &Client, what: &str) {
+    until_told(client, "helloworld", "canary-placement", &format!("{CANARIES}/{CANARIES} {what}")).await;
+    until_told(client, "helloworld", "aws-placement", &format!("{FLEET}/{FLEET} {what}")).await;
+}
+
+/// How many instances are told a version, and how many run it.
+async fn versions(client: &Client, version: &str) -> (usize, usize) {
+    let instances: Api<ManagedClusterAddOn> = Api::all(client.clone());
+    let all = instances.list(&ListParams::default().fields("metadata.name=helloworld")).await.unwrap().items;
+    let with = |field: &str| all.iter().filter(|one| json!(one.status)[field] == version).count();
+    (with("desiredVersion"), with("currentVersion"))
+}
+
+async fn put_all(hub: &Hub, objects: Vec<Value>) {
+    for object in objects {
+        hub.put(object).await;
+    }
+}
+
+/// Takes the clusters and all else of the story away.
+fn clean(server: &Server) {
+    server.kubectl("delete clustermanagementaddons --all", b"");
+    server.aviary("fleet --remove --kubeconfig admin.kubeconfig");
+    for kind in ["addontemplates", "addonhubconfigs"] {
+        server.kubectl(&format!("delete {kind} --all"), b"");
+    }
+    server.kubectl("delete placements,placementdecisions,addondeploymentconfigs --all -A", b"");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canary_rollout_a_bad_version_and_the_way_back_with_the_rights_that_are_shipped() {
+    let server = installed("story");
+    let hub = server.hub().await;
+    let client = hub.client.clone();
+    let kubeconfig = server.kubeconfig_of(NAMESPACE, "aviary-manager");
+    let first = manager(&server, &kubeconfig);
+    let second = manager(&server, &kubeconfig);
+    until_ready(&first.address("health")).await;
+    until_ready(&second.address("health")).await;
+    let fleet = Process::start(
+        &server.desk,
+        &format!(
+            "fleet --clusters {} --label cloud=aws --label stage=canary:20% --latency 20ms..200ms --fail-version v0.12.0 --kubeconfig admin.kubeconfig",
+            FLEET + CANARIES
+        ),
+    );
+    put_all(&hub, example()).await;
+
+    hub.put(addon("hub-config-xxx")).await;
+    until_both(&client, "install completed with no errors.").await;
+    assert_eq!(versions(&client, "v0.10.0").await, (FLEET + CANARIES, FLEET + CANARIES));
+
+    // The canary first, and one of the managers goes in the middle of it.
+    hub.put(addon("hub-config-yyy")).await;
+    until_told(&client, "helloworld", "aws-placement", "waitingForCanary...").await;
+    first.stop();
+    until_both(&client, "upgrade completed with no errors.").await;
+    assert_eq!(versions(&client, "v0.11.0").await, (FLEET + CANARIES, FLEET + CANARIES));
+
+    // A version that nobody can apply gets no further than the canary's budget.
+    hub.put(addon("hub-config-zzz")).await;
+    until_told(&client, "helloworld", "canary-placement", "3/10 upgrade failed").await;
+    assert_eq!(versions(&client, "v0.12.0").await, (3, 0), "a quarter of ten canaries");
+    assert_eq!(versions(&client, "v0.11.0").await.0, FLEET + CANARIES - 3);
+
+    // Somebody who looks after add-ons sees why, and takes it back.
+    let operator = server.account_with("aviary-operator");
+    let told = server.desk.output(&format!("explain helloworld --kubeconfig {operator}"));
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("canary"), "{told}");
+    let undone = server.desk.run(&format!("rollout undo helloworld --kubeconfig {operator}"));
+    assert!(!undone.contains("exit"), "{undone}");
+    until_both(&client, "upgrade completed with no errors.").await;
+    assert_eq!(versions(&client, "v0.11.0").await, (FLEET + CANARIES, FLEET + CANARIES));
+    let status = server.desk.run(&format!("status helloworld --kubeconfig {operator}"));
+    assert!(!status.contains("exit"), "{status}");
+
+    // Events are where people look for them.
+    let events = server.kubectl("get events -n default -o json", b"");
+    for reason in ["RolloutStarted", "CanaryPassed", "RolloutCompleted"] {
+        assert!(events.contains(reason), "no {reason}");
+    }
+    metrics_are_for_those_who_are_let(&server, &second).await;
+    server.kubectl("delete clustermanagementaddon helloworld", b"");
+    server.until("everything of the add-on to go", || {
+        let left =
+            server.kubectl("get managedclusteraddons,manifestworks,controllerrevisions -A -o name", b"");
+        left.trim().is_empty()
+    });
+    second.stop();
+    fleet.stop();
+    clean(&server);
+}
+
+async fn metrics_are_for_those_who_are_let(server: &Server, manager: &Process) {
+    let base = manager.address("metrics");
+    let token = |kubeconfig: &str| {
+        let text = fs::read_to_string(server.desk.path(kubeconfig)).unwrap();
+        text.split("token: ").nth(1).unwrap().trim_end().trim_end_matches(['}', ']']).to_owned()
+    };
+    let (code, text) =
+        get(&base, "/metrics", Some(&token(&server.account_with("aviary-metrics-reader")))).await;
+    assert_eq!(code, 200, "{text}");
+    assert!(text.contains("aviary_leader 1\n"), "{text}");
+    // After all this every metric that alerts and dashboard look at has been told.
+    let looked_at = server.aviary("manifests -o json");
+    let words = looked_at.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    for name in words.filter(|word| word.starts_with("aviary_")) {
+        assert!(
+            text.lines().any(|line| line.split(['{', ' ']).next() == Some(name)),
+            "{name} is not told: {text}"
+        );
+    }
+    assert_eq!(get(&base, "/metrics", Some(&token(&server.account_with("aviary-view")))).await.0, 403);
+    assert_eq!(get(&base, "/metrics", None).await.0, 401);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_of_config_that_the_manager_may_not_read_is_one_add_ons_problem_and_heals_with_a_role() {
+    let server = installed("forbidden");
+    let hub = server.hub().await;
+    let client = hub.client.clone();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "tales.story.example.com"},
+        "spec": {
+            "group": "story.example.com", "scope": "Cluster", "names": {"plural": "tales", "kind": "Tale"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    });
+    hub.put(definition).await;
+    server.kubectl("wait --for=condition=Established crd/tales.story.example.com", b"");
+    let kubeconfig = server.kubeconfig_of(NAMESPACE, "aviary-manager");
+    let manager = manager(&server, &kubeconfig);
+    until_ready(&manager.address("health")).await;
+    let fleet = Process::start(
+        &server.desk,
+        "fleet --clusters 4 --label cloud=aws --latency 20ms..50ms --kubeconfig admin.kubeconfig",
+    );
+    hub.put_helloworld().await;
+    hub.put(json!({"apiVersion": "story.example.com/v1", "kind": "Tale", "metadata": {"name": "one"}, "spec": {}})).await;
+
+    // One add-on names a kind that nobody has let the manager read, and another one secrets.
+    for (name, group, resource) in [("teller", "story.example.com", "tales"), ("thief", "", "secrets")] {
+        let namespace = (resource == "secrets").then_some("kube-system");
+        let config = json!({"group": group, "resource": resource, "namespace": namespace, "name": "one"});
+        let template = json!({
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate", "metadata": {"name": name},
+            "spec": {"addonName": name, "version": "v1.0.0", "agentSpec": {"workload": {"manifests": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}},
+            ]}}},
+        });
+        hub.put(template).await;
+        hub.put(json!({
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn", "metadata": {"name": name},
+            "spec": {
+                "supportedConfigs": [{"group": group, "resource": resource}],
+                "installStrategy": {"type": "Placements", "placements": [{"name": "all", "namespace": "default", "configs": [config]}]},
+            },
+        }))
+        .await;
+    }
+    hub.want("v1.0.0").await;
+    hub.until_done(4, "v1.0.0").await;
+    let reason_of = |addon: &str| {
+        let status = server.get(&format!("clustermanagementaddon {addon}"))["status"].to_string();
+        status.contains("ConfigurationForbidden")
+    };
+    for addon in ["teller", "thief"] {
+        server.until(&format!("{addon} to say what it lacks"), || reason_of(addon));
+    }
+
+    server.kubectl(
+        "apply -f -",
+        b"apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: aviary-config-kinds-tales
+  labels: {addon.open-cluster-management.io/aggregate-to-config-kinds: 'true'}
+rules:
+- {apiGroups: [story.example.com], resources: [tales], verbs: [list, watch]}
+",
+    );
+    until_told(&client, "teller", "all", "4/4 install completed with no errors.").await;
+    assert!(reason_of("thief"), "nobody has let it");
+    manager.stop();
+    fleet.stop();
+    server.kubectl("delete clusterrole aviary-config-kinds-tales", b"");
+    clean(&server);
+    server.kubectl("delete crd tales.story.example.com", b"");
+}

@@ -1,0 +1,305 @@
+//! `aviary manifests`, and the overlays of kustomize, which say the same.
+
+mod transcript;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use expect_test::expect;
+use serde_json::Value;
+use transcript::{Desk, desk, plain_numbers};
+
+/// One line per object: kind, namespace, name.
+fn listed(desk: &Desk, arguments: &str) -> String {
+    let list = desk.json(&format!("manifests -o json {arguments}"), 0);
+    assert_eq!(list["kind"], "List");
+    let line = |object: &Value| {
+        let (kind, metadata) = (object["kind"].as_str().unwrap_or_default(), &object["metadata"]);
+        let namespace =
+            metadata["namespace"].as_str().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        format!("{kind} {namespace}{}\n", metadata["name"].as_str().unwrap_or_default())
+    };
+    list["items"].as_array().into_iter().flatten().map(line).collect()
+}
+
+#[test]
+fn everything_is_printed_in_an_order_in_which_it_can_be_applied() {
+    let desk = desk("manifests");
+    expect![[r#"
+        Namespace open-cluster-management
+        CustomResourceDefinition clustermanagementaddons.addon.open-cluster-management.io
+        CustomResourceDefinition managedclusteraddons.addon.open-cluster-management.io
+        CustomResourceDefinition addonhubconfigs.addon.open-cluster-management.io
+        CustomResourceDefinition addondeploymentconfigs.addon.open-cluster-management.io
+        CustomResourceDefinition addontemplates.addon.open-cluster-management.io
+        CustomResourceDefinition managedclusters.cluster.open-cluster-management.io
+        CustomResourceDefinition managedclustersets.cluster.open-cluster-management.io
+        CustomResourceDefinition managedclustersetbindings.cluster.open-cluster-management.io
+        CustomResourceDefinition placements.cluster.open-cluster-management.io
+        CustomResourceDefinition placementdecisions.cluster.open-cluster-management.io
+        CustomResourceDefinition manifestworks.work.open-cluster-management.io
+        ServiceAccount open-cluster-management/aviary-manager
+        ClusterRole aviary-manager
+        ClusterRoleBinding aviary-manager
+        Role open-cluster-management/aviary-manager
+        RoleBinding open-cluster-management/aviary-manager
+        Role default/aviary-manager-events
+        RoleBinding default/aviary-manager-events
+        ClusterRole aviary-config-kinds
+        ClusterRole aviary-config-kinds-addons
+        ClusterRoleBinding aviary-config-kinds
+        ClusterRole aviary-view
+        ClusterRole aviary-edit
+        ClusterRole aviary-operator
+        ClusterRole aviary-metrics-reader
+        ValidatingAdmissionPolicy aviary-instance-configs
+        ValidatingAdmissionPolicyBinding aviary-instance-configs
+        ValidatingAdmissionPolicy aviary-manager-term
+        ValidatingAdmissionPolicyBinding aviary-manager-term
+        NetworkPolicy open-cluster-management/aviary-manager
+        PodDisruptionBudget open-cluster-management/aviary-manager
+        Service open-cluster-management/aviary-manager-metrics
+        Deployment open-cluster-management/aviary-manager
+        ClusterRole aviary-placement
+        ClusterRoleBinding aviary-placement
+        ServiceMonitor open-cluster-management/aviary-manager
+        PrometheusRule open-cluster-management/aviary-manager
+        ConfigMap open-cluster-management/aviary-dashboard
+    "#]].assert_eq(&listed(&desk, ""));
+    expect![[r#"
+        Namespace fleet
+        CustomResourceDefinition clustermanagementaddons.addon.open-cluster-management.io
+        CustomResourceDefinition managedclusteraddons.addon.open-cluster-management.io
+        CustomResourceDefinition addonhubconfigs.addon.open-cluster-management.io
+        CustomResourceDefinition addondeploymentconfigs.addon.open-cluster-management.io
+        CustomResourceDefinition addontemplates.addon.open-cluster-management.io
+        ServiceAccount fleet/aviary-manager
+        ClusterRole aviary-manager
+        ClusterRoleBinding aviary-manager
+        Role fleet/aviary-manager
+        RoleBinding fleet/aviary-manager
+        Role default/aviary-manager-events
+        RoleBinding default/aviary-manager-events
+        ClusterRole aviary-config-kinds
+        ClusterRole aviary-config-kinds-addons
+        ClusterRoleBinding aviary-config-kinds
+        ClusterRole aviary-view
+        ClusterRole aviary-edit
+        ClusterRole aviary-operator
+        ClusterRole aviary-metrics-reader
+        ValidatingAdmissionPolicy aviary-instance-configs
+        ValidatingAdmissionPolicyBinding aviary-instance-configs
+        ValidatingAdmissionPolicy aviary-manager-term
+        ValidatingAdmissionPolicyBinding aviary-manager-term
+        NetworkPolicy fleet/aviary-manager
+        PodDisruptionBudget fleet/aviary-manager
+        Service fleet/aviary-manager-metrics
+        Deployment fleet/aviary-manager
+    "#]].assert_eq(&listed(&desk, "--flavor ocm --without monitoring --namespace fleet"));
+}
+
+#[test]
+fn both_forms_say_the_same() {
+    let desk = desk("manifests-forms");
+    for arguments in
+        ["", "--flavor ocm", "--without monitoring --image example.com/aviary:1 --namespace fleet"]
+    {
+        let yaml = String::from_utf8(desk.output(&format!("manifests {arguments}")).stdout).unwrap();
+        let stream: Vec<Value> = serde_saphyr::from_multiple(&yaml).unwrap();
+        let list = desk.json(&format!("manifests -o json {arguments}"), 0);
+        assert_eq!(list["items"].as_array().unwrap(), &stream, "{arguments}");
+        assert_eq!(desk.output(&format!("manifests -o yaml {arguments}")).stdout, yaml.into_bytes());
+    }
+}
+
+#[test]
+fn the_manager_as_it_is_deployed() {
+    let desk = desk("manifests-manager");
+    let list = desk.json("manifests -o json --image example.com/aviary:1 --namespace fleet", 0);
+    let deployment =
+        list["items"].as_array().unwrap().iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let text = serde_saphyr::to_string(&deployment["spec"]["template"]["spec"]["containers"][0]).unwrap();
+    expect![[r#"
+        args:
+        - manager
+        - --namespace=$(POD_NAMESPACE)
+        - --health=0.0.0.0:8081
+        - --metrics=0.0.0.0:8443
+        - --log-format=json
+        - --placement
+        env:
+        - name: POD_NAMESPACE
+          valueFrom:
+            fieldRef:
+              fieldPath: metadata.namespace
+        image: example.com/aviary:1
+        livenessProbe:
+          failureThreshold: 6
+          httpGet:
+            path: /livez
+            port: health
+          periodSeconds: 10
+        name: manager
+        ports:
+        - containerPort: 8081
+          name: health
+          protocol: TCP
+        - containerPort: 8443
+          name: metrics
+          protocol: TCP
+        readinessProbe:
+          httpGet:
+            path: /readyz
+            port: health
+          periodSeconds: 5
+        resources:
+          limits:
+            memory: 256Mi
+          requests:
+            cpu: 50m
+            memory: 64Mi
+        securityContext:
+          allowPrivilegeEscalation: false
+          capabilities:
+            drop:
+            - ALL
+          readOnlyRootFilesystem: true
+        startupProbe:
+          failureThreshold: 30
+          httpGet:
+            path: /livez
+            port: health
+          periodSeconds: 2
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn help_and_wrong_usage() {
+    let desk = desk("manifests-help");
+    desk.check("manifests --help", &expect![[r#"
+        $ aviary manifests --help
+        Print everything to install on a hub, for kubectl apply -f -: custom resource definitions,
+        namespace, service account and roles, the manager with two replicas, policies, metrics, alerts and a
+        dashboard.
+
+        The same is in the repository as kustomize overlays (deploy/kustomize) and as a Helm chart
+        (deploy/helm/aviary). With -o json it is one List.
+
+        Usage: aviary manifests [OPTIONS]
+
+        Options:
+              --flavor <FLAVOR>
+                  What kind of hub it is
+
+                  Possible values:
+                  - standalone: A hub of its own: every definition, and the manager decides placements
+                  - ocm:        A hub of Open Cluster Management, which has clusters, placements and works
+
+                  [default: standalone]
+
+          -o, --output <FORMAT>
+                  Print the result as data, in a stable structure, instead of as text; wide is text that
+                  leaves nothing out
+
+                  [possible values: json, yaml, wide]
+
+              --image <IMAGE>
+                  Image of the manager, as the nodes of the hub pull it
+
+                  [default: aviary:0.1.0]
+
+              --no-color
+                  Print without colours; the variable NO_COLOR does the same, and so does output that is not
+                  a terminal
+
+              --namespace <NAMESPACE>
+                  Namespace of the manager
+
+                  [default: open-cluster-management]
+
+              --without <PART>
+                  Leave something out: monitoring, on a hub without the Prometheus operator
+
+                  [possible values: monitoring]
+
+          -h, --help
+                  Print help (see a summary with '-h')
+
+        Examples:
+          Install on a hub of its own
+            $ aviary manifests --image my.example/aviary:1.0 | kubectl apply --server-side -f -
+
+          Install on a hub of Open Cluster Management that has no Prometheus operator
+            $ aviary manifests --flavor ocm --without monitoring --image my.example/aviary:1.0 |
+                kubectl apply --server-side -f -
+
+          See what the manager may do
+            $ aviary manifests -o json | jq '.items[] | select(.kind | endswith("Role")) | {name:
+            .metadata.name, rules}'
+    "#]]);
+    desk.check("manifests --flavor other", &expect![[r#"
+        $ aviary manifests --flavor other
+        ! error: invalid value 'other' for '--flavor <FLAVOR>'
+        !   [possible values: standalone, ocm]
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]);
+    desk.check("manifests --namespace Fleet", &expect![[r#"
+        $ aviary manifests --namespace Fleet
+        ! error: invalid value 'Fleet' for '--namespace <NAMESPACE>': must be the name of a namespace: at most 63 lower-case letters, digits and dashes
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]);
+    desk.check("manifests --image ''", &expect![[r#"
+        $ aviary manifests --image ''
+        ! error: invalid value '' for '--image <IMAGE>': must be the name of an image, without white space
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]);
+    desk.check("manifests --without crds", &expect![[r#"
+        $ aviary manifests --without crds
+        ! error: invalid value 'crds' for '--without <PART>'
+        !   [possible values: monitoring]
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]);
+}
+
+/// Objects by kind, namespace and name.
+fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    let name = |object: &Value| {
+        let metadata = &object["metadata"];
+        format!("{} {} {}", object["kind"], metadata["namespace"], metadata["name"])
+    };
+    let plain = |mut object: Value| {
+        plain_numbers(&mut object);
+        (name(&object), object)
+    };
+    objects.into_iter().map(plain).collect()
+}
+
+#[test]
+fn the_overlays_of_kustomize_say_what_the_command_says() {
+    let desk = desk("manifests-kustomize");
+    let kubectl = std::env::var("AVIARY_KUBECTL").unwrap_or_else(|_| "kubectl".into());
+    for flavor in ["ocm", "standalone"] {
+        let folder =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kustomize/overlays").join(flavor);
+        let output = Command::new(&kubectl).arg("kustomize").arg(folder).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{complaint}");
+        let built = by_name(serde_saphyr::from_multiple(&String::from_utf8(output.stdout).unwrap()).unwrap());
+        let list = desk.json(&format!("manifests -o json --flavor {flavor}"), 0);
+        let printed = by_name(list["items"].as_array().unwrap().clone());
+        assert_eq!(built.keys().collect::<Vec<_>>(), printed.keys().collect::<Vec<_>>(), "{flavor}");
+        for (name, object) in &printed {
+            // Too long to be shown: kubectl kustomize and a diff show it better.
+            assert!(built[name] == *object, "{flavor}: {name} differs");
+        }
+    }
+}

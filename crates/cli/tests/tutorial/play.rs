@@ -1,0 +1,102 @@
+//! Somebody who follows a page: one directory, a shell for each command, and terminals in which things keep running.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, Stdio};
+
+use crate::page::Command;
+
+pub(crate) struct Player {
+    directory: PathBuf,
+    environment: BTreeMap<String, String>,
+    terminals: Vec<Terminal>,
+}
+
+/// A command that keeps running. It does not outlive the test.
+struct Terminal(Child);
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Player {
+    pub(crate) fn new() -> Self {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tutorial");
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let ours = Path::new(env!("CARGO_BIN_EXE_aviary")).parent().unwrap();
+        let path = format!("{}:{}", ours.display(), std::env::var("PATH").unwrap());
+        Self { directory, environment: BTreeMap::from([("PATH".to_owned(), path)]), terminals: Vec::new() }
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.directory.join(name), text).unwrap();
+    }
+
+    fn shell(&self, typed: &str) -> Process {
+        let mut shell = Process::new("bash");
+        shell.args(["-c", typed]).current_dir(&self.directory).envs(&self.environment).stdin(Stdio::null());
+        shell
+    }
+
+    pub(crate) fn run(&mut self, command: &Command, exit: i32) {
+        if let Some(assignment) = command.typed.strip_prefix("export ") {
+            let (name, value) = assignment.split_once('=').unwrap();
+            let value = value.replace("$PWD", self.directory.to_str().unwrap());
+            self.environment.insert(name.to_owned(), value);
+            return;
+        }
+        let output = self.shell(&command.typed).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.code() == Some(exit) && command.is_told_by(&printed),
+            "docs/tutorial.md:{}: $ {}\nsays:\n{}\nprinted ({}, expected {exit}):\n{printed}{}",
+            command.line,
+            command.typed,
+            command.prints,
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    /// Starts what keeps running, and reads until it says how it is stopped.
+    pub(crate) fn start(&mut self, command: &Command) {
+        let mut typed = format!("exec {}", command.typed);
+        if command.typed.starts_with("aviary hub") {
+            // The port that the page's reader gets may be taken on a machine that tests.
+            typed.push_str(" --listen 127.0.0.1:0");
+        }
+        let mut child = self.shell(&typed).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        self.terminals.push(Terminal(child));
+        let mut printed = String::new();
+        while !printed.contains("Ctrl-C") {
+            printed.push_str(&lines.next().expect("it to say that it runs").unwrap());
+            printed.push('\n');
+        }
+        assert!(
+            command.is_told_by(&printed),
+            "docs/tutorial.md:{}: $ {}\nsays:\n{}\nprinted:\n{printed}",
+            command.line,
+            command.typed,
+            command.prints
+        );
+        // What it says later is nobody's, and must not hold it up.
+        std::thread::spawn(move || lines.for_each(drop));
+    }
+
+    /// Ctrl-C in every terminal, the last first.
+    pub(crate) fn stop(mut self) {
+        while let Some(mut terminal) = self.terminals.pop() {
+            let pid = terminal.0.id().to_string();
+            // Only a shell can be relied on to have `kill`.
+            assert!(Process::new("sh").args(["-c", "kill -INT \"$0\"", &pid]).status().unwrap().success());
+            let ended = terminal.0.wait().unwrap();
+            assert!(ended.success(), "{ended}");
+        }
+    }
+}

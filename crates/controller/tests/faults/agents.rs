@@ -1,0 +1,189 @@
+//! The work agents of all clusters: well-behaved, or as the rule of the scenario and the faults of the plan say.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+use crate::fault::{Effect, Misdeed, Point};
+use crate::hand::{Hand, KINDS};
+use crate::trouble::Trouble;
+
+/// Which agents answer, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// All is well everywhere.
+    Well,
+    /// Of these clusters all is well; the others say nothing new.
+    Only(&'static [&'static str]),
+    /// These cannot apply what they are given; of the others all is well.
+    Failing(&'static [&'static str]),
+}
+
+/// What an agent says of a work: applied and available, each for a generation. None: nothing new.
+type Report = Option<(bool, bool, i64)>;
+
+pub(crate) struct Agents {
+    rule: watch::Sender<Rule>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Agents {
+    pub(crate) async fn start(hand: Hand, trouble: Trouble, rule: Rule, revision: u64) -> Self {
+        let (sender, rules) = watch::channel(rule);
+        let mut crew = Crew { hand, trouble, works: BTreeMap::new(), misdeeds: BTreeMap::new() };
+        for work in crew.hand.list(&KINDS[2]).await {
+            crew.works.insert(key(&work), work);
+        }
+        Self { rule: sender, task: tokio::spawn(crew.run(rules, revision)) }
+    }
+
+    pub(crate) fn follow(&self, rule: Rule) {
+        self.rule.send_replace(rule);
+    }
+}
+
+type Key = (String, String);
+
+fn key(work: &Value) -> Key {
+    let text = |part: &str| work["metadata"][part].as_str().unwrap_or_default().to_owned();
+    (text("namespace"), text("name"))
+}
+
+struct Crew {
+    hand: Hand,
+    trouble: Trouble,
+    works: BTreeMap<Key, Value>,
+    misdeeds: BTreeMap<Key, (Misdeed, Instant)>,
+}
+
+impl Crew {
+    async fn run(mut self, mut rules: watch::Receiver<Rule>, revision: u64) {
+        let mut events = Box::pin(self.hand.watch(&KINDS[2], revision, 1_000_000).await);
+        loop {
+            let next =
+                self.misdeeds.values().filter_map(|(misdeed, begun)| next_turn(*misdeed, *begun)).min();
+            let keys: Vec<Key> = tokio::select! {
+                biased;
+                Ok(()) = rules.changed() => self.works.keys().cloned().collect(),
+                event = events.next() => {
+                    let Some(mut event) = event else { return };
+                    let work = event["object"].take();
+                    let key = key(&work);
+                    if event["type"] == "DELETED" {
+                        self.works.remove(&key);
+                        continue;
+                    }
+                    self.works.insert(key.clone(), work);
+                    vec![key]
+                }
+                () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
+                    self.misdeeds.keys().cloned().collect()
+                }
+            };
+            let rule = *rules.borrow();
+            for key in keys {
+                self.look_at(rule, &key).await;
+            }
+        }
+    }
+
+    async fn look_at(&mut self, rule: Rule, key: &Key) {
+        let Some(work) = self.works.get(key) else { return };
+        let generation = work["metadata"]["generation"].as_i64().unwrap_or(0);
+        let (well, failed) = (Some((true, true, generation)), Some((false, false, generation)));
+        let wanted: Report = match rule {
+            Rule::Well => well,
+            Rule::Only(clusters) => clusters.contains(&&*key.0).then_some(well).flatten(),
+            Rule::Failing(clusters) => {
+                if clusters.contains(&&*key.0) {
+                    failed
+                } else {
+                    well
+                }
+            }
+        };
+        let Some(report) = wanted else { return };
+        if !self.misdeeds.contains_key(key) {
+            if said(work) == wanted {
+                return;
+            }
+            if let Some(Effect::Misdeed(misdeed)) = self.trouble.pass(Point::Answer) {
+                self.misdeeds.insert(key.clone(), (misdeed, Instant::now()));
+                self.trouble.busy_for(lasts(misdeed) + Duration::from_secs(5));
+            }
+        }
+        let report = match self.misdeeds.get(key) {
+            Some((misdeed, begun)) => misreport(*misdeed, begun.elapsed(), generation, report),
+            None => Some(report),
+        };
+        if let Some(report) = report.filter(|report| said(work) != Some(*report)) {
+            let condition = |kind: &str, is: bool| {
+                json!({
+                    "type": kind, "status": if is { "True" } else { "False" }, "reason": "Reported",
+                    "message": if is { "" } else { "no space left" }, "observedGeneration": report.2,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                })
+            };
+            let conditions = [condition("Applied", report.0), condition("Available", report.1)];
+            let path = format!(
+                "/apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks/{}/status",
+                key.0, key.1
+            );
+            self.hand.patch(&path, &json!({"status": {"conditions": conditions}})).await;
+        }
+        let over = |(misdeed, begun): &(Misdeed, Instant)| begun.elapsed() >= lasts(*misdeed);
+        if self.misdeeds.get(key).is_some_and(over) {
+            self.misdeeds.remove(key);
+        }
+    }
+}
+
+fn said(work: &Value) -> Report {
+    let find = |kind: &str| {
+        let conditions = work["status"]["conditions"].as_array()?;
+        let one = conditions.iter().find(|one| one["type"] == kind)?;
+        Some((one["status"] == "True", one["observedGeneration"].as_i64()?))
+    };
+    let ((applied, generation), (available, _)) = (find("Applied")?, find("Available")?);
+    Some((applied, available, generation))
+}
+
+fn lasts(misdeed: Misdeed) -> Duration {
+    Duration::from_secs(if misdeed == Misdeed::Silent { 100 } else { 20 })
+}
+
+const UNWELL: Duration = Duration::from_secs(2);
+
+/// When a misdeed has something new to say.
+fn next_turn(misdeed: Misdeed, begun: Instant) -> Option<Instant> {
+    let turns = match misdeed {
+        Misdeed::Flap => vec![UNWELL, lasts(misdeed)],
+        _ => vec![lasts(misdeed)],
+    };
+    turns.into_iter().map(|turn| begun + turn).find(|turn| *turn > Instant::now())
+}
+
+fn misreport(misdeed: Misdeed, since: Duration, generation: i64, right: (bool, bool, i64)) -> Report {
+    if since >= lasts(misdeed) {
+        return Some(right);
+    }
+    match misdeed {
+        Misdeed::Future => Some((true, true, generation + 7)),
+        Misdeed::Old => Some((true, true, generation - 1)),
+        Misdeed::Flap if since < UNWELL => Some(right),
+        Misdeed::Flap => Some((right.0, false, generation)),
+        Misdeed::Silent => None,
+        Misdeed::Refuse => Some((false, false, generation)),
+    }
+}

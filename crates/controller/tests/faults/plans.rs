@@ -1,0 +1,267 @@
+//! Which plans there are, running them, and the table of what came of it.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use aviary_hub::Hub;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::fault::{FAULTS, Fault, Plan, Point};
+use crate::planted::Defect;
+use crate::run::{Outcome, Prepared, root};
+use crate::scenario::Scenario;
+use crate::scenarios;
+
+/// Of so many plans one is run where not all are asked for.
+const SOME: usize = 40;
+/// How often the lease is touched, and so how often that is tried to go wrong.
+const LEASES: usize = 6;
+/// Failures of one scenario that are told in full.
+const TOLD: usize = 5;
+
+/// Plans that fail and are known to, with the reason. One that does not fail any more fails the test.
+const KNOWN: &[(&str, &str)] = &[];
+
+/// Plans that once failed, by what was wrong.
+const REGRESSIONS: &[(&str, &str)] = &[];
+
+/// Which scenario shows which planted defect, and what of it is seen.
+const PLANTED: &[(Defect, &str, &str)] = &[];
+
+#[derive(Default)]
+struct Tally {
+    plans: usize,
+    by_fault: BTreeMap<&'static str, usize>,
+    not_reached: usize,
+    failed: usize,
+    known: usize,
+    time: Duration,
+    writes: usize,
+}
+
+type Tallies = Arc<Mutex<BTreeMap<&'static str, Tally>>>;
+
+fn hub() -> &'static Hub {
+    static ROOT: OnceLock<Hub> = OnceLock::new();
+    ROOT.get_or_init(root)
+}
+
+fn how_much() -> String {
+    std::env::var("AVIARY_FAULTS").unwrap_or_else(|_| "some".into())
+}
+
+pub(crate) fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    if let Ok(plan) = std::env::var("AVIARY_FAULT") {
+        return replay(&plan);
+    }
+    let tallies = Tallies::default();
+    let trials = trials(&tallies);
+    let begun = Instant::now();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if !arguments.list {
+        table(&tallies.lock().unwrap(), begun.elapsed());
+    }
+    conclusion.exit_code()
+}
+
+fn trials(tallies: &Tallies) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for scenario in scenarios::all() {
+        let tallies = Arc::clone(tallies);
+        trials.push(Trial::test(scenario.name, move || every_plan(scenario, &tallies)));
+    }
+    trials.push(Trial::test("two_runs_of_one_plan_are_alike_to_the_byte", alike));
+    for (what, plan) in REGRESSIONS {
+        trials.push(Trial::test(*what, move || again(plan)));
+    }
+    for (defect, scenario, seen) in PLANTED {
+        let name = format!("planted_{defect:?}_is_found");
+        trials.push(Trial::test(name, move || found(*defect, scenario, seen)));
+    }
+    trials
+}
+
+fn scenario(name: &str) -> Result<Prepared, Failed> {
+    let found = scenarios::all().into_iter().find(|scenario| scenario.name == name);
+    let found = found.ok_or_else(|| format!("there is no scenario {name}"))?;
+    Ok(Prepared::new(hub(), found)?)
+}
+
+/// Every plan with one fault, and with two crashes where that is asked for.
+fn plans(prepared: &Prepared) -> Vec<Plan> {
+    let name = prepared.scenario.name;
+    let counts = prepared.undisturbed.counts;
+    let mut plans = Vec::new();
+    for (fault, point, _) in FAULTS {
+        let most = match point {
+            Point::Always => 1,
+            Point::Lease => counts[*point as usize].min(LEASES),
+            _ => counts[*point as usize],
+        };
+        for at in 1..=most {
+            plans.push(Plan { scenario: name.into(), faults: Fault::named(fault, at).into_iter().collect() });
+        }
+    }
+    if prepared.scenario.pairs {
+        let crashes = |at| ["crash-before", "crash-after"].map(|fault| Fault::named(fault, at).unwrap());
+        let writes = counts[Point::Write as usize];
+        for first in 1..=writes {
+            for second in first + 1..=writes {
+                for (one, other) in
+                    crashes(first).into_iter().flat_map(|one| crashes(second).map(|other| (one, other)))
+                {
+                    plans.push(Plan { scenario: name.into(), faults: vec![one, other] });
+                }
+            }
+        }
+    }
+    plans
+}
+
+fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
+    let begun = Instant::now();
+    let name = scenario.name;
+    let prepared = Prepared::new(hub(), scenario)?;
+    if !prepared.undisturbed.broken.is_empty() {
+        return Err(format!("undisturbed: {}", prepared.undisturbed.broken.join("\n")).into());
+    }
+    let every = if how_much() == "all" { 1 } else { SOME };
+    let mut tally = Tally { writes: prepared.undisturbed.counts[Point::Write as usize], ..Tally::default() };
+    let mut told = String::new();
+    for plan in plans(&prepared).iter().step_by(every) {
+        let outcome = prepared.run(plan, None);
+        tally.plans += 1;
+        tally.not_reached += usize::from(outcome.struck < plan.faults.len());
+        let fault = if plan.faults.len() > 1 { "two crashes" } else { plan.faults[0].name };
+        *tally.by_fault.entry(fault).or_default() += 1;
+        if let Some(why) = judge(plan, &outcome) {
+            tally.failed += 1;
+            if tally.failed <= TOLD {
+                told.push_str(&why);
+            } else {
+                told.push_str(&format!("  also {plan}\n"));
+            }
+        }
+        tally.known += usize::from(!outcome.broken.is_empty() && is_known(plan));
+    }
+    tally.time = begun.elapsed();
+    tallies.lock().unwrap().insert(name, tally);
+    if told.is_empty() { Ok(()) } else { Err(told.into()) }
+}
+
+fn is_known(plan: &Plan) -> bool {
+    let plan = plan.to_string();
+    KNOWN.iter().any(|(known, _)| *known == plan)
+}
+
+/// What is wrong with the outcome of a plan, and how to see it again.
+fn judge(plan: &Plan, outcome: &Outcome) -> Option<String> {
+    match (outcome.broken.is_empty(), is_known(plan)) {
+        (true, false) | (false, true) => None,
+        (true, true) => Some(format!("\n{plan} is known to fail, and does not: take it off the list\n")),
+        (false, false) => {
+            let broken: Vec<&str> = outcome.broken.iter().take(4).map(String::as_str).collect();
+            Some(format!("\nAVIARY_FAULT='{plan}' cargo test --test faults\n  {}\n", broken.join("\n  ")))
+        }
+    }
+}
+
+fn replay(plan: &str) -> ExitCode {
+    let plan: Plan = plan.parse().unwrap();
+    let prepared =
+        scenario(&plan.scenario).unwrap_or_else(|failed| panic!("{}", failed.message().unwrap_or_default()));
+    let begun = Instant::now();
+    let outcome = prepared.run(&plan, None);
+    for (index, write) in outcome.writes.iter().enumerate() {
+        println!("{:4} {write}", index + 1);
+    }
+    println!(
+        "{} requests, {} of {} faults, {:?}",
+        outcome.requests,
+        outcome.struck,
+        plan.faults.len(),
+        begun.elapsed()
+    );
+    println!("undisturbed: {:?} {:?}", prepared.undisturbed.counts, prepared.undisturbed.broken);
+    if outcome.broken.is_empty() {
+        println!("{plan}: as undisturbed");
+        return ExitCode::SUCCESS;
+    }
+    println!("{plan}:\n  {}", outcome.broken.join("\n  "));
+    ExitCode::FAILURE
+}
+
+/// Plans can be named by numbers only because of this.
+fn alike() -> Result<(), Failed> {
+    for scenario in scenarios::all() {
+        let prepared = Prepared::new(hub(), scenario)?;
+        let plans = plans(&prepared);
+        for plan in plans.iter().step_by(plans.len().div_ceil(9)) {
+            let (one, other) = (prepared.run(plan, None), prepared.run(plan, None));
+            if (one.trace, &one.writes) != (other.trace, &other.writes) {
+                return Err(format!("{plan} went two ways").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn again(plan: &str) -> Result<(), Failed> {
+    let plan: Plan = plan.parse()?;
+    let outcome = scenario(&plan.scenario)?.run(&plan, None);
+    match judge(&plan, &outcome) {
+        Some(why) => Err(why.into()),
+        None => Ok(()),
+    }
+}
+
+fn found(defect: Defect, name: &str, seen: &str) -> Result<(), Failed> {
+    let prepared = scenario(name)?;
+    if !prepared.undisturbed.broken.is_empty() {
+        return Err(format!("broken without the defect: {:?}", prepared.undisturbed.broken).into());
+    }
+    let outcome = prepared.run(&Plan { scenario: name.into(), faults: Vec::new() }, Some(defect));
+    if outcome.broken.iter().any(|broken| broken.contains(seen)) {
+        return Ok(());
+    }
+    Err(format!("{defect:?} in {name} should break {seen}, but: {:?}", outcome.broken).into())
+}
+
+fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {
+    if tallies.is_empty() {
+        return;
+    }
+    println!("\n{:<34} {:>6} {:>7} {:>10} {:>8}", "scenario", "writes", "plans", "violations", "seconds");
+    for (name, tally) in tallies {
+        println!(
+            "{name:<34} {:>6} {:>7} {:>10} {:>8.1}",
+            tally.writes,
+            tally.plans,
+            tally.failed,
+            tally.time.as_secs_f64()
+        );
+    }
+    let mut faults: BTreeMap<&str, usize> = BTreeMap::new();
+    for tally in tallies.values() {
+        for (fault, count) in &tally.by_fault {
+            *faults.entry(fault).or_default() += count;
+        }
+    }
+    println!("\n{:<34} {:>7}", "fault", "plans");
+    for (fault, count) in faults {
+        println!("{fault:<34} {count:>7}");
+    }
+    let sum = |part: fn(&Tally) -> usize| tallies.values().map(part).sum::<usize>();
+    println!(
+        "\n{} scenarios, {} plans, {} violations, {} known, {} in which not every fault was reached, {:.0} s\n",
+        tallies.len(),
+        sum(|tally| tally.plans),
+        sum(|tally| tally.failed),
+        sum(|tally| tally.known),
+        sum(|tally| tally.not_reached),
+        time.as_secs_f64()
+    );
+}

@@ -1,0 +1,132 @@
+//! Known defects of another manager, imitated by bending what the manager reads and writes: the proof that the oracles see them.
+//!
+//! Nothing of this is in the manager. Each is what its user would see of that defect.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use http::Response;
+use serde_json::{Value, json};
+
+use crate::hand::Hand;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Defect {
+    /// Works are rendered from what configs say now, so an edit in place reaches everybody at once.
+    F1,
+    /// A limit that cannot be read is no limit.
+    F2,
+    /// When a cluster joins that sorts before those in flight, they are not counted any more.
+    F3,
+    /// A placement that is gone is one that selects nobody.
+    F5,
+    /// Variables are put into the text of a manifest.
+    F6,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Planted {
+    defect: Defect,
+    joined: Arc<AtomicBool>,
+}
+
+impl Planted {
+    pub(crate) fn new(defect: Defect) -> Self {
+        Self { defect, joined: Arc::default() }
+    }
+
+    /// What the manager writes, as the defect would write it.
+    pub(crate) fn write(&self, path: &str, body: Bytes) -> Bytes {
+        if self.defect != Defect::F6 || !path.contains("/manifestworks") {
+            return body;
+        }
+        let Ok(mut object) = serde_json::from_slice::<Value>(&body) else { return body };
+        if let Some(workload) = object.pointer_mut("/spec/workload")
+            && let Ok(torn) = serde_json::from_str(&workload.to_string().replace("\\\"", "\""))
+        {
+            *workload = torn;
+        }
+        object.to_string().into()
+    }
+
+    /// What the manager reads, as the defect would understand it.
+    pub(crate) async fn read(
+        &self,
+        path: &str,
+        answer: Response<Body>,
+    ) -> Result<Response<Body>, Box<dyn std::error::Error + Send + Sync>> {
+        let (parts, body) = answer.into_parts();
+        let body = to_bytes(body, usize::MAX).await?;
+        let Ok(mut list) = serde_json::from_slice::<Value>(&body) else {
+            return Ok(Response::from_parts(parts, Body::from(body)));
+        };
+        for item in list["items"].as_array_mut().into_iter().flatten() {
+            self.bend(path, item);
+        }
+        Ok(Response::from_parts(parts, Body::from(list.to_string())))
+    }
+
+    pub(crate) fn event(&self, path: &str, frame: Bytes) -> Bytes {
+        let Ok(mut event) = serde_json::from_slice::<Value>(&frame) else { return frame };
+        if self.defect == Defect::F5 && path.ends_with("/placements") && event["type"] == "DELETED" {
+            event["type"] = json!("MODIFIED");
+            event["object"]["status"] = json!({"numberOfSelectedClusters": 0});
+        }
+        self.bend(path, &mut event["object"]);
+        format!("{event}\n").into()
+    }
+
+    fn bend(&self, path: &str, object: &mut Value) {
+        match self.defect {
+            Defect::F2 if path.contains("/clustermanagementaddons") => {
+                let placements = object.pointer_mut("/spec/installStrategy/placements");
+                for placement in placements.and_then(Value::as_array_mut).into_iter().flatten() {
+                    if let Some(limit) =
+                        placement.pointer_mut("/rolloutStrategy/rollingUpdate/maxConcurrentlyUpdating")
+                        && [json!(0), json!(-1), json!("0%")].contains(limit)
+                    {
+                        *limit = json!("100%");
+                    }
+                }
+            }
+            Defect::F3 if path.ends_with("/managedclusters") => {
+                if object["metadata"]["name"] == "a0" {
+                    self.joined.store(true, Ordering::Relaxed);
+                }
+            }
+            Defect::F3 if path.contains("/managedclusteraddons") && self.joined.load(Ordering::Relaxed) => {
+                let references = object.pointer_mut("/status/configReferences");
+                for one in references.and_then(Value::as_array_mut).into_iter().flatten() {
+                    if one["desiredConfigSpecHash"] != one["lastAppliedConfigSpecHash"] {
+                        one["lastAppliedConfigSpecHash"] = json!("");
+                        one.as_object_mut().unwrap().remove("lastAppliedConfig");
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What the defect writes beside what the manager does.
+    pub(crate) async fn after(&self, router: &Router, path: &str) {
+        let Some((_, place)) = path.split_once("/namespaces/") else { return };
+        let Some((cluster, name)) = place.split_once("/manifestworks/").filter(|_| self.defect == Defect::F1)
+        else {
+            return;
+        };
+        let hand = Hand::new(router.clone());
+        let works = "/apis/work.open-cluster-management.io/v1";
+        let Some(written) = hand.get(path).await else { return };
+        let all = hand.get(&format!("{works}/manifestworks")).await.unwrap();
+        for other in
+            all["items"].as_array().into_iter().flatten().filter(|one| one["metadata"]["name"] == name)
+        {
+            let to = other["metadata"]["namespace"].as_str().unwrap();
+            let text = written["spec"]["workload"].to_string().replace(cluster, to);
+            let patch = json!({"spec": {"workload": serde_json::from_str::<Value>(&text).unwrap()}});
+            hand.patch(&format!("{works}/namespaces/{to}/manifestworks/{name}"), &patch).await;
+        }
+    }
+}

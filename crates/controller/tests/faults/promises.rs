@@ -1,0 +1,315 @@
+//! The promises, checked at every write that the hub has committed: against what was there, not against what the manager knew.
+
+use std::collections::BTreeSet;
+
+use aviary_api::names::labels;
+use aviary_api::{
+    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
+};
+use aviary_engine::configs::{GroupResource, Pin};
+use aviary_engine::invariants::{Deed, check_deed};
+use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::observed::{Observed, Options};
+use aviary_engine::plan::plan;
+use aviary_engine::render::Templates;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::api::DynamicObject;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::hand::KINDS;
+use crate::history::{Commit, Key, Objects, show};
+use crate::revisions::What;
+use crate::seen::{self, Change, News};
+use crate::stores::{Kind, Stores};
+use crate::trouble::Wrote;
+
+const ADDONS: usize = 0;
+const INSTANCES: usize = 1;
+const WORKS: usize = 2;
+const REVISIONS: usize = 6;
+const CONFIGS: [(usize, bool); 3] = [(7, false), (8, true), (9, false)];
+
+/// Follows all commits of a run.
+pub(crate) struct Promises<'a> {
+    stores: Stores,
+    wrote: &'a [Wrote],
+    /// Revisions that users wrote.
+    users: &'a [(u64, u64)],
+    objects: Objects,
+    /// The newest manager that has started an instance of each add-on.
+    started: std::collections::BTreeMap<String, usize>,
+    pub(crate) broken: Vec<String>,
+}
+
+fn typed<T: DeserializeOwned>(object: &Value) -> Option<T> {
+    serde_json::from_value(object.clone()).ok()
+}
+
+fn config_kind(index: usize) -> GroupResource {
+    GroupResource::new(KINDS[index].0, KINDS[index].3)
+}
+
+/// What a watch would tell of it.
+fn news(key: &Key, object: &Value, gone: bool) -> Option<News> {
+    let at = seen::Key { namespace: key.1.as_str().into(), name: key.2.as_str().into() };
+    macro_rules! told {
+        ($wrap:expr, $read:expr) => {
+            if gone { $wrap(Change::Gone(at)) } else { $wrap(Change::Put(at, $read?)) }
+        };
+    }
+    Some(match key.0 {
+        ADDONS => {
+            told!(News::AddOn, typed::<ClusterManagementAddOn>(object).map(|one| Box::new(seen::addon(&one))))
+        }
+        INSTANCES => {
+            told!(
+                News::Instance,
+                typed::<ManagedClusterAddOn>(object).and_then(|one| seen::instance(&one)).map(Box::new)
+            )
+        }
+        WORKS => {
+            // The manager watches those with the label; one that loses it is gone.
+            let ours = object["metadata"]["labels"][labels::ADDON_NAME].is_string();
+            if !ours {
+                return Some(News::Work(Change::Gone(at)));
+            }
+            told!(News::Work, typed::<ManifestWork>(object).and_then(|one| seen::work(&one)).map(Box::new))
+        }
+        3 => told!(
+            News::Cluster,
+            typed::<ManagedCluster>(object).and_then(|one| seen::cluster(&one)).map(Box::new)
+        ),
+        4 => told!(News::Placement, typed::<Placement>(object).map(|one| Box::new(seen::placement(one)))),
+        5 => {
+            told!(News::Decision, typed::<PlacementDecision>(object).map(|one| Box::new(seen::decision(one))))
+        }
+        REVISIONS => {
+            told!(News::Revision, typed::<ControllerRevision>(object).and_then(|one| seen::revision(&one)))
+        }
+        index => {
+            let kind = config_kind(index);
+            let wrap = |change| News::Config(kind.clone(), change);
+            told!(wrap, typed::<DynamicObject>(object).map(|one| seen::config(&kind, &one)))
+        }
+    })
+}
+
+impl<'a> Promises<'a> {
+    pub(crate) fn new(objects: &Objects, wrote: &'a [Wrote], users: &'a [(u64, u64)]) -> Self {
+        let mut stores = Stores::new(Options::default());
+        for (index, namespaced) in CONFIGS {
+            stores.set_kind(&config_kind(index), Some(Kind::Listing { namespaced }));
+            stores.take(News::Config(config_kind(index), Change::Begin));
+        }
+        for (key, object) in objects {
+            if let Some(news) = news(key, object, false) {
+                stores.take(news);
+            }
+        }
+        for (index, _) in CONFIGS {
+            stores.take(News::Config(config_kind(index), Change::End));
+        }
+        let started = Default::default();
+        Self { stores, wrote, users, objects: objects.clone(), started, broken: Vec::new() }
+    }
+
+    pub(crate) fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// The manager that made a commit, if one did.
+    fn author(&self, commit: &Commit) -> Option<usize> {
+        let plural = KINDS[commit.key.0].3;
+        let made = |wrote: &&Wrote| {
+            wrote.from < commit.revision
+                && commit.revision <= wrote.to
+                && wrote.path.contains(plural)
+                && (wrote.method == "POST" || wrote.path.contains(&*commit.key.2))
+                && (commit.key.1.is_empty() || wrote.path.contains(&format!("/namespaces/{}/", commit.key.1)))
+        };
+        self.wrote.iter().find(made).map(|wrote| wrote.manager)
+    }
+
+    fn by_user(&self, commit: &Commit) -> bool {
+        self.users.iter().any(|(from, to)| *from < commit.revision && commit.revision <= *to)
+    }
+
+    fn observed(&mut self, addon: &str) -> Option<Observed> {
+        self.stores.observe(&addon.into(), Observed::clone)
+    }
+
+    /// Takes a commit in, and checks it.
+    pub(crate) fn follow(&mut self, commit: &Commit) {
+        let author = self.author(commit);
+        let Commit { key, object, gone, .. } = commit;
+        let old = self.objects.get(key).cloned();
+        let addon = match key.0 {
+            ADDONS | INSTANCES => key.2.clone(),
+            _ => object["metadata"]["labels"][labels::ADDON_NAME].as_str().unwrap_or_default().to_owned(),
+        };
+        let deed = self.deed(commit, old.as_deref(), author);
+        let before = if deed.is_some() { self.observed(&addon) } else { None };
+        if let Some(news) = news(key, object, *gone) {
+            self.stores.take(news);
+        }
+        if *gone {
+            self.objects.remove(key);
+        } else {
+            self.objects.insert(key.clone(), std::sync::Arc::clone(object));
+        }
+        let (Some(deed), Some(before)) = (deed, before) else { return };
+        let after = self.observed(&addon).unwrap_or_default();
+        let cluster = ClusterName::parse(&key.1).ok();
+        let mut found: Vec<String> = Vec::new();
+        let mut check = |deed: Deed<'_>| {
+            found.extend(check_deed(&before, deed, &after).iter().map(ToString::to_string));
+        };
+        match (deed, cluster) {
+            (Made::Create, Some(cluster)) => check(Deed::Create(&cluster)),
+            (Made::Delete(uid), Some(cluster)) => check(Deed::Delete { cluster: &cluster, uid: &uid }),
+            (Made::Status, Some(cluster)) => {
+                check(Deed::Instance(&cluster));
+                if moves(&before, &after, &cluster)
+                    && let Some(author) = author
+                {
+                    let newest = self.started.entry(addon.clone()).or_insert(author);
+                    if author < *newest {
+                        found.push(format!(
+                            "S12: manager {author} starts {cluster} after manager {newest} has begun"
+                        ));
+                    }
+                    *newest = (*newest).max(author);
+                }
+            }
+            (Made::Work, Some(cluster)) => found.extend(rendered(&before, &cluster, key, object)),
+            (Made::AddOn, _) => check(Deed::AddOn(&after.addon.status)),
+            (Made::Spec, _) => found.push("S4: a manager has written the spec of an instance".into()),
+            (Made::Completed, _) => {
+                if let Some(What::Completed(completed)) = typed::<ControllerRevision>(object)
+                    .and_then(|one| seen::revision(&one))
+                    .map(|kept| kept.what)
+                {
+                    check(Deed::Complete(&completed.placement, &completed.revision));
+                }
+            }
+            _ => {}
+        }
+        for why in found {
+            self.broken.push(format!("revision {}: {} by {author:?}: {why}", commit.revision, show(key)));
+        }
+    }
+
+    fn deed(&self, commit: &Commit, old: Option<&Value>, author: Option<usize>) -> Option<Made> {
+        let Commit { key, object, gone, .. } = commit;
+        let differs = |part: &str| old.is_none_or(|old| old[part] != object[part]);
+        match key.0 {
+            ADDONS if !gone && differs("status") => Some(Made::AddOn),
+            INSTANCES => {
+                let going = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
+                let uid = || object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                if *gone || going(object) && old.is_some_and(|old| !going(old)) {
+                    return author.map(|_| Made::Delete(uid()));
+                }
+                if old.is_none() {
+                    return author.map(|_| Made::Create);
+                }
+                if author.is_some() && differs("spec") {
+                    return Some(Made::Spec);
+                }
+                differs("status").then_some(Made::Status)
+            }
+            WORKS if !gone && !self.by_user(commit) && differs("spec") => Some(Made::Work),
+            REVISIONS if !gone && old.is_none() => Some(Made::Completed),
+            _ => None,
+        }
+    }
+
+    /// At rest there is nothing to write, however one looks.
+    pub(crate) fn at_rest(&mut self, now: Timestamp) {
+        let addons: Vec<Text> = self.stores.addons().cloned().collect();
+        for addon in addons {
+            let left = self.stores.observe(&addon, |observed| {
+                let plan = plan(observed, now);
+                (!plan.is_at_rest()).then(|| format!("{:?}", plan.writes().collect::<Vec<_>>()))
+            });
+            if let Some(left) = left.flatten() {
+                let left: String = left.chars().take(300).collect();
+                self.broken.push(format!("S13: {addon} is at rest, and there is something to write: {left}"));
+            }
+        }
+    }
+}
+
+/// What was done to an object.
+enum Made {
+    Create,
+    Delete(String),
+    Status,
+    Spec,
+    Work,
+    AddOn,
+    Completed,
+}
+
+fn moves(before: &Observed, after: &Observed, cluster: &ClusterName) -> bool {
+    let told =
+        |observed: &Observed| observed.instances.get(cluster).map(|instance| instance.status.told_revision());
+    told(before) != told(after)
+}
+
+/// S3 and S18: a work is what its instance is told, and keeps the shape of the template.
+fn rendered(before: &Observed, cluster: &ClusterName, key: &Key, object: &Value) -> Vec<String> {
+    let Some(instance) = before.instances.get(cluster) else {
+        return vec!["S3: there is no instance".into()];
+    };
+    let told: Vec<&Pin> = instance.status.told().collect();
+    let Some(Ok(prepared)) = Templates::new(before).prepare(told.iter().copied()) else {
+        return vec![format!("S3: {told:?} does not render")];
+    };
+    let Some(index) = prepared.work_index(&key.2) else { return vec!["S3: a work too many".into()] };
+    let mut found = Vec::new();
+    let manifests =
+        object.pointer("/spec/workload/manifests").and_then(Value::as_array).cloned().unwrap_or_default();
+    if manifests != prepared.manifests(index, cluster, &instance.install_namespace) {
+        found.push(format!(
+            "S3: {cluster} is told {:?} and its work has {manifests:?}",
+            instance.status.told_revision()
+        ));
+    }
+    let template = told.iter().find(|pin| pin.config.kind == *GroupResource::templates());
+    let content = template.and_then(|pin| before.content(pin));
+    let shapes =
+        content.and_then(|content| content.pointer("/spec/agentSpec/workload/manifests")?.as_array());
+    if prepared.works() == 1
+        && let Some(shapes) = shapes
+    {
+        let same = shapes.len() == manifests.len()
+            && shapes.iter().zip(&manifests).all(|(shape, manifest)| has_shape(shape, manifest));
+        if !same {
+            found.push(format!("S18: {manifests:?} has not the shape of the template"));
+        }
+    }
+    found
+}
+
+/// Whether a manifest has the keys and the types of its template. Where pods run is added by configs.
+fn has_shape(template: &Value, manifest: &Value) -> bool {
+    let keys = |object: &serde_json::Map<String, Value>| -> BTreeSet<String> {
+        object
+            .keys()
+            .filter(|key| !["nodeSelector", "tolerations"].contains(&key.as_str()))
+            .cloned()
+            .collect()
+    };
+    match (template, manifest) {
+        (Value::Object(a), Value::Object(b)) => {
+            keys(a) == keys(b) && a.iter().all(|(key, a)| b.get(key).is_none_or(|b| has_shape(a, b)))
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| has_shape(a, b))
+        }
+        (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+    }
+}

@@ -1,0 +1,237 @@
+//! Running a plan: the world of its scenario with its faults, and what the oracles say of it.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use aviary_hub::Hub;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::agents::Rule;
+use crate::fault::{Effect, POINTS, Plan};
+use crate::hand::{Hand, router};
+use crate::history::{self, Key, Lives, Objects, lives, normal, show};
+use crate::planted::{Defect, Planted};
+use crate::promises::Promises;
+use crate::scenario::{Scenario, Step};
+use crate::trouble::Trouble;
+use crate::world::{LOST_NAMESPACE, NAMESPACE, World};
+
+fn runtime() -> tokio::runtime::Runtime {
+    // Waits between retries are drawn by chance.
+    fastrand::seed(7);
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+fn begin() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+/// A hub with our kinds, which all scenarios begin with.
+pub(crate) fn root() -> Hub {
+    runtime().block_on(async {
+        let hub = Hub::ephemeral(Default::default()).await.unwrap();
+        let hand = Hand::new(router(&hub));
+        for crd in aviary_api::crds::all() {
+            hand.put(&serde_json::to_value(crd).unwrap()).await;
+        }
+        hand.put(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await;
+        hub
+    })
+}
+
+/// A scenario whose beginning has been made, and what comes of it when nothing goes wrong.
+pub(crate) struct Prepared {
+    pub(crate) scenario: Scenario,
+    hub: Hub,
+    at: Timestamp,
+    rule: Rule,
+    objects: Objects,
+    pub(crate) undisturbed: Outcome,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    /// The state at each rest.
+    states: Vec<BTreeMap<Key, Arc<Value>>>,
+    lives: Lives,
+    pub(crate) broken: Vec<String>,
+    pub(crate) counts: [usize; POINTS],
+    pub(crate) requests: usize,
+    /// How many of its faults came to pass.
+    pub(crate) struck: usize,
+    /// A number for all that was committed, to the byte.
+    pub(crate) trace: u64,
+    pub(crate) writes: Vec<String>,
+}
+
+fn last_rule(steps: &[Step], before: Rule) -> Rule {
+    let rules = steps.iter().filter_map(|step| match step {
+        Step::Agents(rule) => Some(*rule),
+        _ => None,
+    });
+    rules.last().unwrap_or(before)
+}
+
+impl Prepared {
+    pub(crate) fn new(root: &Hub, scenario: Scenario) -> Result<Self, String> {
+        let given = scenario.given.clone();
+        let (hub, at, objects) = runtime().block_on(async {
+            let mut world = World::fork(root, begin(), Trouble::default(), Rule::Well, 1, None).await;
+            world.start_manager(None);
+            world.take(&given).await?;
+            world.take(&[Step::Rest]).await?;
+            world.stop().await;
+            let objects = history::objects(&world.hand).await;
+            Ok::<_, String>((world.hub.clone(), world.now(), objects))
+        })?;
+        let at = at.checked_add(jiff::SignedDuration::from_mins(5)).unwrap();
+        let rule = last_rule(&given, Rule::Well);
+        let mut prepared = Self { scenario, hub, at, rule, objects, undisturbed: Outcome::default() };
+        prepared.undisturbed =
+            prepared.carry_out(&Plan { scenario: String::new(), faults: Vec::new() }, None);
+        Ok(prepared)
+    }
+
+    /// Runs a plan, and adds to what its outcome says is broken where it differs from the undisturbed run.
+    pub(crate) fn run(&self, plan: &Plan, defect: Option<Defect>) -> Outcome {
+        let mut outcome = self.carry_out(plan, defect);
+        let broken = self.compare(plan, &outcome);
+        outcome.broken.extend(broken);
+        outcome
+    }
+
+    fn carry_out(&self, plan: &Plan, defect: Option<Defect>) -> Outcome {
+        let trouble = Trouble::new(&plan.faults);
+        let (world, ended, commits) = runtime().block_on(async {
+            let planted = defect.map(Planted::new);
+            let mut world =
+                World::fork(&self.hub, self.at, trouble.clone(), self.rule, 1 << 40, planted).await;
+            let since = world.hub.revision();
+            world.start_manager(None);
+            let ended = world.take(&self.scenario.when).await;
+            world.kill();
+            let commits = history::read(&world.hand, since).await;
+            (world, ended, commits)
+        });
+        let wrote = trouble.take_writes();
+        let mut outcome = Outcome {
+            counts: trouble.counts(),
+            struck: trouble.struck(),
+            requests: trouble.requests(),
+            lives: lives(&self.objects, &commits),
+            broken: ended.err().into_iter().collect(),
+            writes: wrote
+                .iter()
+                .map(|one| format!("{} {} {} ({}..{})", one.manager, one.method, one.path, one.from, one.to))
+                .collect(),
+            ..Outcome::default()
+        };
+        let mut promises = Promises::new(&self.objects, &wrote, &world.users);
+        let mut trace = DefaultHasher::new();
+        let mut commits = commits.iter().peekable();
+        let mut normalised: BTreeMap<Key, (u64, Arc<Value>)> = BTreeMap::new();
+        for mark in &world.marks {
+            while let Some(commit) = commits.next_if(|commit| commit.revision <= mark.revision) {
+                (commit.revision, &commit.key, commit.gone).hash(&mut trace);
+                commit.object.to_string().hash(&mut trace);
+                promises.follow(commit);
+            }
+            promises.at_rest(mark.at);
+            outcome.states.push(state(promises.objects(), &mut normalised));
+        }
+        commits.for_each(|commit| promises.follow(commit));
+        outcome.trace = trace.finish();
+        outcome.broken.append(&mut promises.broken);
+        outcome
+    }
+
+    /// The two oracles: the same states at rest, and the same lives of all objects.
+    fn compare(&self, plan: &Plan, outcome: &Outcome) -> Vec<String> {
+        let mut broken = Vec::new();
+        let wanted = &self.undisturbed;
+        for (index, (is, should)) in outcome.states.iter().zip(&wanted.states).enumerate() {
+            for key in is.keys().chain(should.keys()).collect::<std::collections::BTreeSet<_>>() {
+                let (is, should) = (is.get(key), should.get(key));
+                if is != should {
+                    broken.push(format!("rest {index}: {} {}", show(key), difference(is, should)));
+                }
+            }
+            if !broken.is_empty() {
+                break;
+            }
+        }
+        let lost = plan.faults.iter().any(|fault| fault.effect == Effect::RemoveNamespace);
+        let keys = outcome.lives.keys().chain(wanted.lives.keys()).collect::<std::collections::BTreeSet<_>>();
+        for key in keys.into_iter().filter(|key| !(lost && key.1 == LOST_NAMESPACE)) {
+            let life = |lives: &Lives| lives.get(key).copied().unwrap_or_default();
+            let (is, should) = (life(&outcome.lives), life(&wanted.lives));
+            if is != should {
+                broken.push(format!(
+                    "{} was made {} times and taken away {} times, undisturbed {} and {}",
+                    show(key),
+                    is.0,
+                    is.1,
+                    should.0,
+                    should.1
+                ));
+            }
+        }
+        if outcome.requests > 20 * wanted.requests + 500 {
+            broken.push(format!("{} requests, undisturbed {}", outcome.requests, wanted.requests));
+        }
+        broken
+    }
+}
+
+fn state(objects: &Objects, normalised: &mut BTreeMap<Key, (u64, Arc<Value>)>) -> BTreeMap<Key, Arc<Value>> {
+    let revision = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+    let all = objects.iter().map(|(key, object)| {
+        let revision: u64 = revision(object);
+        let known = normalised.get(key).filter(|(of, _)| *of == revision).map(|(_, value)| Arc::clone(value));
+        let value = known.unwrap_or_else(|| {
+            let value = Arc::new(normal(object));
+            normalised.insert(key.clone(), (revision, Arc::clone(&value)));
+            value
+        });
+        (key.clone(), value)
+    });
+    all.collect()
+}
+
+/// The parts in which two values differ.
+fn difference(is: Option<&Arc<Value>>, should: Option<&Arc<Value>>) -> String {
+    let (is, should) = match (is, should) {
+        (Some(is), Some(should)) => (is, should),
+        (Some(_), None) => return "is there, undisturbed it is not".into(),
+        _ => return "is not there, undisturbed it is".into(),
+    };
+    let mut parts = Vec::new();
+    differ("", is, should, &mut parts);
+    parts.truncate(6);
+    parts.join("; ")
+}
+
+fn differ(path: &str, is: &Value, should: &Value, parts: &mut Vec<String>) {
+    match (is, should) {
+        (Value::Object(a), Value::Object(b)) => {
+            for key in a.keys().chain(b.keys()).collect::<std::collections::BTreeSet<_>>() {
+                let part = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or_default();
+                differ(&format!("{path}/{key}"), &part(a), &part(b), parts);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                differ(&format!("{path}/{index}"), a, b, parts);
+            }
+        }
+        (a, b) if a != b => {
+            let short = |value: &Value| value.to_string().chars().take(200).collect::<String>();
+            parts.push(format!("{path} is {}, undisturbed {}", short(a), short(b)));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,229 @@
+// One add-on: what it is at, why, and every cluster of it.
+
+import { attribute, framed, h, optional, text } from './dom.js';
+import { confirm } from './dialog.js';
+import { Panel } from './panel.js';
+import { Placements } from './placements.js';
+import { Banners, bar, chip, Events, Reasons, Revisions } from './sections.js';
+import { Legend, Squares } from './squares.js';
+import { Rollout } from './state.js';
+import { Timeline } from './timeline.js';
+import { counted, number, since, stateOf } from './words.js';
+
+export class AddOnView {
+  constructor(main, panel, addon, info) {
+    this.addon = addon;
+    this.main = main;
+    this.rollout = new Rollout();
+    this.built = false;
+    this.writes = info.writes;
+    this.draw = framed(() => this.render());
+    this.panel = new Panel(panel, addon, () => this.unselect());
+    this.loading = h('p.empty', { role: 'status' }, 'Reading…');
+    main.append(h('p.crumbs', {}, h('a', { href: '#/' }, '← All add-ons')), this.loading);
+    document.title = `${addon} · Aviary`;
+  }
+
+  close() {
+    this.draw.cancel();
+    this.panel.destroy();
+    this.squares?.close();
+    this.timeline?.close();
+  }
+
+  event(name, data) {
+    if (name === 'gone') return this.gone();
+    if (name === 'addon') this.rollout.replace(data);
+    else if (name === 'addon-delta') this.rollout.apply(data);
+    this.draw();
+  }
+
+  gone() {
+    this.draw.cancel();
+    this.body?.remove();
+    this.panel.hide();
+    this.squares?.close();
+    this.timeline?.close();
+    this.built = false;
+    this.rollout.addon = null;
+    if (!this.loading.isConnected) this.main.append(this.loading);
+    text(this.loading, `There is no add-on ${this.addon} on this hub.`);
+    document.title = `${this.addon} is not there · Aviary`;
+  }
+
+  tick() {
+    if (!this.built) return;
+    this.header();
+    this.events.update(this.rollout.addon.events);
+    this.timeline.ask();
+  }
+
+  recolour() {
+    this.squares?.recolour();
+  }
+
+  build() {
+    const act = this.writes ? (action, details) => confirm(this.addon, action, details) : null;
+    const { rollout } = this;
+    this.title = h('h1', {}, '');
+    this.names = h('p.soft.names', {}, '');
+    this.state = chip();
+    this.version = h('span.fact', {}, '');
+    this.wait = h('span.fact', {}, '');
+    this.message = h('p.lede', {}, '');
+    this.progress = bar();
+    this.total = h('span.numbers.soft', {}, '');
+    this.pauseButton = h('button', { type: 'button', click: () => act(rollout.addon.paused ? 'resume' : 'pause') }, '');
+    const undo = h('button', { type: 'button', click: () => act('undo') }, 'Undo…');
+    const header = h(
+      'header.addon-header',
+      {},
+      h('div.heading', {}, h('div', {}, this.title, this.names), act ? h('div.actions', {}, this.pauseButton, undo) : null),
+      h('div.state-line', {}, this.state.node, this.version, this.wait),
+      this.message,
+      h('div.total', {}, this.progress.node, this.total),
+    );
+    this.banners = new Banners(act && (() => act('acknowledge')));
+    this.placements = new Placements(act);
+    const open = (cluster) => this.go(cluster);
+    this.inspector = h('p.inspector', { 'aria-live': 'polite' }, 'Point at a square to see its cluster, or move with the arrow keys; Enter opens it.');
+    this.squares = new Squares(rollout, { open, tell: (words) => text(this.inspector, words) });
+    this.legend = new Legend((kind) => this.find(kind));
+    this.search = h('input.search', { type: 'search', placeholder: 'Find clusters by name, reason or revision', 'aria-label': 'Find clusters', input: () => this.find(), keydown: (event) => this.searchKey(event) });
+    this.found = h('span.found.numbers', { role: 'status' }, '');
+    this.squares.node.append(this.placements.node);
+    const clusters = h(
+      'section.clusters',
+      { 'aria-labelledby': 'clusters-title' },
+      h('div.clusters-head', {}, h('h2', { id: 'clusters-title' }, 'Clusters'), this.legend.node, h('div.find', {}, this.search, this.found)),
+      this.squares.node,
+      this.inspector,
+    );
+    this.reasons = new Reasons(open);
+    this.timeline = new Timeline(rollout);
+    this.revisions = new Revisions(act && ((revision) => act('undo', { toRevision: revision.number, placement: revision.placement ?? undefined, words: `to ${revision.version ?? revision.label}` })));
+    this.events = new Events();
+    this.body = h('div.addon-view', {}, header, this.banners.node, clusters, h('div.below', {}, h('div', {}, this.reasons.node, this.revisions.node), h('div', {}, this.timeline.node, this.events.node)));
+    this.loading.remove();
+    this.main.append(this.body);
+    this.timeline.read(-1);
+    this.built = true;
+  }
+
+  render() {
+    const { addon } = this.rollout;
+    if (!addon) return;
+    const changed = this.rollout.take();
+    if (!this.built) {
+      this.build();
+      changed.add('all');
+    }
+    const any = (...names) => changed.has('all') || names.some((name) => changed.has(name));
+    this.header();
+    if (any('problems', 'brake')) this.banners.update(addon);
+    if (any('placements', 'layout')) this.placements.update(addon.placements, this.rollout.clusters);
+    if (any('layout')) {
+      this.squares.regroup(this.placements.places);
+      this.squares.describe(addon.placements);
+    }
+    if (any('rows', 'layout')) {
+      this.legend.update(this.rollout.clusters.kind);
+      // What matches a search may do so no longer.
+      if (this.matcher()) this.find();
+      else this.squares.refresh();
+    }
+    if (any('reasons')) this.reasons.update(addon.reasons);
+    if (any('revisions')) this.revisions.update(addon.revisions);
+    if (any('events')) this.events.update(addon.events);
+    if (any('timeline')) this.timeline.ask();
+    this.follow(any('layout'));
+  }
+
+  header() {
+    const { addon } = this.rollout;
+    text(this.title, addon.displayName || addon.name);
+    const known = [addon.displayName && addon.displayName !== addon.name ? addon.name : null, addon.description];
+    optional(this.names, known.filter(Boolean).join(' · '));
+    this.state.update(addon.state, addon.paused);
+    optional(this.version, addon.version ? `version ${addon.version}` : '');
+    const waited = since(addon.oldestWaitSince);
+    optional(this.wait, waited ? `oldest wait ${waited}` : '');
+    text(this.message, addon.message);
+    this.progress.update(addon);
+    const all = addon.settled + addon.inFlight + addon.failed + addon.waiting;
+    text(this.total, `${number(addon.settled)} of ${counted(all, 'cluster')} settled`);
+    text(this.pauseButton, addon.paused ? 'Resume…' : 'Pause…');
+    attribute(this.body, 'data-state', addon.state);
+    const { word } = stateOf(addon.state, addon.paused && addon.state !== 'Done');
+    const title = `${addon.state === 'Failed' ? '✕ ' : ''}${addon.name}: ${word} · Aviary`;
+    if (document.title !== title) document.title = title;
+  }
+
+  /** The search and the legend together: what both want is brought out. */
+  matcher() {
+    const wanted = this.search.value.trim().toLowerCase();
+    const kind = this.legend.picked;
+    if (!wanted && kind === null) return null;
+    const { clusters } = this.rollout;
+    const inWords = this.rollout.dictionary.map((entry) => entry.toLowerCase().includes(wanted));
+    return (row) =>
+      (kind === null || clusters.kind[row] === kind) &&
+      (!wanted || clusters.name[row].toLowerCase().includes(wanted) || inWords[clusters.message[row]] || inWords[clusters.revision[row]]);
+  }
+
+  find() {
+    const matches = this.matcher();
+    const { count, first } = this.squares.highlight(matches);
+    this.first = first;
+    text(this.found, matches ? `${counted(count, 'cluster')} found` : '');
+  }
+
+  searchKey(event) {
+    if (event.key === 'Enter' && this.search.value.trim() && this.first >= 0) {
+      event.preventDefault();
+      this.squares.cursor = this.first;
+      this.squares.node.focus();
+    } else if (event.key === 'Escape' && this.search.value) {
+      event.preventDefault();
+      this.search.value = '';
+      this.find();
+    }
+  }
+
+  /** Opens a cluster: its address is in the page's. Focus comes back to where it was. */
+  go(cluster) {
+    this.from = document.activeElement;
+    location.hash = `#/addon/${encodeURIComponent(this.addon)}/cluster/${encodeURIComponent(cluster)}`;
+  }
+
+  unselect() {
+    history.replaceState(null, '', `#/addon/${encodeURIComponent(this.addon)}`);
+    this.select(null);
+  }
+
+  select(cluster) {
+    if (cluster === this.panel.cluster) return;
+    this.squares?.point(-1);
+    if (cluster === null) {
+      this.panel.hide();
+      this.squares?.choose(-1);
+      if (this.from?.isConnected) this.from.focus({ preventScroll: true });
+      this.from = null;
+      return;
+    }
+    this.panel.open(cluster);
+    this.looked = null;
+    this.follow(true);
+  }
+
+  /** Keeps the selection on its cluster, and what the panel says up to date. */
+  follow(moved) {
+    const { cluster } = this.panel;
+    if (cluster === null || !this.built) return;
+    const row = this.rollout.rowOf(cluster);
+    const looked = row === undefined ? 'gone' : `${this.rollout.clusters.kind[row]} ${this.rollout.message(row)} ${this.rollout.revision(row)}`;
+    if (moved || looked !== this.looked) this.squares.choose(row ?? -1);
+    if (this.looked !== null && this.looked !== looked) this.panel.read();
+    this.looked = looked;
+  }
+}

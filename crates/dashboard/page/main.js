@@ -1,0 +1,160 @@
+// The frame of the page: the token, which view is shown, the connection, colours.
+
+import { AddOnView } from './addon.js';
+import { get, Refused, takeToken, token } from './api.js';
+import { attribute, h, optional, text } from './dom.js';
+import { ListView } from './list.js';
+import { Stream } from './stream.js';
+import { clock, hubSays, moment } from './words.js';
+
+const $ = (id) => document.getElementById(id);
+const page = { info: null, view: null, stream: null, heard: null };
+
+/** `#/addon/NAME` and `#/addon/NAME/cluster/CLUSTER`; anything else is the list. */
+function route() {
+  const parts = location.hash.replace(/^#\/?/, '').split('/').map(decoded);
+  if (parts[0] !== 'addon' || !parts[1]) return { addon: null, cluster: null };
+  return { addon: parts[1], cluster: parts[2] === 'cluster' && parts[3] ? parts[3] : null };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** Shows what the address says. */
+function show() {
+  takeToken();
+  if (!token.get()) return askForToken('');
+  const { addon, cluster } = route();
+  if (page.view && page.view.addon === addon) return page.view.select?.(cluster);
+  leave();
+  const main = $('main');
+  main.replaceChildren();
+  page.view = addon === null ? new ListView(main) : new AddOnView(main, $('panel'), addon, page.info);
+  scrollTo(0, 0);
+  follow(addon === null ? '/api/stream' : `/api/stream?addon=${encodeURIComponent(addon)}`);
+  page.view.select?.(cluster);
+}
+
+function leave() {
+  page.stream?.stop();
+  page.view?.close?.();
+  page.stream = null;
+  page.view = null;
+}
+
+function follow(path) {
+  connection('connecting');
+  page.stream = new Stream(path, {
+    event: (name, data) => {
+      if (data.now) hubSays(data.now);
+      page.heard = Date.now();
+      page.view.event(name, data);
+      connection('live');
+    },
+    state: connection,
+    refused: (message) => {
+      token.forget();
+      askForToken(message);
+    },
+  });
+}
+
+function connection(state, since, cause) {
+  const node = $('connection');
+  attribute(node, 'data-state', state);
+  let words = state;
+  if (state === 'live' && page.heard) words = `live, last change ${clock(page.heard)}`;
+  if (state === 'reconnecting') words = `reconnecting since ${moment(since)}`;
+  text($('connection-text'), words);
+  attribute(node, 'title', cause ?? null);
+  document.body.classList.toggle('stale', state === 'reconnecting');
+}
+
+/** Asks for a token where there is none, or where it was refused. */
+function askForToken(message) {
+  leave();
+  page.info = null;
+  attribute($('connection'), 'data-state', 'refused');
+  text($('connection-text'), 'not signed in');
+  const field = h('input', { id: 'token', type: 'password', name: 'token', autocomplete: 'off', spellcheck: 'false', required: true });
+  const submit = (event) => {
+    event.preventDefault();
+    token.keep(field.value.trim());
+    start();
+  };
+  const form = h(
+    'form.signin.card',
+    { submit },
+    h('h1', {}, 'A token, please'),
+    h('p.soft', {}, 'On your own machine, open the whole address that ', h('code', {}, 'aviary dashboard'), ' prints. On a cluster, use a bearer token of yours: you see here what it allows you to see.'),
+    message ? h('p.error', { role: 'alert' }, message) : null,
+    h('label', { for: 'token' }, 'Token'),
+    field,
+    h('button.primary', { type: 'submit' }, 'Open'),
+    h('p.fine', {}, 'It stays in this tab, and goes nowhere but to this server.'),
+  );
+  $('main').replaceChildren(form);
+  document.title = 'Sign in · Aviary';
+  field.focus();
+}
+
+/** Learns who serves the page; then shows it. Tries again while the server cannot be reached. */
+async function start() {
+  takeToken();
+  if (!token.get()) return askForToken('');
+  const since = Date.now();
+  for (let pause = 500; !page.info; pause = Math.min(pause * 2, 10_000)) {
+    try {
+      page.info = await get('/api/info');
+    } catch (error) {
+      if (error instanceof Refused) {
+        token.forget();
+        return askForToken(error.message);
+      }
+      connection('reconnecting', since, error.message);
+      await new Promise((done) => setTimeout(done, pause));
+    }
+  }
+  text($('server'), page.info.server);
+  optional($('mode'), page.info.writes ? '' : 'read only');
+  attribute(document.body, 'data-version', page.info.version);
+  show();
+}
+
+const THEMES = ['auto', 'light', 'dark'];
+
+function theme(name) {
+  const chosen = THEMES.includes(name) ? name : 'auto';
+  document.documentElement.dataset.theme = chosen;
+  text($('theme-text'), chosen);
+  attribute($('theme'), 'aria-label', `Colours: ${chosen === 'auto' ? 'as the system' : chosen}`);
+  page.view?.recolour?.();
+}
+
+$('theme').addEventListener('click', () => {
+  const next = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
+  localStorage.setItem('aviary-theme', next);
+  theme(next);
+});
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => page.view?.recolour?.());
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  $('main').focus();
+});
+addEventListener('hashchange', () => (page.info ? show() : start()));
+addEventListener('keydown', (event) => {
+  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  const field = document.querySelector('main input[type=search]');
+  if (!field || $('dialog').open) return;
+  event.preventDefault();
+  field.focus();
+});
+// Ages grow also when nothing is heard.
+setInterval(() => page.view?.tick?.(), 5000);
+theme(localStorage.getItem('aviary-theme'));
+start();

@@ -1,0 +1,135 @@
+// Everything about one cluster, beside the page. It is read from the server when it opens, and again when its cluster changes.
+
+import { get, Refused } from './api.js';
+import { h } from './dom.js';
+import { mark } from './marks.js';
+import { KINDS, moment } from './words.js';
+
+export class Panel {
+  /** `closed` is called when somebody closes it. */
+  constructor(node, addon, closed) {
+    this.node = node;
+    this.addon = addon;
+    this.closed = closed;
+    this.cluster = null;
+    this.onKey = (event) => {
+      if (event.key !== 'Escape' || document.querySelector('dialog[open]')) return;
+      event.preventDefault();
+      this.closed();
+    };
+    node.addEventListener('keydown', this.onKey);
+  }
+
+  destroy() {
+    this.hide();
+    this.node.removeEventListener('keydown', this.onKey);
+  }
+
+  open(cluster) {
+    this.cluster = cluster;
+    this.title = h('h2', { id: 'panel-title', tabindex: '-1' }, cluster);
+    this.body = h('div.panel-body', { 'aria-live': 'polite' }, h('p.soft', {}, 'Reading…'));
+    const close = h('button.quiet', { type: 'button', 'aria-label': 'Close', click: () => this.closed() }, '✕');
+    this.node.replaceChildren(h('div.panel-head', {}, this.title, close), this.body);
+    this.node.hidden = false;
+    document.body.classList.add('with-panel');
+    this.title.focus();
+    this.read();
+  }
+
+  hide() {
+    this.abort?.abort();
+    this.cluster = null;
+    this.node.hidden = true;
+    document.body.classList.remove('with-panel');
+    this.node.replaceChildren();
+  }
+
+  /** Reads it anew; of several at once the last counts. */
+  async read() {
+    const { cluster } = this;
+    if (cluster === null) return;
+    this.abort?.abort();
+    const abort = new AbortController();
+    this.abort = abort;
+    try {
+      const detail = await get(`/api/addons/${encodeURIComponent(this.addon)}/clusters/${encodeURIComponent(cluster)}`, abort.signal);
+      if (!abort.signal.aborted) this.show(detail);
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      const words = error instanceof Refused ? 'The token is not accepted any more.' : error.message;
+      this.body.replaceChildren(h('p.error', { role: 'alert' }, words));
+    }
+  }
+
+  show(detail) {
+    const open = new Set([...this.body.querySelectorAll('details[open]')].map((one) => one.dataset.name));
+    const facts = [
+      ['Placement', detail.placement ?? 'none'],
+      ['Revision', detail.revision],
+      ['Available', detail.available],
+      ['Reason', detail.code],
+    ];
+    const labels = Object.entries(detail.labels ?? {});
+    this.body.replaceChildren(
+      h('p.panel-state', { 'data-kind': detail.kind }, mark(detail.kind), h('strong', {}, KINDS[detail.kind])),
+      h('p.message', {}, detail.message),
+      h('dl.facts', {}, ...facts.filter(([, value]) => value).flatMap(([label, value]) => [h('dt', {}, label), h('dd', {}, value)])),
+      labels.length ? h('ul.labels', { 'aria-label': 'Labels' }, ...labels.map(([key, value]) => h('li', {}, value ? `${key}=${value}` : key))) : '',
+      ...next(detail.next),
+      h('h3', {}, 'Conditions'),
+      conditions(detail.conditions),
+      h('h3', {}, 'Works'),
+      ...works(detail.works, open),
+    );
+  }
+}
+
+function next(command) {
+  if (!command) return [];
+  const copy = h('button.small', { type: 'button' }, 'Copy');
+  copy.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(command);
+    copy.textContent = 'Copied';
+  });
+  return [h('p.next', {}, h('code', {}, command), copy)];
+}
+
+function conditions(all) {
+  if (!all?.length) return h('p.empty', {}, 'None reported.');
+  const line = ({ type, status, reason, message, lastTransitionTime }) =>
+    h(
+      'li',
+      { 'data-status': status },
+      h('p.condition-head', {}, h('strong', {}, type), h('span.status', {}, status), h('span.soft', {}, reason), h('time.soft.numbers', { datetime: lastTransitionTime }, lastTransitionTime ? moment(lastTransitionTime) : '')),
+      message ? h('p.message', {}, message) : null,
+    );
+  return h('ul.conditions', {}, ...all.map(line));
+}
+
+function works(all, open) {
+  if (!all?.length) return [h('p.empty', {}, 'None yet.')];
+  return all.map((work) =>
+    h(
+      'div.work',
+      {},
+      h('p', {}, h('code', {}, work.name)),
+      conditions(work.conditions),
+      ...(work.manifests ?? []).map((manifest) => {
+        const where = [manifest.namespace, manifest.name].filter(Boolean).join('/');
+        const name = `${work.name} ${manifest.kind} ${where}`;
+        const bad = manifest.conditions?.some((one) => one.status === 'False');
+        return h(
+          'details',
+          { 'data-name': name, open: open.has(name) || bad },
+          h('summary', {}, h('strong', {}, manifest.kind), ' ', h('span', {}, where), ' ', h('span.soft', {}, verdict(manifest.conditions))),
+          conditions(manifest.conditions),
+        );
+      }),
+    ),
+  );
+}
+
+function verdict(all) {
+  return (all ?? []).map(({ type, status }) => (status === 'True' ? type : `${type}=${status}`)).join(', ');
+}

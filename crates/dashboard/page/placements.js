@@ -1,0 +1,141 @@
+// The placements of an add-on in the order in which a change reaches them, each with its budget, its gate and its squares.
+
+import { attribute, h, keyed, optional, svg, text } from './dom.js';
+import { bar, chip } from './sections.js';
+import { rolloutOrder } from './state.js';
+import { counted, number, short } from './words.js';
+
+/** The clusters that no placement of the add-on selects. */
+export const NOWHERE = -1;
+
+export class Placements {
+  /** `act` is null where nothing may be written. */
+  constructor(act) {
+    this.act = act;
+    this.node = h('div.placements', {});
+    /** Where the squares of each placement go, by its index; rebuilt with the cards. */
+    this.places = new Map();
+  }
+
+  update(placements, clusters) {
+    const counts = new Map();
+    for (const placement of clusters.placement) counts.set(placement, (counts.get(placement) ?? 0) + 1);
+    const cards = rolloutOrder(placements).map((index, at) => ({ index, at, placement: placements[index], count: counts.get(index) ?? 0 }));
+    if (counts.has(NOWHERE)) cards.push({ index: NOWHERE, at: cards.length, placement: null, count: counts.get(NOWHERE) });
+    const views = keyed(this.node, cards, (one) => (one.placement ? `of ${one.placement.name}` : 'nowhere'), (one) => (one.placement ? this.card(one) : nowhere()));
+    this.places.clear();
+    [...views.values()].forEach((view, at) => this.places.set(cards[at].index, view.place));
+    attribute(this.node, 'data-count', cards.length);
+  }
+
+  card(first) {
+    const state = chip();
+    const progress = bar();
+    const step = h('span.step', { 'aria-hidden': 'true' }, '');
+    const name = h('h3', {}, '');
+    const space = h('span.soft', {}, '');
+    const message = h('p.message', {}, '');
+    const strategy = h('span', {}, '');
+    const figures = h('span.numbers', {}, '');
+    const revisions = h('p.fine.wants', {}, '');
+    const budget = meter();
+    const gate = gateView();
+    const place = h('div.place', {});
+    const now = { paused: first.placement.paused, name: first.placement.name };
+    const pause = h('button.small', { type: 'button', hidden: !this.act, click: () => this.act(now.paused ? 'resume' : 'pause', { placement: now.name }) }, '');
+    const node = h(
+      'section.card.placement',
+      {},
+      h('div.placement-head', {}, step, h('div.placement-name', {}, name, space), state.node),
+      message,
+      gate.node,
+      h('div.placement-bar', {}, progress.node, figures),
+      h('div.placement-foot', {}, h('div.strategy.soft', {}, strategy, budget.node), pause),
+      revisions,
+      place,
+    );
+    return {
+      node,
+      place,
+      update: ({ at, placement, count }) => {
+        Object.assign(now, { paused: placement.paused, name: placement.name });
+        text(step, String(at + 1));
+        text(name, short(placement.name));
+        optional(space, placement.name.includes('/') ? placement.name.slice(0, placement.name.indexOf('/')) : '');
+        state.update(placement.state, placement.paused);
+        text(message, placement.message);
+        gate.update(placement.gate);
+        progress.update({ settled: placement.done, inFlight: placement.inFlight, failed: placement.failed, waiting: placement.waiting });
+        text(figures, `${number(placement.done)} of ${number(placement.governed)}`);
+        text(strategy, placement.strategy);
+        budget.update(placement);
+        optional(revisions, wants(placement));
+        text(pause, placement.paused ? 'Resume…' : 'Pause…');
+        attribute(pause, 'aria-label', `${placement.paused ? 'Resume' : 'Pause'} ${placement.name}`);
+        // A placement of 10,000 is wider than one of 100, but not a hundred times as wide.
+        const grow = Math.max(1, count ** 0.8).toFixed(1);
+        if (node.style.flexGrow !== grow) node.style.flexGrow = grow;
+        attribute(node, 'data-placement', placement.name);
+        attribute(node, 'data-state', placement.state);
+      },
+    };
+  }
+}
+
+/** Where it is going, if it is going anywhere. */
+function wants({ wants: wanted, target, knownGood }) {
+  const parts = [];
+  if (wanted) parts.push(`wants ${wanted}`);
+  if (target && target !== wanted) parts.push(`goes to ${target}`);
+  if (knownGood && knownGood !== wanted) parts.push(`known good ${knownGood}`);
+  return parts.join(' · ');
+}
+
+function nowhere() {
+  const place = h('div.place', {});
+  const message = h('p.message', {}, '');
+  const node = h('section.card.placement.nowhere', {}, h('div.placement-head', {}, h('div.placement-name', {}, h('h3', {}, 'No placement'))), message, place);
+  return {
+    node,
+    place,
+    update: ({ count }) => text(message, `${counted(count, 'cluster')} with an instance that no placement of the add-on selects.`),
+  };
+}
+
+/** How much of the budget is in use: pips where they can be counted, else a line. */
+function meter() {
+  const used = h('span.used', {});
+  const words = h('span.numbers', {}, '');
+  const node = h('span.budget', {}, h('span.meter', { 'aria-hidden': 'true' }, used), words);
+  return {
+    node,
+    update: ({ budget, inFlight, failed }) => {
+      const held = inFlight + failed;
+      text(words, budget === null ? `${number(held)} in flight, no limit` : `${number(held)} of ${number(budget)} slots in use`);
+      attribute(node, 'data-full', budget !== null && held >= budget);
+      const width = `${budget ? Math.min(100, (100 * held) / budget) : 0}%`;
+      if (used.style.width !== width) used.style.width = width;
+      attribute(node.firstChild, 'hidden', budget === null);
+    },
+  };
+}
+
+/** What keeps a change from this placement until the canary has passed. */
+function gateView() {
+  const bow = svg('path', { d: '', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.6 });
+  const lock = svg('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true' }, svg('rect', { x: 3, y: 7, width: 10, height: 7, rx: 1.5, fill: 'currentColor' }), bow);
+  const title = h('strong', {}, '');
+  const message = h('span', {}, '');
+  const node = h('p.gate', { hidden: true }, lock, h('span', {}, title, ' ', message));
+  return {
+    node,
+    update: (gate) => {
+      attribute(node, 'hidden', !gate);
+      if (!gate) return;
+      attribute(node, 'data-open', gate.open ? 'yes' : 'no');
+      attribute(bow, 'd', gate.open ? 'M5 7V5a3 3 0 0 1 5.800-1' : 'M5 7V5a3 3 0 0 1 6 0v2');
+      text(title, gate.open ? `Gate open: ${short(gate.canary)} has passed.` : `Gate closed: waits for ${short(gate.canary)}.`);
+      text(message, gate.message);
+    },
+  };
+}

@@ -1,0 +1,187 @@
+// The parts that both views are made of, and the sections of one add-on that are lists: reasons, revisions, events, problems.
+
+import { attribute, h, keyed, optional, text } from './dom.js';
+import { mark } from './marks.js';
+import { clock, counted, KINDS, moment, number, short, since, stateOf } from './words.js';
+
+/** A state: its mark and its word. */
+export function chip() {
+  const word = h('span', {}, '');
+  const node = h('span.chip', {}, word);
+  let drawn;
+  return {
+    node,
+    update: (state, paused) => {
+      const shown = stateOf(state, paused && state !== 'Done');
+      text(word, shown.word);
+      attribute(node, 'data-kind', shown.mark);
+      if (drawn === shown.mark) return;
+      drawn = shown.mark;
+      if (node.firstChild !== word) node.firstChild.remove();
+      node.prepend(mark(shown.mark));
+    },
+  };
+}
+
+/** How many clusters are where, as one bar. */
+export function bar() {
+  const parts = KINDS.slice(0, 4).map((_, kind) => h(`span.part.fill-${kind}`, { hidden: true }));
+  const node = h('span.bar', { role: 'img' }, ...parts);
+  return {
+    node,
+    update: ({ settled, inFlight, failed, waiting }) => {
+      const counts = [settled, inFlight, failed, waiting];
+      counts.forEach((count, kind) => {
+        const grow = String(count);
+        if (parts[kind].style.flexGrow !== grow) parts[kind].style.flexGrow = grow;
+        attribute(parts[kind], 'hidden', !count);
+      });
+      attribute(node, 'aria-label', counts.map((count, kind) => `${number(count)} ${KINDS[kind]}`).join(', '));
+    },
+  };
+}
+
+/** A part of the page with its heading. */
+export function section(id, title, note, ...children) {
+  return h(`section.card.${id}`, { 'aria-labelledby': `${id}-title` }, h('div.section-head', {}, h('h2', { id: `${id}-title` }, title), note), ...children);
+}
+
+/** What is wrong with the add-on's objects, and the brake, above everything else. */
+export class Banners {
+  constructor(acknowledge) {
+    this.node = h('div.banners', {});
+    this.acknowledge = acknowledge;
+  }
+
+  update({ problems = [], brake = null }) {
+    const all = problems.map(({ severity, message }) => ({ severity, message, title: severity === 'error' ? 'Problem' : 'Warning' }));
+    if (brake) {
+      const title = `The brake holds ${counted(brake.held, 'deletion')}`;
+      all.unshift({ severity: 'brake', message: brake.message, title });
+    }
+    keyed(this.node, all, (one) => `${one.severity} ${one.message}`, (one) => this.banner(one));
+  }
+
+  banner({ severity }) {
+    const title = h('strong', {}, '');
+    const message = h('p', {}, '');
+    const node = h('div.banner', { 'data-severity': severity, role: severity === 'warning' ? 'status' : 'alert' }, h('div', {}, title, message));
+    if (severity === 'brake' && this.acknowledge) {
+      node.append(h('button', { type: 'button', click: this.acknowledge }, 'Acknowledge…'));
+    }
+    return {
+      node,
+      update: (one) => {
+        text(title, one.title);
+        text(message, one.message);
+      },
+    };
+  }
+}
+
+/** Why clusters are not settled, most urgent first. */
+export class Reasons {
+  constructor(open) {
+    this.list = h('ul.reason-list', {});
+    this.empty = h('p.empty', {}, 'Nothing waits: every cluster has what it should have.');
+    this.open = open;
+    this.node = section('why', 'Why is it waiting', null, this.list, this.empty);
+  }
+
+  update(reasons) {
+    attribute(this.empty, 'hidden', reasons.length > 0);
+    keyed(this.list, reasons, (reason) => `${reason.kind} ${reason.code}`, (reason) => this.reason(reason));
+  }
+
+  reason({ kind }) {
+    const count = h('span.count', {}, '');
+    const message = h('p.message', {}, '');
+    const code = h('span.code', {}, '');
+    const examples = h('span.examples', {});
+    const node = h('li', {}, h('span.reason-count', {}, mark(kind), count), h('div', {}, message, h('p.fine', {}, code, examples)));
+    const example = (cluster) => ({
+      node: h('button.link', { type: 'button', click: (event) => this.open(cluster, event.currentTarget) }, cluster),
+      update: () => {},
+    });
+    return {
+      node,
+      update: (reason) => {
+        text(count, number(reason.count));
+        attribute(count, 'aria-label', `${counted(reason.count, 'cluster')} ${KINDS[kind]}`);
+        text(message, reason.message);
+        text(code, reason.code);
+        keyed(examples, reason.examples, (cluster) => cluster, example);
+      },
+    };
+  }
+}
+
+/** What was wanted when, and what changed. `undo` is null where nothing may be written. */
+export class Revisions {
+  constructor(undo) {
+    this.list = h('ol.revision-list', {});
+    this.empty = h('p.empty', {}, 'No revision has been recorded yet.');
+    this.undo = undo;
+    this.node = section('revisions', 'Revisions', null, this.list, this.empty);
+  }
+
+  update(revisions) {
+    attribute(this.empty, 'hidden', revisions.length > 0);
+    keyed(this.list, revisions, (revision) => `${revision.placement} ${revision.number} ${revision.label}`, (revision) => this.revision(revision));
+  }
+
+  revision(first) {
+    const version = h('strong', {}, '');
+    const label = h('code', {}, '');
+    const where = h('span.soft', {}, '');
+    const current = h('span.tag', {}, 'current');
+    const told = h('span.soft.numbers', {}, '');
+    const at = h('time.soft.numbers', {});
+    const changes = h('ul.changes', {});
+    const node = h('li', {}, h('p.revision-head', {}, version, label, current, at), h('p.fine', {}, where, told), changes);
+    const state = { revision: first };
+    const undo = h('button.small', { type: 'button', hidden: true, click: () => this.undo(state.revision) }, 'Undo to this…');
+    node.append(undo);
+    return {
+      node,
+      update: (revision) => {
+        state.revision = revision;
+        text(version, revision.version ?? (revision.number === null ? 'unrecorded' : `revision ${revision.number}`));
+        text(label, revision.label);
+        optional(where, revision.placement ? short(revision.placement) : '');
+        attribute(current, 'hidden', !revision.current);
+        text(told, `told to ${counted(revision.clusters, 'cluster')}`);
+        optional(at, revision.at ? moment(revision.at) : '');
+        attribute(at, 'datetime', revision.at);
+        keyed(changes, revision.changes, (line) => line, (line) => ({ node: h('li', {}, line), update: () => {} }));
+        attribute(undo, 'hidden', !this.undo || revision.current || revision.number === null);
+      },
+    };
+  }
+}
+
+/** What the manager has told, newest first. */
+export class Events {
+  constructor() {
+    this.list = h('ol.event-list', {});
+    this.empty = h('p.empty', {}, 'No events.');
+    this.node = section('events', 'Events', null, this.list, this.empty);
+  }
+
+  update(events) {
+    attribute(this.empty, 'hidden', events.length > 0);
+    keyed(this.list, events, (event) => `${event.at} ${event.reason} ${event.about} ${event.message}`, eventLine);
+  }
+}
+
+function eventLine(first) {
+  const age = h('time.soft.numbers', { datetime: first.at, title: moment(first.at) }, '');
+  const reason = h('strong', {}, first.reason);
+  const node = h(
+    'li',
+    { 'data-type': first.type },
+    h('p.event-head', {}, first.type === 'Warning' ? h('span.tag.warning', {}, 'warning') : null, reason, h('span.soft', {}, first.about), age),
+    h('p.message', {}, first.message),
+  );
+  return { node, update: () => text(age, since(first.at) ? `${since(first.at)} ago` : clock(first.at)) };
+}

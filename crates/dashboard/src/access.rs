@@ -1,0 +1,294 @@
+//! Who asks, and with whose rights the hub is looked at.
+//!
+//! There are two ways. Over a kubeconfig, on loopback, a token that was made for this run lets a person in, and the hub is looked at with the
+//! rights of the kubeconfig: one look, which all share. Anywhere else the token is the person's own: every request to the hub is made with it, so
+//! that the hub decides, and each token has its own look, which goes with its last viewer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use aviary_controller::{Clock, LookError, Scope};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, StatusCode};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::Client;
+use kube::api::{Api, PostParams};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::refusal::Refusal;
+use crate::watcher::Watcher;
+use crate::{Settings, guard};
+
+/// Longer than any token that is issued.
+const LONGEST_TOKEN: usize = 16 << 10;
+/// How many people may look with tokens of their own at once.
+const MOST_LOOKS: usize = 32;
+/// How many of those questions are put to the hub at once: whoever tries tokens out must wait.
+const MOST_QUESTIONS: usize = 8;
+/// A look outlives its last viewer by so long: a page that comes back goes on where it was.
+pub(crate) const LINGER: Duration = Duration::from_secs(10);
+
+/// Makes clients that have the rights of a token and no others.
+pub trait Connect: Send + Sync {
+    fn client(&self, token: &str) -> Result<Client, String>;
+}
+
+/// Whose rights are used.
+#[derive(Clone)]
+pub enum Access {
+    /// Those of a kubeconfig, by whoever has the token of this run.
+    Kubeconfig { client: Client, token: SessionToken },
+    /// Those of the token that comes with the request.
+    Users(Arc<dyn Connect>),
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Kubeconfig { .. } => "Kubeconfig",
+            Self::Users(_) => "Users",
+        })
+    }
+}
+
+/// The token of one run.
+#[derive(Clone)]
+pub struct SessionToken(String);
+
+/// A token could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to make a token: {0}")]
+pub struct TokenError(String);
+
+impl SessionToken {
+    /// A new one, which nobody can guess.
+    pub fn random() -> Result<Self, TokenError> {
+        let mut bytes = [0_u8; 32];
+        getrandom::fill(&mut bytes).map_err(|error| TokenError(error.to_string()))?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    /// One that was made before; `None` if it is none of ours.
+    pub fn known(text: &str) -> Option<Self> {
+        let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (text.len() == 64 && text.bytes().all(hex)).then(|| Self(text.to_owned()))
+    }
+
+    /// To be shown to its owner only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    fn is(&self, given: &str) -> bool {
+        self.0.as_bytes().ct_eq(given.as_bytes()).into()
+    }
+}
+
+impl std::fmt::Debug for SessionToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SessionToken")
+    }
+}
+
+/// Somebody who was let in.
+pub(crate) struct Caller {
+    pub(crate) client: Client,
+    /// The rights are those of the caller's own token.
+    pub(crate) own: bool,
+    key: Key,
+}
+
+/// Which look: a token is not kept, only what tells it from others.
+type Key = [u8; 32];
+
+/// A look that is there, or being begun by one and waited for by others.
+type Slot = Arc<tokio::sync::Mutex<Weak<Watcher>>>;
+
+pub(crate) struct Doorkeeper {
+    access: Access,
+    namespace: String,
+    clock: Clock,
+    slots: Mutex<HashMap<Key, Slot>>,
+    /// Over a kubeconfig the look goes on while nobody watches, so that it has something to tell.
+    kept: Mutex<Option<Arc<Watcher>>>,
+    looks: Arc<Semaphore>,
+    questions: Semaphore,
+}
+
+impl Doorkeeper {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            access: settings.access.clone(),
+            namespace: settings.namespace.clone(),
+            clock: Arc::clone(&settings.clock),
+            slots: Mutex::default(),
+            kept: Mutex::default(),
+            looks: Arc::new(Semaphore::new(MOST_LOOKS)),
+            questions: Semaphore::new(MOST_QUESTIONS),
+        }
+    }
+
+    pub(crate) async fn open(&self) -> Result<(), LookError> {
+        let Access::Kubeconfig { client, .. } = &self.access else { return Ok(()) };
+        let caller = Caller { client: client.clone(), own: false, key: Key::default() };
+        match self.watcher(&caller).await {
+            Ok(_) | Err(Shut::Full) => Ok(()),
+            Err(Shut::Look(error)) => Err(error),
+        }
+    }
+
+    pub(crate) fn mode(&self) -> &'static str {
+        match self.access {
+            Access::Kubeconfig { .. } => "kubeconfig",
+            Access::Users(_) => "token",
+        }
+    }
+
+    /// Who asks. With a token of a person's own the hub is asked whether it knows it.
+    pub(crate) async fn admit(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        if guard::is_from_elsewhere(headers) {
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "another page has no business here"));
+        }
+        let token = bearer(headers).ok_or_else(Refusal::unknown_token)?;
+        match &self.access {
+            Access::Kubeconfig { client, token: ours } if ours.is(token) => {
+                Ok(Caller { client: client.clone(), own: false, key: Key::default() })
+            }
+            Access::Kubeconfig { .. } => Err(Refusal::unknown_token()),
+            Access::Users(connect) => {
+                let client = connect.client(token).map_err(|why| {
+                    Refusal::new(StatusCode::BAD_GATEWAY, format!("failed to reach the hub: {why}"))
+                })?;
+                let _turn = self.turn().await?;
+                known(&client).await?;
+                Ok(Caller { client, own: true, key: Sha256::digest(token.as_bytes()).into() })
+            }
+        }
+    }
+
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        let closed = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the dashboard is closing");
+        self.questions.acquire().await.map_err(closed)
+    }
+
+    /// The look of a caller: the one that is there, or a new one.
+    pub(crate) async fn watch(&self, caller: &Caller) -> Result<Arc<Watcher>, Refusal> {
+        self.watcher(caller).await.map_err(|shut| match shut {
+            Shut::Full => {
+                Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many people are looking: try again later")
+            }
+            Shut::Look(error) => Refusal::of_look(&error, caller.own),
+        })
+    }
+
+    async fn watcher(&self, caller: &Caller) -> Result<Arc<Watcher>, Shut> {
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            // What nobody has and nobody waits for is forgotten.
+            slots.retain(|_, slot| {
+                Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|look| look.strong_count() > 0)
+            });
+            Arc::clone(slots.entry(caller.key).or_default())
+        };
+        let mut look = slot.lock().await;
+        if let Some(watcher) = look.upgrade().filter(|watcher| !watcher.is_over()) {
+            return Ok(watcher);
+        }
+        let place = match caller.own {
+            true => Some(Arc::clone(&self.looks).try_acquire_owned().map_err(|_| Shut::Full)?),
+            false => None,
+        };
+        let scope = Scope { namespace: self.namespace.clone(), addon: None };
+        let watcher = Watcher::start(&caller.client, scope, &self.clock, place).await.map_err(Shut::Look)?;
+        *look = Arc::downgrade(&watcher);
+        if !caller.own {
+            *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&watcher));
+        }
+        Ok(watcher)
+    }
+}
+
+/// Why there is no look.
+enum Shut {
+    Full,
+    Look(LookError),
+}
+
+/// The token of a request. Two are a confusion of two parties, not a choice.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (value, second) = (values.next()?, values.next());
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    let fine = |token: &str| {
+        !token.is_empty() && token.len() <= LONGEST_TOKEN && token.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    (second.is_none() && scheme.eq_ignore_ascii_case("bearer"))
+        .then(|| token.trim())
+        .filter(|token| fine(token))
+}
+
+/// Asks the hub whether it knows whoever the client speaks for. What they may see is asked with every look.
+async fn known(client: &Client) -> Result<(), Refusal> {
+    let asked = ResourceAttributes {
+        group: Some(aviary_api::names::ADDON_GROUP.into()),
+        resource: Some(aviary_api::names::CLUSTER_MANAGEMENT_ADDONS.into()),
+        verb: Some("list".into()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec {
+        resource_attributes: Some(asked),
+        ..SelfSubjectAccessReviewSpec::default()
+    };
+    let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await;
+    answer.map(drop).map_err(|error| Refusal::of_hub("ask the hub who you are", &error, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_token_stands_in_one_header_and_nowhere_else() {
+        let with = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            }
+            bearer(&headers).map(str::to_owned)
+        };
+        assert_eq!(with(&["Bearer abc"]).as_deref(), Some("abc"));
+        assert_eq!(with(&["bearer  abc "]).as_deref(), Some("abc"));
+        for wrong in [
+            &[][..],
+            &["abc"],
+            &["Basic abc"],
+            &["Bearer"],
+            &["Bearer "],
+            &["Bearer a b"],
+            &["Bearer a", "Bearer a"],
+        ] {
+            assert_eq!(with(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(with(&[&format!("Bearer {}", "a".repeat(LONGEST_TOKEN + 1))]), None);
+    }
+
+    #[test]
+    fn a_session_token_is_random_and_only_itself() {
+        let (one, other) = (SessionToken::random().unwrap(), SessionToken::random().unwrap());
+        assert!(
+            one.is(one.expose()) && !one.is(other.expose()) && !one.is("") && !one.is(&one.expose()[1..])
+        );
+        assert!(SessionToken::known(one.expose()).is_some_and(|read| read.is(one.expose())));
+        assert!(SessionToken::known("short").is_none() && SessionToken::known(&"g".repeat(64)).is_none());
+        assert!(!format!("{one:?}").contains(one.expose()));
+    }
+}

@@ -1,0 +1,133 @@
+//! Kubernetes Events about add-ons, as they are published.
+//!
+//! They are kept here after the hub has let them expire: the page tells what happened while it looked. Who may not read Events sees none, and
+//! everything else.
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::pin;
+
+use futures_util::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::Api;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, watcher};
+use kube::{Client, ResourceExt};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::summary::seconds;
+
+/// Where Events about objects without a namespace are.
+const NAMESPACE: &str = "default";
+const KIND: &str = "ClusterManagementAddOn";
+/// How many are told of one add-on.
+const MOST_EVENTS: usize = 100;
+const WAITING: usize = 256;
+
+/// One Event.
+#[derive(Clone, Debug)]
+pub(crate) struct Happened {
+    addon: String,
+    name: String,
+    at: Timestamp,
+    line: Line,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Line {
+    at: String,
+    #[serde(rename = "type")]
+    kind: String,
+    reason: String,
+    message: String,
+    about: String,
+}
+
+/// Follows the Events about add-ons for as long as somebody listens, and may.
+pub(crate) fn follow(client: &Client) -> mpsc::Receiver<Happened> {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let api: Api<Event> = Api::namespaced(client.clone(), NAMESPACE);
+    let config = watcher::Config::default().fields(&format!("regarding.kind={KIND}"));
+    tokio::spawn(async move {
+        let mut events = pin!(watcher(api, config).default_backoff());
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                () = sender.closed() => return,
+            };
+            match event {
+                Some(Ok(watcher::Event::Apply(event) | watcher::Event::InitApply(event))) => {
+                    let Some(happened) = Happened::of(&event) else { continue };
+                    if sender.send(happened).await.is_err() {
+                        return;
+                    }
+                }
+                Some(Err(watcher::Error::InitialListFailed(kube::Error::Api(said))))
+                    if matches!(said.code, 401 | 403) =>
+                {
+                    return tracing::debug!(message = said.message, "events are not shown");
+                }
+                Some(_) => {}
+                None => return,
+            }
+        }
+    });
+    receiver
+}
+
+impl Happened {
+    fn of(event: &Event) -> Option<Self> {
+        let about = event.regarding.as_ref()?;
+        if about.kind.as_deref() != Some(KIND) {
+            return None;
+        }
+        let series = event.series.as_ref().map(|series| series.last_observed_time.0);
+        let at = series.or(event.event_time.as_ref().map(|at| at.0)).or(event
+            .metadata
+            .creation_timestamp
+            .as_ref()
+            .map(|at| at.0))?;
+        let addon = about.name.clone()?;
+        let line = Line {
+            at: seconds(at),
+            kind: event.type_.clone().unwrap_or_else(|| "Normal".to_owned()),
+            reason: event.reason.clone().unwrap_or_default(),
+            message: event.note.clone().unwrap_or_default(),
+            about: format!("{KIND} {addon}"),
+        };
+        Some(Self { addon, name: event.name_any(), at, line })
+    }
+
+    pub(crate) fn addon(&self) -> &str {
+        &self.addon
+    }
+}
+
+/// What happened, by add-on.
+#[derive(Debug, Default)]
+pub(crate) struct Chronicle(HashMap<String, BTreeMap<(Timestamp, String), Line>>);
+
+impl Chronicle {
+    pub(crate) fn take(&mut self, happened: Happened) {
+        let Happened { addon, name, at, line } = happened;
+        let of = self.0.entry(addon).or_default();
+        // One that is counted up again has another time.
+        of.retain(|(_, known), _| *known != name);
+        of.insert((at, name), line);
+        if of.len() > MOST_EVENTS {
+            of.pop_first();
+        }
+    }
+
+    /// Newest first.
+    pub(crate) fn of(&self, addon: &str) -> impl Serialize + use<> {
+        let lines: Vec<Line> =
+            self.0.get(addon).into_iter().flat_map(|of| of.values().rev()).cloned().collect();
+        lines
+    }
+
+    pub(crate) fn forget(&mut self, addon: &str) {
+        self.0.remove(addon);
+    }
+}

@@ -1,0 +1,70 @@
+//! The one way to say no: a status, and a sentence for a person.
+
+use aviary_controller::LookError;
+use axum::Json;
+use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// Why a request is not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub message: String,
+}
+
+impl Refusal {
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    pub(crate) fn wrong(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(crate) fn unknown_token() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "a valid token is needed")
+    }
+
+    /// What a hub said, passed on. `own` says that the token was the caller's: only then is it for them to give another.
+    pub(crate) fn of_hub(doing: &str, error: &kube::Error, own: bool) -> Self {
+        let kube::Error::Api(said) = error else {
+            return Self::new(
+                StatusCode::BAD_GATEWAY,
+                format!("failed to {doing}: the hub cannot be reached: {error}"),
+            );
+        };
+        match said.code {
+            401 if own => Self::unknown_token(),
+            401 => Self::new(
+                StatusCode::BAD_GATEWAY,
+                format!(
+                    "failed to {doing}: the hub does not accept the credentials of the kubeconfig any more"
+                ),
+            ),
+            403 => Self::new(StatusCode::FORBIDDEN, format!("failed to {doing}: {}", said.message)),
+            404 => Self::new(StatusCode::NOT_FOUND, format!("failed to {doing}: {}", said.message)),
+            409 => Self::new(StatusCode::CONFLICT, format!("failed to {doing}: {}", said.message)),
+            _ => Self::new(StatusCode::BAD_GATEWAY, format!("failed to {doing}: {}", said.message)),
+        }
+    }
+
+    pub(crate) fn of_look(error: &LookError, own: bool) -> Self {
+        Self::of_hub(&error.doing, &error.source, own)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(json!({"error": self.message}))).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,215 @@
+//! The routes: who may call what. A handler translates; everything else is decided elsewhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aviary_engine::name::{ClusterName, Text};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use serde_json::{Value, json};
+
+use crate::access::Caller;
+use crate::action::Action;
+use crate::guard::{self, Guard};
+use crate::refusal::Refusal;
+use crate::topic::Place;
+use crate::{Shared, cluster, page, stream};
+
+/// An action is a few words.
+const MOST_BODY: usize = 16 << 10;
+/// Whatever is not a stream is answered by then.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// For a body to arrive.
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) fn router(shared: &Arc<Shared>) -> Router {
+    let guard = Guard { hosts: Arc::clone(&shared.settings.hosts), secure: shared.settings.secure };
+    Router::new()
+        .route("/api/info", get(info))
+        .route("/api/stream", get(events))
+        .route("/api/addons/{addon}/clusters/{cluster}", get(one_cluster))
+        .route("/api/addons/{addon}/actions", post(act))
+        .method_not_allowed_fallback(|| async { wrong_method() })
+        .fallback(elsewhere)
+        .layer(from_fn_with_state(Arc::clone(shared), admit))
+        .layer(from_fn_with_state(guard, guard::pass))
+        .layer(from_fn(guard::with_headers))
+        .with_state(Arc::clone(shared))
+}
+
+fn is_api(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/")
+}
+
+/// The page's files, which need no token; under /api there is nothing else.
+async fn elsewhere(request: Request) -> Response {
+    if is_api(request.uri().path()) {
+        return Refusal::not_found("there is no such path").into_response();
+    }
+    page::file(request).await
+}
+
+fn wrong_method() -> Response {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this cannot be done here").into_response()
+}
+
+/// Lets only those to the API who have a token, and does not let them wait for ever.
+async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+    if !is_api(request.uri().path()) {
+        return next.run(request).await;
+    }
+    let answer = async {
+        let caller = match shared.doorkeeper.admit(request.headers()).await {
+            Ok(caller) => caller,
+            Err(refusal) => return refusal.into_response(),
+        };
+        if !matches!(*request.method(), Method::GET | Method::POST) {
+            let mut refused = wrong_method();
+            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+            return refused;
+        }
+        request.extensions_mut().insert(Arc::new(caller));
+        next.run(request).await
+    };
+    // A stream is answered at once as well: what never ends is its body.
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            Refusal::new(StatusCode::GATEWAY_TIMEOUT, "the hub does not answer in time").into_response()
+        }
+    }
+}
+
+type Who = Extension<Arc<Caller>>;
+
+async fn info(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let settings = &shared.settings;
+    Json(json!({
+        "version": settings.version,
+        "writes": settings.operate.is_some(),
+        "server": settings.server,
+        "mode": shared.doorkeeper.mode(),
+    }))
+}
+
+/// The list, or one add-on, as it is and as it changes.
+async fn events(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Who,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let addon = asked_for(request.uri().query().unwrap_or_default())?;
+    let watcher = shared.doorkeeper.watch(&caller).await?;
+    let seat = watcher.seat().ok_or_else(|| {
+        Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many streams are open: close one, or try again later",
+        )
+    })?;
+    let place = last_seen(request.headers());
+    let closing = shared.closing.subscribe();
+    Ok(match addon {
+        None => {
+            let list = watcher.list();
+            stream::answer(watcher, list, seat, place, closing)
+        }
+        Some(addon) => {
+            let detail = watcher.detail(addon).await.ok_or_else(lost)?;
+            stream::answer(watcher, detail, seat, place, closing)
+        }
+    })
+}
+
+fn lost() -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub cannot be followed right now: try again")
+}
+
+/// The add-on that is named in a query, if one is.
+fn asked_for(query: &str) -> Result<Option<Text>, Refusal> {
+    let mut asked = None;
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        if key != "addon" || asked.is_some() {
+            return Err(Refusal::wrong("only one add-on can be asked for, as in ?addon=NAME"));
+        }
+        asked = Some(addon_name(&value)?);
+    }
+    Ok(asked)
+}
+
+/// A name that no object can have is nobody's.
+fn addon_name(name: &str) -> Result<Text, Refusal> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
+    let fine = !name.is_empty() && name.len() <= 253 && name.bytes().all(plain);
+    fine.then(|| name.into()).ok_or_else(|| Refusal::wrong("that is no name of an add-on"))
+}
+
+fn last_seen(headers: &HeaderMap) -> Option<Place> {
+    Place::parse(headers.get("last-event-id")?.to_str().ok()?)
+}
+
+async fn one_cluster(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Who,
+    Path((addon, cluster)): Path<(String, String)>,
+) -> Result<Json<Value>, Refusal> {
+    let addon = addon_name(&addon)?;
+    let name = ClusterName::parse(&cluster)
+        .map_err(|error| Refusal::wrong(format!("the name of a cluster {error}")))?;
+    let watcher = shared.doorkeeper.watch(&caller).await?;
+    let unknown = || Refusal::not_found(format!("add-on {addon} has no cluster {name}"));
+    let found = watcher.cluster(addon.clone(), name.clone()).await.ok_or_else(lost)?.ok_or_else(unknown)?;
+    let works = cluster::works(&caller.client, &addon, &name).await;
+    let works = works.map_err(|error| {
+        let doing = format!("list the manifestworks of {name}");
+        Refusal::of_hub(&doing, &error, caller.own)
+    })?;
+    let mut told = json!(found);
+    told["works"] = json!(works);
+    told["next"] = json!(format!("aviary explain {addon} {name}"));
+    Ok(Json(told))
+}
+
+async fn act(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Who,
+    Path(addon): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let Some(operate) = &shared.settings.operate else {
+        let message = "this dashboard only looks: it was started without --enable-writes";
+        return Err(Refusal::new(StatusCode::FORBIDDEN, message));
+    };
+    let addon = addon_name(&addon)?;
+    let action = asked(request).await?;
+    action.check()?;
+    let answer = operate.operate(caller.client.clone(), addon.to_string(), action).await;
+    answer.map(|answer| Json(answer).into_response()).map_err(|refusal| match refusal.status {
+        // It is not the caller's token that the hub does not accept.
+        StatusCode::UNAUTHORIZED if !caller.own => Refusal { status: StatusCode::BAD_GATEWAY, ..refusal },
+        _ => refusal,
+    })
+}
+
+/// The action in a body.
+async fn asked(request: Request<Body>) -> Result<Action, Refusal> {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    // Nothing that a form of another page could send.
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "an action is given as application/json",
+        ));
+    }
+    let body = tokio::time::timeout(BODY_PATIENCE, to_bytes(request.into_body(), MOST_BODY)).await;
+    let body = body
+        .map_err(|_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the action did not arrive in time"))?
+        .map_err(|_| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "that is too long for an action"))?;
+    serde_json::from_slice(&body).map_err(|error| Refusal::wrong(format!("that is no action: {error}")))
+}

@@ -1,0 +1,93 @@
+//! Server-sent events: a topic, as one reader gets it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
+
+use crate::access::LINGER;
+use crate::topic::{Picture, Place, Topic};
+use crate::watcher::Watcher;
+
+/// So often something is sent, so that nobody in between takes the stream for dead.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
+
+/// One reader of a topic.
+struct Reader<S> {
+    topic: Arc<Topic<S>>,
+    news: watch::Receiver<u64>,
+    place: Option<Place>,
+    closing: watch::Receiver<bool>,
+    last: Instant,
+    _seat: OwnedSemaphorePermit,
+    _look: Look,
+}
+
+/// Keeps a look alive for a little longer than its reader.
+struct Look(Option<Arc<Watcher>>);
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let (Some(watcher), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        runtime.spawn(async move {
+            tokio::time::sleep(LINGER).await;
+            drop(watcher);
+        });
+    }
+}
+
+/// The answer that never ends by itself.
+pub(crate) fn answer<S: Picture + Send + 'static>(
+    watcher: Arc<Watcher>,
+    topic: Arc<Topic<S>>,
+    seat: OwnedSemaphorePermit,
+    place: Option<Place>,
+    closing: watch::Receiver<bool>,
+) -> Response {
+    let news = topic.listen();
+    let reader =
+        Reader { topic, news, place, closing, last: Instant::now(), _seat: seat, _look: Look(Some(watcher)) };
+    let frames = stream::unfold(reader, |mut reader| async {
+        let frame = reader.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(frame), reader))
+    });
+    let mut response = Response::new(Body::from_stream(frames));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    // A proxy that gathers answers before it passes them on would keep the news from the page.
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+impl<S: Picture> Reader<S> {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if *self.closing.borrow_and_update() {
+                return None;
+            }
+            self.news.mark_unchanged();
+            let frames = self.topic.since(&mut self.place)?;
+            if !frames.is_empty() {
+                self.last = Instant::now();
+                return Some(frames);
+            }
+            tokio::select! {
+                changed = self.news.changed() => changed.ok()?,
+                closing = self.closing.changed() => closing.ok()?,
+                () = tokio::time::sleep_until(self.last + SIGN_OF_LIFE) => {
+                    self.last = Instant::now();
+                    return Some(STILL_HERE);
+                }
+            }
+        }
+    }
+}

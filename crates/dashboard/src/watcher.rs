@@ -1,0 +1,356 @@
+//! One look at a hub that goes on: followed by watches, worked out once for every change, told to all who watch.
+//!
+//! Owns the pace. What changes at the same time is worked out together, and working it out never takes more than a third of the time, however
+//! large the fleet. Nothing is asked of the hub but to tell what changes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use aviary_controller::{Clock, Follower, LookError, Scope, View};
+use aviary_engine::fleet::Fleet;
+use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::observed::Observed;
+use aviary_engine::plan::{self, Plan};
+use aviary_engine::verdict;
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::access::LINGER;
+use crate::cluster::Found;
+use crate::detail::{Detail, Looked};
+use crate::events::{self, Chronicle, Happened};
+use crate::list::List;
+use crate::revisions;
+use crate::summary::{Summary, seconds};
+use crate::timeline::{Noted, Timeline};
+use crate::topic::{Step, Topic};
+
+/// How many streams one look serves.
+const MOST_STREAMS: usize = 64;
+/// Working something out may rest for so long afterwards at most.
+const LONGEST_REST: Duration = Duration::from_secs(2);
+const COMMANDS_WAITING: usize = 64;
+
+/// A look, as those who watch hold it. It ends with the last of them.
+pub(crate) struct Watcher {
+    commands: mpsc::Sender<Command>,
+    list: Arc<Topic<List>>,
+    seats: Arc<Semaphore>,
+    over: Arc<AtomicBool>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+enum Command {
+    Detail(Text, oneshot::Sender<Arc<Topic<Detail>>>),
+    Cluster(Text, ClusterName, oneshot::Sender<Option<Found>>),
+}
+
+impl Watcher {
+    /// Reads the hub, and goes on looking.
+    pub(crate) async fn start(
+        client: &Client,
+        scope: Scope,
+        clock: &Clock,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Result<Arc<Self>, LookError> {
+        let follower = View::read(client, scope).await?.follow();
+        let (commands, received) = mpsc::channel(COMMANDS_WAITING);
+        let list = Arc::new(Topic::new(Some(List::default())));
+        let over = Arc::new(AtomicBool::new(false));
+        let mut look = Look {
+            follower,
+            clock: Arc::clone(clock),
+            chronicle: Chronicle::default(),
+            list: Arc::clone(&list),
+            details: HashMap::new(),
+            timelines: HashMap::new(),
+            rechecks: HashMap::new(),
+            dirty: BTreeSet::new(),
+            rested: Instant::now(),
+        };
+        look.dirty.extend(look.follower.view().addons());
+        // The list is there before anybody asks for it.
+        look.work_out();
+        let happened = events::follow(client);
+        let ended = Arc::clone(&over);
+        tokio::spawn(async move {
+            if let Err(error) = look.go_on(received, happened).await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the hub cannot be followed any more; those who watch must come back"
+                );
+            }
+            ended.store(true, Ordering::Release);
+            look.end();
+        });
+        Ok(Arc::new(Self {
+            commands,
+            list,
+            seats: Arc::new(Semaphore::new(MOST_STREAMS)),
+            over,
+            _place: place,
+        }))
+    }
+
+    /// It has ended by itself.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn list(&self) -> Arc<Topic<List>> {
+        Arc::clone(&self.list)
+    }
+
+    /// A place for one more stream.
+    pub(crate) fn seat(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.seats).try_acquire_owned().ok()
+    }
+
+    /// One add-on, there or not. `None`: the look has ended.
+    pub(crate) async fn detail(&self, addon: Text) -> Option<Arc<Topic<Detail>>> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Detail(addon, reply)).await.ok()?;
+        answer.await.ok()
+    }
+
+    /// One cluster of an add-on. The outer `None`: the look has ended; the inner: there is no such cluster.
+    pub(crate) async fn cluster(&self, addon: Text, cluster: ClusterName) -> Option<Option<Found>> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Cluster(addon, cluster, reply)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+/// What is followed, and what was told of it.
+struct Look {
+    follower: Follower,
+    clock: Clock,
+    chronicle: Chronicle,
+    list: Arc<Topic<List>>,
+    details: HashMap<Text, Watched>,
+    timelines: HashMap<Text, Timeline>,
+    /// When time alone changes something about an add-on.
+    rechecks: HashMap<Text, Timestamp>,
+    /// Add-ons that may look different now.
+    dirty: BTreeSet<Text>,
+    /// Nothing is worked out before.
+    rested: Instant,
+}
+
+/// An add-on that is watched, or was a moment ago.
+struct Watched {
+    topic: Arc<Topic<Detail>>,
+    alone_since: Option<Instant>,
+}
+
+/// What one pass over an add-on gives.
+struct Pass {
+    summary: Summary,
+    looked: Option<Looked>,
+    recheck_at: Option<Timestamp>,
+}
+
+impl Look {
+    /// Until nobody holds it any more.
+    async fn go_on(
+        &mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut happened: mpsc::Receiver<Happened>,
+    ) -> Result<(), LookError> {
+        loop {
+            let due = self.due();
+            tokio::select! {
+                command = commands.recv() => match command {
+                    Some(command) => self.answer(command),
+                    None => return Ok(()),
+                },
+                changed = self.follower.changed_addons() => {
+                    self.dirty.extend(changed?);
+                    if let Some(refusal) = self.follower.take_refusal() {
+                        return Err(refusal);
+                    }
+                }
+                Some(happened) = happened.recv() => {
+                    self.dirty.insert(happened.addon().into());
+                    self.chronicle.take(happened);
+                }
+                () = sleep_until(due) => self.work_out(),
+            }
+        }
+    }
+
+    fn end(&self) {
+        self.list.end();
+        self.details.values().for_each(|watched| watched.topic.end());
+    }
+
+    /// When there is something to do.
+    fn due(&self) -> Option<Instant> {
+        let now = (self.clock)();
+        let when = |at: Timestamp| {
+            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+            Instant::now() + wait
+        };
+        let dirty = (!self.dirty.is_empty()).then_some(self.rested);
+        // Decisions are made in whole seconds: a moment later the second is surely over.
+        let recheck = self.rechecks.values().min().map(|at| when(*at) + Duration::from_secs(1));
+        let point = self.timelines.values().filter_map(|line| line.due()).map(|(at, _)| when(at)).min();
+        let left =
+            self.details.values().filter_map(|watched| watched.alone_since).min().map(|at| at + LINGER);
+        let unnoticed = self
+            .details
+            .values()
+            .any(|watched| watched.alone_since.is_none() && watched.topic.listeners() == 0);
+        let notice = unnoticed.then(|| Instant::now() + LINGER);
+        [dirty, recheck, point, left, notice].into_iter().flatten().min()
+    }
+
+    /// Works out what may have changed, and tells it.
+    fn work_out(&mut self) {
+        let begun = Instant::now();
+        self.forget_unwatched(begun);
+        let now = (self.clock)();
+        self.dirty.extend(self.rechecks.iter().filter(|(_, at)| **at < now).map(|(addon, _)| addon.clone()));
+        if begun >= self.rested && !self.dirty.is_empty() {
+            let mut summaries = Vec::new();
+            for addon in std::mem::take(&mut self.dirty) {
+                let summary = self.look_at(&addon, now);
+                summaries.push((addon, summary));
+            }
+            self.list.change(|list| match list {
+                Some(list) => list.take(&seconds(now), summaries),
+                None => Step::Nothing,
+            });
+            self.rested = Instant::now() + (begun.elapsed() * 2).min(LONGEST_REST);
+        }
+        self.note_points(now);
+    }
+
+    /// One add-on: its line of the list, and all of it where somebody watches.
+    fn look_at(&mut self, addon: &Text, now: Timestamp) -> Option<Summary> {
+        let is_watched = self.details.contains_key(addon);
+        let Some(pass) = self.pass(addon, now, is_watched) else {
+            self.rechecks.remove(addon);
+            self.timelines.remove(addon);
+            self.chronicle.forget(addon);
+            if let Some(watched) = self.details.get(addon) {
+                watched
+                    .topic
+                    .change(|state| if state.take().is_some() { Step::Whole } else { Step::Nothing });
+            }
+            return None;
+        };
+        let Pass { summary, looked, recheck_at } = pass;
+        match recheck_at.filter(|at| *at >= now) {
+            Some(at) => self.rechecks.insert(addon.clone(), at),
+            None => self.rechecks.remove(addon),
+        };
+        let line = self.timelines.entry(addon.clone()).or_default();
+        let noted = line.note(summary.counts(), now);
+        if let (Some(watched), Some(looked)) = (self.details.get(addon), looked) {
+            let now = seconds(now);
+            watched.topic.change(|state| match state {
+                Some(detail) => detail.take(&now, looked, &noted, line),
+                None => {
+                    *state = Some(Detail::new(&now, looked, line));
+                    Step::Whole
+                }
+            });
+        }
+        Some(summary)
+    }
+
+    /// Asks the engine. What is not to be told is not worked out.
+    fn pass(&mut self, addon: &Text, now: Timestamp, whole: bool) -> Option<Pass> {
+        let seeds = !self.timelines.contains_key(addon);
+        let events = whole.then(|| self.chronicle.of(addon));
+        let view = self.follower.view();
+        let title = view.title(addon)?.clone();
+        let history = if whole { view.history(addon) } else { Vec::new() };
+        let (pass, line) = view.observe(addon, |observed| {
+            let plan = plan::plan(observed, now);
+            let fleet = Fleet::line_up(observed);
+            let problems = verdict::problems_in(&fleet, plan.report.problems.iter());
+            let summary = Summary::of(observed, &plan, &problems, &title);
+            let looked = whole.then(|| {
+                let revisions = revisions::lines(&fleet, &plan, &history);
+                Looked::of(&fleet, &plan, &problems, &title, &summary, &revisions, events)
+            });
+            let line = seeds.then(|| Timeline::seeded(observed, &plan));
+            (Pass { summary, looked, recheck_at: plan.recheck_at }, line)
+        })?;
+        if let Some(line) = line {
+            self.timelines.insert(addon.clone(), line);
+        }
+        Some(pass)
+    }
+
+    fn answer(&mut self, command: Command) {
+        match command {
+            Command::Detail(addon, reply) => {
+                // Whoever asked may be gone by now.
+                let _ = reply.send(self.detail(addon));
+            }
+            Command::Cluster(addon, cluster, reply) => {
+                let now = (self.clock)();
+                let find = |observed: &Observed| {
+                    let plan: Plan = plan::plan(observed, now);
+                    Found::of(observed, &plan, &cluster)
+                };
+                let _ = reply.send(self.follower.view().observe(&addon, find).flatten());
+            }
+        }
+    }
+
+    fn detail(&mut self, addon: Text) -> Arc<Topic<Detail>> {
+        if let Some(watched) = self.details.get_mut(&addon) {
+            watched.alone_since = None;
+            return Arc::clone(&watched.topic);
+        }
+        let now = (self.clock)();
+        let detail = self.pass(&addon, now, true).and_then(|pass| {
+            let line = self.timelines.entry(addon.clone()).or_default();
+            line.note(pass.summary.counts(), now);
+            Some(Detail::new(&seconds(now), pass.looked?, line))
+        });
+        let topic = Arc::new(Topic::new(detail));
+        self.details.insert(addon, Watched { topic: Arc::clone(&topic), alone_since: None });
+        topic
+    }
+
+    /// What nobody has watched for a while is not told any more.
+    fn forget_unwatched(&mut self, now: Instant) {
+        self.details.retain(|_, watched| {
+            if watched.topic.listeners() > 0 {
+                watched.alone_since = None;
+                return true;
+            }
+            now.duration_since(*watched.alone_since.get_or_insert(now)) < LINGER
+        });
+    }
+
+    /// The last word of a second that is over now.
+    fn note_points(&mut self, now: Timestamp) {
+        for (addon, line) in &mut self.timelines {
+            let Some((_, counts)) = line.due().filter(|(at, _)| *at <= now) else { continue };
+            let noted = line.note(counts, now);
+            if let Some(watched) = self.details.get(addon).filter(|_| noted != Noted::Nothing) {
+                watched.topic.change(|state| match state {
+                    Some(detail) => detail.note(&seconds(now), &noted, line),
+                    None => Step::Nothing,
+                });
+            }
+        }
+    }
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
