@@ -130,7 +130,7 @@ fn completion_scripts_know_the_commands() {
 #[test]
 fn help_has_examples_for_every_command() {
     let desk = desk("help");
-    for command in ["plan", "lint", "hash", "crds", "completion", "version"] {
+    for command in ["plan", "lint", "hash", "crds", "manifests", "completion", "version"] {
         for flag in ["-h", "--help"] {
             let output = desk.output(&format!("{command} {flag}"));
             let help = String::from_utf8(output.stdout).unwrap();
@@ -202,7 +202,7 @@ fn as_a_plugin_it_goes_by_its_other_name() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let desk = desk("pipe");
-    for command in ["crds", "crds -o json", "completion bash"] {
+    for command in ["crds", "crds -o json", "manifests", "completion bash"] {
         let mut child = desk.command(command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut first = [0; 1];
         let mut stdout = child.stdout.take().unwrap();

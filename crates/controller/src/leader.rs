@@ -84,6 +84,7 @@ impl Candidate {
                 set(leadership, Leadership::Waiting);
             }
             tokio::select! {
+                biased;
                 () = sleep(self.tries_every()) => {}
                 () = leadership.closed() => {}
             }

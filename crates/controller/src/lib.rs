@@ -139,6 +139,7 @@ impl Manager {
             duration: lease,
         };
         tokio::select! {
+            biased;
             () = work(client, settings, tell, leadership, stop) => {}
             () = candidate.run(&candidacy) => {}
         }

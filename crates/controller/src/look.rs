@@ -351,7 +351,7 @@ impl Follower {
 
     fn take(&mut self, news: News) {
         match news {
-            News::Refused(Refused { doing, said }) => {
+            News::Refused(Refused { doing, said, .. }) => {
                 self.refused = Some(LookError { doing, source: Box::new(kube::Error::Api(said)) });
             }
             news => self.view.stores.take(news),

@@ -254,12 +254,17 @@ impl Loop {
         }
     }
 
+    /// Whether an add-on can be planned: nothing is written for it, and what it rests on is known.
+    fn can_be_planned(&self, addon: &Text) -> bool {
+        !self.busy.contains(addon) && self.stores.is_told(addon)
+    }
+
     /// When the next add-on can be planned by time alone. One that is being written for waits for that to end, and all wait for the lists.
     fn next_plan(&self) -> Option<Instant> {
         if !self.stores.are_complete() {
             return None;
         }
-        self.due.iter().filter(|(addon, _)| !self.busy.contains(*addon)).map(|(_, at)| *at).min()
+        self.due.iter().filter(|(addon, _)| self.can_be_planned(addon)).map(|(_, at)| *at).min()
     }
 
     fn plan_due(&mut self) {
@@ -275,7 +280,7 @@ impl Loop {
         let ready: Vec<Text> = self
             .due
             .iter()
-            .filter(|(addon, at)| **at <= now && !self.busy.contains(*addon))
+            .filter(|(addon, at)| **at <= now && self.can_be_planned(addon))
             .map(|(addon, _)| addon.clone())
             .collect();
         for addon in ready {
@@ -380,7 +385,8 @@ impl Loop {
     }
 
     fn tell_health(&self) {
-        let synced = self.stores.are_complete();
+        let synced =
+            self.stores.are_complete() && self.stores.addons().all(|addon| self.stores.is_told(addon));
         let health = Health {
             synced,
             leading: self.executor.is_some(),

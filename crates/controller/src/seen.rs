@@ -65,6 +65,7 @@ pub(crate) enum News {
 /// Who watched what, and what the hub said.
 #[derive(Debug)]
 pub(crate) struct Refused {
+    pub(crate) resource: GroupResource,
     pub(crate) doing: String,
     pub(crate) said: Box<kube::core::Status>,
 }

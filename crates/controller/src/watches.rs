@@ -124,7 +124,11 @@ fn refusal(resource: &GroupResource, error: watcher::Error) -> Option<Refused> {
         | watcher::Error::WatchError(said) => said,
         _ => return None,
     };
-    matches!(said.code, 401 | 403).then(|| Refused { doing: format!("watch {resource}"), said })
+    matches!(said.code, 401 | 403).then(|| Refused {
+        resource: resource.clone(),
+        doing: format!("watch {resource}"),
+        said,
+    })
 }
 
 /// Follows the objects of one kind for as long as somebody listens.

@@ -8,7 +8,7 @@ import { Banners, bar, chip, Events, Reasons, Revisions } from './sections.js';
 import { Legend, Squares } from './squares.js';
 import { Rollout } from './state.js';
 import { Timeline } from './timeline.js';
-import { counted, number, since, stateOf } from './words.js';
+import { counted, FAILED, IN_FLIGHT, number, since, stateOf, WAITING } from './words.js';
 
 export class AddOnView {
   constructor(main, panel, addon, info) {
@@ -36,6 +36,11 @@ export class AddOnView {
     if (name === 'addon') this.rollout.replace(data);
     else if (name === 'addon-delta') this.rollout.apply(data);
     this.draw();
+  }
+
+  /** Says what is wrong while there is nothing else to show. */
+  trouble(cause) {
+    if (!this.built) text(this.loading, cause);
   }
 
   gone() {
@@ -102,7 +107,7 @@ export class AddOnView {
     this.reasons = new Reasons(open);
     this.timeline = new Timeline(rollout);
     this.revisions = new Revisions(act && ((revision) => act('undo', { toRevision: revision.number, placement: revision.placement ?? undefined, words: `to ${revision.version ?? revision.label}` })));
-    this.events = new Events();
+    this.events = new Events(this.addon);
     this.body = h('div.addon-view', {}, header, this.banners.node, clusters, h('div.below', {}, h('div', {}, this.reasons.node, this.revisions.node), h('div', {}, this.timeline.node, this.events.node)));
     this.loading.remove();
     this.main.append(this.body);
@@ -148,7 +153,7 @@ export class AddOnView {
     optional(this.version, addon.version ? `version ${addon.version}` : '');
     const waited = since(addon.oldestWaitSince);
     optional(this.wait, waited ? `oldest wait ${waited}` : '');
-    text(this.message, addon.message);
+    text(this.message, why(addon));
     this.progress.update(addon);
     const all = addon.settled + addon.inFlight + addon.failed + addon.waiting;
     text(this.total, `${number(addon.settled)} of ${counted(all, 'cluster')} settled`);
@@ -181,7 +186,7 @@ export class AddOnView {
   searchKey(event) {
     if (event.key === 'Enter' && this.search.value.trim() && this.first >= 0) {
       event.preventDefault();
-      this.squares.cursor = this.first;
+      this.squares.aim(this.first);
       this.squares.node.focus();
     } else if (event.key === 'Escape' && this.search.value) {
       event.preventDefault();
@@ -226,4 +231,13 @@ export class AddOnView {
     if (this.looked !== null && this.looked !== looked) this.panel.read();
     this.looked = looked;
   }
+}
+
+/** The state in a sentence: what failed, what waits for what, or else what is under way. */
+function why({ reasons, message }) {
+  const most = (kind) => reasons.find((reason) => reason.kind === kind);
+  const told = (reason, verb) => reason && `${counted(reason.count, 'cluster')} ${reason.count === 1 ? verb : verb.replace('waits', 'wait')}: ${reason.message}.`;
+  const parts = [told(most(FAILED), 'failed'), told(most(WAITING), 'waits')].filter(Boolean);
+  if (!parts.length) parts.push(told(most(IN_FLIGHT), 'in flight'));
+  return parts.filter(Boolean).join(' ') || message;
 }

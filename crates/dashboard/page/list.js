@@ -25,6 +25,11 @@ export class ListView {
     this.draw.cancel();
   }
 
+  /** Says what is wrong while there is nothing else to show. */
+  trouble(cause) {
+    if (!this.loaded) optional(this.empty, cause);
+  }
+
   tick() {
     if (this.loaded) this.draw();
   }

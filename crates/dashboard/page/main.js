@@ -36,6 +36,8 @@ function show() {
   main.replaceChildren();
   page.view = addon === null ? new ListView(main) : new AddOnView(main, $('panel'), addon, page.info);
   scrollTo(0, 0);
+  // What was focused may be gone with the view before.
+  main.focus({ preventScroll: true });
   follow(addon === null ? '/api/stream' : `/api/stream?addon=${encodeURIComponent(addon)}`);
   page.view.select?.(cluster);
 }
@@ -67,12 +69,11 @@ function follow(path) {
 function connection(state, since, cause) {
   const node = $('connection');
   attribute(node, 'data-state', state);
-  let words = state;
-  if (state === 'live' && page.heard) words = `live, last change ${clock(page.heard)}`;
-  if (state === 'reconnecting') words = `reconnecting since ${moment(since)}`;
-  text($('connection-text'), words);
+  text($('connection-text'), state === 'reconnecting' ? `reconnecting since ${moment(since)}` : state);
+  optional($('last-change'), state === 'live' && page.heard ? `last change ${clock(page.heard)}` : '');
   attribute(node, 'title', cause ?? null);
   document.body.classList.toggle('stale', state === 'reconnecting');
+  if (state === 'reconnecting' && cause) page.view?.trouble?.(cause);
 }
 
 /** Asks for a token where there is none, or where it was refused. */
@@ -81,6 +82,7 @@ function askForToken(message) {
   page.info = null;
   attribute($('connection'), 'data-state', 'refused');
   text($('connection-text'), 'not signed in');
+  optional($('last-change'), '');
   const field = h('input', { id: 'token', type: 'password', name: 'token', autocomplete: 'off', spellcheck: 'false', required: true });
   const submit = (event) => {
     event.preventDefault();

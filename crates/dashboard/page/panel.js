@@ -13,22 +13,22 @@ export class Panel {
     this.closed = closed;
     this.cluster = null;
     this.onKey = (event) => {
-      if (event.key !== 'Escape' || document.querySelector('dialog[open]')) return;
+      if (event.key !== 'Escape' || event.defaultPrevented || this.cluster === null || document.querySelector('dialog[open]')) return;
       event.preventDefault();
       this.closed();
     };
-    node.addEventListener('keydown', this.onKey);
+    document.addEventListener('keydown', this.onKey);
   }
 
   destroy() {
     this.hide();
-    this.node.removeEventListener('keydown', this.onKey);
+    document.removeEventListener('keydown', this.onKey);
   }
 
   open(cluster) {
     this.cluster = cluster;
     this.title = h('h2', { id: 'panel-title', tabindex: '-1' }, cluster);
-    this.body = h('div.panel-body', { 'aria-live': 'polite' }, h('p.soft', {}, 'Reading…'));
+    this.body = h('div.panel-body', {}, h('p.soft', {}, 'Reading…'));
     const close = h('button.quiet', { type: 'button', 'aria-label': 'Close', click: () => this.closed() }, '✕');
     this.node.replaceChildren(h('div.panel-head', {}, this.title, close), this.body);
     this.node.hidden = false;
@@ -100,11 +100,19 @@ function conditions(all) {
   const line = ({ type, status, reason, message, lastTransitionTime }) =>
     h(
       'li',
-      { 'data-status': status },
+      { 'data-worry': isWorry({ type, status }) },
       h('p.condition-head', {}, h('strong', {}, type), h('span.status', {}, status), h('span.soft', {}, reason), h('time.soft.numbers', { datetime: lastTransitionTime }, lastTransitionTime ? moment(lastTransitionTime) : '')),
       message ? h('p.message', {}, message) : null,
     );
   return h('ul.conditions', {}, ...all.map(line));
+}
+
+/** Most conditions are well when they are true; of these it is the other way round, and progress is neither. */
+const WELL_WHEN_FALSE = new Set(['Degraded', 'Deleting', 'Failed']);
+
+function isWorry({ type, status }) {
+  if (type === 'Progressing') return false;
+  return WELL_WHEN_FALSE.has(type) ? status === 'True' : status !== 'True';
 }
 
 function works(all, open) {
@@ -118,7 +126,7 @@ function works(all, open) {
       ...(work.manifests ?? []).map((manifest) => {
         const where = [manifest.namespace, manifest.name].filter(Boolean).join('/');
         const name = `${work.name} ${manifest.kind} ${where}`;
-        const bad = manifest.conditions?.some((one) => one.status === 'False');
+        const bad = manifest.conditions?.some(isWorry);
         return h(
           'details',
           { 'data-name': name, open: open.has(name) || bad },

@@ -135,7 +135,8 @@ function gateView() {
       attribute(node, 'data-open', gate.open ? 'yes' : 'no');
       attribute(bow, 'd', gate.open ? 'M5 7V5a3 3 0 0 1 5.800-1' : 'M5 7V5a3 3 0 0 1 6 0v2');
       text(title, gate.open ? `Gate open: ${short(gate.canary)} has passed.` : `Gate closed: waits for ${short(gate.canary)}.`);
-      text(message, gate.message);
+      // Once it is open, who has passed says everything.
+      optional(message, gate.open ? '' : gate.message);
     },
   };
 }

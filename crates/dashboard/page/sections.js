@@ -2,7 +2,7 @@
 
 import { attribute, h, keyed, optional, text } from './dom.js';
 import { mark } from './marks.js';
-import { clock, counted, KINDS, moment, number, short, since, stateOf } from './words.js';
+import { clock, counted, KINDS, moment, number, since, stateOf } from './words.js';
 
 /** A state: its mark and its word. */
 export function chip() {
@@ -116,43 +116,59 @@ export class Reasons {
   }
 }
 
-/** What was wanted when, and what changed. `undo` is null where nothing may be written. */
+/** What was wanted when, and what changed, placement by placement. `undo` is null where nothing may be written. */
 export class Revisions {
   constructor(undo) {
-    this.list = h('ol.revision-list', {});
+    this.groups = h('div', {});
     this.empty = h('p.empty', {}, 'No revision has been recorded yet.');
     this.undo = undo;
-    this.node = section('revisions', 'Revisions', null, this.list, this.empty);
+    this.node = section('revisions', 'Revisions', null, this.groups, this.empty);
   }
 
   update(revisions) {
     attribute(this.empty, 'hidden', revisions.length > 0);
-    keyed(this.list, revisions, (revision) => `${revision.placement} ${revision.number} ${revision.label}`, (revision) => this.revision(revision));
+    const groups = new Map();
+    for (const revision of revisions) {
+      const placement = revision.placement ?? '';
+      groups.set(placement, [...(groups.get(placement) ?? []), revision]);
+    }
+    keyed(this.groups, [...groups], ([placement]) => placement, ([placement]) => this.group(placement));
+  }
+
+  group(placement) {
+    const list = h('ol.revision-list', {});
+    return {
+      node: h('div.revision-group', {}, placement ? h('h3', {}, placement) : null, list),
+      update: ([, revisions]) => keyed(list, revisions, ({ number: at, label }) => `${at} ${label}`, (revision) => this.revision(revision)),
+    };
   }
 
   revision(first) {
     const version = h('strong', {}, '');
     const label = h('code', {}, '');
-    const where = h('span.soft', {}, '');
     const current = h('span.tag', {}, 'current');
     const told = h('span.soft.numbers', {}, '');
     const at = h('time.soft.numbers', {});
     const changes = h('ul.changes', {});
-    const node = h('li', {}, h('p.revision-head', {}, version, label, current, at), h('p.fine', {}, where, told), changes);
+    const count = h('summary', {}, '');
+    const details = h('details', { open: first.current }, count, changes);
     const state = { revision: first };
     const undo = h('button.small', { type: 'button', hidden: true, click: () => this.undo(state.revision) }, 'Undo to this…');
-    node.append(undo);
+    const node = h('li', {}, h('p.revision-head', {}, version, label, current, told, at), h('div.revision-foot', {}, details, undo));
     return {
       node,
       update: (revision) => {
         state.revision = revision;
-        text(version, revision.version ?? (revision.number === null ? 'unrecorded' : `revision ${revision.number}`));
-        text(label, revision.label);
-        optional(where, revision.placement ? short(revision.placement) : '');
+        const name = revision.version ?? revision.label;
+        text(version, name);
+        // Most are called by their version.
+        optional(label, revision.label === name ? '' : revision.label);
         attribute(current, 'hidden', !revision.current);
-        text(told, `told to ${counted(revision.clusters, 'cluster')}`);
+        text(told, revision.clusters ? counted(revision.clusters, 'cluster') : 'no cluster');
         optional(at, revision.at ? moment(revision.at) : '');
         attribute(at, 'datetime', revision.at);
+        attribute(details, 'hidden', !revision.changes.length);
+        text(count, counted(revision.changes.length, 'change'));
         keyed(changes, revision.changes, (line) => line, (line) => ({ node: h('li', {}, line), update: () => {} }));
         attribute(undo, 'hidden', !this.undo || revision.current || revision.number === null);
       },
@@ -162,7 +178,8 @@ export class Revisions {
 
 /** What the manager has told, newest first. */
 export class Events {
-  constructor() {
+  constructor(addon) {
+    this.addon = addon;
     this.list = h('ol.event-list', {});
     this.empty = h('p.empty', {}, 'No events.');
     this.node = section('events', 'Events', null, this.list, this.empty);
@@ -170,17 +187,19 @@ export class Events {
 
   update(events) {
     attribute(this.empty, 'hidden', events.length > 0);
-    keyed(this.list, events, (event) => `${event.at} ${event.reason} ${event.about} ${event.message}`, eventLine);
+    keyed(this.list, events, (event) => `${event.at} ${event.reason} ${event.about} ${event.message}`, (event) => eventLine(event, this.addon));
   }
 }
 
-function eventLine(first) {
+function eventLine(first, addon) {
+  // Nearly all are about the add-on itself, and that is what the page is about.
+  const about = first.about === `ClusterManagementAddOn ${addon}` ? null : h('span.soft', {}, first.about);
   const age = h('time.soft.numbers', { datetime: first.at, title: moment(first.at) }, '');
   const reason = h('strong', {}, first.reason);
   const node = h(
     'li',
     { 'data-type': first.type },
-    h('p.event-head', {}, first.type === 'Warning' ? h('span.tag.warning', {}, 'warning') : null, reason, h('span.soft', {}, first.about), age),
+    h('p.event-head', {}, first.type === 'Warning' ? h('span.tag.warning', {}, 'warning') : null, reason, about, age),
     h('p.message', {}, first.message),
   );
   return { node, update: () => text(age, since(first.at) ? `${since(first.at)} ago` : clock(first.at)) };

@@ -34,7 +34,7 @@ export class Squares {
       role: 'application',
       'aria-label': 'Clusters as squares. Arrow keys move, Home and End go to the ends, Page Up and Page Down change the placement, Enter opens a cluster.',
       keydown: (event) => this.key(event),
-      focus: () => this.moveTo(this.cursor >= 0 ? this.cursor : this.rowAt(0, 0)),
+      focus: () => this.focused(),
       blur: () => this.point(-1),
     });
     this.relayout = framed(() => this.layout());
@@ -68,8 +68,10 @@ export class Squares {
     this.groupOf = new Int32Array(placement.length).fill(-1);
     this.cellOf = new Int32Array(placement.length);
     this.groups.forEach((group, at) => group.rows.forEach((row) => (this.groupOf[row] = at)));
-    if (this.cursor >= placement.length) this.cursor = -1;
-    if (this.chosen >= placement.length) this.chosen = -1;
+    // Rows may have other numbers now; whoever chose one will do so again.
+    this.cursor = this.rollout.rowOf(this.aimedAt) ?? -1;
+    this.chosen = -1;
+    this.point(-1);
     this.layout();
   }
 
@@ -84,7 +86,7 @@ export class Squares {
     canvas.addEventListener('click', (event) => {
       const row = at(event);
       if (row < 0) return;
-      this.cursor = row;
+      this.aim(row);
       this.on.open(this.rollout.clusters.name[row]);
     });
     place.replaceChildren(canvas, cursor, chosen);
@@ -227,10 +229,23 @@ export class Squares {
     this.on.tell(`${name}, ${KINDS[kind]}${message ? `: ${message}` : ''}${revision ? `. Revision ${revision}` : ''}. ${place}`);
   }
 
+  /** Where the cursor is from now on, whatever happens to the order. */
+  aim(row) {
+    this.cursor = row;
+    this.aimedAt = this.rollout.clusters.name[row];
+  }
+
+  /** With the keyboard, the cursor is shown. A click has its own place, and must not be scrolled away from under the pointer. */
+  focused() {
+    if (!this.node.matches(':focus-visible')) return;
+    const first = this.groups.findIndex((group) => group.cells.length);
+    this.moveTo(this.cursor >= 0 ? this.cursor : this.rowAt(first, 0));
+  }
+
   /** Moves the cursor to a row. */
   moveTo(row) {
     if (row < 0) return;
-    this.cursor = row;
+    this.aim(row);
     this.place();
     this.point(row);
     this.tell(row);

@@ -22,7 +22,7 @@ export class Timeline {
     this.layers = KINDS.slice(0, LAYERS).map((_, kind) => svg('path', { class: `area-${kind}` }));
     this.edges = KINDS.slice(0, 3).map((_, kind) => svg('path', { class: `edge edge-${kind}` }));
     this.hair = svg('path', { class: 'hair' });
-    this.drawing = svg('svg', { role: 'img', 'aria-labelledby': 'timeline-summary' }, ...this.layers, ...this.edges, this.grid, this.hair);
+    this.drawing = svg('svg', { role: 'img', 'aria-labelledby': 'timeline-summary' }, ...this.layers.slice(0, 2), ...this.edges, ...this.layers.slice(2), this.grid, this.hair);
     this.readout = h('p.readout.numbers', { 'aria-live': 'polite' });
     this.summary = h('p.fine', { id: 'timeline-summary' }, '');
     this.figure = h('div.chart', {

@@ -91,3 +91,34 @@ impl<S: Picture> Reader<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::list::List;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_gives_a_sign_of_life_and_nothing_else() {
+        let topic = Arc::new(Topic::new(Some(List::default())));
+        let (close, closing) = watch::channel(false);
+        let mut reader = Reader {
+            news: topic.listen(),
+            topic,
+            place: None,
+            closing,
+            last: Instant::now(),
+            _seat: Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap(),
+            _look: Look(None),
+        };
+        assert!(reader.next().await.unwrap().starts_with(b"id: "));
+        for _ in 0..3 {
+            let before = Instant::now();
+            assert_eq!(reader.next().await.unwrap(), STILL_HERE);
+            assert_eq!(before.elapsed(), SIGN_OF_LIFE);
+        }
+        close.send_replace(true);
+        assert_eq!(reader.next().await, None);
+    }
+}

@@ -367,6 +367,7 @@ impl<'a> Resolver<'a> {
             }
             Some(Lookup::NeedsNamespace) => Err(Problem::ConfigNeedsNamespace { config: config.clone() }),
             Some(Lookup::UnknownKind) => Err(Problem::ConfigKindUnknown { config: config.clone() }),
+            Some(Lookup::Forbidden) => Err(Problem::ConfigForbidden { config: config.clone() }),
             Some(Lookup::Missing) | None => Err(Problem::ConfigMissing { config: config.clone() }),
         }
     }

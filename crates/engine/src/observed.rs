@@ -323,6 +323,8 @@ pub enum Lookup {
     Missing,
     /// The hub serves no such resource.
     UnknownKind,
+    /// The hub does not let the manager read the resource.
+    Forbidden,
     /// The resource is namespaced and the reference has no namespace.
     NeedsNamespace,
 }

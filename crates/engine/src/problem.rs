@@ -32,6 +32,7 @@ pub enum Problem {
     // Configs and versions.
     ConfigMissing { config: ConfigRef },
     ConfigKindUnknown { config: ConfigRef },
+    ConfigForbidden { config: ConfigRef },
     ConfigNeedsNamespace { config: ConfigRef },
     ConfigUnsupported { config: ConfigRef },
     ConfigOutOfReach { config: ConfigRef, cluster: ClusterName },
@@ -71,6 +72,7 @@ impl Problem {
             Self::ClusterNameInvalid { .. } => "ClusterNameInvalid",
             Self::ConfigMissing { .. } => "ConfigurationMissing",
             Self::ConfigKindUnknown { .. } => "ConfigurationKindUnknown",
+            Self::ConfigForbidden { .. } => "ConfigurationForbidden",
             Self::ConfigNeedsNamespace { .. } => "ConfigurationNeedsNamespace",
             Self::ConfigUnsupported { .. } => "ConfigurationUnsupported",
             Self::ConfigOutOfReach { .. } => "ConfigurationOutOfReach",
@@ -163,6 +165,11 @@ impl fmt::Display for Problem {
                     config.kind
                 )
             }
+            Self::ConfigForbidden { config } => write!(
+                f,
+                "{config}: the hub does not let the manager read {}: allow it to list and watch them, with a ClusterRole",
+                config.kind
+            ),
             Self::ConfigNeedsNamespace { config } => {
                 write!(f, "{config}: {} are namespaced: the reference needs a namespace", config.kind)
             }

@@ -148,6 +148,7 @@ async fn run(hub: Weak<Inner>, queue: Arc<Queue>) {
             }
         }
         tokio::select! {
+            biased;
             () = queue.news.notified() => {}
             _ = expiry.tick() => {
                 let Some(hub) = hub.upgrade() else { return };

@@ -25,7 +25,7 @@ Examples:
         kubectl apply --server-side -f -
 
   See what the manager may do
-    $ aviary manifests -o json | jq '.items[] | select(.kind | endswith(\"Role\")) | {name: .metadata.name, rules}'")]
+    $ aviary manifests -o json | jq '.items[] | select(.kind == \"ClusterRole\")'")]
 pub(crate) struct Args {
     /// What kind of hub it is
     #[arg(long, value_enum, value_name = "FLAVOR", default_value = "standalone")]

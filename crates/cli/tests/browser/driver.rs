@@ -17,12 +17,17 @@ use serde_json::{Value, json};
 const GIVE_UP: Duration = Duration::from_secs(120);
 const MISSING: &str =
     "there is no chromium with its chromedriver here: run hack/install-chromium.sh, which make test does";
-/// Runs in every page before its own scripts: notes what must never happen.
+/// Runs in every page before its own scripts: notes what must never happen, and reads what was painted.
 const WATCH: &str = "
     window.complaints = [];
     addEventListener('securitypolicyviolation', (e) => window.complaints.push(`CSP: ${e.violatedDirective} ${e.blockedURI}`));
     addEventListener('error', (e) => window.complaints.push(`error: ${e.message}`));
     addEventListener('unhandledrejection', (e) => window.complaints.push(`rejected: ${e.reason}`));
+    window.pixels = (canvas, x, y, width, height) => {
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+      copy.drawImage(canvas, 0, 0);
+      return copy.getImageData(x, y, width, height).data;
+    };
     window.alert = (text) => window.complaints.push(`alert: ${text}`);
 ";
 

@@ -22,7 +22,7 @@ async fn names_and_messages_with_markup_are_shown_as_text_and_nothing_runs() {
     add_on["reasons"] =
         json!([{"code": IMAGE, "kind": 2, "message": SCRIPT, "count": 1, "examples": [IMAGE]}]);
     add_on["revisions"] = json!([{
-        "label": IMAGE, "number": 1, "placement": IMAGE, "version": SCRIPT, "at": null, "current": false, "clusters": 1, "changes": [LINK],
+        "label": IMAGE, "number": 1, "placement": IMAGE, "version": SCRIPT, "at": null, "current": true, "clusters": 1, "changes": [LINK],
     }]);
     add_on["events"] = json!([{"at": "2026-01-01T00:09:00Z", "type": "Warning", "reason": IMAGE, "message": SCRIPT, "about": LINK}]);
     add_on["dictionary"][2] = json!(SCRIPT);

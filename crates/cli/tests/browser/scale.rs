@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use crate::driver::{Browser, DESK, PHONE};
+use crate::driver::{Browser, DESK, PHONE, Screen};
+use crate::run::{Hub, Process};
 use crate::stand::{Share, Stand, cluster, detail};
+use crate::transcript::desk;
 
 const CANVAS: &str = "[data-placement=\"default/fleet\"] canvas";
 
@@ -22,6 +24,22 @@ async fn raster(browser: &Browser) -> (u64, u64) {
     serde_json::from_value(browser.until("the squares", &script).await).unwrap()
 }
 
+/// How many squares are painted, placement by placement: the upper left corner of each is, whatever its shape.
+async fn painted(browser: &Browser) -> Vec<u64> {
+    let script = "return [...document.querySelectorAll('canvas')].map((canvas) => {
+        const { pitch, columns } = canvas.dataset;
+        const data = pixels(canvas, 0, 0, canvas.width, canvas.height);
+        const cells = columns * Math.round(canvas.height / pitch);
+        let count = 0;
+        for (let cell = 0; cell < cells; cell += 1) {
+          const x = (cell % columns) * pitch, y = Math.floor(cell / columns) * pitch;
+          if (data[(y * canvas.width + x) * 4 + 3] > 0) count += 1;
+        }
+        return count;
+      })";
+    serde_json::from_value(browser.run(script).await).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_clusters_are_drawn_and_can_be_pointed_at() {
     let stand = Stand::serve(detail(&ten_thousand()), cluster("c-05050"), false).await;
@@ -30,23 +48,7 @@ async fn ten_thousand_clusters_are_drawn_and_can_be_pointed_at() {
     browser.until_text(".legend", "5,000").await;
     let (pitch, columns) = raster(&browser).await;
 
-    // The upper left corner of every square is painted, whatever its shape.
-    let painted = browser
-        .run(
-            "return [...document.querySelectorAll('canvas')].map((canvas) => {
-              const { pitch, columns } = canvas.dataset;
-              const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-              const cells = columns * Math.round(canvas.height / pitch);
-              let count = 0;
-              for (let cell = 0; cell < cells; cell += 1) {
-                const x = (cell % columns) * pitch, y = Math.floor(cell / columns) * pitch;
-                if (data[(y * canvas.width + x) * 4 + 3] > 0) count += 1;
-              }
-              return count;
-            })",
-        )
-        .await;
-    assert_eq!(painted, json!([8000, 2000]));
+    assert_eq!(painted(&browser).await, [8000, 2000]);
 
     // Rows are in order here, so the place of a square is its number.
     for (number, words) in [
@@ -118,7 +120,7 @@ async fn twenty_thousand_clusters_fit_a_phone_and_a_wall() {
     let (_, narrow) = raster(&browser).await;
     let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
     assert_eq!(browser.run(overflow).await, 0);
-    browser.screen(crate::driver::Screen { width: 2560, height: 1400, ratio: 1.0, dark: true }).await;
+    browser.screen(Screen { width: 2560, height: 1400, ratio: 1.0, dark: true }).await;
     browser
         .until(
             "the squares to spread",
@@ -126,5 +128,41 @@ async fn twenty_thousand_clusters_fit_a_phone_and_a_wall() {
         )
         .await;
     assert_eq!(browser.run(overflow).await, 0);
+    browser.end(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_clusters_of_a_real_hub_are_drawn_and_can_be_pointed_at() {
+    let desk = desk("browser-scale");
+    let _hub = Process::start(&desk, "hub --ephemeral --listen 127.0.0.1:0 --kubeconfig-out kubeconfig");
+    let hub = Hub::of(&desk, "kubeconfig").await;
+    hub.put_helloworld().await;
+    hub.want("v1.0.0").await;
+    let _manager =
+        Process::start(&desk, "manager --kubeconfig kubeconfig --placement --metrics 127.0.0.1:0 --log warn");
+    let dashboard = Process::start(&desk, "dashboard --kubeconfig kubeconfig --listen 127.0.0.1:0");
+    let browser = Browser::start(DESK).await;
+    browser.open(&format!("{}/addon/helloworld", dashboard.word("dashboard"))).await;
+    browser.until("the add-on", "return document.querySelector('[data-placement]')").await;
+    // They appear while the page is open.
+    let _fleet = Process::start(&desk, "fleet --clusters 10000 --latency 0s..0s --kubeconfig kubeconfig");
+    browser
+        .until(
+            "all clusters to be there",
+            "return [...document.querySelectorAll('.legend .numbers')].reduce((sum, one) => sum + Number(one.textContent.replace(/,/g, '')), 0) === 10000",
+        )
+        .await;
+    assert_eq!(painted(&browser).await, [10_000]);
+    let canvas = "[data-placement=\"default/all\"] canvas";
+    let raster = browser.run(&format!("const {{ pitch, columns }} = document.querySelector('{canvas}').dataset; return [Number(pitch), Number(columns)]")).await;
+    let (pitch, columns): (u64, u64) = serde_json::from_value(raster).unwrap();
+    let mut named = std::collections::BTreeSet::new();
+    for number in [0, 4_999, 9_999] {
+        let (x, y) = (number % columns * pitch + pitch / 2, number / columns * pitch + pitch / 2);
+        browser.hover(canvas, x as f64, y as f64).await;
+        let tip = browser.until_text(".tip", "default/all").await;
+        named.insert(tip.lines().next().unwrap().to_owned());
+    }
+    assert_eq!(named.len(), 3, "{named:?}");
     browser.end(&[]).await;
 }

@@ -20,7 +20,7 @@ async fn every_state_has_a_shape_of_its_own() {
             "const canvas = document.querySelector('canvas');
             const pitch = Number(canvas.dataset.pitch);
             return [0, 1, 2, 3, 4].map((cell) => {
-              const { data } = canvas.getContext('2d').getImageData(cell * pitch, 0, pitch, pitch);
+              const data = pixels(canvas, cell * pitch, 0, pitch, pitch);
               let shape = '';
               for (let at = 0; at < data.length; at += 4) {
                 const light = (0.3 * data[at] + 0.6 * data[at + 1] + 0.1 * data[at + 2]) / 255;
@@ -56,7 +56,7 @@ async fn colours_follow_the_system_until_somebody_chooses() {
     browser.open(&stand.url("/addon/hello")).await;
     browser.until("the squares", "return document.querySelector('canvas')?.dataset.pitch").await;
     let look = "const canvas = document.querySelector('canvas');
-        const { data } = canvas.getContext('2d').getImageData(4, 4, 1, 1);
+        const data = pixels(canvas, 4, 4, 1, 1);
         return [getComputedStyle(document.body).backgroundColor, [...data].join(' ')].join(' / ')";
     let light = browser.run(look).await;
     browser.screen(Screen { dark: true, ..DESK }).await;

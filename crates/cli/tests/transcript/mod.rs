@@ -110,3 +110,19 @@ pub(crate) fn words(line: &str) -> Vec<String> {
     }
     words
 }
+
+/// Writes whole numbers as such: `0.0` and `0` are the same to an API server.
+pub(crate) fn plain_numbers(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
+            if let Some(whole) = whole {
+                *value = (whole as i64).into();
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(plain_numbers),
+        Value::Object(map) => map.values_mut().for_each(plain_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}

@@ -6,7 +6,7 @@ use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::name::Text;
 use aviary_engine::observed::{Lookup, Observed};
 
-use crate::seen::{Change, Key, SeenConfig};
+use crate::seen::{Change, Key, Refused, SeenConfig};
 use crate::stores::{Booked, Kind, Known, Relist, Stores};
 
 impl Stores {
@@ -40,6 +40,13 @@ impl Stores {
         }
     }
 
+    /// A kind that may not be listed is a problem of those who name it. One that was listed before stays as it was known.
+    pub(super) fn refused(&mut self, refused: &Refused) {
+        if let Some(Kind::Listing { namespaced }) = self.kinds.get(&refused.resource).copied() {
+            self.set_kind(&refused.resource, Some(Kind::Forbidden { namespaced }));
+        }
+    }
+
     pub(super) fn config(&mut self, kind: &GroupResource, change: Change<SeenConfig>) {
         let of = Relist::Config(kind.clone());
         let reference = |key: &Key| ConfigRef {
@@ -54,7 +61,9 @@ impl Stores {
             }
             Booked::Gone(keys) => keys.iter().map(reference).collect(),
             Booked::Complete(seen) => {
-                if let Some(Kind::Listing { namespaced }) = self.kinds.get(kind).copied() {
+                if let Some(Kind::Listing { namespaced } | Kind::Forbidden { namespaced }) =
+                    self.kinds.get(kind).copied()
+                {
                     self.kinds.insert(kind.clone(), Kind::Watched { namespaced });
                     self.mark_all();
                 }
@@ -146,11 +155,12 @@ impl Stores {
             observed.addon.referenced_configs().chain(overrides).cloned().collect();
         let look_up = |config: &ConfigRef| match self.kinds.get(&config.kind) {
             None | Some(Kind::Unknown) => Lookup::UnknownKind,
-            Some(Kind::Listing { namespaced: true } | Kind::Watched { namespaced: true })
-                if config.namespace.is_none() =>
-            {
-                Lookup::NeedsNamespace
-            }
+            Some(
+                Kind::Listing { namespaced: true }
+                | Kind::Watched { namespaced: true }
+                | Kind::Forbidden { namespaced: true },
+            ) if config.namespace.is_none() => Lookup::NeedsNamespace,
+            Some(Kind::Forbidden { .. }) => Lookup::Forbidden,
             Some(_) => self.configs.get(config).cloned().map_or(Lookup::Missing, Lookup::Found),
         };
         observed.configs = wanted.into_iter().map(|config| (config.clone(), look_up(&config))).collect();

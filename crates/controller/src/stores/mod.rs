@@ -80,6 +80,10 @@ pub(crate) enum Kind {
     Watched {
         namespaced: bool,
     },
+    /// It is served, and the hub does not let us list it. That is tried again.
+    Forbidden {
+        namespaced: bool,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -129,10 +133,25 @@ impl Stores {
         Self { options, ..Self::default() }
     }
 
-    /// Whether everything has been listed once. Before that nothing may be decided: what is not known is not absent.
+    /// Whether everything has been listed once that all add-ons rest on. Before that nothing may be decided: what is not known is not absent.
     pub(crate) fn are_complete(&self) -> bool {
         SHELVES.iter().all(|shelf| self.listed.contains(shelf))
-            && !self.kinds.values().any(|kind| matches!(kind, Kind::Listing { .. }))
+    }
+
+    /// Whether the hub has said of every kind of config that bears on an add-on whether it serves it, and listed those that it does. What an
+    /// instance asks for and its add-on does not know holds nothing up.
+    pub(crate) fn is_told(&self, addon: &str) -> bool {
+        let told = |kind: &GroupResource| {
+            self.kinds.get(kind).is_some_and(|kind| !matches!(kind, Kind::Listing { .. }))
+        };
+        self.addons.get(addon).is_none_or(|known| {
+            let spec = &known.observed.addon;
+            let ours = [GroupResource::hub_configs(), GroupResource::deployment_configs()];
+            let counts = |kind: &&GroupResource| spec.lists(kind) || ours.contains(kind);
+            told(GroupResource::templates())
+                && spec.referenced_configs().all(|config| told(&config.kind))
+                && known.overrides.kinds().filter(counts).all(told)
+        })
     }
 
     /// The add-ons that have news since the last call.
@@ -170,7 +189,7 @@ impl Stores {
             News::Revision(change) => self.revision(change),
             News::Kinds => self.mark_all(),
             // What was seen before stays; whoever follows decides what to make of it.
-            News::Refused(_) => {}
+            News::Refused(refused) => self.refused(&refused),
         }
     }
 

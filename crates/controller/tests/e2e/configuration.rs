@@ -1,8 +1,15 @@
 //! The examples of the configuration document (004), with kinds of config that nobody knew before.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use aviary_api::ManifestWork;
+use http::{Request, Response};
+use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
+use kube::client::Body;
 use serde_json::{Value, json};
+use tower::service_fn;
 
 use crate::agents::Agents;
 use crate::objects::{GROUP, instance, object, reference, within};
@@ -375,6 +382,63 @@ async fn example_3_an_add_on_with_two_kinds_of_config_one_overridden() {
     })
     .await;
     until_references(&world, "cluster1", "cluster-proxy", &one).await;
+    world.delete(proxy_crd()).await;
+    manager.stop().await;
+}
+
+/// A client that the hub does not let read proxy configurations, until `allowed`.
+fn without_right(inner: &Client, allowed: &Arc<AtomicBool>) -> Client {
+    let (inner, allowed) = (inner.clone(), Arc::clone(allowed));
+    let service = service_fn(move |request: Request<Body>| {
+        let asks = request.uri().path().ends_with("/managedproxyconfigurations");
+        let (inner, refused) = (inner.clone(), asks && !allowed.load(Ordering::SeqCst));
+        async move {
+            if !refused {
+                return inner.send(request).await;
+            }
+            let status = json!({
+                "apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403,
+                "message": "managedproxyconfigurations is forbidden",
+            });
+            Ok(Response::builder().status(403).body(Body::from(status.to_string().into_bytes())).unwrap())
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_that_the_manager_may_not_read_is_one_add_ons_problem_and_heals() {
+    let world = World::new().await;
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    world.put(proxy_crd()).await;
+    put_when_served(&world, proxy_config("image")).await;
+    let allowed = Arc::new(AtomicBool::new(false));
+    let manager = world.manager_through(without_right(&world.managers, &allowed), "only");
+    let default = json!({"name": "cluster-proxy"});
+    let kind =
+        json!([{"group": PROXY_GROUP, "resource": "managedproxyconfigurations", "defaultConfig": default}]);
+    world.put(addon("cluster-proxy", kind)).await;
+    clusters(&world, &["cluster1"], "cluster-proxy").await;
+    world
+        .until_instance("cluster1", "cluster-proxy", "
+            Progressing False InstallFailed: install failed: managedproxyconfigurations.proxy.open-cluster-management.io cluster-proxy: the hub does not let the manager read managedproxyconfigurations.proxy.open-cluster-management.io: allow it to list and watch them, with a ClusterRole
+            Configured False ConfigurationForbidden: managedproxyconfigurations.proxy.open-cluster-management.io cluster-proxy: the hub does not let the manager read managedproxyconfigurations.proxy.open-cluster-management.io: allow it to list and watch them, with a ClusterRole")
+        .await;
+    // Another add-on goes its way meanwhile.
+    world.put(within("cluster1", object("AddOnDeploymentConfig", "mine", json!({"spec": {}})))).await;
+    world.put(addon("beside", json!([{"group": GROUP, "resource": "addondeploymentconfigs"}]))).await;
+    let own = json!({"group": GROUP, "resource": "addondeploymentconfigs", "name": "mine", "namespace": "cluster1"});
+    world.put(instance("cluster1", "beside", json!({"configs": [own]}))).await;
+    let resolved = json!([{
+        "group": GROUP, "resource": "addondeploymentconfigs", "namespace": "cluster1", "name": "mine", "lastObservedGeneration": 1,
+    }]);
+    until_references(&world, "cluster1", "beside", &resolved).await;
+
+    allowed.store(true, Ordering::SeqCst);
+    let resolved = json!([{
+        "group": PROXY_GROUP, "resource": "managedproxyconfigurations", "name": "cluster-proxy", "lastObservedGeneration": 1,
+    }]);
+    until_references(&world, "cluster1", "cluster-proxy", &resolved).await;
     world.delete(proxy_crd()).await;
     manager.stop().await;
 }

@@ -107,6 +107,11 @@ impl World {
         (self.manager_with(counts.client(&self.managers), identity, false), counts)
     }
 
+    /// A manager that reaches the hub by this client.
+    pub(crate) fn manager_through(&self, client: Client, identity: &str) -> Running {
+        self.manager_with(client, identity, false)
+    }
+
     /// A manager that decides placements too.
     pub(crate) fn placing_manager(&self, client: Client, identity: &str) -> Running {
         self.manager_with(client, identity, true)

@@ -18,6 +18,8 @@ use tokio::time::sleep;
 use tower::{ServiceExt, service_fn};
 
 use crate::fault::{Effect, Point};
+use crate::hand::Hand;
+use crate::loss::Loss;
 use crate::planted::Planted;
 use crate::trouble::{Demand, Trouble, Wrote};
 
@@ -43,6 +45,7 @@ pub(crate) struct Line {
     pub(crate) id: usize,
     hub: Hub,
     router: Router,
+    hand: Hand,
     trouble: Trouble,
     gate: watch::Sender<Gate>,
     /// The revision that this manager sees until it is let to catch up.
@@ -87,6 +90,7 @@ impl Line {
         Arc::new(Self {
             id,
             hub: hub.clone(),
+            hand: Hand::new(router.clone()),
             router,
             trouble: trouble.clone(),
             gate: watch::Sender::new(Gate::Open),
@@ -267,12 +271,13 @@ impl Line {
                 self.trouble.hide_kinds(DELAY);
                 self.pass_on(parts, body, lease).await
             }
-            Effect::RemoveCrd => {
-                self.trouble.demand(Demand::RemoveCrd);
-                self.pass_on(parts, body, lease).await
-            }
-            Effect::RemoveNamespace => {
-                self.trouble.demand(Demand::RemoveNamespace);
+            Effect::RemoveCrd | Effect::RemoveNamespace => {
+                let lost = if effect == Effect::RemoveCrd {
+                    Loss::of_crd(&self.hand).await
+                } else {
+                    Loss::of_namespace(&self.hand).await
+                };
+                self.trouble.demand(Demand::Restore(lost));
                 self.pass_on(parts, body, lease).await
             }
             _ => self.pass_on(parts, body, lease).await,

@@ -21,6 +21,7 @@ mod fault;
 mod hand;
 mod history;
 mod line;
+mod loss;
 mod plans;
 mod planted;
 mod promises;

@@ -28,7 +28,13 @@ const KNOWN: &[(&str, &str)] = &[];
 const REGRESSIONS: &[(&str, &str)] = &[];
 
 /// Which scenario shows which planted defect, and what of it is seen.
-const PLANTED: &[(Defect, &str, &str)] = &[];
+const PLANTED: &[(Defect, &str, &str)] = &[
+    (Defect::F1, "config_is_edited_in_place", "S3: "),
+    (Defect::F2, "limit_that_cannot_be_read", "S1: "),
+    (Defect::F3, "cluster_joins_that_sorts_first", "S1: "),
+    (Defect::F5, "placement_is_deleted", "S6: "),
+    (Defect::F6, "variables_and_node_placement", "S18: "),
+];
 
 #[derive(Default)]
 struct Tally {

@@ -1,21 +1,46 @@
 //! The scenarios: small fleets, and what happens to them.
 
+mod fleets;
+mod rollouts;
+mod users;
+
 use serde_json::{Value, json};
 
-use crate::agents::Rule;
-use crate::objects::{addon, behind, object, place, rolling, update_all};
+use crate::objects::{addon, behind, object, place, rolling};
 use crate::scenario::{Scenario, Step};
-use Step::{Agents, Join, Put, Rest, Select};
+use Step::{Join, Put, Rest, Select};
 
-fn template(version: &str) -> Step {
+pub(crate) fn all() -> Vec<Scenario> {
+    [rollouts::all(), fleets::all(), users::all()].concat()
+}
+
+fn scenario(name: &'static str, given: Vec<Step>, when: Vec<Step>) -> Scenario {
+    Scenario { name, given, when, pairs: false }
+}
+
+/// A scenario that is small enough for all pairs of crashes.
+fn small(name: &'static str, given: Vec<Step>, when: Vec<Step>) -> Scenario {
+    Scenario { name, given, when, pairs: true }
+}
+
+const NONE: &[&str] = &[];
+const TWO: &[&str] = &["c1", "c2"];
+const THREE: &[&str] = &["c1", "c2", "c3"];
+const FOUR: &[&str] = &["c1", "c2", "c3", "c4"];
+
+fn template_of(addon: &str, version: &str) -> Step {
     Put(object(
         "AddOnTemplate",
-        &format!("helloworld-{version}"),
-        json!({"spec": {"addonName": "helloworld", "version": version, "agentSpec": {"workload": {"manifests": [{
+        &format!("{addon}-{version}"),
+        json!({"spec": {"addonName": addon, "version": version, "agentSpec": {"workload": {"manifests": [{
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "{{INSTALL_NAMESPACE}}"},
             "data": {"cluster": "{{CLUSTER_NAME}}", "version": version},
         }]}}}}),
     ))
+}
+
+fn template(version: &str) -> Step {
+    template_of("helloworld", version)
 }
 
 fn hub_config(name: &str, version: &str) -> Step {
@@ -31,12 +56,13 @@ fn joined(names: &[&'static str]) -> Vec<Step> {
     names.iter().map(|name| Join(name)).collect()
 }
 
-const THREE: &[&str] = &["c1", "c2", "c3"];
-const FOUR: &[&str] = &["c1", "c2", "c3", "c4"];
+fn fleet(names: &[&'static str]) -> Step {
+    Select("fleet", names.to_vec())
+}
 
 /// A fleet with `one` everywhere, placed by `fleet` with this strategy.
 fn installed(names: &[&'static str], strategy: Value) -> Vec<Step> {
-    [versions(), joined(names), vec![Select("fleet", names.to_vec()), want("one", strategy), Rest]].concat()
+    [versions(), joined(names), vec![fleet(names), want("one", strategy), Rest]].concat()
 }
 
 fn want(config: &str, strategy: Value) -> Step {
@@ -45,45 +71,45 @@ fn want(config: &str, strategy: Value) -> Step {
 
 /// A fleet with `one` everywhere, of which `fleet` waits for `canary`, which is `c1`.
 fn with_canary(names: &[&'static str]) -> Vec<Step> {
-    [
-        versions(),
-        joined(names),
-        vec![Select("fleet", names.to_vec()), Select("canary", vec!["c1"]), want_behind("one"), Rest],
-    ]
-    .concat()
+    let placed = vec![fleet(names), Select("canary", vec!["c1"]), want_behind("one"), Rest];
+    [versions(), joined(names), placed].concat()
 }
 
 fn want_behind(config: &str) -> Step {
     Put(addon(&[place("fleet", config, behind("canary", 1)), place("canary", config, rolling(1))]))
 }
 
-pub(crate) fn all() -> Vec<Scenario> {
-    vec![
-        Scenario {
-            name: "fresh_install",
-            given: [versions(), joined(THREE), vec![Select("fleet", THREE.to_vec())]].concat(),
-            when: vec![want("one", update_all()), Rest],
-            pairs: true,
-        },
-        Scenario {
-            name: "rolling_one_by_one",
-            given: installed(THREE, rolling(1)),
-            when: vec![want("two", rolling(1)), Rest],
-            pairs: true,
-        },
-        Scenario {
-            name: "canary_change",
-            given: with_canary(FOUR),
-            when: vec![
-                Agents(Rule::Only(&["c1", "c2"])),
-                want_behind("two"),
-                Rest,
-                want_behind("one"),
-                Rest,
-                Agents(Rule::Well),
-                Rest,
-            ],
-            pairs: false,
-        },
-    ]
+/// A strategy with more to it.
+fn also(mut strategy: Value, more: Value) -> Value {
+    strategy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    strategy
+}
+
+fn cluster(name: &str, rest: Value) -> Value {
+    let mut cluster = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
+        "spec": {"hubAcceptsClient": true},
+    });
+    for (part, value) in rest.as_object().unwrap() {
+        if part == "metadata" {
+            cluster["metadata"].as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+        } else {
+            cluster[part] = value.clone();
+        }
+    }
+    cluster
+}
+
+fn placement(name: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+        "metadata": {"name": name, "namespace": "default"}, "spec": {},
+    })
+}
+
+fn decision(name: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "PlacementDecision",
+        "metadata": {"name": name, "namespace": "default"},
+    })
 }

@@ -6,25 +6,22 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::fault::{Effect, Fault, POINTS, Point};
+use crate::loss::Loss;
 
 /// After something went wrong the manager may wait so long before it tries again.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// What the driver is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Demand {
     /// The manager has crashed: start another.
-    Restart {
-        stale: bool,
-    },
+    Restart { stale: bool },
     /// The manager is not heard of: start another beside it, and wake this one when that is at rest.
-    Beside {
-        paused: usize,
-    },
+    Beside { paused: usize },
     /// Another takes part in the election.
     Candidate,
-    RemoveCrd,
-    RemoveNamespace,
+    /// Something was taken away: put it back in time.
+    Restore(Loss),
 }
 
 /// A write of a manager that the hub has carried out, or refused.

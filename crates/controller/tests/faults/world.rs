@@ -38,9 +38,6 @@ const TICK: Duration = Duration::from_millis(250);
 const GIVE_UP: Duration = Duration::from_secs(4 * 3600);
 /// A leader may be silent for so long: renewing costs a run more than waiting.
 const LEASE: Duration = Duration::from_secs(60);
-/// The cluster whose namespace goes, and the kind whose CRD does.
-pub(crate) const LOST_NAMESPACE: &str = "c1";
-const LOST_CRD: &str = "addonhubconfigs.addon.open-cluster-management.io";
 
 /// A time as everybody in a run sees it.
 #[derive(Clone)]
@@ -371,8 +368,12 @@ impl World {
                     self.beside = Some((paused, Instant::now()));
                 }
                 Demand::Candidate => self.start_manager(None),
-                Demand::RemoveCrd => self.remove_crd().await,
-                Demand::RemoveNamespace => self.remove_namespace().await,
+                Demand::Restore(loss) => {
+                    let from = self.hub.revision();
+                    loss.restore(&self.hand).await;
+                    self.users.push((from, self.hub.revision()));
+                    self.trouble.busy_for(Duration::from_secs(40));
+                }
             }
         }
         for manager in &mut self.managers {
@@ -402,62 +403,4 @@ impl World {
     fn began_at(&self) -> u64 {
         self.users.first().map_or_else(|| self.hub.revision(), |(from, _)| *from)
     }
-
-    /// A kind goes with everything of it, and comes back with what its users put there again.
-    async fn remove_crd(&mut self) {
-        let from = self.hub.revision();
-        let named = json!({"kind": "CustomResourceDefinition", "metadata": {"name": LOST_CRD}});
-        let crd = self.hand.find(&named).await.unwrap();
-        let configs = self.hand.list(&crate::hand::KINDS[7]).await;
-        self.hand.delete(&named).await;
-        let begun = Instant::now();
-        while self.hand.find(&named).await.is_some() && begun.elapsed() < Duration::from_secs(60) {
-            sleep(TICK).await;
-        }
-        sleep(Duration::from_secs(3)).await;
-        let mut crd = stripped(&crd);
-        crd.as_object_mut().unwrap().remove("status");
-        self.hand.put(&crd).await;
-        sleep(Duration::from_secs(1)).await;
-        for config in configs {
-            let mut config = stripped(&config);
-            config.as_object_mut().unwrap().remove("status");
-            self.hand.put(&config).await;
-        }
-        self.users.push((from, self.hub.revision()));
-        self.trouble.busy_for(Duration::from_secs(40));
-    }
-
-    /// A namespace goes, slowly, and comes back.
-    async fn remove_namespace(&mut self) {
-        let from = self.hub.revision();
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LOST_NAMESPACE}});
-        if self.hand.find(&namespace).await.is_none() {
-            return;
-        }
-        let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
-            "name": "held", "namespace": LOST_NAMESPACE, "finalizers": ["example.com/held"],
-        }});
-        self.hand.put(&held).await;
-        self.hand.delete(&namespace).await;
-        sleep(Duration::from_secs(5)).await;
-        let path = format!("/api/v1/namespaces/{LOST_NAMESPACE}/configmaps/held");
-        self.hand.patch(&path, &json!({"metadata": {"finalizers": null}})).await;
-        let begun = Instant::now();
-        while self.hand.find(&namespace).await.is_some() && begun.elapsed() < Duration::from_secs(60) {
-            sleep(TICK).await;
-        }
-        self.hand.put(&namespace).await;
-        self.users.push((from, self.hub.revision()));
-        self.trouble.busy_for(Duration::from_secs(40));
-    }
-}
-
-/// An object as its user would put it there again.
-fn stripped(object: &Value) -> Value {
-    let mut object = object.clone();
-    let metadata = object["metadata"].as_object_mut().unwrap();
-    metadata.retain(|part, _| ["name", "namespace", "labels", "annotations"].contains(&part.as_str()));
-    object
 }

@@ -1,0 +1,136 @@
+//! The routes that are asked once: what this is, one cluster, and actions.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, addon, hub};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn info_says_what_is_served() {
+    let world = World::quiet().await;
+    let told = json!({"version": "1.2.3", "writes": true, "server": "https://hub.example:6443", "mode": "kubeconfig"});
+    assert_eq!(world.get("/api/info").await, (200, told));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_told_with_its_conditions_and_its_works() {
+    let world = World::installed(4, 2).await;
+    let (status, detail) = world.get("/api/addons/helloworld/clusters/fleet-1").await;
+    assert_eq!(status, 200, "{detail}");
+    let fields: Vec<&str> = detail.as_object().unwrap().keys().map(String::as_str).collect();
+    let contract = [
+        "available",
+        "cluster",
+        "code",
+        "conditions",
+        "kind",
+        "labels",
+        "message",
+        "next",
+        "placement",
+        "revision",
+        "works",
+    ];
+    assert_eq!(fields, contract);
+    assert_eq!(
+        (&detail["cluster"], &detail["placement"], &detail["kind"], &detail["code"], &detail["revision"]),
+        (&json!("fleet-1"), &json!("default/fleet"), &json!(0), &json!("Settled"), &json!("v1.0.0"))
+    );
+    assert_eq!((&detail["labels"]["stage"], &detail["available"]), (&json!("fleet"), &json!("reachable")));
+    assert_eq!(detail["next"], "aviary explain helloworld fleet-1");
+    let progressing =
+        detail["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Progressing").unwrap();
+    assert_eq!((&progressing["status"], &progressing["reason"]), (&json!("False"), &json!("InstallSucceed")));
+    assert!(progressing["lastTransitionTime"].is_string());
+    let work = &detail["works"][0];
+    assert_eq!(
+        (&detail["works"].as_array().unwrap().len(), &work["name"]),
+        (&1, &json!("addon-helloworld-deploy-0"))
+    );
+    let applied = work["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Applied").unwrap();
+    assert_eq!(applied["status"], "True");
+    let manifest = &work["manifests"][0];
+    assert_eq!((&manifest["kind"], &manifest["name"]), (&json!("ConfigMap"), &json!("agent")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_failed_says_so() {
+    let world = World::installed(4, 2).await;
+    world.put(addon("v3.0.0")).await;
+    let state = world.until("the canary to fail", |state| state["failed"] == 1).await;
+    let failed = state["reasons"][0]["examples"][0].as_str().unwrap();
+    let (_, detail) = world.get(&format!("/api/addons/helloworld/clusters/{failed}")).await;
+    assert_eq!(
+        (&detail["kind"], &detail["code"], &detail["revision"]),
+        (&json!(2), &json!("Failed"), &json!("v3.0.0"))
+    );
+    assert_eq!(detail["message"], state["reasons"][0]["message"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_not_found() {
+    let world = World::quiet().await;
+    for (path, expected) in [
+        ("/api/addons/helloworld/clusters/c1", 404),
+        ("/api/addons/helloworld/clusters/UPPER", 400),
+        ("/api/addons/helloworld/clusters/kube-system", 400),
+        ("/api/addons/Hello_World/clusters/c1", 400),
+        ("/api/nothing", 404),
+        ("/api/addons", 404),
+        ("/api", 404),
+        ("/nothing.js", 404),
+        ("/api/stream?addon=UPPER", 400),
+        ("/api/stream?addon=a&addon=b", 400),
+        ("/api/stream?other=a", 400),
+        ("/api/stream?addon=", 400),
+        ("/api/stream?addon=a%00b", 400),
+        ("/api/stream?addon=..%2f..%2fx", 400),
+    ] {
+        let (status, body) = world.get(path).await;
+        assert_eq!(status, expected, "{path}");
+        assert!(body["error"].is_string(), "{path}: {body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_action_is_passed_on_as_it_was_asked() {
+    let world = World::quiet().await;
+    let path = "/api/addons/helloworld/actions";
+    let (status, answer) = world
+        .post(path, json!({"action": "undo", "placement": "default/fleet", "toRevision": 3, "dryRun": true}))
+        .await;
+    assert_eq!((status, &answer["done"]), (200, &json!(false)), "{answer}");
+    let said = answer["blast"].as_str().unwrap();
+    assert!(said.contains("Undo") && said.contains("default/fleet") && said.contains("Some(3)"), "{said}");
+    let (status, answer) = world.post(path, json!({"action": "pause", "dryRun": false})).await;
+    assert_eq!((status, &answer["done"]), (200, &json!(true)), "{answer}");
+    for wrong in [
+        json!({"action": "delete", "dryRun": true}),
+        json!({"action": "pause"}),
+        json!({"action": "pause", "dryRun": true, "force": true}),
+        json!({"action": "pause", "dryRun": true, "toRevision": 1}),
+        json!({"action": "acknowledge", "dryRun": false}),
+        json!({"action": "acknowledge", "dryRun": true, "placement": "default/fleet"}),
+        json!({"action": "resume", "dryRun": true, "acknowledge": "3"}),
+        json!([]),
+        Value::Null,
+    ] {
+        let (status, answer) = world.post(path, wrong.clone()).await;
+        assert_eq!(status, 400, "{wrong}: {answer}");
+    }
+    assert_eq!(
+        world.post("/api/addons/Not_A_Name/actions", json!({"action": "pause", "dryRun": true})).await.0,
+        400
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_writes_there_are_no_actions() {
+    let world = World::over(hub().await, false).await;
+    assert_eq!(world.get("/api/info").await.1["writes"], false);
+    for dry_run in [true, false] {
+        let action = json!({"action": "pause", "dryRun": dry_run});
+        let (status, answer) = world.post("/api/addons/helloworld/actions", action).await;
+        assert_eq!(status, 403);
+        assert!(answer["error"].as_str().unwrap().contains("--enable-writes"), "{answer}");
+    }
+}

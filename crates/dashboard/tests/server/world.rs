@@ -1,0 +1,468 @@
+//! A hub, a manager and a simulated fleet in this process, a dashboard over them, and a reader of its streams. All that is waited for is a
+//! change, with a time limit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aviary_controller::{Manager, Settings as ManagerSettings};
+use aviary_dashboard::{
+    Access, Action, Answer, Dashboard, HostCheck, Operate, Refusal, SessionToken, Settings,
+};
+use aviary_engine::observed::Options;
+use aviary_engine::simulate::agents::Profile;
+use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Scope};
+use aviary_hub::Hub;
+use aviary_hub::security::{Identity, Role};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::request::Builder;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const ADDONS: &str = "addon.open-cluster-management.io";
+pub(crate) const HOST: &str = "127.0.0.1:16480";
+
+/// Says what it was asked, and does nothing.
+#[derive(Debug)]
+pub(crate) struct Parrot;
+
+impl Operate for Parrot {
+    fn operate(&self, _: Client, addon: String, action: Action) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        let done = !action.dry_run;
+        async move { Ok(Answer { blast: format!("{addon}: {action:?}"), lines: Vec::new(), done }) }.boxed()
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) hub: Hub,
+    /// The administrator's, which is not counted.
+    pub(crate) client: Client,
+    pub(crate) dashboard: Dashboard,
+    pub(crate) router: Router,
+    pub(crate) token: String,
+    /// Requests that the dashboard made.
+    pub(crate) requests: Arc<AtomicUsize>,
+}
+
+pub(crate) fn hosts() -> HostCheck {
+    Arc::new(|host| host == HOST)
+}
+
+/// A hub with our kinds and nothing else.
+pub(crate) async fn hub() -> Hub {
+    let hub = Hub::ephemeral(Default::default()).await.unwrap();
+    let client = hub.client();
+    for crd in aviary_api::crds::all() {
+        put(&client, serde_json::to_value(crd).unwrap()).await;
+    }
+    let name = json!({"name": "open-cluster-management"});
+    put(&client, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": name})).await;
+    hub
+}
+
+impl World {
+    /// Nobody looks after the hub.
+    pub(crate) async fn quiet() -> Self {
+        Self::over(hub().await, true).await
+    }
+
+    pub(crate) async fn over(hub: Hub, writes: bool) -> Self {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&requests);
+        let count = from_fn(move |request: Request, next: Next| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            next.run(request)
+        });
+        let administrator = axum::Extension(Identity::new("system:admin", Role::Admin));
+        let client = Client::new(hub.router().layer(count).layer(administrator), "default");
+        let token = SessionToken::random().unwrap();
+        let secret = token.expose().to_owned();
+        let settings = Settings {
+            version: "1.2.3".into(),
+            server: "https://hub.example:6443".into(),
+            namespace: "open-cluster-management".into(),
+            access: Access::Kubeconfig { client, token },
+            hosts: hosts(),
+            secure: false,
+            operate: writes.then(|| -> Arc<dyn Operate> { Arc::new(Parrot) }),
+            clock: Arc::new(Timestamp::now),
+        };
+        let dashboard = Dashboard::new(settings);
+        dashboard.open().await.unwrap();
+        let router = dashboard.router();
+        Self { client: hub.client(), hub, dashboard, router, token: secret, requests }
+    }
+
+    /// A manager and a fleet at work: so many clusters behind so many canaries. No cluster can apply v3.0.0.
+    pub(crate) async fn at_work(fleet: usize, canary: usize) -> Self {
+        let world = Self::quiet().await;
+        for placement in ["fleet", "canary"] {
+            world.put(placement_object(placement)).await;
+        }
+        for version in ["v1.0.0", "v2.0.0", "v3.0.0"] {
+            world.put(template(version)).await;
+            world.put(hub_config(version)).await;
+        }
+        let mut members = Vec::new();
+        for (stage, count) in [("fleet", fleet), ("canary", canary)] {
+            let label = LabelShare { key: "stage".into(), value: stage.into(), share: 1.0 };
+            members.extend(aviary_fleet::members(stage, count, &[label], 1).unwrap());
+        }
+        let latency = (Duration::from_millis(5), Duration::from_millis(60));
+        let behaviour = Behaviour {
+            profile: Profile { seed: 7, latency, ..Profile::default() },
+            failures: vec![Failure { scope: Scope::Version("v3.0.0".into()), share: 1.0 }],
+            lies: Vec::new(),
+        };
+        let fleet = Fleet::new(world.client.clone(), members, behaviour);
+        fleet.register(|| ()).await.unwrap();
+        let manager = ManagerSettings {
+            namespace: "open-cluster-management".into(),
+            identity: "manager".into(),
+            leader_elect: false,
+            verify: true,
+            placement: true,
+            options: Options::default(),
+            clock: Arc::new(Timestamp::now),
+        };
+        tokio::spawn(Manager::new(world.client.clone(), manager).run(std::future::pending()));
+        tokio::spawn(async move { fleet.run(std::future::pending()).await });
+        world
+    }
+
+    pub(crate) async fn put(&self, object: Value) {
+        put(&self.client, object).await;
+    }
+
+    pub(crate) async fn delete(&self, object: &Value) {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        api(&self.client, object).delete(name, &Default::default()).await.unwrap();
+    }
+
+    /// A request as our own page makes it.
+    pub(crate) fn request(&self, method: &str, path: &str) -> Builder {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", HOST)
+            .header("authorization", format!("Bearer {}", self.token))
+    }
+
+    pub(crate) async fn send(&self, request: Request) -> Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        answer(self.send(self.request("GET", path).body(Body::empty()).unwrap()).await).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        let request = self.request("POST", path).header("content-type", "application/json");
+        answer(self.send(request.body(Body::from(body.to_string())).unwrap()).await).await
+    }
+
+    pub(crate) async fn stream(&self, path: &str) -> Stream {
+        self.stream_from(path, None).await
+    }
+
+    pub(crate) async fn stream_from(&self, path: &str, last: Option<&str>) -> Stream {
+        let mut request = self.request("GET", path);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = self.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
+        Stream { body: response.into_body(), pending: String::new() }
+    }
+
+    /// Waits until the add-on is as it should be, as the dashboard tells it.
+    pub(crate) async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        let mut stream = self.stream("/api/stream?addon=helloworld").await;
+        let mut state = Value::Null;
+        let wait = async {
+            loop {
+                let event = stream.next().await;
+                if apply(&mut state, &event) && is(&state) {
+                    return state.clone();
+                }
+            }
+        };
+        let waited = tokio::time::timeout(LIMIT, wait).await;
+        match waited {
+            Ok(state) => state,
+            Err(_) => panic!("{what}: not within {LIMIT:?}: {}", shortened(&state)),
+        }
+    }
+
+    /// Installs v1.0.0 everywhere.
+    pub(crate) async fn installed(fleet: usize, canary: usize) -> Self {
+        let world = Self::at_work(fleet, canary).await;
+        world.put(addon("v1.0.0")).await;
+        let all = fleet + canary;
+        world
+            .until("the install", |state| {
+                state["state"] == "Done" && state["settled"] == all && is_complete(state, "v1.0.0")
+            })
+            .await;
+        world
+    }
+}
+
+/// Every placement has completed a version, and has said so.
+pub(crate) fn is_complete(state: &Value, version: &str) -> bool {
+    let lines = state["revisions"].as_array().unwrap();
+    let done = lines
+        .iter()
+        .filter(|line| line["label"] == version && line["number"].is_i64() && line["current"] == true);
+    let told = state["events"].as_array().unwrap().iter();
+    let told = told.filter(|event| {
+        event["reason"] == "RolloutCompleted" && event["message"].to_string().contains(version)
+    });
+    done.count() == state["placements"].as_array().unwrap().len() && told.count() == 2
+}
+
+fn shortened(state: &Value) -> String {
+    let mut state = state.clone();
+    state["clusters"] = Value::Null;
+    state["revisions"] = Value::Null;
+    state.to_string()
+}
+
+pub(crate) async fn answer(response: Response) -> (u16, Value) {
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body))))
+}
+
+/// One event of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) data: Value,
+    /// As it was sent.
+    pub(crate) size: usize,
+}
+
+/// A stream as a page reads it.
+pub(crate) struct Stream {
+    body: Body,
+    pending: String,
+}
+
+impl Stream {
+    /// The next event; signs of life are skipped.
+    pub(crate) async fn next(&mut self) -> Event {
+        match tokio::time::timeout(LIMIT, self.read()).await {
+            Ok(Some(event)) => event,
+            Ok(None) => panic!("the stream has ended"),
+            Err(_) => panic!("nothing came within {LIMIT:?}"),
+        }
+    }
+
+    /// `None`: it has ended.
+    pub(crate) async fn read(&mut self) -> Option<Event> {
+        loop {
+            while let Some(end) = self.pending.find("\n\n") {
+                let rest = self.pending.split_off(end + 2);
+                let frame = std::mem::replace(&mut self.pending, rest);
+                if let Some(event) = event(&frame) {
+                    return Some(event);
+                }
+            }
+            let data = self.body.frame().await?.unwrap().into_data().unwrap();
+            self.pending.push_str(std::str::from_utf8(&data).unwrap());
+        }
+    }
+}
+
+fn event(frame: &str) -> Option<Event> {
+    if frame.starts_with(':') {
+        return None;
+    }
+    let lines: Vec<&str> = frame.trim_end().lines().collect();
+    let [id, name, data] = lines[..] else { panic!("no event: {frame}") };
+    Some(Event {
+        id: id.strip_prefix("id: ").unwrap().to_owned(),
+        name: name.strip_prefix("event: ").unwrap().to_owned(),
+        data: serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap(),
+        size: frame.len(),
+    })
+}
+
+/// Takes an event of an add-on in as a page does, by the contract alone. Says whether there is an add-on.
+pub(crate) fn apply(state: &mut Value, event: &Event) -> bool {
+    match event.name.as_str() {
+        "addon" => *state = event.data.clone(),
+        "gone" => *state = Value::Null,
+        "addon-delta" => add(state, &event.data),
+        other => panic!("unknown event {other}"),
+    }
+    !state.is_null()
+}
+
+fn add(state: &mut Value, delta: &Value) {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    for (name, value) in delta.as_object().unwrap() {
+        match name.as_str() {
+            "dictionaryAppend" => state["dictionary"].as_array_mut().unwrap().extend(list(value)),
+            "timelineAppend" => state["timeline"].as_array_mut().unwrap().extend(list(value)),
+            "revisionClusters" => {
+                for (line, count) in state["revisions"].as_array_mut().unwrap().iter_mut().zip(list(value)) {
+                    line["clusters"] = count;
+                }
+            }
+            "dictionarySet" | "rows" | "append" => {}
+            _ => {
+                assert!(
+                    !state[name].is_null() || state.get(name).is_some(),
+                    "a field that was not there: {name}"
+                );
+                state[name] = value.clone();
+            }
+        }
+    }
+    for set in list(&delta["dictionarySet"]) {
+        state["dictionary"][place(&set[0])] = set[1].clone();
+    }
+    for row in list(&delta["rows"]) {
+        let at = place(&row[0]);
+        for (index, column) in ["kind", "message", "revision"].iter().enumerate() {
+            state["clusters"][*column][at] = row[index + 1].clone();
+        }
+    }
+    for (name, values) in delta["append"].as_object().into_iter().flatten() {
+        state["clusters"][name].as_array_mut().unwrap().extend(list(values));
+    }
+}
+
+fn place(value: &Value) -> usize {
+    usize::try_from(value.as_u64().unwrap()).unwrap()
+}
+
+/// What a state says of every cluster: name, placement, kind, message, revision. The order of rows and of texts is left out of it.
+pub(crate) fn rows(state: &Value) -> Vec<String> {
+    let columns = &state["clusters"];
+    let text = |index: &Value| match index.as_i64().unwrap() {
+        -1 => "-".to_owned(),
+        index => state["dictionary"][usize::try_from(index).unwrap()].as_str().unwrap().to_owned(),
+    };
+    let count = columns["name"].as_array().unwrap().len();
+    for column in ["placement", "kind", "message", "revision", "order"] {
+        assert_eq!(columns[column].as_array().unwrap().len(), count, "{column}");
+    }
+    let mut rows: Vec<String> = (0..count)
+        .map(|row| {
+            let at = |column: &str| &columns[column][row];
+            let placement = match at("placement").as_i64().unwrap() {
+                -1 => Value::Null,
+                index => state["placements"][usize::try_from(index).unwrap()]["name"].clone(),
+            };
+            let name = at("name").as_str().unwrap();
+            format!(
+                "{name} {placement} {} {} {} {}",
+                at("kind"),
+                at("order"),
+                text(at("revision")),
+                text(at("message"))
+            )
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
+/// Everything that a state says, in one form.
+pub(crate) fn told(state: &Value) -> Value {
+    let mut told = state.clone();
+    told["clusters"] = json!(rows(state));
+    let fields = told.as_object_mut().unwrap();
+    fields.remove("dictionary");
+    fields.remove("now");
+    told
+}
+
+pub(crate) fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
+    match text("/metadata/namespace") {
+        "" => Api::all_with(client.clone(), &kind),
+        namespace => Api::namespaced_with(client.clone(), namespace, &kind),
+    }
+}
+
+/// Creates an object, or merges it over the one that is there; its status too.
+pub(crate) async fn put(client: &Client, object: Value) {
+    let api = api(client, &object);
+    let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+    let made = api.create(&PostParams::default(), &serde_json::from_value(object.clone()).unwrap()).await;
+    match made {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            api.patch(&name, &PatchParams::default(), &Patch::Merge(object.clone())).await.unwrap();
+        }
+        Err(error) => panic!("{name}: {error}"),
+    }
+    if let Some(status) = object.get("status").filter(|_| object["kind"] != "CustomResourceDefinition") {
+        let patch = json!({"status": status});
+        api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+}
+
+pub(crate) fn template(version: &str) -> Value {
+    json!({
+        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "AddOnTemplate",
+        "metadata": {"name": format!("helloworld-{version}")},
+        "spec": {"addonName": "helloworld", "version": version, "agentSpec": {"workload": {"manifests": [{
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "{{INSTALL_NAMESPACE}}"},
+            "data": {"cluster": "{{CLUSTER_NAME}}", "version": version},
+        }]}}},
+    })
+}
+
+pub(crate) fn hub_config(version: &str) -> Value {
+    json!({
+        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "AddOnHubConfig", "metadata": {"name": version},
+        "spec": {"desiredVersion": version},
+    })
+}
+
+pub(crate) fn placement_object(name: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"stage": name}}}}]},
+    })
+}
+
+/// The add-on at a version, on the fleet behind the canary.
+pub(crate) fn addon(version: &str) -> Value {
+    let configs = json!([{"group": ADDONS, "resource": "addonhubconfigs", "name": version}]);
+    json!({
+        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"},
+        "spec": {
+            "addOnMeta": {"displayName": "Hello", "description": "Says hello"},
+            "installStrategy": {"type": "Placements", "placements": [
+                {"name": "fleet", "namespace": "default", "configs": configs, "rolloutStrategy": {
+                    "type": "RollingUpdateWithCanary",
+                    "rollingUpdateWithCanary": {"placement": {"name": "canary", "namespace": "default"}, "maxConcurrentlyUpdating": "25%"}}},
+                {"name": "canary", "namespace": "default", "configs": configs, "rolloutStrategy": {
+                    "type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": "50%"}}},
+            ]},
+        },
+    })
+}

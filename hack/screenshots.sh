@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Takes the pictures of docs/images from a real demo, in a real browser. Takes about three minutes.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+hack/install-chromium.sh
+# The pictures should look the same wherever they are taken.
+if [ -z "$(fc-list Inter 2>/dev/null)" ]; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends fonts-inter fonts-jetbrains-mono >&2
+  else
+    echo "screenshots: the fonts Inter and JetBrains Mono are not installed: the pictures will show another font" >&2
+  fi
+fi
+"${CARGO:-cargo}" build --locked --workspace --bin aviary --example screenshots
+target="${CARGO_TARGET_DIR:-target}/debug"
+"$target/examples/screenshots" "$target/aviary" "${1:-docs/images}"
