@@ -25,6 +25,7 @@ soak: ## Run the random tests with new fleets until one fails, or you stop it; a
 lint: ## Check format and lints, and the dependencies where cargo-deny is installed
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --test kubernetes -- -D warnings
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check; \
 	else echo "cargo-deny is not installed: dependencies were not checked (make deny installs it)"; fi
 

@@ -12,6 +12,7 @@ if [ -z "$(fc-list Inter 2>/dev/null)" ]; then
     echo "screenshots: the fonts Inter and JetBrains Mono are not installed: the pictures will show another font" >&2
   fi
 fi
-"${CARGO:-cargo}" build --locked --workspace --bin aviary --example screenshots
+# As the tests build it, so that nothing is built twice.
+"${CARGO:-cargo}" build --locked --profile test --workspace --bin aviary --example screenshots
 target="${CARGO_TARGET_DIR:-target}/debug"
 "$target/examples/screenshots" "$target/aviary" "${1:-docs/images}"

@@ -46,7 +46,7 @@ say "conformance: what the embedded hub's suite says, of this server"
 AVIARY_CONFORMANCE_KUBECONFIG="$DIR/kubeconfig" "$CARGO" test --locked --workspace --test conformance
 
 say "what is shipped"
-"$CARGO" test --locked --workspace --features aviary/kubernetes --test kubernetes -- --skip rights::
+"$CARGO" test --locked --workspace --test kubernetes -- --skip rights::
 
 say "end to end, with managers under their own account"
 # Suites define kinds of config of their own. A manager is let to read them as docs/install.md says.
@@ -72,4 +72,4 @@ AVIARY_E2E_KUBECONFIG="$DIR/kubeconfig" AVIARY_E2E_MANAGER_KUBECONFIG="$DIR/mana
   "$CARGO" test --locked --workspace --test e2e
 
 say "the roles, and what was asked for"
-"$CARGO" test --locked --workspace --features aviary/kubernetes --test kubernetes -- rights::
+"$CARGO" test --locked --workspace --test kubernetes -- rights::

@@ -76,6 +76,14 @@ fn admission_and_the_hub_know_schemas_and_no_kind() {
     }
 }
 
+#[test]
+fn the_dashboard_reads_through_the_manager_and_nobody_but_the_command_line_knows_it() {
+    assert_without("aviary-dashboard", &["aviary-fleet", "aviary-hub", "aviary-schema"]);
+    for package in ["aviary-controller", "aviary-engine", "aviary-fleet", "aviary-hub"] {
+        assert_without(package, &["aviary-dashboard"]);
+    }
+}
+
 /// All files below the root with one of these endings, but for what is built.
 fn files(endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -31,7 +31,6 @@ pub use look::{Follower, Kept, LookError, Scope, View};
 pub use manager::Health;
 pub use metrics::Metrics;
 pub use requests::{CountRequests, Counted};
-pub use seen::Title;
 
 use execute::UNFENCED;
 use leader::{Candidate, Leadership};

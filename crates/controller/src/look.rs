@@ -24,9 +24,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 use crate::kinds::{self, Found};
-use crate::seen::{self, Change, Key, News, Refused, Title};
+use crate::seen::{self, Change, Key, News, Refused};
 use crate::stores::{Kind, Stores};
 use crate::watches::{self, NEWS_WAITING};
 
@@ -207,9 +208,11 @@ impl View {
         history
     }
 
-    /// How its author calls an add-on.
-    pub fn title(&self, addon: &str) -> Option<&Title> {
-        self.stores.known(addon).filter(|known| known.present).map(|known| &known.title)
+    /// How its author calls an add-on, and what they say of it.
+    pub fn title(&self, addon: &str) -> [Option<Text>; 2] {
+        let known = self.stores.known(addon).filter(|known| known.present);
+        let title = known.map(|known| known.title.clone()).unwrap_or_default();
+        [title.display_name, title.description]
     }
 
     /// Objects that could not be understood.
@@ -279,6 +282,8 @@ pub struct Follower {
     watches: JoinSet<()>,
     watched: BTreeSet<GroupResource>,
     refused: Option<LookError>,
+    /// When the changes that are under way are told.
+    settles_at: Option<Instant>,
 }
 
 impl Debug for Follower {
@@ -293,7 +298,8 @@ impl Follower {
         let mut watches = JoinSet::new();
         let only = view.scope.addon.as_deref();
         watches::start_for(&view.client, &view.scope.namespace, only, &sender, &mut watches);
-        let mut follower = Self { view, news, sender, watches, watched: BTreeSet::new(), refused: None };
+        let mut follower =
+            Self { view, news, sender, watches, watched: BTreeSet::new(), refused: None, settles_at: None };
         follower.view.stores.take_dirty();
         follower.watch_configs();
         follower
@@ -321,12 +327,15 @@ impl Follower {
     /// Waits until something may have changed, and says about which add-ons. It may be given up waiting for at any time.
     pub async fn changed_addons(&mut self) -> Result<BTreeSet<Text>, LookError> {
         loop {
-            // The sender is held here: there always is a next one to wait for.
-            if let Some(news) = self.news.recv().await {
+            if self.settles_at.is_none()
+                && let Some(news) = self.news.recv().await
+            {
                 self.take(news);
             }
-            let until = tokio::time::Instant::now() + QUIET;
-            while let Ok(Some(news)) = tokio::time::timeout_at(until, self.news.recv()).await {
+            // Who gave up waiting in the middle of some changes waits for their end, not for the next ones.
+            let until = *self.settles_at.get_or_insert_with(|| Instant::now() + QUIET);
+            // The sender is held here: there always is a next one to wait for.
+            while let Ok(Some(news)) = timeout_at(until, self.news.recv()).await {
                 self.take(news);
             }
             let known = self.view.stores.kinds();
@@ -334,11 +343,9 @@ impl Follower {
                 self.view.complete_kinds().await?;
                 self.watch_configs();
             }
+            self.settles_at = None;
             let changed = self.view.stores.take_dirty();
-            if !changed.is_empty() {
-                return Ok(changed);
-            }
-            if self.refused.is_some() {
+            if !changed.is_empty() || self.refused.is_some() {
                 return Ok(changed);
             }
         }

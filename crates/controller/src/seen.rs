@@ -72,9 +72,9 @@ pub(crate) struct Refused {
 
 /// How an add-on's author calls it. No decision hangs on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Title {
-    pub display_name: Option<Text>,
-    pub description: Option<Text>,
+pub(crate) struct Title {
+    pub(crate) display_name: Option<Text>,
+    pub(crate) description: Option<Text>,
 }
 
 #[derive(Debug)]

@@ -88,7 +88,7 @@ export class AddOnView {
       this.message,
       h('div.total', {}, this.progress.node, this.total),
     );
-    this.banners = new Banners(act && (() => act('acknowledge')));
+    this.banners = new Banners(act && (() => act('acknowledge', { acknowledge: rollout.addon.brake.acknowledge, words: counted(rollout.addon.brake.held, 'deletion') })));
     this.placements = new Placements(act);
     const open = (cluster) => this.go(cluster);
     this.inspector = h('p.inspector', { 'aria-live': 'polite' }, 'Point at a square to see its cluster, or move with the arrow keys; Enter opens it.');

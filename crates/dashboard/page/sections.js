@@ -59,7 +59,7 @@ export class Banners {
       const title = `The brake holds ${counted(brake.held, 'deletion')}`;
       all.unshift({ severity: 'brake', message: brake.message, title });
     }
-    keyed(this.node, all, (one) => `${one.severity} ${one.message}`, (one) => this.banner(one));
+    keyed(this.node, all, (one) => (one.severity === 'brake' ? 'brake' : `${one.severity} ${one.message}`), (one) => this.banner(one));
   }
 
   banner({ severity }) {

@@ -3,7 +3,7 @@
 /** More points than this are more than a screen can show. */
 const MOST_POINTS = 1200;
 /** Sections of a detail that a delta replaces whole; everything else in it has its own way in. */
-const APART = new Set(['clusters', 'dictionary', 'timeline', 'dictionaryAppend', 'dictionarySet', 'timelineAppend', 'rows', 'append', 'now']);
+const APART = new Set(['clusters', 'dictionary', 'timeline', 'dictionaryAppend', 'dictionarySet', 'timelineAppend', 'revisionClusters', 'rows', 'append', 'now']);
 
 export class Rollout {
   constructor() {
@@ -40,6 +40,10 @@ export class Rollout {
       this.addon[key] = value;
       this.changed.add(key);
     }
+    (delta.revisionClusters ?? []).forEach((clusters, at) => {
+      if (this.addon.revisions[at]) this.addon.revisions[at].clusters = clusters;
+      this.changed.add('revisions');
+    });
     for (const entry of delta.dictionaryAppend ?? []) this.dictionary.push(entry);
     for (const [at, entry] of delta.dictionarySet ?? []) {
       // Many clusters wait for the same thing, and its words have a number in them.

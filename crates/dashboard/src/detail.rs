@@ -1,6 +1,5 @@
 //! One add-on: its placements, its reasons, its revisions, and a row for every cluster.
 
-use aviary_controller::Title;
 use aviary_engine::duration;
 use aviary_engine::explain::{Decision, Wait};
 use aviary_engine::fleet::Fleet;
@@ -14,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::columns::{Columns, Rows, kind};
 use crate::revisions::RevisionLine;
-use crate::summary::Summary;
+use crate::summary::{Summary, Title};
 use crate::timeline::{Noted, Point, Timeline};
 use crate::topic::{Picture, Step, data};
 

@@ -1,7 +1,6 @@
 //! An add-on in one line of the list: its state, its counts, its version.
 
 use aviary_api::names::conditions::PROGRESSING;
-use aviary_controller::Title;
 use aviary_engine::name::Text;
 use aviary_engine::observed::{Condition, Observed};
 use aviary_engine::plan::Plan;
@@ -9,6 +8,13 @@ use aviary_engine::problem::Problem;
 use aviary_engine::verdict::{self, Tally};
 use jiff::Timestamp;
 use serde::Serialize;
+
+/// How an add-on's author calls it.
+#[derive(Debug)]
+pub(crate) struct Title {
+    pub(crate) display_name: Option<Text>,
+    pub(crate) description: Option<Text>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

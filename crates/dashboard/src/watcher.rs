@@ -25,7 +25,7 @@ use crate::detail::{Detail, Looked};
 use crate::events::{self, Chronicle, Happened};
 use crate::list::List;
 use crate::revisions;
-use crate::summary::{Summary, seconds};
+use crate::summary::{Summary, Title, seconds};
 use crate::timeline::{Noted, Timeline};
 use crate::topic::{Step, Topic};
 
@@ -269,7 +269,8 @@ impl Look {
         let seeds = !self.timelines.contains_key(addon);
         let events = whole.then(|| self.chronicle.of(addon));
         let view = self.follower.view();
-        let title = view.title(addon)?.clone();
+        let [display_name, description] = view.title(addon);
+        let title = Title { display_name, description };
         let history = if whole { view.history(addon) } else { Vec::new() };
         let (pass, line) = view.observe(addon, |observed| {
             let plan = plan::plan(observed, now);

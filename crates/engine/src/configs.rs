@@ -111,6 +111,11 @@ impl Revision {
         &self.0
     }
 
+    /// Of an add-on without configs. There is nothing to record of it, to keep, or to go back to.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn pin(&self, kind: &GroupResource) -> Option<&Pin> {
         self.0.iter().find(|pin| pin.config.kind == *kind)
     }

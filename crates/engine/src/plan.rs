@@ -414,6 +414,7 @@ fn events(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome) -> Vec<
     let recorded = governor.recorded;
     let clusters = outcome.counts.governed;
     if let Ok(desired) = &outcome.aim.desired
+        && !desired.is_empty()
         && recorded.and_then(|recorded| recorded.desired.as_ref()) != Some(desired)
     {
         let shown = label(fleet.observed, desired);

@@ -244,3 +244,20 @@ fn times_are_written_in_whole_seconds_as_kubernetes_keeps_them() {
         );
     }
 }
+
+/// A status has no words for a revision without configs: to record one would be to record it in every pass.
+#[test]
+fn an_add_on_without_configs_records_no_revision_and_comes_to_rest() {
+    let mut story = Story::new();
+    story.run("place prod: a1 a2\n rollout prod\n pass 4");
+    let recorded = story.world.observed.addon.status.placements.values().next().expect("a placement");
+    assert!(recorded.desired.is_none() && recorded.known_good.is_none() && recorded.applied.is_none());
+    assert!(!recorded.conditions.is_empty());
+    let plan = aviary_engine::plan::plan(&story.world.observed, story.now);
+    assert!(plan.is_at_rest(), "{plan:?}");
+    assert!(
+        !story.told.contains("RolloutStarted") && !story.told.contains("RolloutCompleted"),
+        "{}",
+        story.told
+    );
+}

@@ -53,8 +53,9 @@ Output with -o json:
   version        1; a later version may add fields, and changes or removes none
   server         the hub; cores: of this machine
   runs[]         {manager, clusters, run, bareSeconds, install, upgrade, staged, idle, restart,
-                 peakMemoryBytes}; each phase: {seconds, cpuSeconds, writes, events, gets,
-                 configGets, lists, conflicts, errors}; writes leave out leases and Events
+                 peakMemoryBytes}; each phase: {seconds, cpuSeconds, writes, clusterWrites, events,
+                 gets, configGets, lists, conflicts, errors}; writes leave out leases and
+                 Events; clusterWrites: of instances and works
   summaries[]    {what, manager, measured, atMost, unit}: medians over the runs
 
 Exit codes:
@@ -294,12 +295,13 @@ impl Ground {
 }
 
 fn phase(time: Duration, cpu_before: Duration, cpu: Duration, gateway: &Gateway, before: &Tally) -> Phase {
-    let Tally { writes, events, gets, config_gets, lists, conflicts, errors, .. } =
+    let Tally { writes, cluster_writes, events, gets, config_gets, lists, conflicts, errors, .. } =
         gateway.tally().since(before);
     Phase {
         seconds: time.as_secs_f64(),
         cpu_seconds: cpu.saturating_sub(cpu_before).as_secs_f64(),
         writes,
+        cluster_writes,
         events,
         gets,
         config_gets,

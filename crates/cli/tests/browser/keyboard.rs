@@ -137,3 +137,44 @@ async fn an_action_shows_what_it_would_do_before_it_can_be_confirmed() {
     browser.until_text("[data-placement=\"default/fleet\"] button", "Resume…").await;
     browser.end(&[]).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acknowledging_the_brake_sends_the_number_that_was_seen() {
+    let mut add_on = detail(&shares());
+    add_on["brake"] = json!({"held": 3, "message": "3 would go", "acknowledge": "3 of 106"});
+    add_on["revisions"] = json!([
+        {"label": "rev-b", "number": 2, "placement": "default/fleet", "version": "v2", "at": null, "current": true, "clusters": 41, "changes": []},
+        {"label": "rev-a", "number": 1, "placement": "default/fleet", "version": "v1", "at": null, "current": false, "clusters": 65, "changes": []},
+    ]);
+    let stand = Stand::serve(add_on, cluster("fleet-00045"), true).await;
+    let browser = Browser::start(DESK).await;
+    browser.open(&stand.url("/addon/hello")).await;
+    browser.until_text(".banners", "The brake holds 3 deletions").await;
+    browser.click(".banner button").await;
+    browser.until_text("#dialog", "Acknowledge 3 deletions?").await;
+    browser.until("the answer", "return !document.querySelector('#dialog [type=submit]').disabled").await;
+    // Another number that comes meanwhile is not what was agreed to.
+    let more = json!({"held": 9, "message": "9 would go", "acknowledge": "9 of 106"});
+    stand.say(
+        "addon-delta",
+        &json!({"now": "2026-01-01T00:11:00Z", "brake": more, "revisionClusters": [42, 64]}),
+    );
+    browser.until_text(".banners", "The brake holds 9 deletions").await;
+    browser.click("#dialog [type=submit]").await;
+    browser.until("the dialog to close", "return !document.getElementById('dialog').open").await;
+    let asked = |dry: bool| json!({"action": "acknowledge", "acknowledge": "3 of 106", "dryRun": dry});
+    assert_eq!(stand.posted(), [asked(true), asked(false)]);
+    let told = browser.texts(".revision-head .soft.numbers:not(time)").await;
+    assert_eq!(told, ["42 clusters", "64 clusters"]);
+
+    // Going back to a revision names it, and where.
+    browser.click(".revision-foot button:not([hidden])").await;
+    browser.until_text("#dialog", "Undo to v1?").await;
+    browser.until("the answer", "return !document.querySelector('#dialog [type=submit]').disabled").await;
+    browser.click("#dialog [type=submit]").await;
+    browser.until("the dialog to close", "return !document.getElementById('dialog').open").await;
+    let asked =
+        |dry: bool| json!({"action": "undo", "toRevision": 1, "placement": "default/fleet", "dryRun": dry});
+    assert_eq!(stand.posted()[2..], [asked(true), asked(false)]);
+    browser.end(&[]).await;
+}

@@ -23,6 +23,7 @@ mod access;
 mod demo;
 mod hostile;
 mod keyboard;
+mod list;
 mod restart;
 mod scale;
 mod shapes;

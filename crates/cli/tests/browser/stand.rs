@@ -29,6 +29,8 @@ struct Shared {
     cluster: Value,
     /// Everything said after the first event, oldest first; the first event is number 0.
     said: watch::Sender<Vec<String>>,
+    /// The same for the list.
+    listed: watch::Sender<Vec<String>>,
     /// Grows when every stream has to end.
     cuts: watch::Sender<usize>,
     /// The `Last-Event-ID` of every stream that was opened.
@@ -45,6 +47,7 @@ impl Stand {
             detail,
             cluster,
             said: watch::channel(Vec::new()).0,
+            listed: watch::channel(Vec::new()).0,
             cuts: watch::channel(0).0,
             opened: Mutex::new(Vec::new()),
             posted: Mutex::new(Vec::new()),
@@ -63,10 +66,12 @@ impl Stand {
 
     /// Says something on every stream of an add-on.
     pub(crate) fn say(&self, event: &str, data: &Value) {
-        self.shared.said.send_modify(|said| {
-            let id = said.len() + 1;
-            said.push(format!("id: made-{id}\nevent: {event}\ndata: {data}\n\n"));
-        });
+        say(&self.shared.said, event, data);
+    }
+
+    /// Says something on every stream of the list.
+    pub(crate) fn say_list(&self, event: &str, data: &Value) {
+        say(&self.shared.listed, event, data);
     }
 
     /// Cuts every stream.
@@ -83,6 +88,13 @@ impl Stand {
     pub(crate) fn posted(&self) -> Vec<Value> {
         self.shared.posted.lock().unwrap().clone()
     }
+}
+
+fn say(to: &watch::Sender<Vec<String>>, event: &str, data: &Value) {
+    to.send_modify(|said| {
+        let id = said.len() + 1;
+        said.push(format!("id: made-{id}\nevent: {event}\ndata: {data}\n\n"));
+    });
 }
 
 fn header(request: &Request, name: &str) -> String {
@@ -102,15 +114,16 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
             &json!({"version": "1.2.3", "writes": shared.writes, "server": "hub.example:6443", "mode": "kubeconfig"}),
         ),
         "/api/stream" if query.is_empty() => {
-            stream(&shared, &format!("id: list-0\nevent: addons\ndata: {}\n\n", shared.list), None)
+            let first = format!("id: made-0\nevent: addons\ndata: {}\n\n", shared.list);
+            stream(&shared, &shared.listed, &first, 0)
         }
         "/api/stream" => {
             shared.opened.lock().unwrap().push(last.clone());
             match last.strip_prefix("made-").and_then(|number| number.parse().ok()) {
-                Some(seen) => stream(&shared, "", Some(seen)),
+                Some(seen) => stream(&shared, &shared.said, "", seen),
                 None => {
                     let first = format!("id: made-0\nevent: addon\ndata: {}\n\n", shared.detail);
-                    stream(&shared, &first, Some(0))
+                    stream(&shared, &shared.said, &first, 0)
                 }
             }
         }
@@ -136,20 +149,17 @@ fn plain(status: StatusCode, body: &Value) -> Response {
 }
 
 /// A first piece, and then everything that was said after `seen`, until the streams are cut.
-fn stream(shared: &Arc<Shared>, first: &str, seen: Option<usize>) -> Response {
-    let mut said = shared.said.subscribe();
+fn stream(shared: &Shared, from: &watch::Sender<Vec<String>>, first: &str, seen: usize) -> Response {
+    let said = from.subscribe();
     let mut cuts = shared.cuts.subscribe();
-    cuts.mark_unchanged();
-    said.mark_changed();
     let first = first.to_owned();
     let pieces = futures_util::stream::once(async move { first }).chain(futures_util::stream::unfold(
         (said, seen),
         |(mut said, seen)| async move {
-            let Some(seen) = seen else { return std::future::pending().await };
             let all = said.wait_for(|said| said.len() > seen).await.ok()?;
             let (text, len) = (all[seen..].concat(), all.len());
             drop(all);
-            Some((text, (said, Some(len))))
+            Some((text, (said, len)))
         },
     ));
     let pieces = pieces.filter(|piece| std::future::ready(!piece.is_empty()));
@@ -159,7 +169,7 @@ fn stream(shared: &Arc<Shared>, first: &str, seen: Option<usize>) -> Response {
 }
 
 /// What the list says of an add-on.
-fn summary(detail: &Value) -> Value {
+pub(crate) fn summary(detail: &Value) -> Value {
     let mut summary = json!({"clusters": detail["clusters"]["name"].as_array().unwrap().len(), "placements": detail["placements"].as_array().unwrap().len()});
     for key in [
         "name",

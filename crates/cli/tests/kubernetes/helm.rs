@@ -30,7 +30,8 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
 }
 
 fn same(server: &Server, values: &str, flags: &str) {
-    let templated = helm(server, &format!("template {CHART} --kube-version 1.35.0 --namespace {NAMESPACE} {values}"));
+    let templated =
+        helm(server, &format!("template {CHART} --kube-version 1.35.0 --namespace {NAMESPACE} {values}"));
     let templated = by_name(serde_saphyr::from_multiple(&templated).unwrap());
     let printed: Value = serde_json::from_str(&server.aviary(&format!("manifests -o json {flags}"))).unwrap();
     let mut printed = by_name(printed["items"].as_array().unwrap().clone());

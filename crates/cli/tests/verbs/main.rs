@@ -7,6 +7,7 @@
     reason = "what fails here must fail the test"
 )]
 
+mod dashboard;
 mod errors;
 mod explain;
 mod help;

@@ -108,15 +108,14 @@ impl Hand {
     /// Creates an object, or merges it over the one that is there; then its status, where it has one.
     pub(crate) async fn put(&self, object: &Value) {
         let (siblings, name) = place(object);
-        let (code, answer) = self.call(Method::POST, &siblings, Some(object)).await;
-        if code == 409 {
-            let (code, answer) = self.call(Method::PATCH, &format!("{siblings}/{name}"), Some(object)).await;
-            assert!(code < 300, "{name}: {answer}");
-        } else {
-            assert!(code < 300, "{name}: {answer}");
-        }
+        let path = format!("{siblings}/{name}");
+        let (code, answer) = match self.get(&path).await {
+            Some(_) => self.call(Method::PATCH, &path, Some(object)).await,
+            None => self.call(Method::POST, &siblings, Some(object)).await,
+        };
+        assert!(code < 300, "{name}: {answer}");
         if object["status"].is_object() {
-            self.patch(&format!("{siblings}/{name}/status"), &json!({"status": object["status"]})).await;
+            self.patch(&format!("{path}/status"), &json!({"status": object["status"]})).await;
         }
     }
 

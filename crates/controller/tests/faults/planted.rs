@@ -10,7 +10,9 @@ use axum::body::{Body, Bytes, to_bytes};
 use http::Response;
 use serde_json::{Value, json};
 
-use crate::hand::Hand;
+use crate::hand::{Hand, KINDS};
+
+const INSTANCES: &str = "/apis/addon.open-cluster-management.io/v1alpha1/namespaces";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Defect {
@@ -74,6 +76,10 @@ impl Planted {
             event["type"] = json!("MODIFIED");
             event["object"]["status"] = json!({"numberOfSelectedClusters": 0});
         }
+        if self.defect == Defect::F5 && path.ends_with("/placementdecisions") && event["type"] == "DELETED" {
+            event["type"] = json!("MODIFIED");
+            event["object"]["status"] = json!({"decisions": []});
+        }
         self.bend(path, &mut event["object"]);
         format!("{event}\n").into()
     }
@@ -112,11 +118,19 @@ impl Planted {
     /// What the defect writes beside what the manager does.
     pub(crate) async fn after(&self, router: &Router, path: &str) {
         let Some((_, place)) = path.split_once("/namespaces/") else { return };
+        let hand = Hand::new(router.clone());
+        if self.defect == Defect::F3 && place == "a0/managedclusteraddons" {
+            // What it knows of the others it looks up anew.
+            for one in hand.list(&KINDS[1]).await {
+                let cluster = one["metadata"]["namespace"].as_str().unwrap();
+                let path = format!("{INSTANCES}/{cluster}/managedclusteraddons/helloworld");
+                hand.patch(&path, &json!({"metadata": {"annotations": {"looked-up": "anew"}}})).await;
+            }
+        }
         let Some((cluster, name)) = place.split_once("/manifestworks/").filter(|_| self.defect == Defect::F1)
         else {
             return;
         };
-        let hand = Hand::new(router.clone());
         let works = "/apis/work.open-cluster-management.io/v1";
         let Some(written) = hand.get(path).await else { return };
         let all = hand.get(&format!("{works}/manifestworks")).await.unwrap();

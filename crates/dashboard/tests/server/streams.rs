@@ -1,8 +1,11 @@
 //! What is pushed: the whole first, then what changes, and nothing else.
 
+use std::time::Duration;
+
+use aviary_controller::{Scope, View};
 use serde_json::{Value, json};
 
-use crate::world::{ADDONS, World, addon, apply, is_complete, rows, told};
+use crate::world::{ADDONS, LIMIT, World, addon, apply, is_complete, rows, told};
 
 const ONE: &str = "/api/stream?addon=helloworld";
 
@@ -37,7 +40,7 @@ async fn the_list_is_told_once_and_then_only_what_changes() {
     assert_eq!(
         summary,
         json!({
-            "name": "one", "displayName": "one", "state": "Done", "message": summary["message"], "clusters": 0, "settled": 0,
+            "name": "one", "displayName": "one", "state": "Progressing", "message": "the manager has not taken it up yet", "clusters": 0, "settled": 0,
             "inFlight": 0, "failed": 0, "waiting": 0, "placements": 0, "version": null, "oldestWaitSince": null, "paused": false,
         })
     );
@@ -114,6 +117,9 @@ async fn changes_add_up_to_the_whole_at_every_moment_of_a_rollout() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_add_on_is_told_with_all_that_the_contract_names() {
     let world = World::installed(8, 2).await;
+    // The last word of a second is told when the second is over.
+    let done = |point: &Value| point.as_array().unwrap()[1..] == [json!(10), json!(0), json!(0), json!(0)];
+    world.until("the timeline", |state| state["timeline"].as_array().unwrap().last().is_some_and(done)).await;
     let state = world.stream(ONE).await.next().await.data;
     let fields: Vec<&str> = state.as_object().unwrap().keys().map(String::as_str).collect();
     let contract = [
@@ -167,8 +173,6 @@ async fn one_add_on_is_told_with_all_that_the_contract_names() {
         (&event["reason"], &event["type"], &event["about"]),
         (&json!("RolloutCompleted"), &json!("Normal"), &json!("ClusterManagementAddOn helloworld"))
     );
-    let last = state["timeline"].as_array().unwrap().last().unwrap();
-    assert_eq!(last.as_array().unwrap()[1..], [json!(10), json!(0), json!(0), json!(0)]);
     assert_eq!(rows(&state)[0], r#"canary-1 "default/canary" 0 0 v1.0.0 settled"#);
 }
 
@@ -202,6 +206,25 @@ async fn a_failing_canary_holds_the_fleet_and_every_cluster_says_why() {
         (&json!("v3.0.0"), &Value::Null, &json!(true))
     );
     assert!(line["changes"].to_string().contains("v1.0.0 → v3.0.0"), "{line}");
+}
+
+/// Whoever follows a hub has other things to wait for at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_was_given_up_waiting_for_is_told_the_next_time() {
+    let world = World::quiet().await;
+    let scope = Scope { namespace: "open-cluster-management".into(), addon: None };
+    let mut follower = View::read(&world.client, scope).await.unwrap().follow();
+    world.put(named("helloworld")).await;
+    let told = tokio::time::timeout(LIMIT, async {
+        loop {
+            // Shorter than changes are gathered for.
+            let waited = tokio::time::timeout(Duration::from_millis(10), follower.changed_addons()).await;
+            if waited.is_ok_and(|changed| changed.unwrap().contains("helloworld")) {
+                return;
+            }
+        }
+    });
+    assert!(told.await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -239,7 +262,7 @@ async fn an_add_on_that_goes_is_gone_and_comes_back_whole() {
     let again = stream.next().await;
     assert_eq!((again.name.as_str(), &again.data["displayName"]), ("addon", &json!("Again")));
     world.dashboard.close();
-    let ended = tokio::time::timeout(crate::world::LIMIT, stream.read()).await.unwrap();
+    let ended = tokio::time::timeout(LIMIT, stream.read()).await.unwrap();
     assert!(ended.is_none(), "a stream ends when the dashboard closes");
 }
 
@@ -265,7 +288,8 @@ async fn at_rest_nothing_is_sent_and_nothing_is_asked_of_the_hub() {
     let next = stream.next().await;
     let fields: Vec<&String> = next.data.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["displayName", "now"], "{}", next.data);
-    assert_eq!(next.id, first.id.replace("-0", "-1"), "nothing came in between");
+    let number = |id: &str| id.split_once('-').unwrap().1.parse::<u64>().unwrap();
+    assert_eq!(number(&next.id), number(&first.id) + 1, "nothing came in between");
     assert_eq!(world.requests.load(std::sync::atomic::Ordering::Relaxed), before, "watches alone tell it");
 }
 

@@ -81,7 +81,6 @@ impl People {
     /// As one who is let in, or what they are told instead.
     async fn world(&self, token: &str) -> World {
         World {
-            hub: self.hub.clone(),
             client: self.hub.client(),
             dashboard: self.dashboard.clone(),
             router: self.router.clone(),

@@ -46,7 +46,6 @@ impl Operate for Parrot {
 }
 
 pub(crate) struct World {
-    pub(crate) hub: Hub,
     /// The administrator's, which is not counted.
     pub(crate) client: Client,
     pub(crate) dashboard: Dashboard,
@@ -102,7 +101,7 @@ impl World {
         let dashboard = Dashboard::new(settings);
         dashboard.open().await.unwrap();
         let router = dashboard.router();
-        Self { client: hub.client(), hub, dashboard, router, token: secret, requests }
+        Self { client: hub.client(), dashboard, router, token: secret, requests }
     }
 
     /// A manager and a fleet at work: so many clusters behind so many canaries. No cluster can apply v3.0.0.

@@ -142,7 +142,9 @@ pub fn decide(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Out
     let state = state(governor, &aim, &counts, &ledger);
     let recheck_at = standings.kinds.iter().filter_map(|kind| kind.standing.recheck_at()).min();
 
-    let completed = reached.clone().filter(|revision| governor.completed.last() != Some(revision));
+    let completed = reached
+        .clone()
+        .filter(|revision| !revision.is_empty() && governor.completed.last() != Some(revision));
     let applied = reached.or_else(|| governor.recorded.and_then(|recorded| recorded.applied.clone()));
     // Without a canary the known good revision is the one applied everywhere; with one, only until the first has passed.
     if governor.canary.is_none() || aim.known_good.is_none() {

@@ -8,6 +8,7 @@ use aviary_api::names::conditions::{DELETIONS_HELD, PLACEMENTS_RESOLVED, PROGRES
 use jiff::Timestamp;
 
 use super::{Stated, set};
+use crate::configs::Revision;
 use crate::explain::Decision;
 use crate::fleet::{Fleet, Governor};
 use crate::install::Install;
@@ -59,11 +60,13 @@ fn overall(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Option<(&'static str, &'s
 
 fn recorded(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome, now: Timestamp) -> Recorded {
     let mut recorded = governor.recorded.cloned().unwrap_or_default();
+    // A status cannot tell an empty revision from none: what could not be read back would be written again for ever.
+    let told = |revision: &Option<Revision>| revision.clone().filter(|revision| !revision.is_empty());
     if let Ok(desired) = &outcome.aim.desired {
-        recorded.desired = Some(desired.clone());
+        recorded.desired = told(&Some(desired.clone()));
     }
-    recorded.known_good.clone_from(&outcome.aim.known_good);
-    recorded.applied.clone_from(&outcome.applied);
+    recorded.known_good = told(&outcome.aim.known_good);
+    recorded.applied = told(&outcome.applied);
     let (status, reason, message) = summary(fleet, governor, outcome);
     let stated = Stated { kind: PROGRESSING, status, reason, message: message.into() };
     set(&mut recorded.conditions, fleet.observed.addon.generation, now, stated);

@@ -29,6 +29,8 @@ const LARGEST_BODY: usize = 8 << 20;
 pub(super) struct Tally {
     /// Creations, changes and deletions, refused ones included; not those of leases and Events.
     pub(super) writes: u64,
+    /// Of those: of what every cluster has, its instance and its works.
+    pub(super) cluster_writes: u64,
     pub(super) events: u64,
     /// Of one object each, leases left out.
     pub(super) gets: u64,
@@ -49,6 +51,7 @@ impl Tally {
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
             writes: self.writes - earlier.writes,
+            cluster_writes: self.cluster_writes - earlier.cluster_writes,
             events: self.events - earlier.events,
             gets: self.gets - earlier.gets,
             config_gets: self.config_gets - earlier.config_gets,
@@ -137,6 +140,8 @@ impl Asked {
             Verb::Write if resource == "events" => tally.events += 1,
             Verb::Write => {
                 tally.writes += 1;
+                tally.cluster_writes +=
+                    u64::from(matches!(resource, "managedclusteraddons" | "manifestworks"));
                 tally.last_write = Some(now);
             }
             Verb::Get => {

@@ -39,6 +39,7 @@ pub(super) struct Phase {
     pub(super) seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) writes: u64,
+    pub(super) cluster_writes: u64,
     pub(super) events: u64,
     pub(super) gets: u64,
     pub(super) config_gets: u64,
@@ -100,8 +101,12 @@ fn of_size(manager: &'static str, clusters: usize, runs: &[&Run], lines: &mut Ve
         let what = format!("{clusters} clusters: {what}");
         lines.push(Summary { what, manager, measured: median(runs, of), at_most, unit });
     };
-    line("writes, install", "per cluster", Some(4.0), &|run| run.install.writes as f64 / each);
-    line("writes, upgrade", "per cluster", Some(3.0), &|run| run.upgrade.writes as f64 / each);
+    line("writes, install", "per cluster", Some(4.0), &|run| run.install.cluster_writes as f64 / each);
+    line("writes, upgrade", "per cluster", Some(3.0), &|run| run.upgrade.cluster_writes as f64 / each);
+    line("writes of the add-on's own, install and upgrade", "", None, &|run| {
+        let of = |phase: &Phase| phase.writes - phase.cluster_writes;
+        (of(&run.install) + of(&run.upgrade)) as f64
+    });
     line("config GETs, install and upgrade", "", Some(0.0), &|run| {
         (run.install.config_gets + run.upgrade.config_gets) as f64
     });
@@ -197,7 +202,7 @@ mod tests {
             clusters: 10,
             run: 1,
             bare_seconds: 1.0,
-            install: Phase { writes, seconds: 3.0, ..Phase::default() },
+            install: Phase { writes, cluster_writes: writes, seconds: 3.0, ..Phase::default() },
             upgrade: Phase::default(),
             staged: Phase::default(),
             idle: Phase::default(),

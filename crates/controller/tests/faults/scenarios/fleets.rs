@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    FOUR, NONE, THREE, TWO, cluster, decision, fleet, installed, joined, placement, scenario, small, versions, want,
-    want_behind, with_canary,
+    FOUR, NONE, THREE, TWO, cluster, decision, fleet, installed, joined, placement, scenario, small,
+    versions, want, want_behind, with_canary,
 };
 use crate::agents::Rule::{Only, Well};
 use crate::objects::{addon, object, place, reference, rolling, update_all};
@@ -89,19 +89,29 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "cluster_opts_out",
-            [versions(), joined(THREE), vec![
-                Put(cluster("c2", json!({"metadata": {"annotations": {
-                    "addon.open-cluster-management.io/disable-automatic-installation": "true",
-                }}}))),
-                fleet(THREE),
-            ]]
+            [
+                versions(),
+                joined(THREE),
+                vec![
+                    Put(cluster(
+                        "c2",
+                        json!({"metadata": {"annotations": {
+                            "addon.open-cluster-management.io/disable-automatic-installation": "true",
+                        }}}),
+                    )),
+                    fleet(THREE),
+                ],
+            ]
             .concat(),
             vec![
                 want("one", update_all()),
                 Rest,
-                Put(cluster("c2", json!({"metadata": {"annotations": {
-                    "addon.open-cluster-management.io/disable-automatic-installation": null,
-                }}}))),
+                Put(cluster(
+                    "c2",
+                    json!({"metadata": {"annotations": {
+                        "addon.open-cluster-management.io/disable-automatic-installation": null,
+                    }}}),
+                )),
                 Rest,
             ],
         ),
@@ -159,12 +169,17 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "label_selector",
-            [versions(), joined(THREE), vec![Put(labelled("c1", "prod")), Put(labelled("c2", "dev"))]].concat(),
+            [versions(), joined(THREE), vec![Put(labelled("c1", "prod")), Put(labelled("c2", "dev"))]]
+                .concat(),
             vec![
-                Put(object("ClusterManagementAddOn", "helloworld", json!({"spec": {
-                    "defaultConfigs": [reference("addonhubconfigs", None, "one")],
-                    "installStrategy": {"type": "ClusterLabelSelector", "labelSelector": {"matchLabels": {"env": "prod"}}},
-                }}))),
+                Put(object(
+                    "ClusterManagementAddOn",
+                    "helloworld",
+                    json!({"spec": {
+                        "defaultConfigs": [reference("addonhubconfigs", None, "one")],
+                        "installStrategy": {"type": "ClusterLabelSelector", "labelSelector": {"matchLabels": {"env": "prod"}}},
+                    }}),
+                )),
                 Rest,
                 Put(labelled("c2", "prod")),
                 Put(labelled("c1", "dev")),
@@ -197,8 +212,11 @@ fn labelled(name: &str, env: &str) -> serde_json::Value {
 }
 
 fn offline(name: &str, available: &str) -> serde_json::Value {
-    cluster(name, json!({"status": {"conditions": [{
-        "type": "ManagedClusterConditionAvailable", "status": available, "reason": "Lease", "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }]}}))
+    cluster(
+        name,
+        json!({"status": {"conditions": [{
+            "type": "ManagedClusterConditionAvailable", "status": available, "reason": "Lease", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }]}}),
+    )
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{
-    FOUR, NONE, THREE, TWO, also, decision, fleet, hub_config, installed, joined, placement, scenario, small, template,
-    versions, want, want_behind, with_canary,
+    FOUR, NONE, THREE, TWO, also, decision, fleet, hub_config, installed, joined, placement, scenario, small,
+    template, versions, want, want_behind, with_canary,
 };
 use crate::agents::Rule::{Failing, Only, Well};
 use crate::objects::{addon, place, rolling, update_all};
@@ -93,15 +93,7 @@ pub(super) fn all() -> Vec<Scenario> {
         scenario(
             "canary_back_before_it_passed",
             with_canary(THREE),
-            vec![
-                Agents(Only(NONE)),
-                want_behind("two"),
-                Rest,
-                want_behind("one"),
-                Rest,
-                Agents(Well),
-                Rest,
-            ],
+            vec![Agents(Only(NONE)), want_behind("two"), Rest, want_behind("one"), Rest, Agents(Well), Rest],
         ),
         scenario(
             "canary_fails_and_is_taken_back",
@@ -138,7 +130,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 Rest,
             ],
         ),
-        scenario(
+        small(
             "soak",
             installed(TWO, rolling(1)),
             vec![
@@ -161,18 +153,26 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "decision_groups",
-            [versions(), joined(FOUR), groups(&[&["c1"], &["c2", "c3"], &["c4"]]), vec![want("one", per_group()), Rest]]
-                .concat(),
+            [
+                versions(),
+                joined(FOUR),
+                groups(&[&["c1"], &["c2", "c3"], &["c4"]]),
+                vec![want("one", per_group()), Rest],
+            ]
+            .concat(),
             vec![Agents(Only(&["c1", "c2"])), want("two", per_group()), Rest, Agents(Well), Rest],
         ),
         scenario(
             "limit_that_cannot_be_read",
             [
                 installed(THREE, rolling(1)),
-                vec![PutUnchecked(
-                    "clustermanagementaddons.addon.open-cluster-management.io",
-                    addon(&[place("fleet", "one", rolling(0))]),
-                ), Rest],
+                vec![
+                    PutUnchecked(
+                        "clustermanagementaddons.addon.open-cluster-management.io",
+                        addon(&[place("fleet", "one", rolling(0))]),
+                    ),
+                    Rest,
+                ],
             ]
             .concat(),
             vec![Agents(Only(NONE)), hub_config("one", "v2.0.0"), Rest],
@@ -199,6 +199,7 @@ fn groups(groups: &[&[&str]]) -> Vec<Step> {
         Put(page)
     };
     let mut all = placement("fleet");
-    all["status"] = json!({"numberOfSelectedClusters": groups.iter().map(|group| group.len()).sum::<usize>()});
+    all["status"] =
+        json!({"numberOfSelectedClusters": groups.iter().map(|group| group.len()).sum::<usize>()});
     (0..groups.len()).map(group).chain([Put(all)]).collect()
 }

@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{
-    FOUR, NONE, THREE, TWO, also, fleet, hub_config, installed, joined, scenario, small, template, template_of, versions,
-    want,
+    FOUR, NONE, THREE, TWO, also, fleet, hub_config, installed, joined, scenario, small, template,
+    template_of, versions, want,
 };
 use crate::agents::Rule::{Only, Well};
-use crate::objects::{GROUP, addon, instance, named_addon, object, place, reference, rolling, update_all, within};
+use crate::objects::{
+    GROUP, addon, instance, named_addon, object, place, reference, rolling, update_all, within,
+};
 use crate::scenario::{Scenario, Step};
 use Step::{Agents, Delete, Put, Rest};
 
@@ -73,7 +75,11 @@ pub(super) fn all() -> Vec<Scenario> {
                 Agents(Only(NONE)),
                 want("two", rolling(1)),
                 Rest,
-                Put(instance("c3", "helloworld", json!({"configs": [reference("addonhubconfigs", None, "two")]}))),
+                Put(instance(
+                    "c3",
+                    "helloworld",
+                    json!({"configs": [reference("addonhubconfigs", None, "two")]}),
+                )),
                 Rest,
                 Agents(Well),
                 Rest,
@@ -85,9 +91,13 @@ pub(super) fn all() -> Vec<Scenario> {
             "override_that_is_not_allowed",
             installed(TWO, rolling(1)),
             vec![
-                Put(instance("c1", "helloworld", json!({"configs": [
-                    {"group": "", "resource": "secrets", "namespace": "kube-system", "name": "token"},
-                ]}))),
+                Put(instance(
+                    "c1",
+                    "helloworld",
+                    json!({"configs": [
+                        {"group": "", "resource": "secrets", "namespace": "kube-system", "name": "token"},
+                    ]}),
+                )),
                 Rest,
                 want("two", rolling(1)),
                 Rest,
@@ -120,16 +130,18 @@ pub(super) fn all() -> Vec<Scenario> {
                     "spec": {"workload": {"manifests": []}},
                 })),
                 Rest,
-                Delete(json!({"kind": "ManifestWork", "metadata": {"name": "addon-helloworld-deploy-0", "namespace": "c2"}})),
+                Delete(
+                    json!({"kind": "ManifestWork", "metadata": {"name": "addon-helloworld-deploy-0", "namespace": "c2"}}),
+                ),
                 Rest,
             ],
         ),
-        scenario(
+        small(
             "instance_is_deleted_by_hand",
             installed(TWO, update_all()),
             vec![Delete(instance("c1", "helloworld", json!({}))), Rest],
         ),
-        small("addon_is_deleted", installed(THREE, update_all()), vec![Delete(addon(&[])), Rest]),
+        scenario("addon_is_deleted", installed(THREE, update_all()), vec![Delete(addon(&[])), Rest]),
         scenario(
             "addon_comes_again",
             installed(TWO, update_all()),
@@ -148,14 +160,13 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "variables_and_node_placement",
-            [vec![Put(variables_template())], joined(TWO), vec![fleet(TWO), Put(variables("plain")), Put(with_variables()), Rest]]
-                .concat(),
+            [
+                vec![Put(variables_template())],
+                joined(TWO),
+                vec![fleet(TWO), Put(variables("plain")), Put(with_variables()), Rest],
+            ]
+            .concat(),
             vec![Put(variables("v5\",\"pwned\":\"yes")), Rest],
-        ),
-        scenario(
-            "template_that_shrinks",
-            [joined(TWO), vec![fleet(TWO), Put(large_template(3)), Put(addon(&[unversioned(rolling(1))])), Rest]].concat(),
-            vec![Put(large_template(1)), Rest],
         ),
         scenario(
             "strategy_changes_during_rollout",
@@ -200,38 +211,35 @@ fn other(config: &str) -> Value {
 }
 
 fn variables_template() -> Value {
-    object("AddOnTemplate", "helloworld-v1.0.0", json!({"spec": {
-        "addonName": "helloworld", "version": "v1.0.0", "agentSpec": {"workload": {"manifests": [
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "default"},
-                "data": {"greeting": "{{GREETING}}"}},
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent", "namespace": "default"},
-                "spec": {"template": {"spec": {"containers": [{"name": "agent", "image": "agent"}]}}}},
-        ]}},
-    }}))
+    object(
+        "AddOnTemplate",
+        "helloworld-v1.0.0",
+        json!({"spec": {
+            "addonName": "helloworld", "version": "v1.0.0", "agentSpec": {"workload": {"manifests": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "default"},
+                    "data": {"greeting": "{{GREETING}}"}},
+                {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent", "namespace": "default"},
+                    "spec": {"template": {"spec": {"containers": [{"name": "agent", "image": "agent"}]}}}},
+            ]}},
+        }}),
+    )
 }
 
 fn variables(greeting: &str) -> Value {
-    within("default", object("AddOnDeploymentConfig", "settings", json!({"spec": {
-        "customizedVariables": [{"name": "GREETING", "value": greeting}],
-        "nodePlacement": {"nodeSelector": {"role": "edge"}},
-    }})))
+    within(
+        "default",
+        object(
+            "AddOnDeploymentConfig",
+            "settings",
+            json!({"spec": {
+                "customizedVariables": [{"name": "GREETING", "value": greeting}],
+                "nodePlacement": {"nodeSelector": {"role": "edge"}},
+            }}),
+        ),
+    )
 }
 
 fn with_variables() -> Value {
     let config = json!({"group": GROUP, "resource": "addondeploymentconfigs", "namespace": "default", "name": "settings"});
     addon(&[also(unversioned(rolling(1)), json!({"configs": [config]}))])
-}
-
-/// A template that needs so many works.
-fn large_template(works: usize) -> Value {
-    let manifest = |index: usize| {
-        json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("agent-{index}"), "namespace": "default"},
-            "data": {"filler": "x".repeat(250 * 1024)},
-        })
-    };
-    object("AddOnTemplate", "helloworld-v1.0.0", json!({"spec": {
-        "addonName": "helloworld", "version": "v1.0.0",
-        "agentSpec": {"workload": {"manifests": (0..works).map(manifest).collect::<Vec<_>>()}},
-    }}))
 }

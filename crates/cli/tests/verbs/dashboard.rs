@@ -1,0 +1,291 @@
+//! `aviary dashboard`: what it says when it cannot be served, and its actions on a real rollout.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::transcript::desk;
+use crate::world::{World, mask};
+
+/// The command while it runs. It does not outlive the test.
+struct Page {
+    child: Child,
+    told: String,
+    address: String,
+    token: String,
+}
+
+impl Page {
+    fn open(world: &World, options: &str) -> Self {
+        let line = format!("dashboard --listen 127.0.0.1:0 {options} --kubeconfig hub.kubeconfig");
+        let mut command = world.desk.command(&line);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut told = String::new();
+        while !told.contains("Ctrl-C") {
+            told.push_str(&lines.next().expect("it to say that it runs").unwrap());
+            told.push('\n');
+        }
+        let url = told.lines().find(|line| line.trim_start().starts_with("dashboard")).unwrap();
+        let url = url.split_whitespace().last().unwrap();
+        let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
+        Self { child, address: address.to_owned(), token: token.to_owned(), told }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let mut socket = TcpStream::connect(&self.address).unwrap();
+        let Self { address, token, .. } = self;
+        let length = body.len();
+        write!(
+            socket,
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\norigin: http://{address}\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        let status = answer.split_whitespace().nth(1).unwrap().parse().unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        (status, serde_json::from_str(body).unwrap_or_else(|_| json!(body)))
+    }
+
+    fn act(&self, action: Value) -> (u16, Value) {
+        self.ask("POST", "/api/addons/helloworld/actions", &action.to_string())
+    }
+
+    /// Asks it to stop, and waits until it has.
+    fn stop(mut self) {
+        let pid = self.child.id().to_string();
+        // Only a shell can be relied on to have `kill`.
+        assert!(Command::new("sh").args(["-c", "kill -TERM \"$0\"", &pid]).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn help_says_what_it_is_whose_rights_it_uses_and_how_to_begin() {
+    let desk = desk("verbs-dashboard-help");
+    let help = String::from_utf8(desk.output("dashboard --help").stdout).unwrap();
+    for part in [
+        "Usage: aviary dashboard [OPTIONS]",
+        "It has no rights of its own.",
+        "[default: 127.0.0.1:16480]",
+        "--enable-writes",
+        "--tls-cert <FILE>",
+        "--tls-key <FILE>",
+        "--allowed-host <HOST>",
+        "--token-file <FILE>",
+        "--kubeconfig",
+        "Examples:\n",
+        "$ aviary dashboard --listen 0.0.0.0:8443 --tls-cert tls.crt --tls-key tls.key",
+        "Exit codes: 0 it was stopped",
+    ] {
+        assert!(help.contains(part), "no {part:?} in {help}");
+    }
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "too wide: {help}");
+    let short = String::from_utf8(desk.output("dashboard -h").stdout).unwrap();
+    assert!(
+        short.contains("Serve the web page that shows rollouts live") && short.contains("Examples:\n"),
+        "{short}"
+    );
+}
+
+#[test]
+fn where_it_cannot_be_served_it_says_what_to_do() {
+    let desk = desk("verbs-dashboard-usage").file("home/.keep", "");
+    desk.check(
+        "dashboard --listen nowhere",
+        &expect![[r#"
+        $ aviary dashboard --listen nowhere
+        ! error: invalid value 'nowhere' for '--listen <ADDR>': invalid socket address syntax
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]],
+    );
+    desk.check(
+        "dashboard --tls-cert tls.crt",
+        &expect![[r#"
+        $ aviary dashboard --tls-cert tls.crt
+        ! error: the following required arguments were not provided:
+        !   --tls-key <FILE>
+        !
+        ! Usage: aviary dashboard --tls-key <FILE> --tls-cert <FILE>
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]],
+    );
+    desk.check("dashboard --listen 0.0.0.0:0", &expect![[r#"
+        $ aviary dashboard --listen 0.0.0.0:0
+        ! aviary: 0.0.0.0:0 can be reached by other machines, which are served over TLS only: give --tls-cert and --tls-key, or listen on 127.0.0.1
+        exit 1
+    "#]]);
+    desk.check(
+        "dashboard --listen 127.0.0.1:0 --tls-cert tls.crt --tls-key tls.key",
+        &expect![[r#"
+        $ aviary dashboard --listen 127.0.0.1:0 --tls-cert tls.crt --tls-key tls.key
+        ! aviary: --tls-cert is for an address that other machines can reach; loopback is served in the clear
+        exit 1
+    "#]],
+    );
+    desk.check(
+        "dashboard --listen 127.0.0.1:0 --allowed-host a/b",
+        &expect![[r#"
+        $ aviary dashboard --listen 127.0.0.1:0 --allowed-host a/b
+        ! aviary: --allowed-host names no host: "a/b" is neither an IP address nor a DNS name
+        exit 1
+    "#]],
+    );
+    desk.check("dashboard --listen 127.0.0.1:0 --kubeconfig nowhere.yaml", &expect![[r#"
+        $ aviary dashboard --listen 127.0.0.1:0 --kubeconfig nowhere.yaml
+        ! aviary: failed to read the kubeconfig nowhere.yaml: no such file or directory: name the file of the hub with --kubeconfig
+        exit 1
+    "#]]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let told = mask(&desk.run(&format!("dashboard --listen {}", taken.local_addr().unwrap())));
+    expect![[r#"
+        $ aviary dashboard --listen 127.0.0.1:PORT
+        ! aviary: failed to listen on 127.0.0.1:PORT: another process has that port: choose another with --listen; port 0 takes a free one
+        exit 1
+    "#]]
+    .assert_eq(&told);
+    let desk = desk.file("wrong.token", "guess me");
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let kubeconfig = aviary_hub::security::kubeconfig(&format!("https://{address}"), "", "token", "gone");
+    let desk = desk.file(
+        "gone.kubeconfig",
+        kubeconfig.replace("certificate-authority-data: \n", "insecure-skip-tls-verify: true\n"),
+    );
+    let line = "dashboard --listen 127.0.0.1:0 --kubeconfig gone.kubeconfig";
+    expect![[r#"
+        $ aviary dashboard --listen 127.0.0.1:0 --kubeconfig gone.kubeconfig --token-file wrong.token
+        ! aviary: wrong.token holds no token of a dashboard: delete it, and a new one is made
+        exit 1
+    "#]]
+    .assert_eq(&desk.run(&format!("{line} --token-file wrong.token")));
+    let told = mask(&desk.run(line));
+    assert!(
+        told.contains("https://127.0.0.1:PORT cannot be reached: connection refused: is it running"),
+        "{told}"
+    );
+}
+
+#[test]
+fn it_looks_with_the_rights_of_the_kubeconfig_and_changes_nothing_unless_told() {
+    let world = World::quiet("dashboard-looks").with_wrong_token("wrong.kubeconfig");
+    let page = Page::open(&world, "--token-file page.token");
+    expect![[r#"
+          dashboard  http://127.0.0.1:PORT/#token=TOKEN
+          hub        https://127.0.0.1:PORT
+        Whoever has this address has the rights of the kubeconfig there. It only looks.
+        Stop it with Ctrl-C.
+    "#]]
+    .assert_eq(&mask(&page.told.replace(&page.token, "TOKEN")));
+    let (status, info) = page.ask("GET", "/api/info", "");
+    assert_eq!((status, &info["mode"], &info["writes"]), (200, &json!("kubeconfig"), &json!(false)));
+    assert_eq!(page.act(json!({"action": "pause", "dryRun": true})).0, 403);
+    let token = page.token.clone();
+    page.stop();
+    let page = Page::open(&world, "--token-file page.token");
+    assert_eq!(page.token, token, "the same after a restart");
+    let line = "dashboard --listen 127.0.0.1:0 --kubeconfig wrong.kubeconfig";
+    let told = world.run(line);
+    assert!(told.contains("does not accept your credentials") && told.ends_with("exit 1\n"), "{told}");
+}
+
+#[test]
+fn a_rollout_is_paused_resumed_and_undone_and_each_answer_says_how_many_it_concerns() {
+    let world = World::refused("dashboard-acts");
+    let page = Page::open(&world, "--enable-writes");
+    let generation = || world.get("ClusterManagementAddOn", "helloworld")["metadata"]["generation"].clone();
+    let before = generation();
+
+    let (status, answer) = page.act(json!({"action": "pause", "placement": "default/fleet", "dryRun": true}));
+    assert_eq!((status, &answer["done"]), (200, &json!(false)), "{answer}");
+    let blast = answer["blast"].as_str().unwrap();
+    assert!(blast.contains("default/fleet") && blast.contains("12 of 12 clusters"), "{blast}");
+    assert_eq!(generation(), before, "a dry run writes nothing");
+    let (status, answer) =
+        page.act(json!({"action": "pause", "placement": "default/fleet", "dryRun": false}));
+    assert_eq!((status, &answer["done"]), (200, &json!(true)), "{answer}");
+    let paused = |index: usize| {
+        let addon = world.get("ClusterManagementAddOn", "helloworld");
+        addon["spec"]["installStrategy"]["placements"][index]["rolloutStrategy"]["paused"].clone()
+    };
+    assert_eq!((paused(0), paused(1)), (json!(true), Value::Null));
+    let (_, answer) = page.act(json!({"action": "pause", "placement": "default/fleet", "dryRun": true}));
+    assert!(answer["lines"].to_string().contains("default/fleet was paused already"), "{answer}");
+    assert_eq!(page.act(json!({"action": "resume", "dryRun": false})).0, 200);
+    assert_eq!(paused(0), json!(false));
+
+    let (status, answer) = page.act(json!({"action": "undo", "dryRun": true}));
+    assert_eq!(status, 200, "{answer}");
+    let blast = answer["blast"].as_str().unwrap();
+    assert!(blast.contains("2 of 16 clusters have to move"), "{blast}");
+    assert!(
+        answer["lines"]
+            .to_string()
+            .contains("default/canary goes back from v3.0.0 to v1.0.0, its revision 1: 2 of 4"),
+        "{answer}"
+    );
+    let (status, answer) =
+        page.act(json!({"action": "undo", "placement": "default/canary", "toRevision": 9, "dryRun": true}));
+    assert_eq!(status, 409, "{answer}");
+    assert!(answer["error"].as_str().unwrap().contains("has no revision 9"), "{answer}");
+    assert_eq!(page.act(json!({"action": "undo", "dryRun": false})).0, 200);
+    world.until("the way back", |_, plan| {
+        plan.report.clusters.iter().all(|cluster| cluster.told.as_deref() == Some("v1.0.0"))
+            && plan
+                .report
+                .placements
+                .iter()
+                .all(|placement| placement.counts.settled == placement.counts.governed)
+    });
+
+    let (status, answer) = page.act(json!({"action": "acknowledge", "dryRun": true}));
+    assert_eq!(status, 409, "nothing is held: {answer}");
+    let (status, answer) =
+        page.ask("POST", "/api/addons/nothing/actions", r#"{"action": "pause", "dryRun": true}"#);
+    assert_eq!(status, 409, "{answer}");
+    assert!(answer["error"].as_str().unwrap().contains("there is no add-on nothing"), "{answer}");
+    page.stop();
+}
+
+#[test]
+fn a_braked_deletion_goes_only_with_the_number_that_was_seen() {
+    let world = World::installed("dashboard-brake");
+    world.block_on(world.clusters("fleet", &[]));
+    world.until("the brake", |observed, plan| {
+        observed.instances.len() == 16
+            && plan.report.problems.iter().any(|problem| problem.code() == "DeletionHeld")
+    });
+    let page = Page::open(&world, "--enable-writes");
+    let (status, answer) = page.act(json!({"action": "acknowledge", "dryRun": true}));
+    assert_eq!((status, &answer["done"]), (200, &json!(false)), "{answer}");
+    let blast = answer["blast"].as_str().unwrap();
+    assert!(blast.starts_with("helloworld is removed from 12 clusters of the 16 that have it"), "{blast}");
+    assert_eq!(answer["lines"].as_array().unwrap().len(), 12);
+    assert_eq!(page.act(json!({"action": "acknowledge", "dryRun": false})).0, 400, "without the number");
+    let (status, answer) = page.act(json!({"action": "acknowledge", "acknowledge": "11", "dryRun": false}));
+    assert_eq!(status, 409, "{answer}");
+    let annotations = || world.get("ClusterManagementAddOn", "helloworld")["metadata"]["annotations"].clone();
+    let allowed =
+        |annotations: &Value| annotations["addon.open-cluster-management.io/allow-deletions"].clone();
+    assert_eq!(allowed(&annotations()), Value::Null);
+    assert_eq!(page.act(json!({"action": "acknowledge", "acknowledge": "12", "dryRun": false})).0, 200);
+    assert_eq!(allowed(&annotations()), json!("12"));
+    world.until("the deletions", |observed, _| observed.instances.len() == 4);
+    page.stop();
+}
