@@ -14,10 +14,11 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let mut named = BTreeMap::new();
     for mut object in objects.into_iter().filter(|object| !object.is_null()) {
         plain_numbers(&mut object);
-        if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+        let metadata = object["metadata"].as_object_mut().unwrap();
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
             annotations.remove("helm.sh/resource-policy");
             if annotations.is_empty() {
-                object["metadata"].as_object_mut().unwrap().remove("annotations");
+                metadata.remove("annotations");
             }
         }
         let name =

@@ -249,12 +249,12 @@ async fn a_kind_of_config_that_the_manager_may_not_read_is_one_add_ons_problem_a
     }
     hub.want("v1.0.0").await;
     hub.until_done(4, "v1.0.0").await;
-    let reason_of = |addon: &str| {
+    let says_so = |addon: &str| {
         let status = server.get(&format!("clustermanagementaddon {addon}"))["status"].to_string();
-        status.contains("ConfigurationForbidden")
+        status.contains("the hub does not let the manager read")
     };
     for addon in ["teller", "thief"] {
-        server.until(&format!("{addon} to say what it lacks"), || reason_of(addon));
+        server.until(&format!("{addon} to say what it lacks"), || says_so(addon));
     }
 
     server.kubectl(
@@ -269,7 +269,7 @@ rules:
 ",
     );
     until_told(&client, "teller", "all", "4/4 install completed with no errors.").await;
-    assert!(reason_of("thief"), "nobody has let it");
+    assert!(says_so("thief"), "nobody has let it");
     manager.stop();
     fleet.stop();
     server.kubectl("delete clusterrole aviary-config-kinds-tales", b"");

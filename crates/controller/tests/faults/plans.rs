@@ -27,6 +27,47 @@ const KNOWN: &[(&str, &str)] = &[];
 /// Plans that once failed, by what was wrong.
 const REGRESSIONS: &[(&str, &str)] = &[];
 
+/// Several faults at once by chance, until it is stopped or one fails. `AVIARY_FAULT_SEED` begins where another run began.
+fn soak() -> ExitCode {
+    let seed = std::env::var("AVIARY_FAULT_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("AVIARY_FAULT_SEED={seed}");
+    let threads = [seed, seed ^ 1].map(|seed| std::thread::spawn(move || soak_from(seed)));
+    for thread in threads {
+        if let Err(why) = thread.join().unwrap() {
+            println!("{why}");
+            std::process::exit(1);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn soak_from(seed: u64) -> Result<(), String> {
+    let mut chance = fastrand::Rng::with_seed(seed);
+    let begun = Instant::now();
+    let mut done = 0_usize;
+    loop {
+        let mut all = scenarios::all();
+        let prepared = Prepared::new(hub(), all.swap_remove(chance.usize(..all.len())))?;
+        for _ in 0..50 {
+            let mut plan = Plan { scenario: prepared.scenario.name.into(), faults: Vec::new() };
+            for _ in 0..chance.usize(2..=4) {
+                let (name, point, _) = FAULTS[chance.usize(..FAULTS.len())];
+                let most = prepared.undisturbed.counts[point as usize];
+                if most > 0 {
+                    plan.faults.extend(Fault::named(name, chance.usize(1..=most)));
+                }
+            }
+            let outcome = prepared.run(&plan, None);
+            if let Some(why) = judge(&plan, &outcome) {
+                return Err(why);
+            }
+            done += 1;
+        }
+        println!("{done} plans in {} s", begun.elapsed().as_secs());
+    }
+}
+
 /// Which scenario shows which planted defect, and what of it is seen.
 const PLANTED: &[(Defect, &str, &str)] = &[
     (Defect::F1, "config_is_edited_in_place", "S3: "),
@@ -62,6 +103,9 @@ pub(crate) fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     if let Ok(plan) = std::env::var("AVIARY_FAULT") {
         return replay(&plan);
+    }
+    if how_much() == "soak" {
+        return soak();
     }
     let tallies = Tallies::default();
     let trials = trials(&tallies);
@@ -233,7 +277,8 @@ fn found(defect: Defect, name: &str, seen: &str) -> Result<(), Failed> {
     if outcome.broken.iter().any(|broken| broken.contains(seen)) {
         return Ok(());
     }
-    Err(format!("{defect:?} in {name} should break {seen}, but: {:?}", outcome.broken).into())
+    let Outcome { broken, writes, .. } = outcome;
+    Err(format!("{defect:?} in {name} should break {seen}, but: {broken:?} {writes:#?}").into())
 }
 
 fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {

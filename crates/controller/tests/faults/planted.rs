@@ -2,7 +2,8 @@
 //!
 //! Nothing of this is in the manager. Each is what its user would see of that defect.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::hand::{Hand, KINDS};
 
+const WORKS: &str = "/apis/work.open-cluster-management.io/v1";
 const INSTANCES: &str = "/apis/addon.open-cluster-management.io/v1alpha1/namespaces";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +22,7 @@ pub(crate) enum Defect {
     F1,
     /// A limit that cannot be read is no limit.
     F2,
-    /// When a cluster joins that sorts before those in flight, they are not counted any more.
+    /// When a cluster joins that sorts before those in flight, they are not counted any more: they pass for settled.
     F3,
     /// A placement that is gone is one that selects nobody.
     F5,
@@ -32,11 +34,13 @@ pub(crate) enum Defect {
 pub(crate) struct Planted {
     defect: Defect,
     joined: Arc<AtomicBool>,
+    /// What has reached everybody once. The manager puts it right, and it is not to go on for ever.
+    leaked: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Planted {
     pub(crate) fn new(defect: Defect) -> Self {
-        Self { defect, joined: Arc::default() }
+        Self { defect, joined: Arc::default(), leaked: Arc::default() }
     }
 
     /// What the manager writes, as the defect would write it.
@@ -105,10 +109,15 @@ impl Planted {
             Defect::F3 if path.contains("/managedclusteraddons") && self.joined.load(Ordering::Relaxed) => {
                 let references = object.pointer_mut("/status/configReferences");
                 for one in references.and_then(Value::as_array_mut).into_iter().flatten() {
-                    if one["desiredConfigSpecHash"] != one["lastAppliedConfigSpecHash"] {
-                        one["lastAppliedConfigSpecHash"] = json!("");
-                        one.as_object_mut().unwrap().remove("lastAppliedConfig");
-                    }
+                    one["lastAppliedConfigSpecHash"] = one["desiredConfigSpecHash"].clone();
+                    one["lastAppliedConfig"] = one["desiredConfig"].clone();
+                }
+            }
+            Defect::F3 if path.contains("/manifestworks") && self.joined.load(Ordering::Relaxed) => {
+                let generation = object["metadata"]["generation"].clone();
+                let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+                for one in conditions.into_iter().flatten() {
+                    one["observedGeneration"] = generation.clone();
                 }
             }
             _ => {}
@@ -123,24 +132,27 @@ impl Planted {
             // What it knows of the others it looks up anew.
             for one in hand.list(&KINDS[1]).await {
                 let cluster = one["metadata"]["namespace"].as_str().unwrap();
-                let path = format!("{INSTANCES}/{cluster}/managedclusteraddons/helloworld");
-                hand.patch(&path, &json!({"metadata": {"annotations": {"looked-up": "anew"}}})).await;
+                let note = json!({"metadata": {"annotations": {"looked-up": "anew"}}});
+                hand.patch(&format!("{INSTANCES}/{cluster}/managedclusteraddons/helloworld"), &note).await;
+                hand.patch(&format!("{WORKS}/namespaces/{cluster}/manifestworks/addon-helloworld-deploy-0"), &note).await;
             }
         }
         let Some((cluster, name)) = place.split_once("/manifestworks/").filter(|_| self.defect == Defect::F1)
         else {
             return;
         };
-        let works = "/apis/work.open-cluster-management.io/v1";
         let Some(written) = hand.get(path).await else { return };
-        let all = hand.get(&format!("{works}/manifestworks")).await.unwrap();
+        if !self.leaked.lock().unwrap().insert(written["spec"].to_string().replace(cluster, "")) {
+            return;
+        }
+        let all = hand.get(&format!("{WORKS}/manifestworks")).await.unwrap();
         for other in
             all["items"].as_array().into_iter().flatten().filter(|one| one["metadata"]["name"] == name)
         {
             let to = other["metadata"]["namespace"].as_str().unwrap();
             let text = written["spec"]["workload"].to_string().replace(cluster, to);
             let patch = json!({"spec": {"workload": serde_json::from_str::<Value>(&text).unwrap()}});
-            hand.patch(&format!("{works}/namespaces/{to}/manifestworks/{name}"), &patch).await;
+            hand.patch(&format!("{WORKS}/namespaces/{to}/manifestworks/{name}"), &patch).await;
         }
     }
 }
