@@ -45,7 +45,7 @@ impl Looked {
         title: &Title,
         summary: &Summary,
         revisions: &[RevisionLine],
-        events: impl Serialize,
+        events: &impl Serialize,
     ) -> Self {
         let mut sections = match json!(summary) {
             Value::Object(fields) => fields,
@@ -318,4 +318,60 @@ fn reasons(plan: &Plan) -> Vec<ReasonLine<'_>> {
             examples: group.clusters.iter().take(EXAMPLES).map(|cluster| cluster.as_str()).collect(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use aviary_engine::limit::Limit;
+    use aviary_engine::name::PlacementName;
+
+    use super::*;
+
+    fn spec(name: &str, canary: Option<&str>) -> PlacementSpec {
+        let of = |name: &str| PlacementName::new("default", name);
+        PlacementSpec {
+            name: of(name),
+            configs: Vec::new(),
+            version: None,
+            install_namespace: None,
+            rollout: Rollout { canary: canary.map(of), ..Rollout::default() },
+            fault: None,
+        }
+    }
+
+    #[test]
+    fn a_canary_goes_before_what_waits_for_it() {
+        let specs = [
+            spec("fleet", Some("early")),
+            spec("early", Some("canary")),
+            spec("canary", None),
+            spec("other", None),
+        ];
+        assert_eq!(positions(&specs), [3, 2, 0, 1]);
+        let outside = [spec("fleet", Some("elsewhere")), spec("other", None)];
+        assert_eq!(positions(&outside), [0, 1], "a canary that is not in the list holds no place");
+        let cycle = [spec("a", Some("b")), spec("b", Some("a"))];
+        assert_eq!(positions(&cycle).len(), 2, "a cycle comes to an end");
+    }
+
+    #[test]
+    fn a_strategy_is_one_line() {
+        let mut rollout = Rollout::default();
+        assert_eq!(strategy(&rollout), "UpdateAll");
+        rollout.pace = Pace::Rolling(Limit::Percent(25));
+        rollout.max_failures = Some(Limit::Count(2));
+        rollout.min_success_time = std::time::Duration::from_secs(300);
+        assert_eq!(strategy(&rollout), "RollingUpdate 25%, tolerates 2 failed, soaks 5m");
+        rollout.canary = Some(PlacementName::new("default", "canary"));
+        assert!(strategy(&rollout).starts_with("RollingUpdateWithCanary 25%"));
+    }
+
+    #[test]
+    fn only_the_counts_of_revisions_are_told_where_nothing_else_changed() {
+        let line = |label: &str, clusters: usize| json!({"label": label, "clusters": clusters});
+        let known = json!([line("v1", 3), line("v2", 0)]);
+        assert_eq!(only_counts(&known, &json!([line("v1", 1), line("v2", 2)])), Some(json!([1, 2])));
+        assert_eq!(only_counts(&known, &json!([line("v1", 3)])), None);
+        assert_eq!(only_counts(&known, &json!([line("v1", 3), line("v3", 0)])), None);
+    }
 }

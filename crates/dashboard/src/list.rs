@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::summary::Summary;
 use crate::topic::{Picture, Step, data};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct List {
     now: String,
     addons: BTreeMap<Text, Summary>,
@@ -23,6 +23,10 @@ impl Picture for List {
 }
 
 impl List {
+    pub(crate) fn new(now: &str) -> Self {
+        Self { now: now.to_owned(), addons: BTreeMap::new() }
+    }
+
     /// Takes in what some add-ons look like now; `None`: it is gone.
     pub(crate) fn take(&mut self, now: &str, looked: Vec<(Text, Option<Summary>)>) -> Step {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());

@@ -101,7 +101,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_gives_a_sign_of_life_and_nothing_else() {
-        let topic = Arc::new(Topic::new(Some(List::default())));
+        let topic = Arc::new(Topic::new(Some(List::new("2026-01-01T00:00:00Z"))));
         let (close, closing) = watch::channel(false);
         let mut reader = Reader {
             news: topic.listen(),

@@ -241,7 +241,7 @@ mod tests {
         let (topic, mut place) = (Topic::new(Some(1)), None);
         let id = |bytes: Bytes| {
             let text = String::from_utf8(bytes.to_vec()).unwrap();
-            text.lines().filter_map(|line| line.strip_prefix("id: ")).last().unwrap().to_owned()
+            text.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().unwrap().to_owned()
         };
         let first = id(topic.since(&mut place).unwrap());
         add(&topic, 2);

@@ -59,7 +59,7 @@ impl Watcher {
     ) -> Result<Arc<Self>, LookError> {
         let follower = View::read(client, scope).await?.follow();
         let (commands, received) = mpsc::channel(COMMANDS_WAITING);
-        let list = Arc::new(Topic::new(Some(List::default())));
+        let list = Arc::new(Topic::new(Some(List::new(&seconds(clock())))));
         let over = Arc::new(AtomicBool::new(false));
         let mut look = Look {
             follower,
@@ -279,7 +279,7 @@ impl Look {
             let summary = Summary::of(observed, &plan, &problems, &title);
             let looked = whole.then(|| {
                 let revisions = revisions::lines(&fleet, &plan, &history);
-                Looked::of(&fleet, &plan, &problems, &title, &summary, &revisions, events)
+                Looked::of(&fleet, &plan, &problems, &title, &summary, &revisions, &events)
             });
             let line = seeds.then(|| Timeline::seeded(observed, &plan));
             (Pass { summary, looked, recheck_at: plan.recheck_at }, line)

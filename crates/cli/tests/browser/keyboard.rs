@@ -50,7 +50,7 @@ async fn the_page_can_be_used_with_the_keyboard_only() {
     let columns = browser.run("return Number(document.querySelectorAll('canvas')[1].dataset.columns)").await;
     let columns = columns.as_u64().unwrap();
     browser.press(key::DOWN).await;
-    says(Box::leak(format!("fleet-{:05}", 2 + columns).into_boxed_str())).await;
+    browser.until_text(".inspector", &format!("fleet-{:05}", 2 + columns)).await;
     browser.press(key::UP).await;
     says("fleet-00002").await;
     browser.press(key::END).await;

@@ -53,7 +53,7 @@ impl Page {
         (status, serde_json::from_str(body).unwrap_or_else(|_| json!(body)))
     }
 
-    fn act(&self, action: Value) -> (u16, Value) {
+    fn act(&self, action: &Value) -> (u16, Value) {
         self.ask("POST", "/api/addons/helloworld/actions", &action.to_string())
     }
 
@@ -195,7 +195,7 @@ fn it_looks_with_the_rights_of_the_kubeconfig_and_changes_nothing_unless_told() 
     .assert_eq(&mask(&page.told.replace(&page.token, "TOKEN")));
     let (status, info) = page.ask("GET", "/api/info", "");
     assert_eq!((status, &info["mode"], &info["writes"]), (200, &json!("kubeconfig"), &json!(false)));
-    assert_eq!(page.act(json!({"action": "pause", "dryRun": true})).0, 403);
+    assert_eq!(page.act(&json!({"action": "pause", "dryRun": true})).0, 403);
     let token = page.token.clone();
     page.stop();
     let page = Page::open(&world, "--token-file page.token");
@@ -212,25 +212,26 @@ fn a_rollout_is_paused_resumed_and_undone_and_each_answer_says_how_many_it_conce
     let generation = || world.get("ClusterManagementAddOn", "helloworld")["metadata"]["generation"].clone();
     let before = generation();
 
-    let (status, answer) = page.act(json!({"action": "pause", "placement": "default/fleet", "dryRun": true}));
+    let (status, answer) =
+        page.act(&json!({"action": "pause", "placement": "default/fleet", "dryRun": true}));
     assert_eq!((status, &answer["done"]), (200, &json!(false)), "{answer}");
     let blast = answer["blast"].as_str().unwrap();
     assert!(blast.contains("default/fleet") && blast.contains("12 of 12 clusters"), "{blast}");
     assert_eq!(generation(), before, "a dry run writes nothing");
     let (status, answer) =
-        page.act(json!({"action": "pause", "placement": "default/fleet", "dryRun": false}));
+        page.act(&json!({"action": "pause", "placement": "default/fleet", "dryRun": false}));
     assert_eq!((status, &answer["done"]), (200, &json!(true)), "{answer}");
     let paused = |index: usize| {
         let addon = world.get("ClusterManagementAddOn", "helloworld");
         addon["spec"]["installStrategy"]["placements"][index]["rolloutStrategy"]["paused"].clone()
     };
     assert_eq!((paused(0), paused(1)), (json!(true), Value::Null));
-    let (_, answer) = page.act(json!({"action": "pause", "placement": "default/fleet", "dryRun": true}));
+    let (_, answer) = page.act(&json!({"action": "pause", "placement": "default/fleet", "dryRun": true}));
     assert!(answer["lines"].to_string().contains("default/fleet was paused already"), "{answer}");
-    assert_eq!(page.act(json!({"action": "resume", "dryRun": false})).0, 200);
+    assert_eq!(page.act(&json!({"action": "resume", "dryRun": false})).0, 200);
     assert_eq!(paused(0), json!(false));
 
-    let (status, answer) = page.act(json!({"action": "undo", "dryRun": true}));
+    let (status, answer) = page.act(&json!({"action": "undo", "dryRun": true}));
     assert_eq!(status, 200, "{answer}");
     let blast = answer["blast"].as_str().unwrap();
     assert!(blast.contains("2 of 16 clusters have to move"), "{blast}");
@@ -241,10 +242,10 @@ fn a_rollout_is_paused_resumed_and_undone_and_each_answer_says_how_many_it_conce
         "{answer}"
     );
     let (status, answer) =
-        page.act(json!({"action": "undo", "placement": "default/canary", "toRevision": 9, "dryRun": true}));
+        page.act(&json!({"action": "undo", "placement": "default/canary", "toRevision": 9, "dryRun": true}));
     assert_eq!(status, 409, "{answer}");
     assert!(answer["error"].as_str().unwrap().contains("has no revision 9"), "{answer}");
-    assert_eq!(page.act(json!({"action": "undo", "dryRun": false})).0, 200);
+    assert_eq!(page.act(&json!({"action": "undo", "dryRun": false})).0, 200);
     world.until("the way back", |_, plan| {
         plan.report.clusters.iter().all(|cluster| cluster.told.as_deref() == Some("v1.0.0"))
             && plan
@@ -254,7 +255,7 @@ fn a_rollout_is_paused_resumed_and_undone_and_each_answer_says_how_many_it_conce
                 .all(|placement| placement.counts.settled == placement.counts.governed)
     });
 
-    let (status, answer) = page.act(json!({"action": "acknowledge", "dryRun": true}));
+    let (status, answer) = page.act(&json!({"action": "acknowledge", "dryRun": true}));
     assert_eq!(status, 409, "nothing is held: {answer}");
     let (status, answer) =
         page.ask("POST", "/api/addons/nothing/actions", r#"{"action": "pause", "dryRun": true}"#);
@@ -272,19 +273,19 @@ fn a_braked_deletion_goes_only_with_the_number_that_was_seen() {
             && plan.report.problems.iter().any(|problem| problem.code() == "DeletionHeld")
     });
     let page = Page::open(&world, "--enable-writes");
-    let (status, answer) = page.act(json!({"action": "acknowledge", "dryRun": true}));
+    let (status, answer) = page.act(&json!({"action": "acknowledge", "dryRun": true}));
     assert_eq!((status, &answer["done"]), (200, &json!(false)), "{answer}");
     let blast = answer["blast"].as_str().unwrap();
     assert!(blast.starts_with("helloworld is removed from 12 clusters of the 16 that have it"), "{blast}");
     assert_eq!(answer["lines"].as_array().unwrap().len(), 12);
-    assert_eq!(page.act(json!({"action": "acknowledge", "dryRun": false})).0, 400, "without the number");
-    let (status, answer) = page.act(json!({"action": "acknowledge", "acknowledge": "11", "dryRun": false}));
+    assert_eq!(page.act(&json!({"action": "acknowledge", "dryRun": false})).0, 400, "without the number");
+    let (status, answer) = page.act(&json!({"action": "acknowledge", "acknowledge": "11", "dryRun": false}));
     assert_eq!(status, 409, "{answer}");
     let annotations = || world.get("ClusterManagementAddOn", "helloworld")["metadata"]["annotations"].clone();
     let allowed =
         |annotations: &Value| annotations["addon.open-cluster-management.io/allow-deletions"].clone();
     assert_eq!(allowed(&annotations()), Value::Null);
-    assert_eq!(page.act(json!({"action": "acknowledge", "acknowledge": "12", "dryRun": false})).0, 200);
+    assert_eq!(page.act(&json!({"action": "acknowledge", "acknowledge": "12", "dryRun": false})).0, 200);
     assert_eq!(allowed(&annotations()), json!("12"));
     world.until("the deletions", |observed, _| observed.instances.len() == 4);
     page.stop();

@@ -9,6 +9,7 @@ use aviary_hub::Hub;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::fault::{FAULTS, Fault, Plan, Point};
+use crate::history::{Commit, show};
 use crate::planted::Defect;
 use crate::run::{Outcome, Prepared, root};
 use crate::scenario::Scenario;

@@ -3,8 +3,8 @@
 //! Nothing of this is in the manager. Each is what its user would see of that defect.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -134,7 +134,11 @@ impl Planted {
                 let cluster = one["metadata"]["namespace"].as_str().unwrap();
                 let note = json!({"metadata": {"annotations": {"looked-up": "anew"}}});
                 hand.patch(&format!("{INSTANCES}/{cluster}/managedclusteraddons/helloworld"), &note).await;
-                hand.patch(&format!("{WORKS}/namespaces/{cluster}/manifestworks/addon-helloworld-deploy-0"), &note).await;
+                hand.patch(
+                    &format!("{WORKS}/namespaces/{cluster}/manifestworks/addon-helloworld-deploy-0"),
+                    &note,
+                )
+                .await;
             }
         }
         let Some((cluster, name)) = place.split_once("/manifestworks/").filter(|_| self.defect == Defect::F1)

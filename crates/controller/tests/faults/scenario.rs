@@ -1,7 +1,5 @@
 //! What a scenario is: a list of steps that users and clusters take, the same with and without faults.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::agents::Rule;
@@ -18,7 +16,6 @@ pub(crate) enum Step {
     /// A placement selects these clusters, in decisions of two each.
     Select(&'static str, Vec<&'static str>),
     Agents(Rule),
-    Pass(Duration),
     /// Waits until nothing happens any more.
     Rest,
 }
@@ -31,4 +28,12 @@ pub(crate) struct Scenario {
     pub(crate) when: Vec<Step>,
     /// Small enough for all pairs of crashes.
     pub(crate) pairs: bool,
+    /// Time alone goes on with it: rest takes longer to tell.
+    pub(crate) slow: bool,
+}
+
+impl Scenario {
+    pub(crate) fn slowly(self) -> Self {
+        Self { slow: true, ..self }
+    }
 }

@@ -67,7 +67,7 @@ impl Running {
     }
 }
 
-/// The states at one rest.
+/// One rest, at the time of the manager.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) revision: u64,
@@ -85,6 +85,8 @@ pub(crate) struct World {
     managers: Vec<Running>,
     beside: Option<(usize, Instant)>,
     planted: Option<Planted>,
+    /// Time alone goes on with the scenario.
+    pub(crate) slow: bool,
     pub(crate) marks: Vec<Mark>,
     /// Revisions that users wrote, from and to.
     pub(crate) users: Vec<(u64, u64)>,
@@ -160,6 +162,7 @@ impl World {
             managers: Vec::new(),
             beside: None,
             planted,
+            slow: false,
             marks: Vec::new(),
             users: Vec::new(),
         }
@@ -235,14 +238,15 @@ impl World {
                 Step::Join(name) => self.join(name).await,
                 Step::Select(placement, clusters) => self.select(placement, clusters).await,
                 Step::Agents(rule) => self.agents.follow(*rule),
-                Step::Pass(time) => sleep(*time).await,
                 Step::Rest => {
                     self.rest().await?;
-                    self.marks.push(Mark { revision: self.hub.revision(), at: self.now() });
+                    let skew = SignedDuration::from_secs(self.skew.load(Ordering::Relaxed));
+                    let at = self.now().checked_add(skew).unwrap();
+                    self.marks.push(Mark { revision: self.hub.revision(), at });
                     continue;
                 }
             }
-            if !matches!(step, Step::Pass(_) | Step::Agents(_) | Step::Select(..)) {
+            if !matches!(step, Step::Agents(_) | Step::Select(..)) {
                 self.users.push((from, self.hub.revision()));
             }
         }
@@ -319,11 +323,12 @@ impl World {
     /// Waits until nothing happens any more, and does what faults demand meanwhile.
     async fn rest(&mut self) -> Result<(), String> {
         let begun = Instant::now();
-        let quiet = if self.trouble.always(Effect::ListsOnly) || self.trouble.always(Effect::CutEach) {
-            VERY_QUIET
-        } else {
-            QUIET
-        };
+        let quiet =
+            if self.slow || self.trouble.always(Effect::ListsOnly) || self.trouble.always(Effect::CutEach) {
+                VERY_QUIET
+            } else {
+                QUIET
+            };
         let (mut seen, mut since) = (self.activity(), Instant::now());
         loop {
             sleep(TICK).await;

@@ -132,8 +132,7 @@ fn switching(observed: &Observed, plan: &Plan, names: &[&str], paused: bool) -> 
     let all = names.join(", ");
     let blast = match paused {
         true => format!(
-            "No further cluster is started in {all}: {} of {of} stay as they are until it is resumed; {} in flight finish.",
-            waiting, moving
+            "No further cluster is started in {all}: {waiting} of {of} stay as they are until it is resumed; {moving} in flight finish."
         ),
         false => format!(
             "Clusters are started again in {all}: {waiting} of {of} have not been told what is wanted, and get it in the order and within the budget of the rollout strategy."

@@ -1,7 +1,5 @@
 //! Rollouts of every type, changes in their middle, and the ways back.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::{
@@ -11,7 +9,7 @@ use super::{
 use crate::agents::Rule::{Failing, Only, Well};
 use crate::objects::{addon, place, rolling, update_all};
 use crate::scenario::{Scenario, Step};
-use Step::{Agents, Pass, Put, PutUnchecked, Rest};
+use Step::{Agents, Put, PutUnchecked, Rest};
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
@@ -133,24 +131,21 @@ pub(super) fn all() -> Vec<Scenario> {
         small(
             "soak",
             installed(TWO, rolling(1)),
-            vec![
-                want("two", also(rolling(1), json!({"minSuccessTime": "30s"}))),
-                Pass(Duration::from_secs(80)),
-                Rest,
-            ],
-        ),
+            vec![want("two", also(rolling(1), json!({"minSuccessTime": "30s"}))), Rest],
+        )
+        .slowly(),
         scenario(
             "deadline",
             installed(THREE, rolling(1)),
             vec![
                 Agents(Only(&["c2", "c3"])),
                 want("two", also(rolling(1), json!({"progressDeadline": "60s", "maxFailures": 1}))),
-                Pass(Duration::from_secs(90)),
                 Rest,
                 Agents(Well),
                 Rest,
             ],
-        ),
+        )
+        .slowly(),
         scenario(
             "decision_groups",
             [
