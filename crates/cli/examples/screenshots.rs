@@ -27,6 +27,9 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 const WIDE: Screen = Screen { width: 1360, height: 880, ratio: 1.5, dark: false };
+/// Much text: with more pixels it would be too large a file.
+const DENSE: Screen = Screen { width: 1360, height: 820, ratio: 1.2, dark: false };
+const LOW: Screen = Screen { height: 600, ..WIDE };
 const PHONE: Screen = Screen { width: 390, height: 844, ratio: 2.0, dark: false };
 /// No picture may be larger, in bytes.
 const MOST: usize = 300_000;
@@ -202,10 +205,12 @@ async fn main() {
         .await;
     browser.click(".examples button").await;
     browser.until_text("#panel", "Works").await;
+    browser.screen(DENSE).await;
     settle(&browser).await;
     take(&browser, &directory, "halted.png").await;
 
     // Others of the same hub: one of them is on its way to a new version.
+    browser.screen(LOW).await;
     browser.run("location.hash = '#/'").await;
     browser
         .until(

@@ -236,7 +236,7 @@ export class AddOnView {
 /** The state in a sentence: what failed, what waits for what, or else what is under way. */
 function why({ reasons, message }) {
   const most = (kind) => reasons.find((reason) => reason.kind === kind);
-  const told = (reason, verb) => reason && `${counted(reason.count, 'cluster')} ${reason.count === 1 ? verb : verb.replace('waits', 'wait')}: ${reason.message}.`;
+  const told = (reason, verb) => reason && `${counted(reason.count, 'cluster')} ${reason.count === 1 ? verb : verb.replace('waits', 'wait')}: ${reason.message.replace(/^failed: /, '')}.`;
   const parts = [told(most(FAILED), 'failed'), told(most(WAITING), 'waits')].filter(Boolean);
   if (!parts.length) parts.push(told(most(IN_FLIGHT), 'in flight'));
   return parts.filter(Boolean).join(' ') || message;

@@ -63,7 +63,9 @@ export class Placements {
         text(name, short(placement.name));
         optional(space, placement.name.includes('/') ? placement.name.slice(0, placement.name.indexOf('/')) : '');
         state.update(placement.state, placement.paused);
-        text(message, placement.message);
+        // A closed gate says the same, and why.
+        const shut = placement.gate && !placement.gate.open;
+        optional(message, shut && placement.message.includes(placement.gate.message) ? '' : placement.message);
         gate.update(placement.gate);
         progress.update({ settled: placement.done, inFlight: placement.inFlight, failed: placement.failed, waiting: placement.waiting });
         text(figures, `${number(placement.done)} of ${number(placement.governed)}`);

@@ -14,7 +14,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 /// Longer than anything here takes on a busy machine.
-const GIVE_UP: Duration = Duration::from_secs(120);
+const GIVE_UP: Duration = Duration::from_secs(300);
 const MISSING: &str =
     "there is no chromium with its chromedriver here: run hack/install-chromium.sh, which make test does";
 /// Runs in every page before its own scripts: notes what must never happen, and reads what was painted.
@@ -116,9 +116,10 @@ pub(crate) struct Browser {
 impl Browser {
     pub(crate) async fn start(screen: Screen) -> Self {
         let driver = Driver::start();
-        let client =
-            Client::try_from(Config::new(format!("http://127.0.0.1:{}", driver.port).parse().unwrap()))
-                .unwrap();
+        let mut config = Config::new(format!("http://127.0.0.1:{}", driver.port).parse().unwrap());
+        // A condition may be waited for all that time.
+        config.read_timeout = Some(GIVE_UP * 2);
+        let client = Client::try_from(config).unwrap();
         let mut options = json!({"args": [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
         ]});

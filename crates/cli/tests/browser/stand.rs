@@ -40,7 +40,7 @@ struct Shared {
 
 impl Stand {
     pub(crate) async fn serve(detail: Value, cluster: Value, writes: bool) -> Self {
-        let list = json!({"now": "2026-01-01T00:00:00Z", "addons": [summary(&detail)]});
+        let list = json!({"now": "2026-01-01T00:10:00Z", "addons": [summary(&detail)]});
         let shared = Arc::new(Shared {
             writes,
             list,

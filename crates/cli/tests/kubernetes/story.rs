@@ -98,6 +98,20 @@ async fn versions(client: &Client, version: &str) -> (usize, usize) {
     (with("desiredVersion"), with("currentVersion"))
 }
 
+/// Waits until every instance says that it runs a version: the add-on may say so a moment before the last of them.
+async fn until_all_run(client: &Client, version: &str) {
+    let instances: Api<ManagedClusterAddOn> = Api::all(client.clone());
+    let mut changes = std::pin::pin!(watcher(instances, Config::default()).default_backoff());
+    let wait = async {
+        while versions(client, version).await != (FLEET + CANARIES, FLEET + CANARIES) {
+            changes.next().await;
+        }
+    };
+    if tokio::time::timeout(GIVE_UP, wait).await.is_err() {
+        panic!("{version} is not everywhere: {:?}", versions(client, version).await);
+    }
+}
+
 async fn put_all(hub: &Hub, objects: Vec<Value>) {
     for object in objects {
         hub.put(object).await;
@@ -135,14 +149,14 @@ async fn a_canary_rollout_a_bad_version_and_the_way_back_with_the_rights_that_ar
 
     hub.put(addon("hub-config-xxx")).await;
     until_both(&client, "install completed with no errors.").await;
-    assert_eq!(versions(&client, "v0.10.0").await, (FLEET + CANARIES, FLEET + CANARIES));
+    until_all_run(&client, "v0.10.0").await;
 
     // The canary first, and one of the managers goes in the middle of it.
     hub.put(addon("hub-config-yyy")).await;
     until_told(&client, "helloworld", "aws-placement", "waitingForCanary...").await;
     first.stop();
     until_both(&client, "upgrade completed with no errors.").await;
-    assert_eq!(versions(&client, "v0.11.0").await, (FLEET + CANARIES, FLEET + CANARIES));
+    until_all_run(&client, "v0.11.0").await;
 
     // A version that nobody can apply gets no further than the canary's budget.
     hub.put(addon("hub-config-zzz")).await;
@@ -158,7 +172,7 @@ async fn a_canary_rollout_a_bad_version_and_the_way_back_with_the_rights_that_ar
     let undone = server.desk.run(&format!("rollout undo helloworld --kubeconfig {operator}"));
     assert!(!undone.contains("exit"), "{undone}");
     until_both(&client, "upgrade completed with no errors.").await;
-    assert_eq!(versions(&client, "v0.11.0").await, (FLEET + CANARIES, FLEET + CANARIES));
+    until_all_run(&client, "v0.11.0").await;
     let status = server.desk.run(&format!("status helloworld --kubeconfig {operator}"));
     assert!(!status.contains("exit"), "{status}");
 
@@ -275,4 +289,52 @@ rules:
     server.kubectl("delete clusterrole aviary-config-kinds-tales", b"");
     clean(&server);
     server.kubectl("delete crd tales.story.example.com", b"");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn works_and_decisions_that_are_too_many_are_deleted() {
+    const CLUSTERS: usize = 4;
+    let server = installed("surplus");
+    let hub = server.hub().await;
+    let manager = manager(&server, &server.kubeconfig_of(NAMESPACE, "aviary-manager"));
+    until_ready(&manager.address("health")).await;
+    let fleet = Process::start(
+        &server.desk,
+        &format!("fleet --clusters {CLUSTERS} --latency 20ms..50ms --kubeconfig admin.kubeconfig"),
+    );
+    hub.put_helloworld().await;
+    // More than one work can hold: two for each cluster.
+    let large = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"},
+            "data": {"text": "x".repeat(300 * 1024)},
+        })
+    };
+    hub.put(json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate", "metadata": {"name": "helloworld-large"},
+        "spec": {"addonName": "helloworld", "version": "v0.9.0", "agentSpec": {"workload": {"manifests": [large("one"), large("two")]}}},
+    }))
+    .await;
+    // A group for each cluster: as many decisions.
+    let placement = |groups: Value| {
+        json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+            "metadata": {"name": "all", "namespace": "default"}, "spec": {"decisionStrategy": groups},
+        })
+    };
+    let count = |what: &str| server.kubectl(&format!("get {what} -A -o name"), b"").lines().count();
+    hub.put(placement(json!({"groupStrategy": {"clustersPerDecisionGroup": 1}}))).await;
+    hub.want("v0.9.0").await;
+    hub.until_done(CLUSTERS, "v0.9.0").await;
+    assert_eq!(count("manifestworks"), 2 * CLUSTERS);
+    server.until("a decision for each group", || count("placementdecisions") == CLUSTERS);
+
+    hub.want("v1.0.0").await;
+    hub.until_done(CLUSTERS, "v1.0.0").await;
+    server.until("one work for each cluster", || count("manifestworks") == CLUSTERS);
+    hub.put(placement(Value::Null)).await;
+    server.until("one decision for all", || count("placementdecisions") == 1);
+    manager.stop();
+    fleet.stop();
+    clean(&server);
 }

@@ -121,7 +121,7 @@ fn where_it_cannot_be_served_it_says_what_to_do() {
         ! error: the following required arguments were not provided:
         !   --tls-key <FILE>
         !
-        ! Usage: aviary dashboard --tls-key <FILE> --tls-cert <FILE>
+        ! Usage: aviary dashboard --tls-cert <FILE> --tls-key <FILE>
         !
         ! For more information, try '--help'.
         exit 2

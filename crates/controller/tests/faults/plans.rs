@@ -15,18 +15,65 @@ use crate::run::{Outcome, Prepared, root};
 use crate::scenario::Scenario;
 use crate::scenarios;
 
-/// Of so many plans one is run where not all are asked for.
+/// Of so many plans one is run where nothing is said.
 const SOME: usize = 40;
 /// How often the lease is touched, and so how often that is tried to go wrong.
 const LEASES: usize = 6;
 /// Failures of one scenario that are told in full.
 const TOLD: usize = 5;
 
-/// Plans that fail and are known to, with the reason. One that does not fail any more fails the test.
-const KNOWN: &[(&str, &str)] = &[];
+/// A failure that is known and not mended.
+struct Known {
+    scenario: &'static str,
+    /// What the name of the fault begins with.
+    fault: &'static str,
+    /// Every line of what is broken speaks of one of these.
+    seen: &'static [&'static str],
+    why: &'static str,
+}
+
+/// Where all plans of a scenario are run, what is known of it must still fail somewhere.
+const KNOWN: &[Known] = &[
+    Known {
+        scenario: "cluster_joins_that_sorts_first",
+        fault: "",
+        seen: &["ManagedClusterAddOn a0/helloworld /status/conditions/0/message"],
+        why: "a first install that is turned to the next revision by the write that records it ends as an install",
+    },
+    Known {
+        scenario: "addon_is_deleted",
+        fault: "event-",
+        seen: &["ControllerRevision"],
+        why: "while it is not seen that an add-on is gone, contents that go with it are kept anew, and go again",
+    },
+    Known {
+        scenario: "addon_comes_again",
+        fault: "event-",
+        seen: &["ControllerRevision"],
+        why: "while it is not seen that revisions of the add-on before are gone, numbers go on from them",
+    },
+    Known {
+        scenario: "brake",
+        fault: "event-",
+        seen: &["S7: ", "rest ", "was made"],
+        why: "a count of 0 is no count: decisions that come later than it make two small changes of a large one",
+    },
+    Known {
+        scenario: "soak",
+        fault: "clock-",
+        seen: &["rest ", "S13: "],
+        why: "what has begun in a future that was none waits until then",
+    },
+];
 
 /// Plans that once failed, by what was wrong.
-const REGRESSIONS: &[(&str, &str)] = &[];
+const REGRESSIONS: &[(&str, &str)] = &[
+    (
+        "a_kind_that_the_hub_cannot_speak_of_is_not_taken_for_one_that_is_not_served",
+        "canary_change:read-500@1",
+    ),
+    ("an_add_on_waits_while_the_hub_does_not_answer_for_its_kinds", "canary_change:read-hang@1"),
+];
 
 /// Several faults at once by chance, until it is stopped or one fails. `AVIARY_FAULT_SEED` begins where another run began.
 fn soak() -> ExitCode {
@@ -179,10 +226,16 @@ fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
     if !prepared.undisturbed.broken.is_empty() {
         return Err(format!("undisturbed: {}", prepared.undisturbed.broken.join("\n")).into());
     }
-    let every = if how_much() == "all" { 1 } else { SOME };
+    let every = match how_much().as_str() {
+        "all" => 1,
+        number => number.parse().unwrap_or(SOME),
+    };
+    let only = std::env::var("AVIARY_FAULT_KINDS").unwrap_or_default();
     let mut tally = Tally { writes: prepared.undisturbed.counts[Point::Write as usize], ..Tally::default() };
     let mut told = String::new();
-    for plan in plans(&prepared).iter().step_by(every) {
+    let all = plans(&prepared);
+    let asked = all.iter().filter(|plan| plan.faults[0].name.starts_with(&*only));
+    for plan in asked.step_by(every) {
         let outcome = prepared.run(plan, None);
         tally.plans += 1;
         tally.not_reached += usize::from(outcome.struck < plan.faults.len());
@@ -196,28 +249,31 @@ fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
                 told.push_str(&format!("  also {plan}\n"));
             }
         }
-        tally.known += usize::from(!outcome.broken.is_empty() && is_known(plan));
+        tally.known += usize::from(!outcome.broken.is_empty() && known(plan, &outcome).is_some());
+    }
+    if every == 1 && only.is_empty() && tally.known == 0 && KNOWN.iter().any(|known| known.scenario == name) {
+        told.push_str("\nwhat is known to fail in it does not any more: take it off the list\n");
     }
     tally.time = begun.elapsed();
     tallies.lock().unwrap().insert(name, tally);
     if told.is_empty() { Ok(()) } else { Err(told.into()) }
 }
 
-fn is_known(plan: &Plan) -> bool {
-    let plan = plan.to_string();
-    KNOWN.iter().any(|(known, _)| *known == plan)
+fn known(plan: &Plan, outcome: &Outcome) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| {
+        plan.scenario == known.scenario
+            && plan.faults.iter().any(|one| one.name.starts_with(known.fault))
+            && outcome.broken.iter().all(|broken| known.seen.iter().any(|seen| broken.contains(seen)))
+    })
 }
 
 /// What is wrong with the outcome of a plan, and how to see it again.
 fn judge(plan: &Plan, outcome: &Outcome) -> Option<String> {
-    match (outcome.broken.is_empty(), is_known(plan)) {
-        (true, false) | (false, true) => None,
-        (true, true) => Some(format!("\n{plan} is known to fail, and does not: take it off the list\n")),
-        (false, false) => {
-            let broken: Vec<&str> = outcome.broken.iter().take(4).map(String::as_str).collect();
-            Some(format!("\nAVIARY_FAULT='{plan}' cargo test --test faults\n  {}\n", broken.join("\n  ")))
-        }
+    if outcome.broken.is_empty() || known(plan, outcome).is_some() {
+        return None;
     }
+    let broken: Vec<&str> = outcome.broken.iter().take(4).map(String::as_str).collect();
+    Some(format!("\nAVIARY_FAULT='{plan}' cargo test --test faults\n  {}\n", broken.join("\n  ")))
 }
 
 fn replay(plan: &str) -> ExitCode {
@@ -228,6 +284,14 @@ fn replay(plan: &str) -> ExitCode {
     let outcome = prepared.run(&plan, None);
     for (index, write) in outcome.writes.iter().enumerate() {
         println!("{:4} {write}", index + 1);
+    }
+    for Commit { revision, key, gone, object } in &outcome.commits {
+        let told = object["status"]["configReferences"].as_array().into_iter().flatten().map(|one| {
+            let name = |part: &str| one[part]["name"].as_str().unwrap_or("-").to_owned();
+            format!("{} after {}", name("desiredConfig"), name("lastAppliedConfig"))
+        });
+        let told = told.collect::<Vec<_>>().join(", ");
+        println!("{revision:6} {}{} {told}", show(key), if *gone { " is gone" } else { "" });
     }
     println!(
         "{} requests, {} of {} faults, {:?}",
@@ -307,6 +371,9 @@ fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {
         println!("{fault:<34} {count:>7}");
     }
     let sum = |part: fn(&Tally) -> usize| tallies.values().map(part).sum::<usize>();
+    for known in KNOWN {
+        println!("known: {} {}*: {}", known.scenario, known.fault, known.why);
+    }
     println!(
         "\n{} scenarios, {} plans, {} violations, {} known, {} in which not every fault was reached, {:.0} s\n",
         tallies.len(),

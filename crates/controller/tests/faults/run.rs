@@ -67,10 +67,13 @@ pub(crate) struct Outcome {
     /// A number for all that was committed, to the byte.
     pub(crate) trace: u64,
     pub(crate) writes: Vec<String>,
+    /// Writes after a start, before anything has happened.
+    unasked: usize,
     pub(crate) commits: Vec<Commit>,
 }
 
 /// Of the kinds.
+const ADDONS: usize = 0;
 const HUB_CONFIGS: usize = 7;
 
 fn last_rule(steps: &[Step], before: Rule) -> Rule {
@@ -119,18 +122,23 @@ impl Prepared {
             let since = world.hub.revision();
             world.slow = self.scenario.slow;
             world.start_manager(None);
-            let ended = world.take(&self.scenario.when).await;
+            let mut ended = if self.scenario.cold { Ok(()) } else { world.take(&[Step::Rest]).await };
+            if ended.is_ok() {
+                ended = world.take(&self.scenario.when).await;
+            }
             world.kill();
             let commits = history::read(&world.hand, since).await;
             (world, ended, commits)
         });
         let wrote = trouble.take_writes();
+        let rested = world.marks.first().filter(|_| !self.scenario.cold).map_or(0, |mark| mark.revision);
         let mut outcome = Outcome {
             counts: trouble.counts(),
             struck: trouble.struck(),
             requests: trouble.requests(),
             lives: lives(&self.objects, &commits),
             broken: ended.err().into_iter().collect(),
+            unasked: wrote.iter().filter(|one| one.from < one.to && one.to <= rested).count(),
             writes: wrote
                 .iter()
                 .map(|one| format!("{} {} {} ({}..{})", one.manager, one.method, one.path, one.from, one.to))
@@ -178,7 +186,7 @@ impl Prepared {
             }
             for key in is.keys().chain(should.keys()).collect::<std::collections::BTreeSet<_>>() {
                 let (is, should) = (is.get(key), should.get(key));
-                if is != should && !(blurred && past_aside(key, is) == past_aside(key, should)) {
+                if is != should && !(blurred && past_aside(key, is, lost) == past_aside(key, should, lost)) {
                     broken.push(format!("rest {index}: {} {}", show(key), difference(is, should)));
                 }
             }
@@ -202,6 +210,9 @@ impl Prepared {
                     should.1
                 ));
             }
+        }
+        if outcome.unasked > 0 {
+            broken.push(format!("S10: {} writes after a restart", outcome.unasked));
         }
         let restless = plan.faults.iter().any(|fault| fault.point == Point::Always);
         if !restless && outcome.requests > 20 * wanted.requests + 500 {
@@ -227,13 +238,15 @@ fn state(objects: &Objects, normalised: &mut BTreeMap<Key, (u64, Arc<Value>)>) -
 }
 
 /// An object without what tells of its past.
-fn past_aside(key: &Key, object: Option<&Arc<Value>>) -> Option<Value> {
+fn past_aside(key: &Key, object: Option<&Arc<Value>>, lost: bool) -> Option<Value> {
     let mut object = Value::clone(object?);
-    if let Some(status) = object["status"].as_object_mut() {
-        status.remove("lastVersion");
+    if key.0 == HUB_CONFIGS {
         // Only a config that is referenced is told anew what it offers.
-        if key.0 == HUB_CONFIGS {
-            object.as_object_mut()?.remove("status");
+        object.as_object_mut()?.remove("status");
+    } else if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("lastVersion");
+        if lost && key.0 == ADDONS {
+            status.remove("conditions");
         }
     }
     let text = object.to_string().replace("Install", "Upgrade").replace("install ", "upgrade ");

@@ -30,9 +30,15 @@ pub(crate) struct Scenario {
     pub(crate) pairs: bool,
     /// Time alone goes on with it: rest takes longer to tell.
     pub(crate) slow: bool,
+    /// The manager starts when it has begun, and is not at rest before.
+    pub(crate) cold: bool,
 }
 
 impl Scenario {
+    pub(crate) fn cold(self) -> Self {
+        Self { cold: true, ..self }
+    }
+
     pub(crate) fn slowly(self) -> Self {
         Self { slow: true, ..self }
     }

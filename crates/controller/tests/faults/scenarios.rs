@@ -15,12 +15,12 @@ pub(crate) fn all() -> Vec<Scenario> {
 }
 
 fn scenario(name: &'static str, given: Vec<Step>, when: Vec<Step>) -> Scenario {
-    Scenario { name, given, when, pairs: false, slow: false }
+    Scenario { name, given, when, pairs: false, slow: false, cold: false }
 }
 
 /// A scenario that is small enough for all pairs of crashes.
 fn small(name: &'static str, given: Vec<Step>, when: Vec<Step>) -> Scenario {
-    Scenario { name, given, when, pairs: true, slow: false }
+    Scenario { name, given, when, pairs: true, slow: false, cold: false }
 }
 
 const NONE: &[&str] = &[];

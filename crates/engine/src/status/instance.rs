@@ -91,7 +91,8 @@ fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: b
     let evidence = member.evidence();
     let first = !evidence.installed;
     if decided.starts || changed {
-        return Progress::Moving { first };
+        // What has arrived is recorded by the same write: from there it is an upgrade.
+        return Progress::Moving { first: first && !evidence.arrived() };
     }
     let problem = match &decided.decision {
         Decision::Hold(Wait::Problem(problem)) => Some(&**problem),

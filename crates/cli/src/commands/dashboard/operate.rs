@@ -122,11 +122,17 @@ fn concerned<'p>(
         .collect()
 }
 
+/// How many have neither got nor been told what is wanted in the end, which a canary may still keep from being their target.
+fn waiting_of(report: &PlacementReport) -> usize {
+    let counts = &report.counts;
+    counts.governed.saturating_sub(counts.done + counts.in_flight.max(counts.failed))
+}
+
 fn switching(observed: &Observed, plan: &Plan, names: &[&str], paused: bool) -> (String, Vec<String>) {
     let placements = concerned(observed, plan, names);
     let sum =
         |count: fn(&PlacementReport) -> usize| placements.iter().map(|(one, _)| count(one)).sum::<usize>();
-    let waiting = sum(|one| one.counts.waiting);
+    let waiting = sum(waiting_of);
     let moving = sum(|one| one.counts.in_flight);
     let of = counted(sum(|one| one.counts.governed), "cluster");
     let all = names.join(", ");
@@ -143,7 +149,10 @@ fn switching(observed: &Observed, plan: &Plan, names: &[&str], paused: bool) -> 
         let wanted = one.desired.as_deref().unwrap_or("nothing that can be had");
         format!(
             "{}: wants {wanted}, {} waiting, {} in flight, {} governed, {pace}",
-            one.name, counts.waiting, counts.in_flight, counts.governed
+            one.name,
+            waiting_of(one),
+            counts.in_flight,
+            counts.governed
         )
     });
     (blast, lines.collect())

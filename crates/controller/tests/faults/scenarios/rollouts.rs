@@ -22,7 +22,8 @@ pub(super) fn all() -> Vec<Scenario> {
             "fresh_install_of_four",
             [versions(), joined(FOUR), vec![fleet(FOUR)]].concat(),
             vec![want("one", rolling("25%")), Rest],
-        ),
+        )
+        .cold(),
         scenario("update_all", installed(FOUR, update_all()), vec![want("two", update_all()), Rest]),
         small("rolling_one_by_one", installed(TWO, rolling(1)), vec![want("two", rolling(1)), Rest]),
         scenario("rolling_half", installed(FOUR, rolling("50%")), vec![want("two", rolling("50%")), Rest]),
@@ -40,7 +41,8 @@ pub(super) fn all() -> Vec<Scenario> {
                 Agents(Well),
                 Rest,
             ],
-        ),
+        )
+        .cold(),
         small(
             "rolling_back_in_the_middle",
             [installed(TWO, rolling(1)), vec![Agents(Only(&["c1"])), want("two", rolling(1)), Rest]].concat(),
@@ -72,7 +74,8 @@ pub(super) fn all() -> Vec<Scenario> {
                 Agents(Well),
                 Rest,
             ],
-        ),
+        )
+        .cold(),
         scenario(
             "canary_newer_during_rollout",
             with_canary(THREE),
