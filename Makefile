@@ -11,8 +11,9 @@ export PATH := $(TOOLS)/bin:$(PATH)
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## Run every test, doc tests included, and kubectl's; benchmarks are not run
+test: ## Run every test, with kubectl and in a browser; both are installed where they are missing
 	hack/install-kubectl.sh
+	hack/install-chromium.sh
 	$(CARGO) test --locked --workspace
 
 test-kubernetes: ## Run on a real kube-apiserver all that can be: conformance, what is shipped, end to end, roles

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 const WIDE: Screen = Screen { width: 1360, height: 880, ratio: 1.5, dark: false };
 /// Much text: with more pixels it would be too large a file.
-const DENSE: Screen = Screen { width: 1360, height: 820, ratio: 1.2, dark: false };
+const DENSE: Screen = Screen { width: 1440, height: 860, ratio: 1.0, dark: false };
 const LOW: Screen = Screen { height: 600, ..WIDE };
 const PHONE: Screen = Screen { width: 390, height: 844, ratio: 2.0, dark: false };
 /// No picture may be larger, in bytes.

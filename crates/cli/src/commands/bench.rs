@@ -325,10 +325,10 @@ impl Look<'_> {
         while !is(&self.gateway.tally()) {
             ensure!(
                 begun.elapsed() < self.patience,
-                "{what}: not so after {} s: {}; see {}",
+                "{what}: not so after {} s: {}; {}",
                 self.patience.as_secs(),
                 self.works.told(),
-                subject.log.display()
+                subject.last_words()
             );
             // It is gone, and will never be.
             subject.cpu()?;

@@ -12,6 +12,7 @@ mod run;
 #[path = "../transcript/mod.rs"]
 mod transcript;
 
+mod bench;
 mod scale;
 mod survival;
 mod telemetry;

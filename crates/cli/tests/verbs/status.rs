@@ -305,5 +305,13 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
     "#]]);
     let world = world.looked_after();
     world.until("an empty placement is told", |_, plan| plan.is_at_rest());
-    world.check("status helloworld", &expect![[""]]);
+    world.check(
+        "status helloworld",
+        &expect![[r#"
+        $ aviary status helloworld
+        helloworld  Done  0 of 0 clusters settled
+        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc  the placement selects no cluster
+        Next: aviary rollout history helloworld
+    "#]],
+    );
 }

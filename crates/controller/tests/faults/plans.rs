@@ -244,6 +244,8 @@ fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
         if let Some(why) = judge(plan, &outcome) {
             tally.failed += 1;
             if tally.failed <= TOLD {
+                // At once: a long run may be stopped before its end.
+                println!("{why}");
                 told.push_str(&why);
             } else {
                 told.push_str(&format!("  also {plan}\n"));

@@ -213,7 +213,10 @@ impl World {
         let all = fleet + canary;
         world
             .until("the install", |state| {
-                state["state"] == "Done" && state["settled"] == all && is_complete(state, "v1.0.0")
+                state["state"] == "Done"
+                    && state["settled"] == all
+                    && is_complete(state, "v1.0.0")
+                    && has_told_time(state, all)
             })
             .await;
         world
@@ -231,6 +234,12 @@ pub(crate) fn is_complete(state: &Value, version: &str) -> bool {
         event["reason"] == "RolloutCompleted" && event["message"].to_string().contains(version)
     });
     done.count() == state["placements"].as_array().unwrap().len() && told.count() == 2
+}
+
+/// The last word of the timeline is there: it is told when its second is over.
+fn has_told_time(state: &Value, settled: usize) -> bool {
+    let last = state["timeline"].as_array().unwrap().last();
+    last.is_some_and(|last| last.as_array().unwrap()[1..] == [json!(settled), json!(0), json!(0), json!(0)])
 }
 
 fn shortened(state: &Value) -> String {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use aviary_hub::security::write_private;
 
 use super::objects::NAMESPACE;
@@ -70,7 +70,7 @@ impl Manager {
 /// A manager that runs. It does not outlive us.
 pub(super) struct Subject {
     child: Child,
-    pub(super) log: PathBuf,
+    log: PathBuf,
 }
 
 impl Drop for Subject {
@@ -85,6 +85,8 @@ impl Subject {
     pub(super) fn cpu(&self) -> anyhow::Result<Duration> {
         let stat = self.proc("stat")?;
         let after_name = stat.rsplit(')').next().unwrap_or_default();
+        // A process that has ended is there until it is waited for.
+        ensure!(!after_name.trim_start().starts_with('Z'), "the manager has ended: {}", self.last_words());
         let fields = after_name.split_whitespace().skip(11).take(2);
         let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
         Ok(Duration::from_millis(ticks * 10))
@@ -99,9 +101,19 @@ impl Subject {
     }
 
     fn proc(&self, file: &str) -> anyhow::Result<String> {
-        std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).with_context(|| {
-            format!("failed to read what the manager spends; it may have ended: see {}", self.log.display())
-        })
+        std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id()))
+            .with_context(|| format!("failed to read what the manager spends: {}", self.last_words()))
+    }
+
+    /// The end of what it said: its file goes when we do.
+    pub(super) fn last_words(&self) -> String {
+        const LINES: usize = 3;
+        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = said.lines().rev().take(LINES).collect();
+        match lines.is_empty() {
+            true => "it said nothing".to_owned(),
+            false => format!("it said: {}", lines.into_iter().rev().collect::<Vec<_>>().join(" / ")),
+        }
     }
 
     /// Asks it to end, and waits for that; one that does not is ended.

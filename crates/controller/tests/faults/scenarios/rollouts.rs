@@ -46,7 +46,7 @@ pub(super) fn all() -> Vec<Scenario> {
         small(
             "rolling_back_in_the_middle",
             [installed(TWO, rolling(1)), vec![Agents(Only(&["c1"])), want("two", rolling(1)), Rest]].concat(),
-            vec![Agents(Well), want("one", rolling(1)), Rest],
+            vec![want("one", rolling(1)), Rest, Agents(Well), Rest],
         ),
         scenario(
             "limit_lowered",
@@ -99,7 +99,11 @@ pub(super) fn all() -> Vec<Scenario> {
         scenario(
             "canary_fails_and_is_taken_back",
             with_canary(THREE),
-            vec![Agents(Failing(&["c1"])), want_behind("two"), Rest, Agents(Well), want_behind("one"), Rest],
+            vec![Agents(Failing(&["c1"])), want_behind("two"), Rest,
+                want_behind("one"),
+                Rest,
+                Agents(Well),
+                Rest],
         ),
         scenario(
             "canary_back_when_complete",
@@ -114,6 +118,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 want("two", rolling(1)),
                 Rest,
                 want("two", also(rolling(1), json!({"paused": true}))),
+                Rest,
                 Agents(Well),
                 Rest,
                 want("two", also(rolling(1), json!({"paused": false}))),
