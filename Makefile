@@ -6,7 +6,7 @@ TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aviary
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-kubernetes manifests release soak lint deny crds bench
+.PHONY: help test test-kubernetes manifests release soak lint deny crds bench pictures
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,3 +46,6 @@ manifests: ## Write the Helm chart anew from deploy/kustomize; a test fails wher
 
 release: ## Build the static binary, its bill of materials and checksums into dist/
 	hack/release.sh
+
+pictures: ## Take the pictures of docs/images anew, from a demo
+	hack/screenshots.sh

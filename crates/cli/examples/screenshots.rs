@@ -239,7 +239,7 @@ async fn want(client: &Client, config: &str) {
     let mut spec = addons.get("helloworld").await.unwrap().data["spec"].take();
     for placement in spec["installStrategy"]["placements"].as_array_mut().unwrap() {
         for reference in placement["configs"].as_array_mut().unwrap() {
-            if reference["resource"] == Value::from("addonhubconfigs") {
+            if reference["resource"] == "addonhubconfigs" {
                 reference["name"] = json!(config);
             }
         }

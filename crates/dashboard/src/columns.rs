@@ -273,3 +273,67 @@ impl Columns {
         known.peek().is_none().then_some(places)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aviary_engine::explain::Flight;
+
+    use super::*;
+
+    fn why(decision: Decision) -> Arc<Why> {
+        Arc::new(Why { placement: Some(0), decision, told: Some("v1".into()) })
+    }
+
+    /// Clusters c0, c1, … with these reasons.
+    fn rows(reasons: Vec<Arc<Why>>, of: &[(usize, usize)]) -> Rows {
+        let row = |(number, reason): &(usize, usize)| Row {
+            name: ClusterName::parse(&format!("c{number}")).unwrap(),
+            reason: *reason,
+            stage: 0,
+        };
+        Rows { reasons, rows: of.iter().map(row).collect() }
+    }
+
+    fn full(in_flight: usize) -> Arc<Why> {
+        why(Decision::Hold(Wait::BudgetFull { in_flight, budget: 5 }))
+    }
+
+    #[test]
+    fn a_text_that_counts_changes_in_its_place_and_no_row_with_it() {
+        let mut columns =
+            Columns::new(&rows(vec![full(3), why(Decision::Settled)], &[(0, 0), (1, 0), (2, 1)]));
+        let mut delta = Map::new();
+        assert!(
+            columns.take(&rows(vec![full(4), why(Decision::Settled)], &[(0, 0), (1, 0), (2, 1)]), &mut delta)
+        );
+        assert_eq!(json!(delta), json!({"dictionarySet": [[0, "budget full: 4 of 5 in flight"]]}));
+        let mut delta = Map::new();
+        let updating = why(Decision::InFlight(Flight::Updating));
+        assert!(columns.take(&rows(vec![full(4), updating], &[(0, 0), (1, 0), (2, 1), (3, 1)]), &mut delta));
+        let (appended, changed) = (&delta["dictionaryAppend"], &delta["rows"]);
+        assert_eq!((appended, changed), (&json!(["updating"]), &json!([[2, 1, 3, 1]])));
+        assert_eq!(delta["append"]["name"], json!(["c3"]));
+    }
+
+    #[test]
+    fn two_texts_of_one_kind_at_once_have_two_places() {
+        let columns = Columns::new(&rows(vec![full(3), full(4)], &[(0, 0), (1, 1)]));
+        let mut told = Map::new();
+        columns.tell(&mut told);
+        assert_eq!(told["dictionary"][0], "budget full: 3 of 5 in flight");
+        assert_eq!(told["clusters"]["message"], json!([0, 2]));
+        assert_eq!(told["dictionary"][2], "budget full: 4 of 5 in flight");
+    }
+
+    #[test]
+    fn a_cluster_that_leaves_or_changes_its_placement_needs_the_whole() {
+        let settled = || vec![why(Decision::Settled)];
+        let known = || Columns::new(&rows(settled(), &[(0, 0), (2, 0)]));
+        assert!(!known().take(&rows(settled(), &[(0, 0)]), &mut Map::new()));
+        assert!(!known().take(&rows(settled(), &[(2, 0)]), &mut Map::new()));
+        assert!(known().take(&rows(settled(), &[(0, 0), (1, 0), (2, 0)]), &mut Map::new()));
+        let elsewhere =
+            Arc::new(Why { placement: Some(1), decision: Decision::Settled, told: Some("v1".into()) });
+        assert!(!known().take(&rows(vec![elsewhere], &[(0, 0), (2, 0)]), &mut Map::new()));
+    }
+}

@@ -198,7 +198,7 @@ impl Look {
         let dirty = (!self.dirty.is_empty()).then_some(self.rested);
         // Decisions are made in whole seconds: a moment later the second is surely over.
         let recheck = self.rechecks.values().min().map(|at| when(*at) + Duration::from_secs(1));
-        let point = self.timelines.values().filter_map(|line| line.due()).map(|(at, _)| when(at)).min();
+        let point = self.timelines.values().filter_map(Timeline::due).map(|(at, _)| when(at)).min();
         let left =
             self.details.values().filter_map(|watched| watched.alone_since).min().map(|at| at + LINGER);
         let unnoticed = self

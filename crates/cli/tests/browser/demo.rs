@@ -2,7 +2,7 @@
 
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::driver::{Browser, DESK};
 use crate::run::{Hub, Process};
@@ -172,7 +172,7 @@ async fn want(hub: &Hub, config: &str) {
     let mut spec = addons.get("helloworld").await.unwrap().data["spec"].take();
     for placement in spec["installStrategy"]["placements"].as_array_mut().unwrap() {
         for reference in placement["configs"].as_array_mut().unwrap() {
-            if reference["resource"] == Value::from("addonhubconfigs") {
+            if reference["resource"] == "addonhubconfigs" {
                 reference["name"] = json!(config);
             }
         }

@@ -37,13 +37,13 @@ mod objects;
 
 // How the manager reads the hub, so that what is there can be put before the promises.
 #[path = "../../src/revisions.rs"]
-#[allow(dead_code, reason = "only reading is needed here")]
+#[allow(dead_code, unreachable_pub, reason = "only reading is needed here")]
 mod revisions;
 #[path = "../../src/seen.rs"]
-#[allow(dead_code, reason = "only reading is needed here")]
+#[allow(dead_code, unreachable_pub, reason = "only reading is needed here")]
 mod seen;
 #[path = "../../src/stores/mod.rs"]
-#[allow(dead_code, reason = "only reading is needed here")]
+#[allow(dead_code, unreachable_pub, reason = "only reading is needed here")]
 mod stores;
 
 use std::process::ExitCode;

@@ -35,12 +35,6 @@ struct Known {
 /// Where all plans of a scenario are run, what is known of it must still fail somewhere.
 const KNOWN: &[Known] = &[
     Known {
-        scenario: "cluster_joins_that_sorts_first",
-        fault: "",
-        seen: &["ManagedClusterAddOn a0/helloworld /status/conditions/0/message"],
-        why: "a first install that is turned to the next revision by the write that records it ends as an install",
-    },
-    Known {
         scenario: "addon_is_deleted",
         fault: "event-",
         seen: &["ControllerRevision"],
@@ -73,6 +67,10 @@ const REGRESSIONS: &[(&str, &str)] = &[
         "canary_change:read-500@1",
     ),
     ("an_add_on_waits_while_the_hub_does_not_answer_for_its_kinds", "canary_change:read-hang@1"),
+    (
+        "what_was_installed_and_moves_on_in_one_write_is_upgraded",
+        "cluster_joins_that_sorts_first:write-500@16",
+    ),
 ];
 
 /// Several faults at once by chance, until it is stopped or one fails. `AVIARY_FAULT_SEED` begins where another run began.

@@ -69,14 +69,13 @@ async fn changes_add_up_to_the_whole_at_every_moment_of_a_rollout() {
     world.put(addon("v1.0.0")).await;
     let mut state = Value::Null;
     let mut version = "v1.0.0";
-    let (mut compared, mut deltas, mut set, mut wholes) = (0, 0, 0, 0);
+    let (mut compared, mut deltas, mut wholes) = (0, 0, 0);
     // What others got who came in the middle of it, by the id of what they got.
     let mut others: Vec<(String, Value)> = Vec::new();
     loop {
         let event = stream.next().await;
         wholes += usize::from(event.name == "addon");
         deltas += usize::from(event.name == "addon-delta");
-        set += usize::from(event.data.get("dictionarySet").is_some());
         if !apply(&mut state, &event) {
             continue;
         }
@@ -105,10 +104,7 @@ async fn changes_add_up_to_the_whole_at_every_moment_of_a_rollout() {
             _ => {}
         }
     }
-    assert!(
-        compared > 10 && deltas > 20 && set > 0,
-        "{compared} compared, {deltas} changes, {set} texts set"
-    );
+    assert!(compared > 5 && deltas > 5, "{compared} compared, {deltas} changes");
     assert!(wholes < 5, "{wholes} times the whole");
     assert_eq!(rows(&state).len(), 30);
     assert!(rows(&state).iter().all(|row| row.contains(" 0 0 v2.0.0 settled")), "{:?}", rows(&state));
@@ -279,12 +275,17 @@ async fn at_rest_nothing_is_sent_and_nothing_is_asked_of_the_hub() {
             }))
             .await;
     }
-    let mut renamed = addon("v1.0.0");
-    renamed["spec"]["addOnMeta"]["displayName"] = json!("Another name");
-    world.put(renamed).await;
+    world
+        .put(json!({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "noted", "namespace": "default"},
+            "eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "test", "reportingInstance": "test",
+            "action": "Test", "reason": "Noted", "type": "Normal", "note": "something happened",
+            "regarding": {"apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ClusterManagementAddOn", "name": "helloworld"},
+        }))
+        .await;
     let next = stream.next().await;
     let fields: Vec<&String> = next.data.as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["displayName", "now"], "{}", next.data);
+    assert_eq!(fields, ["events", "now"], "{}", next.data);
     let number = |id: &str| id.split_once('-').unwrap().1.parse::<u64>().unwrap();
     assert_eq!(number(&next.id), number(&first.id) + 1, "nothing came in between");
     assert_eq!(world.requests.load(std::sync::atomic::Ordering::Relaxed), before, "watches alone tell it");

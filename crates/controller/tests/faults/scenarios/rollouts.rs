@@ -99,11 +99,15 @@ pub(super) fn all() -> Vec<Scenario> {
         scenario(
             "canary_fails_and_is_taken_back",
             with_canary(THREE),
-            vec![Agents(Failing(&["c1"])), want_behind("two"), Rest,
+            vec![
+                Agents(Failing(&["c1"])),
+                want_behind("two"),
+                Rest,
                 want_behind("one"),
                 Rest,
                 Agents(Well),
-                Rest],
+                Rest,
+            ],
         ),
         scenario(
             "canary_back_when_complete",
