@@ -8,8 +8,8 @@
 #   dist/aviary-chart.tgz         the Helm chart
 #   dist/SHA256SUMS
 #
-# The binary holds no path of this machine, and is the same for the same sources, toolchain and architecture. Needs cargo and a C linker; installs
-# cargo-cyclonedx into the cache of the user where it is missing. IMAGE names the image in the manifests.
+# The paths of the sources on this machine are mapped out of the binary. Needs cargo and a C linker; installs cargo-cyclonedx into the cache of the
+# user where it is missing. IMAGE names the image in the manifests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -47,7 +47,8 @@ dist/aviary version >&2
 say "writing the bill of materials"
 # It is written beside the manifest of every package; only that of the binary is wanted.
 "$CARGO" cyclonedx --quiet --format json --target "$host" --override-filename release-bill --manifest-path crates/cli/Cargo.toml
-mv crates/cli/release-bill.json dist/aviary.cdx.json
+# It names our own crates by where they are on this machine, which nobody else has.
+sed "s#$PWD/##g; s#$PWD#.#g" crates/cli/release-bill.json >dist/aviary.cdx.json
 find crates -name release-bill.json -delete
 
 image=()

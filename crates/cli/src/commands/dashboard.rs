@@ -238,7 +238,7 @@ impl Site {
         let (stop, stopped) = oneshot::channel::<()>();
         let limits = Limits { connections: MOST_CONNECTIONS, ..Limits::default() };
         let served = aviary_hub::serve::serve(listener, tls, dashboard.router(), limits, async {
-            drop(stopped.await)
+            drop(stopped.await);
         });
         let task = tokio::spawn(served);
         Ok(Self { address: format!("https://{address}/"), server, dashboard, stop, task })

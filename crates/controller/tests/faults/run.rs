@@ -186,7 +186,7 @@ impl Prepared {
             }
             for key in is.keys().chain(should.keys()).collect::<std::collections::BTreeSet<_>>() {
                 let (is, should) = (is.get(key), should.get(key));
-                if is != should && !(blurred && past_aside(key, is, lost) == past_aside(key, should, lost)) {
+                if is != should && !(blurred && past_aside(key, is) == past_aside(key, should)) {
                     broken.push(format!("rest {index}: {} {}", show(key), difference(is, should)));
                 }
             }
@@ -238,14 +238,15 @@ fn state(objects: &Objects, normalised: &mut BTreeMap<Key, (u64, Arc<Value>)>) -
 }
 
 /// An object without what tells of its past.
-fn past_aside(key: &Key, object: Option<&Arc<Value>>, lost: bool) -> Option<Value> {
+fn past_aside(key: &Key, object: Option<&Arc<Value>>) -> Option<Value> {
     let mut object = Value::clone(object?);
     if key.0 == HUB_CONFIGS {
         // Only a config that is referenced is told anew what it offers.
         object.as_object_mut()?.remove("status");
     } else if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
         status.remove("lastVersion");
-        if lost && key.0 == ADDONS {
+        if key.0 == ADDONS {
+            // They speak of the placement that has the most to tell.
             status.remove("conditions");
         }
     }
