@@ -15,6 +15,7 @@
     clippy::print_stdout,
     reason = "a test fails by panicking, and tells what it did"
 )]
+#![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 
 mod agents;
 mod fault;

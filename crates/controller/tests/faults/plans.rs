@@ -48,6 +48,12 @@ const KNOWN: &[Known] = &[
     },
     Known {
         scenario: "brake",
+        fault: "crash-",
+        seen: &["DeletionHeld", "ManagedClusterAddOn c", "ManifestWork c"],
+        why: "a crash in the middle of deletions that were allowed leaves fewer than the number that was, and they are held",
+    },
+    Known {
+        scenario: "brake",
         fault: "event-",
         seen: &["S7: ", "rest ", "was made"],
         why: "a count of 0 is no count: decisions that come later than it make two small changes of a large one",

@@ -101,10 +101,8 @@ impl Planted {
                     }
                 }
             }
-            Defect::F3 if path.ends_with("/managedclusters") => {
-                if object["metadata"]["name"] == "a0" {
-                    self.joined.store(true, Ordering::Relaxed);
-                }
+            Defect::F3 if path.ends_with("/managedclusters") && object["metadata"]["name"] == "a0" => {
+                self.joined.store(true, Ordering::Relaxed);
             }
             Defect::F3 if path.contains("/managedclusteraddons") && self.joined.load(Ordering::Relaxed) => {
                 let references = object.pointer_mut("/status/configReferences");

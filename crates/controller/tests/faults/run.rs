@@ -77,11 +77,11 @@ const ADDONS: usize = 0;
 const HUB_CONFIGS: usize = 7;
 
 fn last_rule(steps: &[Step], before: Rule) -> Rule {
-    let rules = steps.iter().filter_map(|step| match step {
+    let mut rules = steps.iter().filter_map(|step| match step {
         Step::Agents(rule) => Some(*rule),
         _ => None,
     });
-    rules.last().unwrap_or(before)
+    rules.next_back().unwrap_or(before)
 }
 
 impl Prepared {
