@@ -6,7 +6,7 @@ TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aviary
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-kubernetes manifests release soak lint deny crds bench pictures
+.PHONY: help test test-kubernetes faults manifests release soak lint deny crds bench pictures
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ test: ## Run every test, with kubectl and in a browser; both are installed where
 
 test-kubernetes: ## Run on a real kube-apiserver all that can be: conformance, what is shipped, end to end, roles
 	hack/test-kubernetes.sh
+
+faults: ## Try every fault at every point of every scenario, and print the table; `make test` tries every fortieth
+	AVIARY_FAULTS=all $(CARGO) test --locked --workspace --test faults
 
 soak: ## Run the random tests with new fleets until one fails, or you stop it; a failure names its seed
 	@while seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); do echo "PROPTEST_RNG_SEED=$$seed"; \

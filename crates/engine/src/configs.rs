@@ -363,7 +363,7 @@ impl<'a> Resolver<'a> {
             }
             Source::Config(config) => config,
         };
-        if config.kind.group.is_empty() && !self.observed.addon.lists(&config.kind) {
+        if !self.observed.addon.may_name(&config.kind) {
             return Err(Problem::CoreConfigNotListed { config: config.clone() });
         }
         match self.observed.configs.get(config) {

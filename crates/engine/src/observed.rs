@@ -118,6 +118,17 @@ impl AddOn {
     pub fn lists(&self, kind: &GroupResource) -> bool {
         self.supported.as_ref().is_some_and(|supported| supported.contains(kind))
     }
+
+    /// Whether a config of this kind may be looked at because somebody names it: one of the core kinds, Secrets above all, only where the
+    /// author of the add-on lists it.
+    pub fn may_name(&self, kind: &GroupResource) -> bool {
+        !kind.group.is_empty() || self.lists(kind)
+    }
+
+    /// Whether one that an instance names may be looked at, as far as the add-on tells.
+    pub fn may_override(&self, kind: &GroupResource) -> bool {
+        self.may_name(kind) && (self.supported.is_none() || self.lists(kind))
+    }
 }
 
 /// Which clusters get the add-on.

@@ -10,12 +10,14 @@ use crate::seen::{Change, Key, Refused, SeenConfig};
 use crate::stores::{Booked, Kind, Known, Relist, Stores};
 
 impl Stores {
-    /// Every kind of config that is referenced anywhere.
+    /// Every kind of config that is referenced anywhere and may be. Whoever names another must not make the manager read it.
     pub(crate) fn referenced_kinds(&self) -> BTreeSet<GroupResource> {
         let mut kinds = BTreeSet::from([GroupResource::templates().clone()]);
         for known in self.addons.values() {
-            kinds.extend(known.observed.addon.referenced_configs().map(|config| config.kind.clone()));
-            kinds.extend(known.overrides.kinds().cloned());
+            let addon = &known.observed.addon;
+            let named = addon.referenced_configs().map(|config| &config.kind);
+            kinds.extend(named.filter(|kind| addon.may_name(kind)).cloned());
+            kinds.extend(known.overrides.kinds().filter(|kind| addon.may_override(kind)).cloned());
         }
         kinds
     }

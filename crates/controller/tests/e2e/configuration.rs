@@ -442,3 +442,37 @@ async fn a_kind_that_the_manager_may_not_read_is_one_add_ons_problem_and_heals()
     world.delete(proxy_crd()).await;
     manager.stop().await;
 }
+
+/// Whoever may write an instance, or an add-on, must not make the manager read what they may not (S14).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_that_somebody_names_are_not_even_listed() {
+    let world = World::new().await;
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    let (manager, counts) = world.counted_manager("only");
+    let secret = json!({"group": "", "resource": "secrets", "namespace": "cluster1", "name": "token"});
+    let default = json!({"namespace": "cluster1", "name": "token"});
+    world.put(object("ClusterManagementAddOn", "nosy", json!({"spec": {"defaultConfigs": [secret]}}))).await;
+    world.put(addon("strict", json!([{"group": GROUP, "resource": "addondeploymentconfigs"}]))).await;
+    clusters(&world, &["cluster1"], "nosy").await;
+    world.put(instance("cluster1", "strict", json!({"configs": [secret]}))).await;
+    for name in ["nosy", "strict"] {
+        world
+            .until_instances(name, "it is told that it may not", |all| {
+                all.iter().map(|one| json!(one)).any(|one| condition(&one, "Configured")["status"] == "False")
+            })
+            .await;
+    }
+    let asked = counts.take();
+    assert!(!asked.keys().any(|what| what.contains("secrets")), "{asked:?}");
+    // Where the author lists them, they are configs like others.
+    let listed = json!([{"group": "", "resource": "secrets", "defaultConfig": default}]);
+    world.put(addon("open", listed)).await;
+    world.put(instance("cluster1", "open", json!({}))).await;
+    world
+        .until_instances("open", "it is told that there is none", |all| {
+            all.iter().map(|one| json!(one)).any(|one| !condition(&one, "Configured").is_null())
+        })
+        .await;
+    assert!(counts.take().keys().any(|what| what.contains("secrets")), "the count sees them");
+    manager.stop().await;
+}
