@@ -14,7 +14,7 @@ use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
 use aviary_engine::name::{PlacementName, Text};
 use aviary_engine::observed::{Lookup, Observed, Options};
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, try_join_all};
+use futures_util::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
@@ -95,7 +95,8 @@ struct Listed {
 impl View {
     /// Reads everything once.
     pub async fn read(client: &Client, scope: Scope) -> Result<Self, LookError> {
-        let listed = try_join_all(lists(client, &scope)).await?;
+        // All are waited for, so that of several failures always the first is told.
+        let listed = join_all(lists(client, &scope)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut view = Self {
             client: client.clone(),
             scope,

@@ -1,19 +1,20 @@
 //! The line between a manager and the hub: every request and every event goes through it, and here is where they come to harm.
 
-use std::sync::Arc;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aviary_hub::Hub;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
-use futures_util::future::pending;
 use futures_util::{FutureExt, StreamExt, stream};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Uri};
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::sleep;
 use tower::{ServiceExt, service_fn};
 
@@ -41,16 +42,46 @@ enum Gate {
     Dead,
 }
 
+/// A value that is waited for. Those who wait go on in the order in which they came; with `tokio::sync::watch` chance would decide.
+#[derive(Clone)]
+struct Awaited<T>(Arc<(Mutex<T>, Notify)>);
+
+impl<T: Copy> Awaited<T> {
+    fn new(value: T) -> Self {
+        Self(Arc::new((Mutex::new(value), Notify::new())))
+    }
+
+    fn get(&self) -> T {
+        *self.0.0.lock().unwrap()
+    }
+
+    fn set(&self, value: T) {
+        *self.0.0.lock().unwrap() = value;
+        self.0.1.notify_waiters();
+    }
+
+    async fn until(&self, is: impl Fn(T) -> bool) {
+        loop {
+            let mut changed = pin!(self.0.1.notified());
+            changed.as_mut().enable();
+            if is(self.get()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
 pub(crate) struct Line {
     pub(crate) id: usize,
     hub: Hub,
     router: Router,
     hand: Hand,
     trouble: Trouble,
-    gate: watch::Sender<Gate>,
+    gate: Awaited<Gate>,
     /// The revision that this manager sees until it is let to catch up.
     stale: Option<u64>,
-    fresh: watch::Sender<bool>,
+    fresh: Awaited<bool>,
     /// How wrong the clocks of managers are, in seconds.
     skew: Arc<AtomicI64>,
     planted: Option<Planted>,
@@ -93,9 +124,9 @@ impl Line {
             hand: Hand::new(router.clone()),
             router,
             trouble: trouble.clone(),
-            gate: watch::Sender::new(Gate::Open),
+            gate: Awaited::new(Gate::Open),
             stale,
-            fresh: watch::Sender::new(stale.is_none()),
+            fresh: Awaited::new(stale.is_none()),
             skew: Arc::clone(skew),
             planted,
         })
@@ -112,44 +143,36 @@ impl Line {
 
     /// Nothing of this manager reaches the hub from now on, and nothing reaches it.
     pub(crate) fn die(&self) {
-        self.gate.send_replace(Gate::Dead);
+        self.gate.set(Gate::Dead);
     }
 
     pub(crate) fn is_dead(&self) -> bool {
-        *self.gate.borrow() == Gate::Dead
+        self.gate.get() == Gate::Dead
     }
 
     pub(crate) fn wake(&self) {
-        self.gate.send_if_modified(|gate| {
-            let closed = *gate == Gate::Closed;
-            if closed {
-                *gate = Gate::Open;
-            }
-            closed
-        });
+        if self.gate.get() == Gate::Closed {
+            self.gate.set(Gate::Open);
+        }
     }
 
     /// Follows the closing of the gate.
     pub(crate) fn closed(&self) -> impl Fn() -> bool + Send + 'static {
-        let gate = self.gate.subscribe();
-        move || *gate.borrow() == Gate::Closed
+        let gate = self.gate.clone();
+        move || gate.get() == Gate::Closed
     }
 
     pub(crate) fn opens(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut gate = self.gate.subscribe();
-        async move {
-            if gate.wait_for(|gate| *gate == Gate::Open).await.is_err() {
-                pending::<()>().await;
-            }
-        }
+        let gate = self.gate.clone();
+        async move { gate.until(|gate| gate == Gate::Open).await }
     }
 
     pub(crate) fn is_stale(&self) -> bool {
-        !*self.fresh.borrow()
+        !self.fresh.get()
     }
 
     pub(crate) fn catch_up(&self) {
-        self.fresh.send_replace(true);
+        self.fresh.set(true);
     }
 
     async fn handle(
@@ -243,7 +266,7 @@ impl Line {
                 Ok(Response::from_parts(parts, Body::from(whole.slice(..whole.len() / 2))))
             }
             Effect::Pause => {
-                self.gate.send_replace(Gate::Closed);
+                self.gate.set(Gate::Closed);
                 self.trouble.demand(Demand::Beside { paused: self.id });
                 self.opens().await;
                 self.pass_on(parts, body, lease).await
@@ -363,10 +386,7 @@ impl Line {
     }
 
     async fn catches_up(&self) {
-        let mut fresh = self.fresh.subscribe();
-        if fresh.wait_for(|fresh| *fresh).await.is_err() {
-            pending::<()>().await;
-        }
+        self.fresh.until(|fresh| fresh).await;
     }
 }
 
