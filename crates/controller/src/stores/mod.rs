@@ -147,9 +147,11 @@ impl Stores {
         self.addons.get(addon).is_none_or(|known| {
             let spec = &known.observed.addon;
             let ours = [GroupResource::hub_configs(), GroupResource::deployment_configs()];
-            let counts = |kind: &&GroupResource| spec.lists(kind) || ours.contains(kind);
+            let counts =
+                |kind: &&GroupResource| spec.may_override(kind) && (spec.lists(kind) || ours.contains(kind));
+            let mut named = spec.referenced_configs().filter(|config| spec.may_name(&config.kind));
             told(GroupResource::templates())
-                && spec.referenced_configs().all(|config| told(&config.kind))
+                && named.all(|config| told(&config.kind))
                 && known.overrides.kinds().filter(counts).all(told)
         })
     }
