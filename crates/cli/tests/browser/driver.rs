@@ -286,6 +286,17 @@ impl Browser {
             .await;
     }
 
+    /// Goes from stop to stop with the tabulator until it is at an element.
+    pub(crate) async fn tab_to(&self, css: &str) {
+        let there = format!("return document.activeElement.matches({})", json!(css));
+        let mut stops = Vec::new();
+        while self.run(&there).await != true {
+            assert!(stops.len() < 100, "the tabulator does not lead to {css}: {stops:#?}");
+            self.press(key::TAB).await;
+            stops.push(self.focused().await);
+        }
+    }
+
     /// What is focused: its tag, and its label or text.
     pub(crate) async fn focused(&self) -> String {
         let script = "const node = document.activeElement;

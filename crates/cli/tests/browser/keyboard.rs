@@ -90,7 +90,7 @@ async fn the_page_can_be_used_with_the_keyboard_only() {
     assert!(browser.focused().await.starts_with("div Clusters as squares"));
 
     // The chart reads itself out.
-    browser.run("document.querySelector('.chart').focus()").await;
+    browser.tab_to(".chart").await;
     browser.press(key::HOME).await;
     browser.until_text(".readout", "4 waiting").await;
     browser.press(key::END).await;
@@ -106,7 +106,7 @@ async fn an_action_shows_what_it_would_do_before_it_can_be_confirmed() {
     browser.until("the button", "return document.querySelector('.actions button')").await;
 
     // Cancelled: only asked about.
-    browser.run("document.querySelector('.actions button').focus()").await;
+    browser.tab_to(".actions button").await;
     browser.press(key::ENTER).await;
     browser.until_text("#dialog", "Pause hello?").await;
     browser.until_text("#dialog", "3 clusters of default/fleet stay where they are").await;
@@ -117,7 +117,7 @@ async fn an_action_shows_what_it_would_do_before_it_can_be_confirmed() {
     assert_eq!(stand.posted(), [json!({"action": "pause", "dryRun": true})]);
 
     // Confirmed: a placement's own.
-    browser.run("document.querySelector('[data-placement=\"default/fleet\"] button').focus()").await;
+    browser.tab_to("[data-placement=\"default/fleet\"] button").await;
     browser.press(key::ENTER).await;
     browser.until_text("#dialog", "Pause default/fleet?").await;
     browser.until("the answer", "return !document.querySelector('#dialog [type=submit]').disabled").await;

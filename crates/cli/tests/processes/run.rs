@@ -145,14 +145,8 @@ impl Hub {
 
     /// Creates an object, or merges it over the one that is there.
     pub(crate) async fn put(&self, object: Value) {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
-        let api: Api<DynamicObject> = match text("/metadata/namespace") {
-            "" => Api::all_with(self.client.clone(), &kind),
-            namespace => Api::namespaced_with(self.client.clone(), namespace, &kind),
-        };
-        let name = text("/metadata/name");
+        let (api, name) = self.place(&object);
+        let name = name.as_str();
         match api.create(&PostParams::default(), &serde_json::from_value(object.clone()).unwrap()).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 409 => {
@@ -160,6 +154,24 @@ impl Hub {
             }
             Err(error) => panic!("{name}: {error}"),
         }
+    }
+
+    /// Merges a status over the one that is there.
+    pub(crate) async fn put_status(&self, object: Value) {
+        let (api, name) = self.place(&object);
+        api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&object)).await.unwrap();
+    }
+
+    /// Where an object belongs, and its name.
+    fn place(&self, object: &Value) -> (Api<DynamicObject>, String) {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
+        let api = match text("/metadata/namespace") {
+            "" => Api::all_with(self.client.clone(), &kind),
+            namespace => Api::namespaced_with(self.client.clone(), namespace, &kind),
+        };
+        (api, text("/metadata/name").to_owned())
     }
 
     /// An add-on `helloworld` for all clusters, in two versions.
@@ -223,6 +235,15 @@ impl Hub {
                 Api::<ClusterManagementAddOn>::all(self.client.clone()).get("helloworld").await.unwrap();
             panic!("{version} is not everywhere: {}", json!(addon.status));
         }
+    }
+
+    /// Waits until the add-on's instance of a cluster is there.
+    pub(crate) async fn until_made(&self, cluster: &str) {
+        let instances = Api::<ManagedClusterAddOn>::namespaced(self.client.clone(), cluster);
+        let stream = watcher(instances, watcher::Config::default()).default_backoff().applied_objects();
+        let mut stream = std::pin::pin!(stream);
+        let wait = async { while !matches!(stream.next().await, Some(Ok(_))) {} };
+        tokio::time::timeout(GIVE_UP, wait).await.unwrap_or_else(|_| panic!("{cluster} gets no instance"));
     }
 
     async fn all_have(&self, clusters: usize, version: &str) -> bool {
