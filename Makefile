@@ -24,7 +24,7 @@ faults: ## Try every fault at every point of every scenario, and print the table
 
 soak: ## Run the random tests with new fleets until one fails, or you stop it; a failure names its seed
 	@while seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); do echo "PROPTEST_RNG_SEED=$$seed"; \
-	PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --quiet -p aviary-engine --test reference_model --test properties || exit 1; done
+	PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --quiet -p aviary-engine --test engine reference_model:: properties:: || exit 1; done
 
 lint: ## Check format and lints, and the dependencies where cargo-deny is installed
 	$(CARGO) fmt --all --check

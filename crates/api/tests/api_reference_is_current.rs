@@ -6,7 +6,7 @@ use std::fs;
 #[path = "../examples/write-api-reference.rs"]
 mod write_api_reference;
 
-use write_api_reference::{path, reference};
+use self::write_api_reference::{path, reference};
 
 #[test]
 fn the_reference_is_what_the_crds_generate() {

@@ -1,20 +1,15 @@
 //! Every CEL rule lets the right objects in, and keeps the wrong ones out with its message.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "cel_rules/table.rs"]
 mod table;
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use self::table::{accepted, rejected};
+use crate::support::{schemas, walk};
 use kube_cel::{ErrorKind, Validator};
 use serde_json::Value;
-use support::{schemas, walk};
-use table::{accepted, rejected};
 
 /// What is wrong with an object: where, and the message.
 type Faults = BTreeSet<(String, String)>;

@@ -1,11 +1,7 @@
 //! What the API server asks of a CRD's schema, and what keeps its price for CEL rules low.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
-
+use crate::support::{schemas, walk};
 use serde_json::{Value, json};
-use support::{schemas, walk};
 
 /// Fails with every schema of every kind for which `fault` has something to say.
 fn check(fault: impl Fn(&str, &Value) -> Option<String>) {

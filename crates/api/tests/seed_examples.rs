@@ -3,8 +3,6 @@
 //! `fixtures/seeds` holds each of their YAML blocks, in order, with slips of the pen put right: misspelt field names, two
 //! documents run together, an ellipsis where a spec must be.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! A stored object that no API server would let in today is read all the same.
 
-#![allow(clippy::panic)]
-
 use aviary_api::{
     AddOnDeploymentConfig, AddOnTemplate, ClusterManagementAddOn, Condition, IntOrString, ManagedCluster,
     ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision, crds,

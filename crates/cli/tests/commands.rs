@@ -1,12 +1,10 @@
 //! The small commands, and what all commands have in common.
 
-mod transcript;
-
 use std::io::Read as _;
 use std::process::Stdio;
 
+use crate::transcript::desk;
 use expect_test::expect;
-use transcript::desk;
 
 #[test]
 fn hashes_are_those_of_the_hub() {

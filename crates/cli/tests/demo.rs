@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod transcript;
-
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
+use crate::transcript::{Desk, desk, told};
 use expect_test::expect;
 use regex::Regex;
 use serde_json::Value;
-use transcript::{Desk, desk, told};
 
 /// A child process that does not outlive the test.
 struct Running(Child);

@@ -1,9 +1,7 @@
 //! Bad files: one clear line each, exit code 1, and nothing printed as if it were fine.
 
-mod transcript;
-
+use crate::transcript::desk;
 use expect_test::expect;
-use transcript::desk;
 
 const CONFIG: &str = "\
 apiVersion: addon.open-cluster-management.io/v1alpha1

@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod transcript;
-
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use crate::transcript::{Desk, desk};
 use expect_test::expect;
 use regex::Regex;
-use transcript::{Desk, desk};
 
 const READY: &str = "Stop it with Ctrl-C.";
 

@@ -1,9 +1,7 @@
 //! `aviary lint`: what admission and the engine say, line by line.
 
-mod transcript;
-
+use crate::transcript::desk;
 use expect_test::expect;
-use transcript::desk;
 
 const ADD_ON: &str = "\
 apiVersion: addon.open-cluster-management.io/v1alpha1

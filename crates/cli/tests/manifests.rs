@@ -1,14 +1,12 @@
 //! `aviary manifests`, and the overlays of kustomize, which say the same.
 
-mod transcript;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use crate::transcript::{Desk, desk, plain_numbers};
 use expect_test::expect;
 use serde_json::Value;
-use transcript::{Desk, desk, plain_numbers};
 
 /// One line per object: kind, namespace, name.
 fn listed(desk: &Desk, arguments: &str) -> String {

@@ -1,11 +1,9 @@
 //! `aviary plan` on the worked examples of the lifecycle document.
 
-mod transcript;
-
+use crate::transcript::desk;
+use crate::transcript::worlds::*;
 use expect_test::expect;
 use serde_json::{Value, json};
-use transcript::desk;
-use transcript::worlds::*;
 
 #[test]
 fn a_fresh_install_goes_to_all_400_clusters_at_once() {

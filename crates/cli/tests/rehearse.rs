@@ -1,12 +1,10 @@
 //! `aviary rehearse`, as people see it.
 
-mod transcript;
-
-use expect_test::expect;
-use transcript::desk;
-use transcript::worlds::{
+use crate::transcript::desk;
+use crate::transcript::worlds::{
     addon, decisions, hub_config, instance, names, placement, progression, rolling, stream, work,
 };
+use expect_test::expect;
 
 const ADDON: &str = r"
 apiVersion: addon.open-cluster-management.io/v1alpha1

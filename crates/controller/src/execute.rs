@@ -21,8 +21,8 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Client;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::ObjectMeta;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{ObjectMeta, PartialObjectMeta};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
@@ -31,7 +31,7 @@ use crate::events::Events;
 use crate::leader::Term;
 use crate::pace::Pace;
 use crate::revisions::{self, Owner};
-use crate::seen::{self, Change, Key, News};
+use crate::seen::{self, Change, Key, News, Taken};
 
 /// The add-on that is written for, as the plan saw it.
 #[derive(Clone, Debug)]
@@ -116,11 +116,16 @@ impl Executor {
             ..
         } = plan;
         let owner = Owner { namespace: &self.namespace, addon: &target.name, uid: &target.uid };
-        // Content before anybody is told its hash.
-        if !self
-            .all(&keeps, |keep| self.create_revision(revisions::content(owner, keep)).boxed(), &mut tally)
-            .await
+        // What is kept goes with its add-on. It may be missing just because that has gone, and we have not heard of it yet.
+        if !keeps.is_empty()
+            && let Err(why) = self.still_there(&target).await
         {
+            self.book(why, &mut tally).await;
+            return tally;
+        }
+        // Content before anybody is told its hash.
+        let keep = |keep| self.create_revision(owner, revisions::content(owner, keep)).boxed();
+        if !self.all(&keeps, keep, &mut tally).await {
             return tally;
         }
         if !self.all(&completed, |completed| self.complete(owner, completed).boxed(), &mut tally).await {
@@ -146,7 +151,7 @@ impl Executor {
         // Who has settled is told so before anybody takes the free slot: whoever counts by statuses alone never counts too many.
         self.all(&statuses, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
         self.all(&starts, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
-        self.all(&works, |write| self.write_work(write).boxed(), &mut tally).await;
+        self.all(&works, |write| self.write_work(&target.name, write).boxed(), &mut tally).await;
         self.all(&surplus_works, |surplus| self.delete_work(surplus).boxed(), &mut tally).await;
         self.all(&forgets, |hash| self.forget(&target.name, hash).boxed(), &mut tally).await;
         tally
@@ -280,7 +285,20 @@ impl Executor {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    async fn create_revision(&self, object: Value) -> Outcome {
+    /// Whether the add-on still is the one that was planned for.
+    async fn still_there(&self, target: &Target) -> Result<(), Outcome> {
+        let named = ListParams::default().fields(&format!("metadata.name={}", target.name));
+        let is_it = |one: &PartialObjectMeta<ClusterManagementAddOn>| {
+            one.metadata.uid.as_deref() == Some(&*target.uid) && one.metadata.deletion_timestamp.is_none()
+        };
+        match self.addons().list_metadata(&named).await {
+            Ok(list) if list.items.iter().any(is_it) => Ok(()),
+            Ok(_) => Err(Outcome::Conflict),
+            Err(error) => Err(Outcome::of(error)),
+        }
+    }
+
+    async fn create_revision(&self, owner: Owner<'_>, object: Value) -> Outcome {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let object: ControllerRevision = match serde_json::from_value(object) {
             Ok(object) => object,
@@ -291,15 +309,31 @@ impl Executor {
             Err(kube::Error::Api(status)) if status.code == 409 => self.revisions().get(&name).await,
             written => written,
         };
+        if let Ok(found) = &written
+            && seen::revision(found).and_then(|kept| kept.owner).is_some_and(|of| *of != *owner.uid)
+        {
+            return self.clear_away(found).await;
+        }
         match written {
             Ok(written) => Outcome::Written(put(&written.metadata, seen::revision(&written), News::Revision)),
             Err(error) => Outcome::of(error),
         }
     }
 
+    /// Something that was kept for an earlier add-on of the same name is in the way. It goes now, rather than when the hub gets to it.
+    async fn clear_away(&self, found: &ControllerRevision) -> Outcome {
+        let preconditions = Preconditions { uid: found.metadata.uid.clone(), ..Preconditions::default() };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let name = found.metadata.name.as_deref().unwrap_or_default();
+        match self.revisions().delete(name, &params).await {
+            Ok(_) => Outcome::Conflict,
+            Err(error) => Outcome::of(error),
+        }
+    }
+
     async fn complete(&self, owner: Owner<'_>, completed: &Completed) -> Outcome {
         let Completed { placement, revision, number, surplus } = completed;
-        let outcome = self.create_revision(revisions::completed(owner, placement, revision, *number)).await;
+        let outcome = self.create_revision(owner, revisions::completed(owner, placement, revision, *number)).await;
         let Outcome::Written(mut news) = outcome else { return outcome };
         for key in surplus {
             match self.delete_revision(&key.name).await {
@@ -418,14 +452,19 @@ impl Executor {
         }
     }
 
-    async fn write_work(&self, write: &WorkWrite) -> Outcome {
+    async fn write_work(&self, addon: &Text, write: &WorkWrite) -> Outcome {
         let mut object = write.object();
         let works = self.works(write.cluster.as_str());
         let parse =
             |object: Value| serde_json::from_value::<ManifestWork>(object).map_err(kube::Error::SerdeError);
         let written = match &write.replaces {
             None => match parse(object) {
-                Ok(object) => works.create(&PostParams::default(), &object).await,
+                Ok(object) => match works.create(&PostParams::default(), &object).await {
+                    Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                        return self.already_there(addon, write).await;
+                    }
+                    written => written,
+                },
                 Err(error) => Err(error),
             },
             Some((uid, version)) => {
@@ -441,6 +480,32 @@ impl Executor {
             }
             Err(error) => Outcome::of(error),
         }
+    }
+
+    /// There is a work of that name that was not seen: ours, or somebody else's, which nobody watches.
+    async fn already_there(&self, addon: &Text, write: &WorkWrite) -> Outcome {
+        let taken = Taken {
+            addon: addon.clone(),
+            cluster: write.cluster.clone(),
+            name: write.name.as_str().into(),
+            told: write.told().clone(),
+        };
+        let news = match work_named(&self.client, &taken).await {
+            Ok(Some(work)) if belongs(&work, addon) => {
+                put(&work.metadata, seen::work(&work).map(Box::new), News::Work)
+            }
+            Ok(Some(_)) => {
+                tracing::warn!(%addon, cluster = %taken.cluster, work = %taken.name, "somebody else has a work of that name; it is left alone");
+                vec![News::Taken(taken)]
+            }
+            Ok(None) => Vec::new(),
+            Err(error) => return Outcome::of(error),
+        };
+        for one in news {
+            // Nobody listens any more when the manager stops.
+            let _ = self.news.send(one).await;
+        }
+        Outcome::Conflict
     }
 
     async fn delete_work(&self, surplus: &SurplusWork) -> Outcome {
@@ -498,6 +563,35 @@ fn gone(deleted: Result<(), kube::Error>, news: News) -> Outcome {
 
 fn put<T>(metadata: &ObjectMeta, seen: Option<T>, wrap: impl Fn(Change<T>) -> News) -> Vec<News> {
     seen.map(|seen| wrap(Change::Put(Key::of(metadata), seen))).into_iter().collect()
+}
+
+/// The work of that name, whosever it is.
+async fn work_named(client: &Client, taken: &Taken) -> Result<Option<ManifestWork>, kube::Error> {
+    let works: Api<ManifestWork> = Api::namespaced(client.clone(), taken.cluster.as_str());
+    let named = ListParams::default().fields(&format!("metadata.name={}", taken.name));
+    Ok(works.list(&named).await?.items.into_iter().next())
+}
+
+fn belongs(work: &ManifestWork, addon: &str) -> bool {
+    work.metadata.labels.as_ref().and_then(|all| all.get(labels::ADDON_NAME)).is_some_and(|of| of == addon)
+}
+
+/// Waits until somebody else's work is gone, or ours, and tells.
+pub(crate) async fn until_free(client: Client, taken: Taken, news: mpsc::Sender<News>) {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(60));
+        match work_named(&client, &taken).await {
+            Ok(Some(work)) if !belongs(&work, &taken.addon) => {}
+            Ok(_) => {
+                // Nobody listens any more when the manager stops.
+                let _ = news.send(News::Freed(taken)).await;
+                return;
+            }
+            Err(error) => tracing::debug!(error = said(&error), "a look at somebody else's work failed; it is tried again"),
+        }
+    }
 }
 
 /// How long to wait before trying again what has failed so often in a row.

@@ -28,7 +28,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::kinds::{self, Found};
 use crate::seen::{self, Change, Key, News, Refused};
-use crate::stores::{Kind, Stores};
+use crate::stores::{Kind, Known, Stores};
 use crate::watches::{self, NEWS_WAITING};
 
 /// How many objects are asked for at once.
@@ -195,9 +195,9 @@ impl View {
 
     /// What an add-on's placements completed, in order of number.
     pub fn history(&self, addon: &str) -> Vec<Kept> {
-        let completed = self.stores.known(addon).into_iter().flat_map(|known| known.completed.values());
+        let completed = self.stores.known(addon).into_iter().flat_map(Known::completed);
         let mut history: Vec<Kept> = completed
-            .map(|completed| Kept {
+            .map(|(_, completed)| Kept {
                 addon: addon.into(),
                 number: completed.number,
                 placement: completed.placement.clone(),

@@ -18,7 +18,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Settings;
 use crate::events::Events;
-use crate::execute::{Completed, Executor, Job, SharedExecutor, Tally, Target, UNFENCED, patience};
+use crate::execute::{
+    Completed, Executor, Job, SharedExecutor, Tally, Target, UNFENCED, patience, until_free,
+};
 use crate::kinds::{self, ConfigWatches, Found};
 use crate::leader::{Leadership, Term};
 use crate::metrics::Metrics;
@@ -155,6 +157,9 @@ impl Loop {
         let mut next = first.or_else(|| self.news.1.try_recv().ok());
         while let Some(news) = next {
             look_again |= matches!(news, News::Kinds);
+            if let News::Taken(taken) = &news {
+                self.watches.spawn(until_free(self.client.clone(), taken.clone(), self.news.0.clone()));
+            }
             self.stores.take(news);
             next = self.news.1.try_recv().ok();
         }

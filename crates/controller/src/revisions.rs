@@ -15,10 +15,14 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+const OWNER: &str = "ClusterManagementAddOn";
+
 /// A revision that is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) addon: Text,
+    /// The uid of the add-on that it goes with: one that was deleted may have had the same name.
+    pub(crate) owner: Option<Text>,
     pub(crate) what: What,
 }
 
@@ -78,7 +82,9 @@ pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
             at: object.metadata.creation_timestamp.as_ref().map(|at| at.0),
         }),
     };
-    Some(Kept { addon, what })
+    let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
+    let owner = owners.iter().find(|owner| owner.kind == OWNER && *owner.name == *addon);
+    Some(Kept { addon, owner: owner.map(|owner| owner.uid.as_str().into()), what })
 }
 
 fn pin(stored: StoredPin) -> Option<Pin> {
@@ -156,7 +162,7 @@ fn object(owner: Owner<'_>, name: &str, revision: i64, data: &Stored) -> Value {
             // They go with their add-on.
             "ownerReferences": [{
                 "apiVersion": format!("{ADDON_GROUP}/v1alpha1"),
-                "kind": "ClusterManagementAddOn",
+                "kind": OWNER,
                 "name": owner.addon,
                 "uid": owner.uid,
             }],
@@ -185,10 +191,11 @@ mod tests {
     fn a_content_comes_back_under_its_hash() {
         let keep = keep();
         let object: ControllerRevision = serde_json::from_value(content(OWNER, &keep)).unwrap();
-        let Some(Kept { addon, what: What::Content { hash, content } }) = read(&object) else {
+        let Some(Kept { addon, owner, what: What::Content { hash, content } }) = read(&object) else {
             panic!("not read")
         };
-        assert_eq!((&*addon, hash, content), ("helloworld", keep.pin.hash, keep.content));
+        assert_eq!((&*addon, owner.as_deref()), ("helloworld", Some("u")));
+        assert_eq!((hash, content), (keep.pin.hash, keep.content));
     }
 
     #[test]

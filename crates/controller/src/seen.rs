@@ -7,7 +7,7 @@ use aviary_api::names::{annotations, labels};
 use aviary_api::{
     ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
 };
-use aviary_engine::configs::GroupResource;
+use aviary_engine::configs::{GroupResource, Revision};
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise;
 use aviary_engine::observed::{AddOn, Cluster, Instance, LiveConfig, Template, Work};
@@ -56,10 +56,24 @@ pub(crate) enum News {
     Decision(Change<Box<PlacementDecision>>),
     Config(GroupResource, Change<SeenConfig>),
     Revision(Change<Kept>),
+    /// A work cannot be made: somebody else has one of that name.
+    Taken(Taken),
+    /// It is gone, or ours now.
+    Freed(Taken),
     /// Some kind has come or gone: look again which there are.
     Kinds,
     /// The hub does not let us watch any more.
     Refused(Refused),
+}
+
+/// The name of a work that somebody else has.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    pub(crate) addon: Text,
+    pub(crate) cluster: ClusterName,
+    pub(crate) name: Text,
+    /// What ours would be rendered from.
+    pub(crate) told: Revision,
 }
 
 /// Who watched what, and what the hub said.

@@ -367,9 +367,10 @@ impl<'a> Resolver<'a> {
             return Err(Problem::CoreConfigNotListed { config: config.clone() });
         }
         match self.observed.configs.get(config) {
-            Some(Lookup::Found(live)) => {
-                Ok(Pin { config: Arc::new(config.clone()), hash: live.hash.clone() })
-            }
+            Some(Lookup::Found(live)) => match live.unkeepable {
+                Some(why) => Err(Problem::ConfigUnkeepable { config: config.clone(), why }),
+                None => Ok(Pin { config: Arc::new(config.clone()), hash: live.hash.clone() }),
+            },
             Some(Lookup::NeedsNamespace) => Err(Problem::ConfigNeedsNamespace { config: config.clone() }),
             Some(Lookup::UnknownKind) => Err(Problem::ConfigKindUnknown { config: config.clone() }),
             Some(Lookup::Forbidden) => Err(Problem::ConfigForbidden { config: config.clone() }),
@@ -406,7 +407,13 @@ impl<'a> Resolver<'a> {
         let mut providers =
             self.observed.templates.iter().filter(|template| template.version.as_ref() == Some(&version));
         match (providers.next(), providers.next()) {
-            (Some(template), None) => Ok(Some(template.pin())),
+            (Some(template), None) => {
+                let pin = template.pin();
+                match template.unkeepable {
+                    Some(why) => Err(Problem::ConfigUnkeepable { config: (*pin.config).clone(), why }),
+                    None => Ok(Some(pin)),
+                }
+            }
             (Some(one), Some(other)) => {
                 Err(Problem::VersionAmbiguous { version, templates: [one.name.clone(), other.name.clone()] })
             }

@@ -6,10 +6,11 @@
 use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
 use jiff::Timestamp;
 
-use crate::configs::{Overrides, Pin};
+use crate::configs::{Overrides, Pin, Revision};
 use crate::name::{Text, same};
-use crate::observed::{Instance, Seen, StatusFields, Work};
+use crate::observed::{Instance, Seen, StatusFields, Work, WorkHashes, WorkState};
 use crate::render::{Prepared, Rendering};
+use crate::shared::Shared;
 
 /// What is known of one instance from its works and its own status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl Evidence {
             healthy,
             available: works.clone().next().is_some()
                 && works.clone().all(|work| work.available == Seen::Yes),
-            failure: unrendered.or(refused),
+            failure: unrendered.or(refused).or_else(|| taken_before(status, works)),
             unavailable: works.clone().filter_map(|work| refusal(&work.available)).min(),
         }
     }
@@ -83,6 +84,47 @@ impl Evidence {
     pub fn arrived(&self) -> bool {
         self.holds_told && self.healthy
     }
+}
+
+/// What is said of a work that cannot be made because there is another of that name, whose it is not ours to touch.
+const NAME_TAKEN: &str = "is there and belongs to somebody else: delete it, or give it another name";
+
+impl Work {
+    /// A work of somebody else with a name that ours should have, as it looks from here: not ours to write, and why nothing is applied.
+    pub fn of_somebody_else(name: Text, told: &Revision) -> Self {
+        let mut hashes: WorkHashes =
+            told.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
+        hashes.sort();
+        let message = format!("work {name} {NAME_TAKEN}").into();
+        let state = WorkState {
+            name,
+            // It is waited for as for one that goes.
+            deleting: true,
+            version: None,
+            rendered_from: None,
+            applied: Seen::No { message },
+            available: Seen::NotYet,
+        };
+        Self {
+            uid: "".into(),
+            resource_version: "".into(),
+            generation: 0,
+            owner: None,
+            rendered_digest: None,
+            digest: None,
+            hashes: Some(hashes),
+            state: Shared::new(state),
+        }
+    }
+}
+
+/// Nobody sees the works of others. So what was said of one stands for as long as there is none of ours: else a manager that starts would take
+/// it back, to find the same again.
+fn taken_before<'a>(status: &StatusFields, works: &(impl Iterator<Item = &'a Work> + Clone)) -> Option<Text> {
+    let said = status.condition(PROGRESSING).filter(|_| works.clone().next().is_none())?;
+    let why = said.message.strip_suffix(NAME_TAKEN).map(|_| &*said.message)?;
+    let why = why.split_once(" failed: ").map_or(why, |(_, why)| why);
+    Some(why.into())
 }
 
 fn refusal(seen: &Seen) -> Option<Text> {
@@ -202,6 +244,17 @@ impl Clock {
             has_arrived: condition.is_true() || condition.reason == NO_LONGER_HEALTHY,
             since: condition.since.unwrap_or(started),
         })
+    }
+
+    /// The revision that the clock with this message is for.
+    pub fn revision(message: &str) -> &str {
+        let rest = message.strip_prefix("revision ").and_then(|rest| rest.split_once(" started at "));
+        rest.map_or("", |(revision, _)| revision)
+    }
+
+    /// When the clock with this message started.
+    pub fn started(message: &str) -> Option<Timestamp> {
+        read_message(message)
     }
 
     /// Whether a condition's message is that of a clock for this revision.

@@ -74,14 +74,20 @@ fn is_identity(key: &str) -> bool {
 
 /// The spec hash of a whole object.
 pub fn spec_hash(object: &Value) -> Hash {
-    match object {
+    spec_hash_and_size(object).0
+}
+
+/// The spec hash, and how many bytes of content it stands for.
+pub fn spec_hash_and_size(object: &Value) -> (Hash, usize) {
+    let text = match object {
         Value::Object(fields) => {
             let mut out = String::new();
             write_object(&mut out, fields, |key| !is_identity(key));
-            Hash(hex_sha256(out.as_bytes()))
+            out
         }
-        other => digest(other),
-    }
+        other => canonical(other),
+    };
+    (Hash(hex_sha256(text.as_bytes())), text.len())
 }
 
 /// The hash of a value as it stands.

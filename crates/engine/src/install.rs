@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use aviary_api::names;
+use aviary_api::names::conditions::DELETIONS_HELD;
 
 use crate::explain::{Decision, Removal, Wait};
 use crate::fleet::{Flag, Fleet, Line};
@@ -36,6 +37,8 @@ pub struct Install {
     /// By position in the fleet: clusters about which the rollout has nothing to say.
     pub decisions: BTreeMap<usize, Decision>,
     pub problem: Option<Problem>,
+    /// So many deletions are under way on a person's word.
+    pub acknowledged: Option<usize>,
 }
 
 enum Presence {
@@ -67,19 +70,23 @@ pub fn decide(fleet: &Fleet<'_>) -> Install {
             Presence::Stays => {}
         }
     }
-    let braked = brakes(fleet, deselected.len(), leaving);
+    let brake = brake(fleet, deselected.len(), leaving);
     for &position in &deselected {
         match fleet.lines.get(position) {
-            Some(_) if braked => {
+            Some(_) if brake == Brake::Holds => {
                 install.decisions.insert(position, Decision::Hold(Wait::DeletionHeld));
             }
             Some(member) => install.delete(position, member, Removal::Deselected),
             None => {}
         }
     }
-    if braked {
-        let of = fleet.observed.instances.len();
-        install.problem = Some(Problem::DeletionHeld { count: deselected.len(), of });
+    match brake {
+        Brake::Holds => {
+            let of = fleet.observed.instances.len();
+            install.problem = Some(Problem::DeletionHeld { count: deselected.len(), of });
+        }
+        Brake::Acknowledged(number) => install.acknowledged = Some(number),
+        Brake::Free => {}
     }
     install
 }
@@ -133,15 +140,48 @@ fn made_by_strategy(instance: &Instance, fleet: &Fleet<'_>) -> bool {
         && instance.owner.as_deref().is_none_or(|owner| owner == &*fleet.observed.addon.uid)
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Brake {
+    Free,
+    Holds,
+    /// It would hold, had not somebody given this number.
+    Acknowledged(usize),
+}
+
 /// Deletions under way count towards the brake, so that it cannot be passed in small steps; what needs a person's word is
-/// the number still to be deleted.
-fn brakes(fleet: &Fleet<'_>, deselected: usize, leaving: usize) -> bool {
+/// the number still to be deleted. That word holds until they are deleted, however often that is interrupted: the add-on's status says what
+/// it was given for, so that it is good for nothing else later.
+fn brake(fleet: &Fleet<'_>, deselected: usize, leaving: usize) -> Brake {
+    let addon = &fleet.observed.addon;
     let brake = fleet.observed.options.brake;
     let at_once = deselected + leaving;
-    deselected > 0
+    let holds = deselected > 0
         && at_once > brake.more_than
-        && at_once * 100 > fleet.observed.instances.len() * brake.more_than_percent
-        && fleet.observed.addon.allow_deletions != Some(deselected)
+        && at_once * 100 > fleet.observed.instances.len() * brake.more_than_percent;
+    if !holds {
+        return Brake::Free;
+    }
+    let given = |number: usize| {
+        let message = acknowledgement(number);
+        addon.status.conditions.iter().any(|condition| {
+            condition.kind == DELETIONS_HELD
+                && condition.reason == ACKNOWLEDGED
+                && *condition.message == *message
+        })
+    };
+    match addon.allow_deletions {
+        Some(number) if number == deselected || (at_once <= number && given(number)) => {
+            Brake::Acknowledged(number)
+        }
+        _ => Brake::Holds,
+    }
+}
+
+/// The reason of a condition that says which number of deletions was acknowledged.
+pub const ACKNOWLEDGED: &str = "DeletionAcknowledged";
+
+pub fn acknowledgement(number: usize) -> String {
+    format!("{number} deletions were acknowledged and are under way")
 }
 
 fn create(fleet: &Fleet<'_>, member: &Line<'_>) -> Create {

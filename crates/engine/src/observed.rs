@@ -345,6 +345,38 @@ pub struct LiveConfig {
     pub hash: Hash,
     pub generation: i64,
     pub content: Arc<Value>,
+    pub unkeepable: Option<Unkeepable>,
+}
+
+/// Why a content cannot be kept as a revision, and so be told to nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unkeepable {
+    TooLarge { kib: usize },
+    TooDeep,
+}
+
+impl Unkeepable {
+    /// The largest content, in KiB: an API server takes objects of 1.5 MiB, and a revision is a little more than its content.
+    pub const MOST_KIB: usize = 1280;
+    /// The most levels: a revision has a few more, and many a JSON parser ends soon after a hundred.
+    pub const MOST_LEVELS: usize = 90;
+
+    /// What is wrong with a content of this many bytes.
+    pub fn of(content: &Value, bytes: usize) -> Option<Self> {
+        if bytes > Self::MOST_KIB * 1024 {
+            return Some(Self::TooLarge { kib: bytes.div_ceil(1024) });
+        }
+        let mut pending = vec![(content, 1)];
+        while let Some((value, level)) = pending.pop() {
+            match value {
+                Value::Array(_) | Value::Object(_) if level > Self::MOST_LEVELS => return Some(Self::TooDeep),
+                Value::Array(items) => pending.extend(items.iter().map(|item| (item, level + 1))),
+                Value::Object(fields) => pending.extend(fields.values().map(|field| (field, level + 1))),
+                _ => {}
+            }
+        }
+        None
+    }
 }
 
 /// An AddOnTemplate of this add-on.
@@ -355,6 +387,7 @@ pub struct Template {
     pub hash: Hash,
     pub generation: i64,
     pub content: Arc<Value>,
+    pub unkeepable: Option<Unkeepable>,
 }
 
 impl Template {

@@ -10,6 +10,7 @@ use crate::duration::DurationError;
 use crate::hash::Hash;
 use crate::limit::LimitError;
 use crate::name::{ClusterName, NameError, PlacementName, Text};
+use crate::observed::Unkeepable;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
@@ -34,6 +35,7 @@ pub enum Problem {
     ConfigKindUnknown { config: ConfigRef },
     ConfigForbidden { config: ConfigRef },
     ConfigNeedsNamespace { config: ConfigRef },
+    ConfigUnkeepable { config: ConfigRef, why: Unkeepable },
     ConfigUnsupported { config: ConfigRef },
     ConfigOutOfReach { config: ConfigRef, cluster: ClusterName },
     CoreConfigNotListed { config: ConfigRef },
@@ -74,6 +76,8 @@ impl Problem {
             Self::ConfigKindUnknown { .. } => "ConfigurationKindUnknown",
             Self::ConfigForbidden { .. } => "ConfigurationForbidden",
             Self::ConfigNeedsNamespace { .. } => "ConfigurationNeedsNamespace",
+            Self::ConfigUnkeepable { why: Unkeepable::TooLarge { .. }, .. } => "ConfigurationTooLarge",
+            Self::ConfigUnkeepable { why: Unkeepable::TooDeep, .. } => "ConfigurationTooDeep",
             Self::ConfigUnsupported { .. } => "ConfigurationUnsupported",
             Self::ConfigOutOfReach { .. } => "ConfigurationOutOfReach",
             Self::CoreConfigNotListed { .. } => "ConfigurationNotListed",
@@ -173,6 +177,16 @@ impl fmt::Display for Problem {
             Self::ConfigNeedsNamespace { config } => {
                 write!(f, "{config}: {} are namespaced: the reference needs a namespace", config.kind)
             }
+            Self::ConfigUnkeepable { config, why: Unkeepable::TooLarge { kib } } => write!(
+                f,
+                "{config} cannot be kept: it has {kib} KiB of content, more than {}",
+                Unkeepable::MOST_KIB
+            ),
+            Self::ConfigUnkeepable { config, why: Unkeepable::TooDeep } => write!(
+                f,
+                "{config} cannot be kept: its content nests deeper than {} levels",
+                Unkeepable::MOST_LEVELS
+            ),
             Self::ConfigUnsupported { config } => {
                 write!(f, "{config} is not applied: the add-on does not support configs of {}", config.kind)
             }

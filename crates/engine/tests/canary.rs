@@ -1,9 +1,7 @@
 //! The canary gate (semantics §5.4).
 
-mod story;
-
+use crate::story::check;
 use expect_test::expect;
-use story::check;
 
 #[test]
 fn rule_4_the_gate_opens_when_every_canary_cluster_is_applied_and_healthy() {

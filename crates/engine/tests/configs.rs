@@ -1,10 +1,8 @@
 //! Configs and revisions, rule by rule (semantics §2).
 
-mod story;
-
+use crate::story::{Story, check};
 use expect_test::expect;
 use serde_json::json;
-use story::{Story, check};
 
 const DEPLOY: &str = "
     addon { supportedConfigs: [ { group: addon.open-cluster-management.io, resource: addondeploymentconfigs }, { group: addon.open-cluster-management.io, resource: addonhubconfigs } ] }

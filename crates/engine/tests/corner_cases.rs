@@ -1,9 +1,7 @@
 //! Corners that the reference model and the exhaustive search found: each was once decided wrongly.
 
-mod story;
-
+use crate::story::{Story, check, cluster};
 use expect_test::expect;
-use story::{Story, check, cluster};
 
 #[test]
 fn a_refusal_of_the_old_revision_is_no_failure_of_the_new_one() {

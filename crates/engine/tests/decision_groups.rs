@@ -1,9 +1,7 @@
 //! OCM's later strategies on the same machinery: decision groups one after another.
 
-mod story;
-
+use crate::story::check;
 use expect_test::expect;
-use story::check;
 
 #[test]
 fn ocm_progressive_per_group_goes_group_by_group() {

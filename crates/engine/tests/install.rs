@@ -1,9 +1,7 @@
 //! The install controller, rule by rule (semantics §4).
 
-mod story;
-
+use crate::story::{Story, check, cluster};
 use expect_test::expect;
-use story::{Story, check, cluster};
 
 #[test]
 fn rule_1_manual_creates_and_deletes_nothing() {

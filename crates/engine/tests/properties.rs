@@ -3,8 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod reference;
-
+use crate::reference::generate::{self, Event, Setup};
+use crate::reference::promises::{Checked, at_the_end, commit, whole_pass};
+use crate::reference::scene::Scene;
 use aviary_engine::explain::Decision;
 use aviary_engine::name::Text;
 use aviary_engine::observed::{Observed, Seen};
@@ -12,9 +13,6 @@ use aviary_engine::plan::plan;
 use aviary_engine::shared::{Pool, Shared, Texts};
 use jiff::SignedDuration;
 use proptest::prelude::*;
-use reference::generate::{self, Event, Setup};
-use reference::promises::{Checked, at_the_end, commit, whole_pass};
-use reference::scene::Scene;
 
 fn live(
     setup: &Setup,

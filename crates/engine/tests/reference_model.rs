@@ -1,12 +1,10 @@
 //! The engine and a second, independent model of the rollout rules decide the same, in random fleets, after every event.
 
-mod reference;
-
+use crate::reference::generate::{self, Event, Setup};
+use crate::reference::scene::Scene;
+use crate::reference::{Placement, World};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use reference::generate::{self, Event, Setup};
-use reference::scene::Scene;
-use reference::{Placement, World};
 
 /// Every governed instance follows its user: what the placement has settled on cannot be told.
 fn all_overridden(world: &World, placement: &Placement) -> bool {

@@ -1,9 +1,7 @@
 //! Known defects of another manager that must be impossible here (targets, F1–F8).
 
-mod story;
-
+use crate::story::check;
 use expect_test::expect;
-use story::check;
 
 #[test]
 fn f1_an_edit_of_a_config_in_place_reaches_one_cluster_under_a_limit_of_one() {
@@ -62,7 +60,7 @@ fn f2_a_limit_that_makes_no_sense_moves_nobody() {
 
 #[test]
 fn f2_a_limit_as_text_is_a_number_and_one_beyond_the_fleet_is_the_fleet() {
-    let mut story = story::Story::new();
+    let mut story = crate::story::Story::new();
     story.run("config A v1\n config B v2\n place prod: a1..a7\n rollout prod config=A\n settle");
     story.run("addon { installStrategy: { type: Placements, placements: [ { name: prod, namespace: default, configs: [ { group: addon.open-cluster-management.io, resource: addonhubconfigs, name: B } ], rolloutStrategy: { type: RollingUpdate, rollingUpdate: { maxConcurrentlyUpdating: '5' } } } ] } }\n pass\n show clusters");
     story.run("rollout prod config=B RollingUpdate 1000\n pass\n show clusters");

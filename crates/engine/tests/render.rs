@@ -1,14 +1,12 @@
 //! Rendering, rule by rule (semantics §6), and that no value can ever become structure.
 
-mod story;
-
+use crate::story::{Story, check, cluster};
 use aviary_engine::normalise;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{Write, plan};
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use story::{Story, check, cluster};
 
 /// A world with one cluster, one template of these manifests and a deployment config of these variables, told and ready to be rendered.
 fn ready(manifests: &Value, deployment: &Value) -> Story {

@@ -1,9 +1,7 @@
 //! The rollout controller, rule by rule (semantics §5).
 
-mod story;
-
+use crate::story::check;
 use expect_test::expect;
-use story::check;
 
 /// Three clusters on A, a RollingUpdate of one at a time to B under way.
 const ROLLING: &str = "

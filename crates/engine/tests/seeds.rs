@@ -1,9 +1,7 @@
 //! The worked examples of the lifecycle document (000), whole, with the statuses that it prints at each step, and its corner cases.
 
-mod story;
-
+use crate::story::check;
 use expect_test::expect;
-use story::check;
 
 const INSTALLED: &str = "
     config hub-config-xxx v0.10.0

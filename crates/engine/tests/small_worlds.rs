@@ -3,17 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
-mod reference;
-
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use crate::reference::generate::{Event, KindSetup, PlacementSetup, Setup};
+use crate::reference::promises::{at_the_end, whole_pass};
+use crate::reference::scene::Scene;
+use crate::reference::{Rev, Share};
 use aviary_engine::observed::{Condition, Lookup, Seen};
-use reference::generate::{Event, KindSetup, PlacementSetup, Setup};
-use reference::promises::{at_the_end, whole_pass};
-use reference::scene::Scene;
-use reference::{Rev, Share};
 
 /// A world on the way, and how often it may still be disturbed.
 #[derive(Clone)]

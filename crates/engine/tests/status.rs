@@ -1,9 +1,7 @@
 //! What the statuses say, rule by rule (semantics §7).
 
-mod story;
-
+use crate::story::{Story, check, cluster};
 use expect_test::expect;
-use story::{Story, check, cluster};
 
 #[test]
 fn rule_1_applied_needs_evidence_at_the_current_generation() {
@@ -155,7 +153,7 @@ fn rule_4_the_time_of_a_condition_changes_only_with_its_status() {
     assert_eq!(since(&story), "2026-01-01T00:01:00Z", "still True: another target is no change of status");
     story.run("wait 1m\n ack a1\n pass");
     assert_eq!(since(&story), "2026-01-01T00:03:00Z", "False since the end");
-    let placement = &story.world.observed.addon.status.placements[&story::placement("prod")];
+    let placement = &story.world.observed.addon.status.placements[&crate::story::placement("prod")];
     let condition = &placement.conditions[0];
     assert_eq!(condition.observed_generation, Some(story.world.observed.addon.generation));
 }

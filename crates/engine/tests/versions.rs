@@ -1,9 +1,7 @@
 //! Versions, rule by rule (semantics §3), and the version examples of drafts 001 and 002 with their conditions.
 
-mod story;
-
+use crate::story::check;
 use expect_test::expect;
-use story::check;
 
 #[test]
 fn rule_1_the_templates_versions_are_published_newest_first_with_the_highest_release_as_default() {
@@ -154,7 +152,7 @@ fn rule_3_a_version_that_is_not_offered_never_rolls() {
 
 #[test]
 fn rule_3_two_templates_of_one_version_are_named_and_nothing_moves() {
-    let mut story = story::Story::new();
+    let mut story = crate::story::Story::new();
     story.run("template v1.0.0 v2.0.0\n place prod: a1\n rollout prod version=v1.0.0\n settle");
     story.put_template(&serde_json::json!({
         "metadata": { "name": "copy" },

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+#[allow(dead_code, reason = "the browser's suite uses the rest of the harness")]
 mod run;
 #[path = "../transcript/mod.rs"]
 mod transcript;

@@ -42,7 +42,11 @@ impl Stores {
         known.term = term;
         known.title = title;
         known.problems = problems;
+        let another = known.observed.addon.uid != addon.uid;
         known.observed.addon = addon;
+        if another {
+            known.sort_kept();
+        }
         self.mark(name);
     }
 }

@@ -23,10 +23,9 @@ use aviary_engine::observed::{
 use aviary_engine::problem::Problem;
 use aviary_engine::shared::{Pool, Texts};
 
-use crate::revisions::Completed;
+use crate::revisions::Kept;
 use crate::seen::{Change, Key, News, Title};
 use instances::Overrides;
-use revisions::history;
 
 /// What must have been listed once before anything is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,9 +63,8 @@ pub(crate) struct Known {
     overrides: Overrides,
     /// How its author calls it.
     pub(crate) title: Title,
-    /// Completed revisions, and which objects keep contents.
-    pub(crate) completed: BTreeMap<Key, Completed>,
-    contents: BTreeMap<Key, Hash>,
+    /// What is kept under its name, for it or for an earlier one.
+    kept: BTreeMap<Key, Kept>,
 }
 
 /// What is known of a kind of config.
@@ -189,6 +187,8 @@ impl Stores {
             News::Decision(change) => self.decision(change),
             News::Config(kind, change) => self.config(&kind, change),
             News::Revision(change) => self.revision(change),
+            News::Taken(taken) => self.taken(taken),
+            News::Freed(freed) => self.freed(&freed),
             News::Kinds => self.mark_all(),
             // What was seen before stays; whoever follows decides what to make of it.
             News::Refused(refused) => self.refused(&refused),
@@ -242,7 +242,6 @@ impl Stores {
             .filter(|(of, _)| of == addon)
             .map(|(_, template)| template.clone())
             .collect();
-        observed.revisions.completed = history(&known.completed);
         self.select(observed);
         self.look_up(observed);
         observed.clusters = std::mem::take(&mut self.clusters);

@@ -1,30 +1,24 @@
 //! Revisions that are kept: contents by hash, and what placements completed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aviary_engine::configs::Revision;
 use aviary_engine::name::PlacementName;
 
 use crate::revisions::{Completed, Kept, What};
 use crate::seen::{Change, Key};
-use crate::stores::{Booked, Relist, Shelf, Stores};
+use crate::stores::{Booked, Known, Relist, Shelf, Stores};
 
 impl Stores {
     pub(super) fn revision(&mut self, change: Change<Kept>) {
         let gone = match self.book(&Relist::Shelf(Shelf::Revisions), change) {
             Booked::Nothing => return,
             Booked::Put(key, kept) => {
-                let Kept { addon, what } = kept;
+                let addon = kept.addon.clone();
                 let known = self.addons.entry(addon.clone()).or_default();
-                match what {
-                    What::Content { hash, content } => {
-                        known.contents.insert(key.clone(), hash.clone());
-                        known.observed.revisions.contents.insert(hash, content);
-                    }
-                    What::Completed(completed) => {
-                        known.completed.insert(key.clone(), completed);
-                    }
-                }
+                known.kept.insert(key.clone(), kept);
+                known.sort_kept();
                 self.revision_of.insert(key, addon.clone());
                 return self.mark(&addon);
             }
@@ -37,10 +31,8 @@ impl Stores {
         for key in gone {
             let Some(addon) = self.revision_of.remove(&key) else { continue };
             if let Some(known) = self.addons.get_mut(&addon) {
-                known.completed.remove(&key);
-                if let Some(hash) = known.contents.remove(&key) {
-                    known.observed.revisions.contents.remove(&hash);
-                }
+                known.kept.remove(&key);
+                known.sort_kept();
             }
             self.mark(&addon);
         }
@@ -50,8 +42,7 @@ impl Stores {
     pub(crate) fn next_completed(&self, addon: &str, placement: &PlacementName) -> (i64, Vec<Key>) {
         let Some(known) = self.addons.get(addon) else { return (1, Vec::new()) };
         let mut of_placement: Vec<(i64, &Key)> = known
-            .completed
-            .iter()
+            .completed()
             .filter(|(_, completed)| completed.placement == *placement)
             .map(|(key, completed)| (completed.number, key))
             .collect();
@@ -62,9 +53,34 @@ impl Stores {
     }
 }
 
+impl Known {
+    /// What is kept for this very add-on: what was kept for an earlier one of its name is on its way out.
+    fn ours(&self) -> impl Iterator<Item = (&Key, &Kept)> {
+        let uid = &self.observed.addon.uid;
+        self.kept.iter().filter(move |(_, kept)| kept.owner.as_ref().is_none_or(|owner| owner == uid))
+    }
+
+    pub(crate) fn completed(&self) -> impl Iterator<Item = (&Key, &Completed)> {
+        self.ours().filter_map(|(key, kept)| match &kept.what {
+            What::Completed(completed) => Some((key, completed)),
+            What::Content { .. } => None,
+        })
+    }
+
+    /// Revisions or the add-on have changed.
+    pub(super) fn sort_kept(&mut self) {
+        let contents = self.ours().filter_map(|(_, kept)| match &kept.what {
+            What::Content { hash, content } => Some((hash.clone(), Arc::clone(content))),
+            What::Completed(_) => None,
+        });
+        self.observed.revisions.contents = contents.collect();
+        self.observed.revisions.completed = history(self.completed().map(|(_, completed)| completed));
+    }
+}
+
 /// What each placement completed, oldest first; of one that was completed again, the last time counts.
-pub(super) fn history(completed: &BTreeMap<Key, Completed>) -> BTreeMap<PlacementName, Vec<Revision>> {
-    let mut numbered: Vec<&Completed> = completed.values().collect();
+fn history<'a>(completed: impl Iterator<Item = &'a Completed>) -> BTreeMap<PlacementName, Vec<Revision>> {
+    let mut numbered: Vec<&Completed> = completed.collect();
     numbered.sort_by_key(|completed| completed.number);
     let mut history: BTreeMap<PlacementName, Vec<Revision>> = BTreeMap::new();
     for Completed { placement, revision, .. } in numbered {

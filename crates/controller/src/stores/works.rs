@@ -1,8 +1,9 @@
 //! Works of add-ons.
 
 use aviary_engine::name::ClusterName;
+use aviary_engine::observed::Work;
 
-use crate::seen::{Change, Key, SeenWork};
+use crate::seen::{Change, Key, SeenWork, Taken};
 use crate::stores::{Booked, Relist, Shelf, Stores, is_newer};
 
 impl Stores {
@@ -35,6 +36,34 @@ impl Stores {
             }
         }
         self.mark(&addon);
+    }
+
+    /// Others' works are not watched: this one is put among ours, as what it is.
+    pub(super) fn taken(&mut self, taken: Taken) {
+        let Taken { addon, cluster, name, told } = taken;
+        let known = self.addons.entry(addon.clone()).or_default();
+        let mut works = known.observed.works.get_or_insert_with(cluster, Vec::new);
+        works.retain(|work| work.name != name);
+        works.push(Work::of_somebody_else(name, &told));
+        works.sort_by(|a, b| a.name.cmp(&b.name));
+        drop(works);
+        self.mark(&addon);
+    }
+
+    pub(super) fn freed(&mut self, freed: &Taken) {
+        let Taken { addon, cluster, name, .. } = freed;
+        if let Some(known) = self.addons.get_mut(addon) {
+            let works = &mut known.observed.works;
+            let none_left = works.get_mut(cluster).is_some_and(|mut works| {
+                // Not one of ours that has been seen there meanwhile.
+                works.retain(|work| work.name != *name || !work.uid.is_empty());
+                works.is_empty()
+            });
+            if none_left {
+                works.remove(cluster);
+            }
+        }
+        self.mark(addon);
     }
 
     fn put_work(&mut self, key: Key, seen: SeenWork) {

@@ -35,6 +35,22 @@ impl Counts {
     }
 }
 
+impl Counts {
+    /// Everything that was asked for.
+    pub(crate) fn seen(&self) -> Vec<String> {
+        self.0.lock().unwrap().keys().cloned().collect()
+    }
+
+    /// Every kind of write that the hub has made, the lease apart.
+    pub(crate) fn committed(&self) -> Vec<String> {
+        let counts = self.0.lock().unwrap();
+        let made = counts.iter().filter(|(what, _)| {
+            is_write(what) && what.rsplit(' ').next().is_some_and(|code| code.starts_with('2'))
+        });
+        made.map(|(what, count)| format!("{count} {what}")).collect()
+    }
+}
+
 fn describe(request: &Request<Body>) -> String {
     let parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
     let place = parts.iter().position(|part| *part == "namespaces").map(|at| at + 2);
@@ -50,11 +66,11 @@ fn describe(request: &Request<Body>) -> String {
     format!("{verb} {kind}{part}")
 }
 
+fn is_write(what: &str) -> bool {
+    ["POST", "PUT", "PATCH", "DELETE"].iter().any(|verb| what.starts_with(verb)) && !what.contains("leases")
+}
+
 /// How many of these were writes of objects, the lease apart.
 pub(crate) fn writes(counts: &BTreeMap<String, usize>) -> usize {
-    let is_write = |what: &str| {
-        ["POST", "PUT", "PATCH", "DELETE"].iter().any(|verb| what.starts_with(verb))
-            && !what.contains("leases")
-    };
     counts.iter().filter(|(what, _)| is_write(what)).map(|(_, count)| count).sum()
 }

@@ -16,6 +16,7 @@
 
 mod agents;
 mod audit;
+mod bad_input;
 mod counting;
 mod objects;
 mod shared;

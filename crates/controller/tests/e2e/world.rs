@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork, PlacementDecision};
-use aviary_controller::{Manager, Settings};
+use aviary_controller::{Clock, Manager, Settings};
 use aviary_engine::observed::Options;
 use aviary_hub::Hub;
 use futures_util::{StreamExt, stream};
@@ -118,6 +118,15 @@ impl World {
     }
 
     fn manager_with(&self, client: Client, identity: &str, placement: bool) -> Running {
+        self.run(client, identity, placement, Arc::new(Timestamp::now))
+    }
+
+    /// A manager that goes by another clock.
+    pub(crate) fn manager_at(&self, client: Client, identity: &str, clock: Clock) -> Running {
+        self.run(client, identity, false, clock)
+    }
+
+    fn run(&self, client: Client, identity: &str, placement: bool, clock: Clock) -> Running {
         let settings = Settings {
             namespace: "open-cluster-management".into(),
             identity: identity.into(),
@@ -125,7 +134,7 @@ impl World {
             verify: true,
             placement,
             options: Options::default(),
-            clock: Arc::new(Timestamp::now),
+            clock,
         };
         let manager = Manager::new(client, settings);
         let health = manager.health();
@@ -134,7 +143,7 @@ impl World {
         Running { stop, task, health }
     }
 
-    fn dynamic(&self, object: &Value) -> Api<DynamicObject> {
+    pub(crate) fn dynamic(&self, object: &Value) -> Api<DynamicObject> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
@@ -149,6 +158,13 @@ impl World {
         let name = name_of(&object);
         if let Err(error) = self.try_put(object, false).await {
             panic!("{name}: {error}");
+        }
+    }
+
+    /// The same with its status, where it has one.
+    pub(crate) async fn put_whole(&self, object: Value) {
+        if let Err(error) = self.try_store(&object, false).await {
+            panic!("{}: {error}", name_of(&object));
         }
     }
 
@@ -214,7 +230,7 @@ impl World {
     }
 
     /// Puts an object and its status, if the hub lets it.
-    async fn try_store(&self, object: &Value, dry_run: bool) -> Result<(), kube::Error> {
+    pub(crate) async fn try_store(&self, object: &Value, dry_run: bool) -> Result<(), kube::Error> {
         self.try_put(object.clone(), dry_run).await?;
         if object["status"].is_null() {
             return Ok(());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -79,26 +80,40 @@ const REGRESSIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Several faults at once by chance, until it is stopped or one fails. `AVIARY_FAULT_SEED` begins where another run began.
+/// Several faults at once by chance, until it is stopped or one fails. `AVIARY_FAULT_SEED` begins where another run began,
+/// `AVIARY_FAULT_SECONDS` ends after so long.
 fn soak() -> ExitCode {
-    let seed = std::env::var("AVIARY_FAULT_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let seed = number("AVIARY_FAULT_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let end = number("AVIARY_FAULT_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
     println!("AVIARY_FAULT_SEED={seed}");
-    let threads = [seed, seed ^ 1].map(|seed| std::thread::spawn(move || soak_from(seed)));
-    for thread in threads {
-        if let Err(why) = thread.join().unwrap() {
-            println!("{why}");
-            std::process::exit(1);
+    let (ended, ends) = std::sync::mpsc::channel();
+    for thread in 0..cores() as u64 {
+        let ended = ended.clone();
+        std::thread::spawn(move || ended.send(soak_from(seed ^ thread, end)));
+    }
+    drop(ended);
+    let begun = Instant::now();
+    let mut plans = 0;
+    for end in ends {
+        match end {
+            Ok(done) => plans += done,
+            Err(why) => {
+                println!("{why}");
+                return ExitCode::FAILURE;
+            }
         }
     }
+    println!("soak: {plans} plans of two to four faults, 0 violations, {} s", begun.elapsed().as_secs());
     ExitCode::SUCCESS
 }
 
-fn soak_from(seed: u64) -> Result<(), String> {
+/// How many plans were run without a failure, or the smallest part of one that fails.
+fn soak_from(seed: u64, end: Option<Instant>) -> Result<usize, String> {
     let mut chance = fastrand::Rng::with_seed(seed);
     let begun = Instant::now();
     let mut done = 0_usize;
-    loop {
+    while end.is_none_or(|end| Instant::now() < end) {
         let mut all = scenarios::all();
         let prepared = Prepared::new(hub(), all.swap_remove(chance.usize(..all.len())))?;
         for _ in 0..50 {
@@ -110,14 +125,24 @@ fn soak_from(seed: u64) -> Result<(), String> {
                     plan.faults.extend(Fault::named(name, chance.usize(1..=most)));
                 }
             }
-            let outcome = prepared.run(&plan, None);
-            if let Some(why) = judge(&plan, &outcome) {
-                return Err(why);
+            if let Some(why) = judge(&plan, &prepared.run(&plan, None)) {
+                return Err(smaller(&prepared, &plan).unwrap_or(why));
             }
             done += 1;
         }
         println!("{done} plans in {} s", begun.elapsed().as_secs());
     }
+    Ok(done)
+}
+
+/// What fails of a plan that fails, without the faults that it does not need for that.
+fn smaller(prepared: &Prepared, plan: &Plan) -> Option<String> {
+    (0..plan.faults.len()).find_map(|fault| {
+        let mut part = plan.clone();
+        part.faults.remove(fault);
+        let why = judge(&part, &prepared.run(&part, None))?;
+        Some(smaller(prepared, &part).unwrap_or(why))
+    })
 }
 
 /// Which scenario shows which planted defect, and what of it is seen.
@@ -151,8 +176,32 @@ fn how_much() -> String {
     std::env::var("AVIARY_FAULTS").unwrap_or_else(|_| "some".into())
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Does something with each, on all cores, and gives the outcomes in their order.
+fn on_all_cores<T: Sync, O: Send>(all: &[T], each: impl Fn(&T) -> O + Sync) -> Vec<O> {
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..cores() {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(one) = all.get(index) else { return };
+                    let outcome = each(one);
+                    outcomes.lock().unwrap().insert(index, outcome);
+                }
+            });
+        }
+    });
+    outcomes.into_inner().unwrap().into_values().collect()
+}
+
 pub(crate) fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    // Each test takes all cores.
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
     if let Ok(plan) = std::env::var("AVIARY_FAULT") {
         return replay(&plan);
     }
@@ -237,25 +286,29 @@ fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
     let only = std::env::var("AVIARY_FAULT_KINDS").unwrap_or_default();
     let mut tally = Tally { writes: prepared.undisturbed.counts[Point::Write as usize], ..Tally::default() };
     let mut told = String::new();
-    let all = plans(&prepared);
-    let asked = all.iter().filter(|plan| plan.faults[0].name.starts_with(&*only));
-    for plan in asked.step_by(every) {
+    let mut all = plans(&prepared);
+    all.retain(|plan| plan.faults[0].name.starts_with(&*only));
+    let asked: Vec<&Plan> = all.iter().step_by(every).collect();
+    let outcomes = on_all_cores(&asked, |plan| {
         let outcome = prepared.run(plan, None);
+        let why = judge(plan, &outcome);
+        if let Some(why) = &why {
+            // At once: a long run may be stopped before its end.
+            println!("{}", why.lines().take(3).collect::<Vec<_>>().join("\n"));
+        }
+        let known = !outcome.broken.is_empty() && why.is_none();
+        (why, known, outcome.struck < plan.faults.len())
+    });
+    for (plan, (why, known, not_reached)) in asked.into_iter().zip(outcomes) {
         tally.plans += 1;
-        tally.not_reached += usize::from(outcome.struck < plan.faults.len());
+        tally.not_reached += usize::from(not_reached);
+        tally.known += usize::from(known);
         let fault = if plan.faults.len() > 1 { "two crashes" } else { plan.faults[0].name };
         *tally.by_fault.entry(fault).or_default() += 1;
-        if let Some(why) = judge(plan, &outcome) {
+        if let Some(why) = why {
             tally.failed += 1;
-            if tally.failed <= TOLD {
-                // At once: a long run may be stopped before its end.
-                println!("{why}");
-                told.push_str(&why);
-            } else {
-                told.push_str(&format!("  also {plan}\n"));
-            }
+            told.push_str(&if tally.failed <= TOLD { why } else { format!("  also {plan}\n") });
         }
-        tally.known += usize::from(!outcome.broken.is_empty() && known(plan, &outcome).is_some());
     }
     if every == 1 && only.is_empty() && tally.known == 0 && KNOWN.iter().any(|known| known.scenario == name) {
         told.push_str("\nwhat is known to fail in it does not any more: take it off the list\n");
@@ -317,17 +370,18 @@ fn replay(plan: &str) -> ExitCode {
 
 /// Plans can be named by numbers only because of this.
 fn alike() -> Result<(), Failed> {
-    for scenario in scenarios::all() {
-        let prepared = Prepared::new(hub(), scenario)?;
+    let found = on_all_cores(&scenarios::all(), |scenario| {
+        let prepared = Prepared::new(hub(), scenario.clone())?;
         let plans = plans(&prepared);
         for plan in plans.iter().step_by(plans.len().div_ceil(9)) {
             let (one, other) = (prepared.run(plan, None), prepared.run(plan, None));
             if (one.trace, &one.writes) != (other.trace, &other.writes) {
-                return Err(format!("{plan} went two ways").into());
+                return Err(format!("{plan} went two ways"));
             }
         }
-    }
-    Ok(())
+        Ok(())
+    });
+    Ok(found.into_iter().collect::<Result<(), String>>()?)
 }
 
 fn again(plan: &str) -> Result<(), Failed> {

@@ -21,27 +21,30 @@ use serde_json::Value;
 use crate::configs::{ConfigRef, GroupResource, Pin};
 use crate::hash::{self, Hash};
 use crate::name::{Text, Word};
-use crate::observed::{Condition, LiveConfig, Template};
+use crate::observed::{Condition, LiveConfig, Template, Unkeepable};
 use crate::problem::Problem;
 use crate::status;
 
 /// A config object as it is on the hub.
 pub fn config(object: &Value) -> LiveConfig {
+    let (hash, bytes) = hash::spec_hash_and_size(object);
+    let content = Arc::new(hash::content(object));
     LiveConfig {
-        hash: hash::spec_hash(object),
+        hash,
         generation: object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0),
-        content: Arc::new(hash::content(object)),
+        unkeepable: Unkeepable::of(&content, bytes),
+        content,
     }
 }
 
 /// An AddOnTemplate, with the name of the add-on that it is for.
 pub fn template(object: &Value) -> (Text, Template) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let LiveConfig { hash, generation, content } = config(object);
+    let LiveConfig { hash, generation, content, unkeepable } = config(object);
     let version = Some(text("/spec/version")).filter(|version| !version.is_empty()).map(Text::from);
     (
         text("/spec/addonName").into(),
-        Template { name: text("/metadata/name").into(), version, hash, generation, content },
+        Template { name: text("/metadata/name").into(), version, hash, generation, content, unkeepable },
     )
 }
 

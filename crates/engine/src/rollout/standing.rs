@@ -312,7 +312,8 @@ impl<'a> Judge<'a> {
             return None;
         }
         // Healthy in this snapshot for the first time: the soak begins now, when that is written down.
-        let since = clock.filter(|clock| clock.healthy).map_or(self.now, |clock| clock.since);
+        // One that was written by a clock ahead of this one begins now, too.
+        let since = clock.filter(|clock| clock.healthy).map_or(self.now, |clock| clock.since.min(self.now));
         let until = later(since, soak);
         (self.now < until).then_some(until)
     }
@@ -329,7 +330,8 @@ impl<'a> Judge<'a> {
             return (Flight::Failed { why: why.clone() }, None);
         }
         let limit = self.governor.spec.rollout.progress_deadline;
-        let deadline = limit.map(|limit| later(clock.map_or(self.now, Clock::unsettled_since), limit));
+        let since = clock.map_or(self.now, |clock| clock.unsettled_since().min(self.now));
+        let deadline = limit.map(|limit| later(since, limit));
         if let (Some(limit), Some(deadline)) = (limit, deadline)
             && self.now >= deadline
         {

@@ -11,7 +11,7 @@ use super::{Stated, set};
 use crate::configs::Revision;
 use crate::explain::Decision;
 use crate::fleet::{Fleet, Governor};
-use crate::install::Install;
+use crate::install::{ACKNOWLEDGED, Install, acknowledgement};
 use crate::observed::{AddOnStatus, InstallStrategy, Recorded};
 use crate::problem::Problem;
 use crate::rollout::{Failure, Move, Outcome, State};
@@ -177,20 +177,26 @@ fn conditions(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, no
     }
     let was_held =
         fleet.observed.addon.status.conditions.iter().any(|condition| condition.kind == DELETIONS_HELD);
-    match &install.problem {
-        Some(problem) => state(Stated {
+    match (&install.problem, install.acknowledged) {
+        (Some(problem), _) => state(Stated {
             kind: DELETIONS_HELD,
             status: "True",
             reason: problem.code(),
             message: problem.to_string().into(),
         }),
-        None if was_held => state(Stated {
+        (None, Some(number)) => state(Stated {
+            kind: DELETIONS_HELD,
+            status: "False",
+            reason: ACKNOWLEDGED,
+            message: acknowledgement(number).into(),
+        }),
+        (None, None) if was_held => state(Stated {
             kind: DELETIONS_HELD,
             status: "False",
             reason: "NothingHeld",
             message: "no deletion is held back".into(),
         }),
-        None => {}
+        (None, None) => {}
     }
 }
 

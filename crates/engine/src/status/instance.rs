@@ -11,7 +11,7 @@ use crate::evidence::{Clock, HEALTHY, NO_LONGER_HEALTHY, NOT_YET_HEALTHY, clock_
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{Fleet, Member};
 use crate::name::{Text, Word};
-use crate::observed::{Instance, InstanceStatus, Reference};
+use crate::observed::{Condition, Instance, InstanceStatus, Reference};
 use crate::problem::Problem;
 use crate::rollout::{Move, live_generation};
 use crate::versions;
@@ -159,7 +159,7 @@ fn references_stand(member: &Member<'_>, instance: &Instance, decided: &Move) ->
         told.revision.pins().len() == recorded.len()
             && recorded.iter().zip(pins).all(|(reference, (pin, generation))| {
                 reference.desired.as_ref() == Some(pin)
-                    && generation.is_none_or(|generation| reference.observed_generation == Some(generation))
+                    && (generation.is_none() || reference.observed_generation.is_some())
             })
     });
     member.overrides.is_none()
@@ -199,9 +199,12 @@ fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decid
         .collect()
 }
 
-/// The generation of the config whose content is pinned: of the live object while it still has that content, else as recorded.
+/// The generation at which the config got the content that is pinned: as recorded, so that an edit that was taken back is not news; else of
+/// the live object while it still has that content.
 fn generation(fleet: &Fleet<'_>, pin: &Pin, recorded: &[Reference]) -> Option<i64> {
-    live_generation(fleet.observed, pin).or_else(|| {
+    let stands = recorded.iter().find(|reference| reference.desired.as_ref() == Some(pin));
+    let stands = stands.and_then(|reference| reference.observed_generation);
+    stands.or_else(|| live_generation(fleet.observed, pin)).or_else(|| {
         let same = |reference: &&Reference| {
             reference.desired.as_ref().is_some_and(|desired| desired.hash == pin.hash)
         };
@@ -303,17 +306,33 @@ fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: 
         (false, true) => NO_LONGER_HEALTHY,
         (false, false) => NOT_YET_HEALTHY,
     };
+    let ahead = matches!(decided.decision, Decision::InFlight(_))
+        && running.is_some_and(|condition| is_ahead(condition, draft.now));
     let message = match running {
         Some(condition)
-            if condition.reason == reason && condition.observed_generation == Some(draft.generation) =>
+            if condition.reason == reason
+                && condition.observed_generation == Some(draft.generation)
+                && !ahead =>
         {
             return;
         }
+        Some(condition) if ahead => clock_message(Clock::revision(&condition.message), draft.now).into(),
         Some(condition) => condition.message.clone(),
         None => clock_message(told.map_or("", |told| &told.id), draft.now).into(),
     };
     let status = if healthy { "True" } else { "False" };
     draft.state(Stated { kind: conditions::REVISION_HEALTHY, status, reason, message });
+    if ahead {
+        let now = draft.now;
+        let clocks = draft.status.conditions.iter_mut().filter(|one| one.kind == conditions::REVISION_HEALTHY);
+        clocks.for_each(|clock| clock.since = Some(now));
+    }
+}
+
+/// It was written when some clock was ahead of this one. What is under way would wait until then: it begins anew.
+fn is_ahead(condition: &Condition, now: Timestamp) -> bool {
+    condition.since.is_some_and(|since| since > now)
+        || Clock::started(&condition.message).is_some_and(|started| started > now)
 }
 
 /// The one place that picks a vocabulary: the drafts' where a version was given by the drafts' shorthand.

@@ -4,7 +4,7 @@
 //! compared. Clusters are names, revisions are letters, everything is recomputed from scratch. It knows no clocks, no
 //! decision groups and no broken configs: those have scenarios of their own.
 
-#![allow(dead_code, unreachable_pub, reason = "every test file uses its own part of the reference")]
+#![allow(unreachable_pub, reason = "its parts are modules of their own")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
 pub mod generate;

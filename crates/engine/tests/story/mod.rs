@@ -27,7 +27,6 @@
 //! show [status|clusters|all|CLUSTER]
 //! ```
 
-#![allow(dead_code, reason = "every test file uses its own part of the harness")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -48,7 +47,6 @@ use aviary_engine::observed::{
     Cluster, DecisionGroup, Instance, Lookup, Observed, Seen, Selection, Unreachable,
 };
 use aviary_engine::plan::{Plan, plan};
-use aviary_engine::problem::Problem;
 use aviary_engine::simulate::world::World;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -67,7 +65,6 @@ pub(crate) struct Story {
     pub(crate) told: String,
     addon: Value,
     /// Problems found in the add-on and in each instance, as normalising found them.
-    spec_problems: Vec<Problem>,
     /// What agents answer from now on.
     moods: BTreeMap<ClusterName, Mood>,
     last: Option<Plan>,
@@ -91,7 +88,6 @@ impl Story {
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             told: String::new(),
             addon: json!({}),
-            spec_problems: Vec::new(),
             moods: BTreeMap::new(),
             last: None,
             events: Vec::new(),

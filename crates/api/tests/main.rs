@@ -1,0 +1,11 @@
+//! All tests of the types and of the definitions that are made from them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod api_reference_is_current;
+mod cel_rules;
+mod crds_are_current;
+mod crds_are_structural;
+mod seed_examples;
+mod support;
+mod tolerant_reading;

@@ -1,0 +1,137 @@
+//! Contents that are large, deep, hostile, or not enough.
+
+use serde_json::{Value, json};
+
+use super::row::Admission::{Never, Refused, Taken};
+use super::row::Outcome::{Does, Says};
+use super::row::{Row, row};
+use super::site::{Site, deployment_config, deployment_reference};
+use crate::objects::rolling;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        row("a config of 1 MiB", Taken, Does("is rolled out as any other"))
+            .before(|site| vec![deployment_config(&site.named("large"), json!({})), site.addon()])
+            .bad(|site| vec![with_deployment(site, "large"), deployment_config(&site.named("large"), variables(255, 4096))])
+            .acts(|site| async move { site.until_upgraded().await }),
+        row("a config of more than 1280 KiB", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/large-<number> cannot be kept: it has "))
+            .before(|site| vec![deployment_config(&site.named("large"), json!({})), site.addon()])
+            .bad(|site| vec![with_deployment(site, "large"), deployment_config(&site.named("large"), variables(345, 4096))])
+            .note("clusters stay on what they have")
+            .mends(|site| async move {
+                site.assert_nobody_moved().await;
+                site.world.put(deployment_config(&site.named("large"), variables(1, 1))).await;
+                site.until_upgraded().await;
+            }),
+        row("10,000 variables", Refused("must have at most 1024 items"), Does("are used"))
+            .before(|site| vec![deployment_config(&site.named("many"), json!({})), site.addon()])
+            .bad(|site| vec![with_deployment(site, "many"), deployment_config(&site.named("many"), variables(10_000, 10))])
+            .acts(|site| async move { site.until_upgraded().await }),
+        row("a template that nests 10,000 deep", Never("nest"), Does("nobody can have stored it")).acts(|site| async move {
+            let refused = site.put_nested(10_000).await.expect_err(site.input);
+            assert!(refused.contains("depth") || refused.contains("deep") || refused.contains("nest"), "{}: {refused}", site.input);
+        }),
+        row("quotes, newlines, NUL and `{{CLUSTER_NAME}}` in a variable's value", Taken, Does("stay a value: no more keys, no other types"))
+            .before(|site| vec![deployment_config(&site.named("hostile"), json!({})), site.addon()])
+            .bad(|site| {
+                let tagged = site.template_of("v2.0.0", json!([{
+                    "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent"}, "data": {"tag": "image:{{TAG}}"},
+                }]));
+                let value = json!({"customizedVariables": [{"name": "TAG", "value": HOSTILE}]});
+                vec![tagged, with_deployment(site, "hostile"), deployment_config(&site.named("hostile"), value)]
+            })
+            .acts(|site| async move {
+                site.until_upgraded().await;
+                for cluster in &site.clusters {
+                    let works = site.works(cluster).await;
+                    let filled = HOSTILE.replace("{{CLUSTER_NAME}}", cluster);
+                    assert_eq!(
+                        works[0]["spec"]["workload"]["manifests"],
+                        json!([{
+                            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent"}, "data": {"tag": format!("image:{filled}")},
+                        }]),
+                        "{}", site.input
+                    );
+                }
+            }),
+        unrendered("a variable that nobody defines", "UpgradeFailed: 1/2 upgrade failed: 1 failed: <cluster>", "UpgradeFailed: upgrade failed: template <addon>-v2.0.0 uses the variable NOBODY, which is not defined", |site| {
+            let mut manifest = site.manifest("agent", "v2.0.0");
+            manifest["data"]["nobody"] = json!("{{NOBODY}}");
+            json!([manifest])
+        }),
+        unrendered("a template without manifests", "", "UpgradeFailed: upgrade failed: template <addon>-v2.0.0 has no manifests", |_| json!([])),
+        unrendered("a template with the same object twice", "", "UpgradeFailed: upgrade failed: template <addon>-v2.0.0 has ConfigMap {{INSTALL_NAMESPACE}}/agent twice", |site| {
+            json!([site.manifest("agent", "v2.0.0"), site.manifest("other", "v2.0.0"), site.manifest("agent", "v2.0.0")])
+        }),
+        row("a variable that is built in", Taken, Says("UpgradeFailed: upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/shadow-<number> defines the variable CLUSTER_NAME, which is built in and cannot be replaced"))
+            .before(|site| vec![deployment_config(&site.named("shadow"), json!({})), site.addon()])
+            .bad(|site| {
+                let value = json!({"customizedVariables": [{"name": "CLUSTER_NAME", "value": "another"}]});
+                vec![with_deployment(site, "shadow"), deployment_config(&site.named("shadow"), value)]
+            })
+            .at(|site| site.instance(json!({})))
+            .note("the other clusters stay on what they have")
+            .mends(|site| async move {
+                assert_eq!(site.told_two().await.len(), 1, "{}", site.input);
+                site.world.put(deployment_config(&site.named("shadow"), variables(1, 1))).await;
+                site.until_upgraded().await;
+            }),
+    ]
+}
+
+const HOSTILE: &str = "v5\",\"pwned\":\"yes\r\n\t}]\\u0022\u{0}{{CLUSTER_NAME}}{{ TAG }}<script>'";
+
+/// A template that cannot be rendered: it stops at the first cluster.
+fn unrendered(
+    input: &'static str,
+    placement: &'static str,
+    says: &'static str,
+    manifests: impl Fn(&Site) -> Value + Send + Sync + 'static,
+) -> Row {
+    row(input, Taken, Says(says))
+        .bad(move |site| vec![site.addon_with("two", rolling(1)), site.template_of("v2.0.0", manifests(site))])
+        .at(|site| site.instance(json!({})))
+        .acts(move |site| async move {
+            if !placement.is_empty() {
+                site.until_says(&site.addon(), placement).await;
+            }
+        })
+        .note("the other clusters stay on what they have")
+        .mends(|site| async move {
+            assert_eq!(site.told_two().await.len(), 1, "{}", site.input);
+            site.world.put(site.template("v2.0.0")).await;
+            site.until_upgraded().await;
+        })
+}
+
+/// The add-on on its way to the second version, with a deployment config.
+fn with_deployment(site: &Site, config: &str) -> Value {
+    let mut addon = site.addon_with("two", rolling(1));
+    let reference = deployment_reference(&site.named(config));
+    addon["spec"]["installStrategy"]["placements"][0]["configs"].as_array_mut().unwrap().push(reference);
+    addon
+}
+
+/// So many variables with values of so many characters.
+fn variables(count: usize, length: usize) -> Value {
+    let all = (0..count).map(|number| json!({"name": format!("V{number}"), "value": "x".repeat(length)}));
+    json!({"customizedVariables": all.collect::<Vec<_>>()})
+}
+
+impl Site {
+    /// Puts a template that nests so deep, as text: no value that deep is built here.
+    async fn put_nested(&self, depth: usize) -> Result<(), String> {
+        let head = json!({"name": self.named("deep")});
+        let body = format!(
+            "{{\"apiVersion\":\"addon.open-cluster-management.io/v1alpha1\",\"kind\":\"AddOnTemplate\",\"metadata\":{head},\"spec\":{{\"addonName\":\"deep\",\
+             \"agentSpec\":{{\"workload\":{{\"manifests\":[{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"deep\"}},\"data\":{}1{}}}]}}}}}}}}",
+            "{\"a\":".repeat(depth),
+            "}".repeat(depth),
+        );
+        let request = http::Request::post("/apis/addon.open-cluster-management.io/v1alpha1/addontemplates")
+            .header("content-type", "application/json")
+            .body(body.into_bytes())
+            .unwrap();
+        self.world.client.request_text(request).await.map(drop).map_err(|error| error.to_string())
+    }
+}

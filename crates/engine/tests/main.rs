@@ -1,0 +1,20 @@
+//! All tests of the engine from outside, in one program: what they share is compiled once.
+
+mod canary;
+mod configs;
+mod corner_cases;
+mod decision_groups;
+mod hash;
+mod install;
+mod properties;
+mod reference;
+mod reference_model;
+mod regressions;
+mod render;
+mod rollout;
+mod seeds;
+mod selection;
+mod small_worlds;
+mod status;
+mod story;
+mod versions;

@@ -1,0 +1,4 @@
+//! Simulated fleets, on the embedded hub.
+
+mod on_a_hub;
+mod rehearsed;
