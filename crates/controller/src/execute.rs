@@ -333,7 +333,8 @@ impl Executor {
 
     async fn complete(&self, owner: Owner<'_>, completed: &Completed) -> Outcome {
         let Completed { placement, revision, number, surplus } = completed;
-        let outcome = self.create_revision(owner, revisions::completed(owner, placement, revision, *number)).await;
+        let outcome =
+            self.create_revision(owner, revisions::completed(owner, placement, revision, *number)).await;
         let Outcome::Written(mut news) = outcome else { return outcome };
         for key in surplus {
             match self.delete_revision(&key.name).await {
@@ -589,7 +590,10 @@ pub(crate) async fn until_free(client: Client, taken: Taken, news: mpsc::Sender<
                 let _ = news.send(News::Freed(taken)).await;
                 return;
             }
-            Err(error) => tracing::debug!(error = said(&error), "a look at somebody else's work failed; it is tried again"),
+            Err(error) => tracing::debug!(
+                error = said(&error),
+                "a look at somebody else's work failed; it is tried again"
+            ),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Everything that is decided is decided by `aviary-engine`. This crate sees (`watches`, `seen`, `stores`), asks it (`manager`), and writes what
 //! it says (`execute`), one writer per object and every write on a condition.
 
+mod depth;
 mod events;
 mod execute;
 mod kinds;
@@ -122,6 +123,7 @@ impl Manager {
     /// Runs until `stop` completes; then finishes what is under way and hands over.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let Self { client, settings, health, metrics, lease } = self;
+        let client = depth::shallow(client);
         let tell = Tell { health, metrics };
         let (candidacy, leadership) = watch::channel(Leadership::Waiting);
         if !settings.leader_elect {

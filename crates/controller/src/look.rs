@@ -26,6 +26,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
+use crate::depth;
 use crate::kinds::{self, Found};
 use crate::seen::{self, Change, Key, News, Refused};
 use crate::stores::{Kind, Known, Stores};
@@ -95,10 +96,11 @@ struct Listed {
 impl View {
     /// Reads everything once.
     pub async fn read(client: &Client, scope: Scope) -> Result<Self, LookError> {
+        let client = depth::shallow(client.clone());
         // All are waited for, so that of several failures always the first is told.
-        let listed = join_all(lists(client, &scope)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let listed = join_all(lists(&client, &scope)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut view = Self {
-            client: client.clone(),
+            client,
             scope,
             stores: Stores::new(Options::default()),
             unread: Vec::new(),

@@ -211,6 +211,9 @@ impl Loop {
             .collect();
         self.configs.forget_all(&mut self.stores, &gone);
         let again = self.configs.adjust(&mut self.stores, new, &self.client, &self.news.0, &mut self.watches);
+        // What nobody refers to is not watched any more. Should somebody again, it is asked for again.
+        let referenced = self.stores.referenced_kinds();
+        self.asked.retain(|kind| referenced.contains(kind));
         if again {
             self.ask_again = Some(Instant::now() + Duration::from_secs(5));
         }

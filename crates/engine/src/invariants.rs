@@ -4,7 +4,7 @@
 //! Written from the promises and not from the rollout code: it reads the snapshot itself, and shares no decision with what it
 //! checks. Where it cannot tell without a clock it gives the benefit of the doubt; the properties in the tests are stricter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::configs::{GroupResource, Pin, Revision};
@@ -46,21 +46,93 @@ pub enum Deed<'a> {
 
 /// Checks one write of a plan against the promises.
 pub fn check(before: &Observed, write: &Write, after: &Observed) -> Vec<Violation> {
-    let deed = match write {
-        Write::Create(create) => Deed::Create(&create.cluster),
-        Write::Delete(delete) => Deed::Delete { cluster: &delete.cluster, uid: &delete.uid },
-        Write::Instance(write) => Deed::Instance(&write.cluster),
-        Write::Work(write) => Deed::Work { cluster: &write.cluster, told: write.told() },
-        Write::AddOn(status) => Deed::AddOn(status),
-        Write::Complete(placement, revision) => Deed::Complete(placement, revision),
-        Write::Keep(_) | Write::DeleteWork(_) | Write::Forget(_) => return Vec::new(),
-    };
-    check_deed(before, deed, after)
+    Series::default().check(before, write, after)
 }
 
 /// Checks one write against the promises, whoever made it: `before` and `after` are what was there.
 pub fn check_deed(before: &Observed, deed: Deed<'_>, after: &Observed) -> Vec<Violation> {
-    let mut found = Checker { before, violations: Vec::new() };
+    check_counted(before, deed, after, &mut Counts::default())
+}
+
+/// Checks writes that follow one another, with nothing else between them: what takes a look at the whole fleet is counted once, and then
+/// kept up with each write, so that a plan of thousands of writes is not thousands of looks.
+#[derive(Debug, Default)]
+pub struct Series {
+    counts: Counts,
+}
+
+impl Series {
+    /// Like `check`. `before` must be the `after` of the write before.
+    pub fn check(&mut self, before: &Observed, write: &Write, after: &Observed) -> Vec<Violation> {
+        let deed = match write {
+            Write::Create(create) => Deed::Create(&create.cluster),
+            Write::Delete(delete) => Deed::Delete { cluster: &delete.cluster, uid: &delete.uid },
+            Write::Instance(write) => Deed::Instance(&write.cluster),
+            Write::Work(write) => Deed::Work { cluster: &write.cluster, told: write.told() },
+            Write::AddOn(status) => Deed::AddOn(status),
+            Write::Complete(placement, revision) => Deed::Complete(placement, revision),
+            Write::DeleteWork(delete) => {
+                self.counts.follow(before, &delete.cluster, after);
+                return Vec::new();
+            }
+            Write::Keep(_) | Write::Forget(_) => return Vec::new(),
+        };
+        let found = check_counted(before, deed, after, &mut self.counts);
+        match deed {
+            Deed::Create(cluster)
+            | Deed::Delete { cluster, .. }
+            | Deed::Instance(cluster)
+            | Deed::Work { cluster, .. } => self.counts.follow(before, cluster, after),
+            Deed::AddOn(_) | Deed::Complete(..) => {}
+        }
+        found
+    }
+}
+
+/// What promises need to know of a whole fleet, where it was asked for.
+#[derive(Debug, Default)]
+struct Counts {
+    /// By placement: how many it governs, and how many of those count as in flight.
+    flights: BTreeMap<PlacementName, (usize, usize)>,
+    /// How many of our instances nothing selects.
+    leaving: Option<usize>,
+}
+
+impl Counts {
+    fn flights(&mut self, observed: &Observed, spec: &PlacementSpec) -> (usize, usize) {
+        *self.flights.entry(spec.name.clone()).or_insert_with(|| {
+            let governed = governed(observed, spec);
+            let in_flight = governed.iter().filter(|name| counts_in_flight(observed, spec, name)).count();
+            (governed.len(), in_flight)
+        })
+    }
+
+    fn leaving(&mut self, observed: &Observed) -> usize {
+        *self.leaving.get_or_insert_with(|| {
+            observed.instances.keys().filter(|name| is_leaving(observed, name)).count()
+        })
+    }
+
+    /// Takes in that a write has changed what there is of one cluster.
+    fn follow(&mut self, before: &Observed, cluster: &ClusterName, after: &Observed) {
+        if let Some(leaving) = &mut self.leaving {
+            *leaving =
+                *leaving + usize::from(is_leaving(after, cluster)) - usize::from(is_leaving(before, cluster));
+        }
+        let Some(spec) = governor(before, cluster) else { return };
+        let Some((governed, in_flight)) = self.flights.get_mut(&spec.name) else { return };
+        let counted = |observed: &Observed| {
+            let governed = may_be_governed(observed, cluster);
+            (usize::from(governed), usize::from(governed && counts_in_flight(observed, spec, cluster)))
+        };
+        let (was, is) = (counted(before), counted(after));
+        *governed = *governed + is.0 - was.0;
+        *in_flight = *in_flight + is.1 - was.1;
+    }
+}
+
+fn check_counted(before: &Observed, deed: Deed<'_>, after: &Observed, counts: &mut Counts) -> Vec<Violation> {
+    let mut found = Checker { before, counts, violations: Vec::new() };
     match deed {
         Deed::Create(cluster) => found.create(cluster),
         Deed::Delete { cluster, uid } => found.delete(cluster, uid),
@@ -74,6 +146,7 @@ pub fn check_deed(before: &Observed, deed: Deed<'_>, after: &Observed) -> Vec<Vi
 
 struct Checker<'a> {
     before: &'a Observed,
+    counts: &'a mut Counts,
     violations: Vec<Violation>,
 }
 
@@ -124,12 +197,7 @@ impl<'a> Checker<'a> {
     fn brake(&mut self) {
         let brake = self.before.options.brake;
         let total = self.before.instances.len();
-        let leaving = self
-            .before
-            .instances
-            .iter()
-            .filter(|(name, instance)| instance.marker.is_some() && !selects(self.before, name));
-        let leaving = leaving.count();
+        let leaving = self.counts.leaving(self.before);
         let acknowledged = self.before.addon.allow_deletions.is_some_and(|allowed| leaving <= allowed);
         if leaving > brake.more_than && leaving * 100 > total * brake.more_than_percent && !acknowledged {
             self.broken(
@@ -202,9 +270,8 @@ impl<'a> Checker<'a> {
         if !is_installed(old) || !has_arrived_except(self.before, old, &own_kinds(old)) {
             return;
         }
-        let governed: Vec<&ClusterName> = governed(self.before, spec);
-        let limit = limit.of(governed.len());
-        let in_flight = governed.iter().filter(|name| counts_in_flight(self.before, spec, name)).count();
+        let (governed, in_flight) = self.counts.flights(self.before, spec);
+        let limit = limit.of(governed);
         if in_flight >= limit {
             self.broken("S1", format!("{cluster} starts while {in_flight} of {limit} are in flight"));
         }
@@ -214,11 +281,7 @@ impl<'a> Checker<'a> {
     fn behind_canary(&mut self, cluster: &ClusterName, old: &Instance, new: &Instance) {
         let Some(spec) = governor(self.before, cluster) else { return };
         let Some(canary) = &spec.rollout.canary else { return };
-        let inside = self
-            .before
-            .placements
-            .get(canary)
-            .is_some_and(|selection| selection.clusters().any(|one| one == cluster));
+        let inside = includes(self.before.placements.get(canary), cluster);
         let first = !is_installed(old);
         if inside || first || !old.overrides.is_empty() || old.version.is_some() {
             return;
@@ -281,7 +344,7 @@ impl<'a> Checker<'a> {
             self.broken("S8", format!("{}: the known good revision is not applied everywhere", spec.name));
             return;
         };
-        let clusters: Vec<&ClusterName> = self
+        let clusters: BTreeSet<&ClusterName> = self
             .before
             .placements
             .get(canary)
@@ -369,12 +432,20 @@ fn governed<'a>(observed: &'a Observed, spec: &PlacementSpec) -> Vec<&'a Cluster
     selection
         .clusters()
         .filter(|name| governor(observed, name).is_some_and(|governor| governor.name == spec.name))
-        .filter(|name| {
-            observed.clusters.get(name).is_some_and(|cluster| {
-                !cluster.deleting && (!cluster.opted_out || observed.instances.contains_key(name))
-            })
-        })
+        .filter(|name| may_be_governed(observed, name))
         .collect()
+}
+
+fn may_be_governed(observed: &Observed, name: &ClusterName) -> bool {
+    observed.clusters.get(name).is_some_and(|cluster| {
+        !cluster.deleting && (!cluster.opted_out || observed.instances.contains_key(name))
+    })
+}
+
+/// One of ours that nothing selects any more.
+fn is_leaving(observed: &Observed, cluster: &ClusterName) -> bool {
+    let ours = observed.instances.get(cluster).is_some_and(|instance| instance.marker.is_some());
+    ours && !selects(observed, cluster)
 }
 
 /// Something was applied on it once.

@@ -288,6 +288,8 @@ pub struct Unreachable {
 pub struct Selection {
     /// The count that the placement publishes, if it publishes one.
     pub published: Option<usize>,
+    /// The placement says beside the count how far it could be satisfied: somebody has counted. Then 0 is a count, too.
+    pub counted: bool,
     /// How many clusters the placement puts into one decision group.
     pub group_size: Option<Limit>,
     /// Decision groups in their order; without groups, one. No cluster is in two of them.
@@ -314,7 +316,8 @@ impl Selection {
     /// The published count and what the decisions hold, where the two do not agree: its decisions are being rewritten.
     pub fn in_motion(&self) -> Option<(usize, usize)> {
         let (published, decided) = (self.published.unwrap_or(0), self.len() + self.refused);
-        (published > 0 && published != decided).then_some((published, decided))
+        let says = published > 0 || (self.counted && self.published.is_some());
+        (says && published != decided).then_some((published, decided))
     }
 
     /// Nobody has said yet what it selects: no count and no decision. What clusters do does not hang on it; what people are told does.
@@ -369,7 +372,9 @@ impl Unkeepable {
         let mut pending = vec![(content, 1)];
         while let Some((value, level)) = pending.pop() {
             match value {
-                Value::Array(_) | Value::Object(_) if level > Self::MOST_LEVELS => return Some(Self::TooDeep),
+                Value::Array(_) | Value::Object(_) if level > Self::MOST_LEVELS => {
+                    return Some(Self::TooDeep);
+                }
                 Value::Array(items) => pending.extend(items.iter().map(|item| (item, level + 1))),
                 Value::Object(fields) => pending.extend(fields.values().map(|field| (field, level + 1))),
                 _ => {}

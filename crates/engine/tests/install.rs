@@ -274,6 +274,30 @@ fn rule_5_the_brake_holds_a_mass_deletion_until_a_person_acknowledges_its_number
 }
 
 #[test]
+fn rule_5_an_acknowledged_deletion_that_is_interrupted_goes_on_and_allows_nothing_else() {
+    check(
+        "
+        config A v1
+        place prod: a01..a40
+        rollout prod config=A
+        settle
+        place prod: a01..a25
+        settle
+        annotate allow-deletions=15
+        note a crash after the status and one deletion
+        crash 2
+        show clusters
+        show conditions
+        settle
+        show clusters
+        note the same number for another deletion
+        place prod: a01..a14
+        show clusters",
+        &expect![[]],
+    );
+}
+
+#[test]
 fn rule_5_ten_deletions_or_a_quarter_pass_the_brake() {
     check(
         "

@@ -7,10 +7,12 @@ use crate::reference::generate::{self, Event, Setup};
 use crate::reference::promises::{Checked, at_the_end, commit, whole_pass};
 use crate::reference::scene::Scene;
 use aviary_engine::explain::Decision;
+use aviary_engine::invariants::{Series, check};
 use aviary_engine::name::Text;
-use aviary_engine::observed::{Observed, Seen};
+use aviary_engine::observed::{InstallStrategy, Observed, Pace, Seen};
 use aviary_engine::plan::plan;
 use aviary_engine::shared::{Pool, Shared, Texts};
+use aviary_engine::simulate::world::World;
 use jiff::SignedDuration;
 use proptest::prelude::*;
 
@@ -106,6 +108,29 @@ fn same(one: &Observed, other: &Observed, scene: &Scene) -> Checked {
     let Some(at) = one.bytes().zip(other.bytes()).position(|(a, b)| a != b) else { return Ok(()) };
     let around = |text: &str| text.chars().skip(at.saturating_sub(120)).take(240).collect::<String>();
     Err(format!("\n{}\n{}\n{}", around(&one), around(&other), scene.read()))
+}
+
+/// Writes that know no budget and no gate, judged one by one and as a series: both must say the same.
+fn judged_alike(scene: &Scene) -> Checked {
+    let mut lawless = scene.hub.observed.clone();
+    if let InstallStrategy::Placements(specs) = &mut lawless.addon.strategy {
+        for spec in specs.iter_mut() {
+            spec.rollout.pace = Pace::AllAtOnce;
+            spec.rollout.canary = None;
+        }
+    }
+    let mut after = World::new(scene.hub.observed.clone());
+    let mut series = Series::default();
+    for write in plan(&lawless, scene.now).writes() {
+        let before = after.observed.clone();
+        after.commit(&write);
+        let (alone, together) =
+            (check(&before, &write, &after.observed), series.check(&before, &write, &after.observed));
+        if alone != together {
+            return Err(format!("{write:?}: alone {alone:?}, in a series {together:?}\n{}", scene.read()));
+        }
+    }
+    Ok(())
 }
 
 fn config(cases: u32) -> ProptestConfig {
@@ -264,5 +289,14 @@ proptest! {
             let named = plan.report.problems.iter().any(|problem| problem.code() == "CanaryCycle");
             if named { Ok(()) } else { Err(format!("nothing says why\n{world}")) }
         }).map(drop))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn a_series_of_writes_is_judged_like_each_alone(setup in generate::setup(), events in generate::events(20)) {
+        tell(live(&setup, &events, |scene, _| judged_alike(scene).and_then(|()| whole_pass(scene))).map(drop))?;
     }
 }

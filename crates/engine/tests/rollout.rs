@@ -388,6 +388,38 @@ fn rule_9_min_success_time_lets_a_cluster_soak_before_it_counts_as_settled() {
 }
 
 #[test]
+fn rule_9_a_clock_that_was_ahead_and_is_put_back_holds_nothing_up_until_then() {
+    check(
+        &format!(
+            "{ROLLING}
+            rollout prod config=B RollingUpdate 1 minSuccessTime=10m
+            wait 24h
+            pass
+            ack p1
+            pass
+            back 24h
+            pass
+            show clusters
+            wait 10m
+            pass
+            show clusters
+            note a deadline, too
+            rollout prod config=B RollingUpdate 1 progressDeadline=10m
+            wait 24h
+            ack p2
+            pass 2
+            show clusters
+            back 24h
+            pass
+            wait 10m
+            pass
+            show clusters"
+        ),
+        &expect![[]],
+    );
+}
+
+#[test]
 fn rule_9_a_placement_has_completed_nothing_while_its_last_cluster_soaks() {
     check(
         "config A v1

@@ -7,9 +7,14 @@ use aviary_engine::observed::Selection;
 use serde_json::{Value, json};
 
 fn read(published: u32, decisions: &[Value]) -> (Selection, Vec<String>) {
+    read_with(json!({ "numberOfSelectedClusters": published }), decisions)
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+fn read_with(status: Value, decisions: &[Value]) -> (Selection, Vec<String>) {
     let placement = json!({
         "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
-        "metadata": { "name": "prod", "namespace": "default" }, "spec": {}, "status": { "numberOfSelectedClusters": published },
+        "metadata": { "name": "prod", "namespace": "default" }, "spec": {}, "status": status,
     });
     let decisions: Vec<_> = decisions
         .iter()
@@ -42,6 +47,22 @@ fn a_cluster_in_two_groups_counts_once_so_a_missing_one_is_missed() {
     );
     assert_eq!(selection.len(), 2);
     assert_eq!(selection.in_motion(), Some((3, 2)));
+}
+
+#[test]
+fn a_count_of_none_counts_where_the_placement_says_how_far_it_is_satisfied() {
+    let decided = [json!({ "group": "0", "clusters": ["a1"] })];
+    assert_eq!(read(0, &decided).0.in_motion(), None);
+    let satisfied = json!([{
+        "type": "PlacementSatisfied", "status": "False", "reason": "NoManagedClusterMatched", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]);
+    let (selection, _) = read_with(json!({"numberOfSelectedClusters": 0, "conditions": satisfied}), &decided);
+    assert_eq!(selection.in_motion(), Some((0, 1)));
+    let (selection, _) = read_with(json!({"numberOfSelectedClusters": 0, "conditions": satisfied}), &[]);
+    assert_eq!(selection.in_motion(), None);
+    let (selection, _) = read_with(json!({"conditions": satisfied}), &decided);
+    assert_eq!(selection.in_motion(), None);
 }
 
 #[test]

@@ -310,7 +310,10 @@ impl World {
         let from = self.hub.revision();
         self.hand.put(&json!({
             "apiVersion": version, "kind": "Placement", "metadata": {"name": placement, "namespace": "default"},
-            "spec": {}, "status": {"numberOfSelectedClusters": clusters.len()},
+            "spec": {}, "status": {"numberOfSelectedClusters": clusters.len(), "conditions": [{
+                "type": "PlacementSatisfied", "status": if clusters.is_empty() { "False" } else { "True" },
+                "reason": "Decided", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]},
         })).await;
         self.users.push((from, self.hub.revision()));
     }

@@ -64,11 +64,14 @@ pub fn selection<'a>(
         }
     }
     let published = placement.status.as_ref().and_then(|status| status.number_of_selected_clusters);
+    let said = placement.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
+    let counted = Condition::find(said, conditions::PLACEMENT_SATISFIED).is_some();
     let strategy =
         placement.spec.decision_strategy.as_ref().and_then(|strategy| strategy.group_strategy.as_ref());
     let mut seen = BTreeSet::new();
     let selection = Selection {
         published: published.and_then(|count| usize::try_from(count).ok()),
+        counted,
         group_size: strategy
             .and_then(|strategy| strategy.clusters_per_decision_group.as_ref())
             .and_then(|size| Limit::budget(size).ok()),

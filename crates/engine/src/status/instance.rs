@@ -324,7 +324,8 @@ fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: 
     draft.state(Stated { kind: conditions::REVISION_HEALTHY, status, reason, message });
     if ahead {
         let now = draft.now;
-        let clocks = draft.status.conditions.iter_mut().filter(|one| one.kind == conditions::REVISION_HEALTHY);
+        let clocks =
+            draft.status.conditions.iter_mut().filter(|one| one.kind == conditions::REVISION_HEALTHY);
         clocks.for_each(|clock| clock.since = Some(now));
     }
 }

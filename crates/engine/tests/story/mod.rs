@@ -22,7 +22,9 @@
 //! offline|online|delete|ack|fail|unavailable|stuck CLUSTER…
 //! annotate KEY=VALUE             on the add-on
 //! wait DURATION                  time passes
+//! back DURATION                  the clock is put back
 //! pass [N]                       N passes of the plan; agents do nothing
+//! crash N                        a pass that ends after N writes
 //! settle                         passes with instant agents until nothing is left to do
 //! show [status|clusters|all|CLUSTER]
 //! ```
@@ -148,9 +150,16 @@ impl Story {
                 let by = aviary_engine::duration::parse(rest).unwrap().unwrap_or(Duration::ZERO);
                 self.now = self.now.checked_add(by).unwrap();
             }
+            "back" => {
+                let by = aviary_engine::duration::parse(rest).unwrap().unwrap_or(Duration::ZERO);
+                self.now = self.now.checked_sub(by).unwrap();
+            }
             "pass" => (0..rest.parse().unwrap_or(1)).for_each(|_| {
                 self.pass();
             }),
+            "crash" => {
+                self.pass_until(rest.parse().expect("crash WRITES"));
+            }
             "settle" => self.settle(),
             "show" => self.show(rest),
             "events" => {
@@ -462,6 +471,11 @@ impl Story {
 
     /// One pass. Says whether anything was written.
     pub(crate) fn pass(&mut self) -> bool {
+        self.pass_until(usize::MAX)
+    }
+
+    /// A pass that ends after so many writes, as in a crash.
+    fn pass_until(&mut self, most: usize) -> bool {
         let decided = plan(&self.world.observed, self.now);
         let at_rest = decided.is_at_rest();
         self.events.extend(
@@ -472,7 +486,7 @@ impl Story {
         );
         let again = plan(&self.world.observed, self.now);
         self.last = Some(again);
-        for write in decided.writes() {
+        for write in decided.writes().take(most) {
             let before = self.world.observed.clone();
             assert!(self.world.commit(&write), "the world refuses {write:?}");
             let violations = invariants::check(&before, &write, &self.world.observed);

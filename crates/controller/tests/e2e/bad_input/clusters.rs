@@ -13,15 +13,55 @@ const LONG: &str = "a-name-of-more-characters-than-the-name-of-a-namespace-may-h
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        named("a decision for a cluster that does not exist", Does("nothing is made for it; it does not count"), "no-such-cluster", false)
-            .acts(|site| async move {
-                site.upgraded_without("no-such-cluster").await;
-            }),
-        named("a decision for a name of more than 63 characters", Says("ClusterNameInvalid: placement default/<placement> names the cluster \"a-name-of-more-characters-than-the-name-of-a-namespace-may-have-x\", which is longer than 63 characters: it is left out"), LONG, true),
-        named("… with upper case", Says("ClusterNameInvalid: placement default/<placement> names the cluster \"Prod-EU\", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is left out"), "Prod-EU", false),
-        named("… `../x`", Says("ClusterNameInvalid: placement default/<placement> names the cluster \"../x\", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is left out"), "../x", false),
-        named("… `default`", Says("ClusterNameInvalid: placement default/<placement> names the cluster \"default\", which is a namespace of the hub itself: it is left out"), "default", true),
-        named("… `kube-system`", Says("ClusterNameInvalid: placement default/<placement> names the cluster \"kube-system\", which is a namespace of the hub itself: it is left out"), "kube-system", true),
+        named(
+            "a decision for a cluster that does not exist",
+            Does("nothing is made for it; it does not count"),
+            "no-such-cluster",
+            false,
+        )
+        .acts(|site| async move {
+            site.upgraded_without("no-such-cluster").await;
+        }),
+        named(
+            "a decision for a name of more than 63 characters",
+            Says(
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"a-name-of-more-characters-than-the-name-of-a-namespace-may-have-x\", which is longer than 63 characters: it is left out",
+            ),
+            LONG,
+            true,
+        ),
+        named(
+            "… with upper case",
+            Says(
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"Prod-EU\", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is left out",
+            ),
+            "Prod-EU",
+            false,
+        ),
+        named(
+            "… `../x`",
+            Says(
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"../x\", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is left out",
+            ),
+            "../x",
+            false,
+        ),
+        named(
+            "… `default`",
+            Says(
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"default\", which is a namespace of the hub itself: it is left out",
+            ),
+            "default",
+            true,
+        ),
+        named(
+            "… `kube-system`",
+            Says(
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"kube-system\", which is a namespace of the hub itself: it is left out",
+            ),
+            "kube-system",
+            true,
+        ),
     ]
 }
 
@@ -33,7 +73,9 @@ fn named(input: &'static str, outcome: super::row::Outcome, cluster: &'static st
             let there = exists.then(|| managed_cluster(cluster));
             there.into_iter().chain([site.addon()]).collect()
         })
-        .bad(move |site| vec![site.addon_with("two", rolling(1)), site.one_more(), site.also_selected(cluster)])
+        .bad(move |site| {
+            vec![site.addon_with("two", rolling(1)), site.one_more(), site.also_selected(cluster)]
+        })
         .acts(move |site| async move { site.upgraded_without(cluster).await })
 }
 
@@ -65,6 +107,10 @@ impl Site {
         self.until_upgraded().await;
         let all = self.world.instances(&self.name()).await;
         let on: Vec<_> = all.iter().map(|one| one.metadata.namespace.clone().unwrap_or_default()).collect();
-        assert!(on.len() == self.clusters.len() && !on.contains(&cluster.to_owned()), "{}: {on:?}", self.input);
+        assert!(
+            on.len() == self.clusters.len() && !on.contains(&cluster.to_owned()),
+            "{}: {on:?}",
+            self.input
+        );
     }
 }

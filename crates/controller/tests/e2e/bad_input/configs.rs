@@ -131,11 +131,17 @@ impl Site {
 
     /// No revision and no work has a word of it.
     async fn assert_nothing_holds(&self, word: &str) {
-        for (version, kind) in [("apps/v1", "ControllerRevision"), ("work.open-cluster-management.io/v1", "ManifestWork")] {
-            let all = self.world.dynamic(&json!({"apiVersion": version, "kind": kind})).list(&Default::default()).await.unwrap();
+        for (version, kind) in
+            [("apps/v1", "ControllerRevision"), ("work.open-cluster-management.io/v1", "ManifestWork")]
+        {
+            let all = self
+                .world
+                .dynamic(&json!({"apiVersion": version, "kind": kind}))
+                .list(&Default::default())
+                .await
+                .unwrap();
             assert!(!all.items.is_empty(), "there are some");
             assert!(!json!(all.items).to_string().contains(word), "{}: a {kind} has it", self.input);
         }
     }
 }
-

@@ -7,6 +7,8 @@ use super::row::Outcome::{Does, Says};
 use super::row::{Row, row};
 use super::site::{Site, deployment_config, deployment_reference};
 use crate::objects::rolling;
+use crate::rollout::hub_config;
+use crate::shared;
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -31,6 +33,21 @@ pub(super) fn rows() -> Vec<Row> {
             let refused = site.put_nested(10_000).await.expect_err(site.input);
             assert!(refused.contains("depth") || refused.contains("deep") || refused.contains("nest"), "{}: {refused}", site.input);
         }),
+        row("… that nests more than 90 deep", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addontemplates.addon.open-cluster-management.io deep-<number> cannot be kept: its content nests deeper than 90 levels"))
+            .bad(|site| vec![hub_config(&site.named("deep"), "v3.0.0"), site.addon_with("deep", rolling(1))])
+            .note("clusters stay on what they have, and nobody else is kept from reading")
+            .acts(|site| async move {
+                // The embedded hub takes no more than a hundred levels.
+                let levels = if shared::kubeconfig().is_some() { 5_000 } else { 89 };
+                site.put_nested(levels).await.expect(site.input);
+            })
+            .mends(|site| async move {
+                site.assert_nobody_moved().await;
+                let path = format!("{TEMPLATES}/{}", site.named("deep"));
+                let request = http::Request::delete(path).body(Vec::new()).unwrap();
+                site.world.client.request_text(request).await.unwrap();
+                site.upgrade().await;
+            }),
         row("quotes, newlines, NUL and `{{CLUSTER_NAME}}` in a variable's value", Taken, Does("stay a value: no more keys, no other types"))
             .before(|site| vec![deployment_config(&site.named("hostile"), json!({})), site.addon()])
             .bad(|site| {
@@ -79,6 +96,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
+const TEMPLATES: &str = "/apis/addon.open-cluster-management.io/v1alpha1/addontemplates";
 const HOSTILE: &str = "v5\",\"pwned\":\"yes\r\n\t}]\\u0022\u{0}{{CLUSTER_NAME}}{{ TAG }}<script>'";
 
 /// A template that cannot be rendered: it stops at the first cluster.
@@ -89,7 +107,9 @@ fn unrendered(
     manifests: impl Fn(&Site) -> Value + Send + Sync + 'static,
 ) -> Row {
     row(input, Taken, Says(says))
-        .bad(move |site| vec![site.addon_with("two", rolling(1)), site.template_of("v2.0.0", manifests(site))])
+        .bad(move |site| {
+            vec![site.addon_with("two", rolling(1)), site.template_of("v2.0.0", manifests(site))]
+        })
         .at(|site| site.instance(json!({})))
         .acts(move |site| async move {
             if !placement.is_empty() {
@@ -121,14 +141,14 @@ fn variables(count: usize, length: usize) -> Value {
 impl Site {
     /// Puts a template that nests so deep, as text: no value that deep is built here.
     async fn put_nested(&self, depth: usize) -> Result<(), String> {
-        let head = json!({"name": self.named("deep")});
+        let (head, name) = (json!({"name": self.named("deep")}), self.name());
         let body = format!(
-            "{{\"apiVersion\":\"addon.open-cluster-management.io/v1alpha1\",\"kind\":\"AddOnTemplate\",\"metadata\":{head},\"spec\":{{\"addonName\":\"deep\",\
+            "{{\"apiVersion\":\"addon.open-cluster-management.io/v1alpha1\",\"kind\":\"AddOnTemplate\",\"metadata\":{head},\"spec\":{{\"addonName\":\"{name}\",\"version\":\"v3.0.0\",\
              \"agentSpec\":{{\"workload\":{{\"manifests\":[{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"deep\"}},\"data\":{}1{}}}]}}}}}}}}",
             "{\"a\":".repeat(depth),
             "}".repeat(depth),
         );
-        let request = http::Request::post("/apis/addon.open-cluster-management.io/v1alpha1/addontemplates")
+        let request = http::Request::post(TEMPLATES)
             .header("content-type", "application/json")
             .body(body.into_bytes())
             .unwrap();

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::gate::Gate;
 use super::hands::Hands;
+use super::healthy;
 use super::row::{Admission, Outcome, Row};
 use super::site::Site;
-use super::healthy;
 use crate::counting::Counts;
 use crate::world::{World, names};
 
@@ -189,6 +189,7 @@ async fn pass_at(world: &World, identity: &str, later: Duration) -> Vec<String> 
 async fn assert_no_promise_broken(world: &World) {
     let events: Api<Event> = Api::all(world.client.clone());
     let all = events.list(&ListParams::default()).await.unwrap();
-    let broken: Vec<_> = all.iter().filter(|event| event.reason.as_deref() == Some("InvariantBroken")).collect();
+    let broken: Vec<_> =
+        all.iter().filter(|event| event.reason.as_deref() == Some("InvariantBroken")).collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }

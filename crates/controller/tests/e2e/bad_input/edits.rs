@@ -30,15 +30,23 @@ pub(super) fn rows() -> Vec<Row> {
                 "{{\n\t\"spec\" :  {{ \"nodePlacement\": {{ \"nodeSelector\" : {{\"b\" : \"2\",\n\"a\":\"1\"}} }}, \"customizedVariables\": [ {{\"value\":\"blue\" , \"name\":\"COLOUR\"}} ] }},\r\n \
                  \"metadata\": {{\"labels\": {{\"written\": \"again\"}}, \"namespace\":\"{namespace}\", \"resourceVersion\": {revision}, \"name\":\"{name}\"}}, \"kind\": {kind}, \"apiVersion\": {version}}}  \n"
             );
-            let path = format!("/apis/addon.open-cluster-management.io/v1alpha1/namespaces/{namespace}/addondeploymentconfigs/{name}");
-            let request =
-                http::Request::put(path).header("content-type", "application/json").body(body.into_bytes()).unwrap();
+            let path = format!(
+                "/apis/addon.open-cluster-management.io/v1alpha1/namespaces/{namespace}/addondeploymentconfigs/{name}"
+            );
+            let request = http::Request::put(path)
+                .header("content-type", "application/json")
+                .body(body.into_bytes())
+                .unwrap();
             site.world.client.request_text(request).await.unwrap();
         }),
         quiet("a change of a config's labels", |site| async move {
             let config = deployment_config(&site.named("mine"), json!({}));
             let before = site.world.get(&config).await.unwrap()["metadata"]["resourceVersion"].clone();
-            site.merge(&config, json!({"metadata": {"labels": {"team": "birds"}, "annotations": {"note": "new"}}})).await;
+            site.merge(
+                &config,
+                json!({"metadata": {"labels": {"team": "birds"}, "annotations": {"note": "new"}}}),
+            )
+            .await;
             let after = site.world.get(&config).await.unwrap()["metadata"]["resourceVersion"].clone();
             assert_ne!(before, after, "{}: there is something to see", site.input);
         }),
@@ -49,32 +57,44 @@ pub(super) fn rows() -> Vec<Row> {
             }
             site.gate.open();
         }),
-        row("100 edits in a second", Taken, Does("the last one counts; what comes between is rolled out now and then"))
-            .before(|site| vec![painted(site), config(site, "blue"), addon(site)])
-            .acts(|site| async move {
-                site.until_run(&site.clusters, "v1.0.0").await;
-                let audit = Auditor::start(&site.world.client, &site.name()).await;
-                let mut next = tokio::time::interval(Duration::from_millis(10));
-                let begun = std::time::Instant::now();
-                for number in 0..100 {
-                    next.tick().await;
-                    site.world.put(config(&site, &format!("colour-{number}"))).await;
-                }
-                let cluster = site.clusters[0].clone();
-                site.until_object(&site.work(&cluster), "the last colour", |work| colour(work) == "colour-99").await;
-                site.until_upgraded().await;
-                let seconds = begun.elapsed().as_secs_f64().ceil() as usize;
-                let mut writes = 0;
-                let fleet = audit.end(|_, commit| writes += usize::from(commit.cluster == cluster && commit.kind == "ManifestWork")).await;
-                assert!(fleet.works().all(|(_, work)| colour(work) == "colour-99"), "{}", site.input);
-                // Each of ours is followed by an answer of the agent's.
-                assert!(writes <= 2 * PLANS_A_SECOND * seconds, "{}: {writes} writes in {seconds} s", site.input);
-            }),
+        row(
+            "100 edits in a second",
+            Taken,
+            Does("the last one counts; what comes between is rolled out now and then"),
+        )
+        .before(|site| vec![painted(site), config(site, "blue"), addon(site)])
+        .acts(|site| async move {
+            site.until_run(&site.clusters, "v1.0.0").await;
+            let audit = Auditor::start(&site.world.client, &site.name()).await;
+            let mut next = tokio::time::interval(Duration::from_millis(10));
+            let begun = std::time::Instant::now();
+            for number in 0..100 {
+                next.tick().await;
+                site.world.put(config(&site, &format!("colour-{number}"))).await;
+            }
+            let cluster = site.clusters[0].clone();
+            site.until_object(&site.work(&cluster), "the last colour", |work| colour(work) == "colour-99")
+                .await;
+            site.until_upgraded().await;
+            let seconds = begun.elapsed().as_secs_f64().ceil() as usize;
+            let mut writes = 0;
+            let fleet = audit
+                .end(|_, commit| {
+                    writes += usize::from(commit.cluster == cluster && commit.kind == "ManifestWork")
+                })
+                .await;
+            assert!(fleet.works().all(|(_, work)| colour(work) == "colour-99"), "{}", site.input);
+            // Each of ours is followed by an answer of the agent's.
+            assert!(writes <= 2 * PLANS_A_SECOND * seconds, "{}: {writes} writes in {seconds} s", site.input);
+        }),
     ]
 }
 
 /// An edit after which nothing is written.
-fn quiet<F: Future<Output = ()> + Send + 'static>(input: &'static str, edit: impl Fn(Arc<Site>) -> F + Send + Sync + 'static) -> Row {
+fn quiet<F: Future<Output = ()> + Send + 'static>(
+    input: &'static str,
+    edit: impl Fn(Arc<Site>) -> F + Send + Sync + 'static,
+) -> Row {
     let edit = Arc::new(edit);
     row(input, Taken, Does("nothing is written"))
         .before(|site| {
@@ -111,7 +131,10 @@ fn config(site: &Site, colour: &str) -> Value {
 
 /// A config of another add-on, of the same kind: whoever has seen it change has seen all that came before.
 fn others(site: &Site, number: usize) -> Value {
-    deployment_config(&site.named("others"), json!({"customizedVariables": [{"name": "NUMBER", "value": number.to_string()}]}))
+    deployment_config(
+        &site.named("others"),
+        json!({"customizedVariables": [{"name": "NUMBER", "value": number.to_string()}]}),
+    )
 }
 
 /// The add-on with its colour.

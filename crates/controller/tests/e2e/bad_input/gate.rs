@@ -38,7 +38,11 @@ impl Gate {
                 let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
                 let is_held = is_watch && request.uri().path().ends_with(&format!("/{}", gate.resource));
                 let response = inner.send(request).await?.map(axum::body::Body::new);
-                Ok::<_, kube::Error>(if is_held { response.map(|body| gate.put_before(body)) } else { response })
+                Ok::<_, kube::Error>(if is_held {
+                    response.map(|body| gate.put_before(body))
+                } else {
+                    response
+                })
             }
         });
         Client::new(service, "default")

@@ -52,7 +52,7 @@ impl Hands {
 
 fn answer(held: &Held, work: &ManifestWork) -> Answer {
     let addon = work.labels().get("open-cluster-management.io/addon-name").cloned()?;
-    let waits = held.addons.contains(&addon)
-        && !held.let_go.contains(&(addon, work.namespace().unwrap_or_default()));
+    let waits =
+        held.addons.contains(&addon) && !held.let_go.contains(&(addon, work.namespace().unwrap_or_default()));
     (!waits).then_some(Ok(()))
 }

@@ -84,7 +84,9 @@ fn the_table_for_people_is_this_table() {
          a Kubernetes API server, beside an add-on that is upgraded meanwhile. A name in angle brackets stands for that object's.\n",
     );
     for (title, rows) in table() {
-        text.push_str(&format!("\n## {title}\n\n| input | when applied | when it is there |\n|---|---|---|\n"));
+        text.push_str(&format!(
+            "\n## {title}\n\n| input | when applied | when it is there |\n|---|---|---|\n"
+        ));
         for row in rows {
             text.push_str(&row.for_people());
         }

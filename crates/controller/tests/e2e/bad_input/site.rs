@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use aviary_api::{ManagedClusterAddOn, ManifestWork};
 use futures_util::StreamExt;
+use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::runtime::watcher::{self, watcher};
-use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::gate::Gate;
@@ -116,7 +116,9 @@ impl Site {
         let wait = async {
             while let Some(event) = events.next().await {
                 match event.unwrap() {
-                    watcher::Event::Apply(object) | watcher::Event::InitApply(object) if is(&json!(object)) => {
+                    watcher::Event::Apply(object) | watcher::Event::InitApply(object)
+                        if is(&json!(object)) =>
+                    {
                         return;
                     }
                     _ => {}
@@ -137,7 +139,8 @@ impl Site {
 
     pub(super) async fn until_placement(&self, placement: &str, message: &str) {
         let message = self.filled(message);
-        self.until_object(&self.addon(), &message, |addon| message_of(addon, placement).contains(&message)).await;
+        self.until_object(&self.addon(), &message, |addon| message_of(addon, placement).contains(&message))
+            .await;
     }
 
     /// Waits until all of its instances are as they should be.
@@ -149,7 +152,9 @@ impl Site {
     pub(super) async fn until_run(&self, clusters: &[String], version: &str) {
         self.until_instances(&format!("{clusters:?} run {version}"), |all| {
             all.iter().filter(|one| json!(one.status)["currentVersion"] == version).count() == clusters.len()
-                && clusters.iter().all(|cluster| all.iter().any(|one| one.namespace().as_deref() == Some(cluster)))
+                && clusters
+                    .iter()
+                    .all(|cluster| all.iter().any(|one| one.namespace().as_deref() == Some(cluster)))
         })
         .await;
     }
@@ -207,7 +212,8 @@ impl Site {
 pub(super) fn said(object: &Value) -> Vec<String> {
     let status = &object["status"];
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let of_placements = list(&status["installProgression"]).into_iter().flat_map(|one| list(&one["conditions"]));
+    let of_placements =
+        list(&status["installProgression"]).into_iter().flat_map(|one| list(&one["conditions"]));
     let all = list(&status["conditions"]).into_iter().chain(of_placements);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     all.map(|one| format!("{}: {}", text(&one["reason"]), text(&one["message"]))).collect()
