@@ -6,7 +6,7 @@ TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aviary
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-kubernetes faults manifests release soak lint deny crds bench pictures
+.PHONY: help test test-kubernetes faults load soak lint deny crds bench manifests release pictures
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ test-kubernetes: ## Run on a real kube-apiserver all that can be: conformance, w
 
 faults: ## Try every fault at every point of every scenario, and print the table; `make test` tries every fortieth
 	AVIARY_FAULTS=all $(CARGO) test --locked --workspace --test faults
+
+load: ## Take twenty thousand simulated clusters through their life, with every plan verified; some minutes
+	$(CARGO) test --locked --workspace --test processes -- --ignored --nocapture twenty_thousand
 
 soak: ## Run the random tests with new fleets until one fails, or you stop it; a failure names its seed
 	@while seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); do echo "PROPTEST_RNG_SEED=$$seed"; \
