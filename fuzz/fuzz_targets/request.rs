@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| aviary_fuzz::run(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| aviary_fuzz::request::run(data));

@@ -162,16 +162,24 @@ pub(crate) fn failures(schema: &mut Schema) {
     );
 }
 
-/// The rule gives what pattern, minimum and maximum say a message for people. The percentages are listed, not matched:
-/// the API server prices a regular expression on an int-or-string by the longest request there can be, and refuses the
-/// CRD. A string that is neither listed nor a number fails in `int`, and the API server reports the message all the same.
+/// The rule gives what pattern, minimum and maximum say a message for people. The percentages are listed, and digits looked
+/// at one by one, not matched: the API server prices a regular expression on an int-or-string by the longest request there
+/// can be, and refuses the CRD. No value may fail in a function, as "five" would in `int`: the API server overlooks that a
+/// rule is broken by what was stored before it, so that the status of such an object can be written, but not that it fails.
 fn number_or_percentage(schema: &mut Schema, least: i32, message: &str) {
     let most = i32::MAX;
     schema.insert("minimum".to_owned(), least.into());
     schema.insert("maximum".to_owned(), most.into());
     let percentages: Vec<String> = (least..=100).map(|percent| format!("'{percent}%'")).collect();
     let percentages = percentages.join(", ");
-    let rule = format!("self in [{percentages}] || (int(self) >= {least} && int(self) <= {most})");
+    let digits = "['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']";
+    let is_number = format!(
+        "size(self) in [1, 2, 3, 4, 5, 6, 7, 8, 9] && \
+         [0, 1, 2, 3, 4, 5, 6, 7, 8].all(i, i >= size(self) || self.charAt(i) in {digits}) && int(self) >= {least}"
+    );
+    let rule = format!(
+        "self in [{percentages}] || (string(self) == self ? {is_number} : self >= {least} && self <= {most})"
+    );
     schema.insert("x-kubernetes-validations".to_owned(), json!([{ "rule": rule, "message": message }]));
 }
 

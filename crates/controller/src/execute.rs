@@ -3,8 +3,9 @@
 //! Owns the order of writes and what becomes of each. One cluster's failure is an outcome, never an error: the others go on, and the next plan
 //! sees what is there.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aviary_api::names::{annotations, labels};
@@ -85,6 +86,7 @@ pub(crate) struct Executor {
     pub(crate) term: Term,
     /// This leader's time is over: what it has not begun to write it leaves.
     pub(crate) over: Arc<AtomicBool>,
+    pub(crate) voided: Arc<Mutex<BTreeMap<Text, Text>>>,
     pub(crate) events: Events,
 }
 
@@ -164,10 +166,20 @@ impl Executor {
     /// plan has seen, our own reservation fails, and all of this is done again. What is planned is planned anew over what is then there.
     async fn fence_off(&self, target: &Target, fence: &[(ClusterName, Text)], mut tally: Tally) -> Tally {
         tracing::info!(addon = %target.name, instances = fence.len(), "an earlier leader did not hand over: what it may still write is made void");
-        if self.all(fence, |instance| self.touch(&target.name, instance).boxed(), &mut tally).await {
+        // An add-on that cannot be written, and has not been since, needs it once.
+        let is_void = self.voided(target, |voided| *voided == target.resource_version);
+        if is_void || self.all(fence, |instance| self.touch(&target.name, instance).boxed(), &mut tally).await
+        {
+            self.voided(target, |voided| voided.clone_from(&target.resource_version));
             self.all(&[()], |()| self.enter_term(target).boxed(), &mut tally).await;
         }
         tally
+    }
+
+    /// The add-on's resource version when the writes of earlier leaders were last made void.
+    fn voided<T>(&self, target: &Target, look: impl FnOnce(&mut Text) -> T) -> T {
+        let mut all = self.voided.lock().unwrap_or_else(PoisonError::into_inner);
+        look(all.entry(target.name.clone()).or_insert_with(|| "".into()))
     }
 
     async fn touch(&self, addon: &str, (cluster, uid): &(ClusterName, Text)) -> Outcome {

@@ -242,6 +242,7 @@ impl Loop {
             news: self.news.0.clone(),
             term,
             over: Arc::default(),
+            voided: Arc::default(),
             events: Events::new(
                 self.client.clone(),
                 &self.settings.identity,

@@ -4,6 +4,7 @@ mod canary;
 mod configs;
 mod corner_cases;
 mod decision_groups;
+mod fuzzed;
 mod hash;
 mod install;
 mod properties;

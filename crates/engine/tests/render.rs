@@ -1,32 +1,11 @@
 //! Rendering, rule by rule (semantics §6), and that no value can ever become structure.
 
-use crate::story::{Story, check, cluster};
+use crate::story::rendering::{ready, shape, works};
+use crate::story::{check, cluster};
 use aviary_engine::normalise;
-use aviary_engine::observed::Observed;
-use aviary_engine::plan::{Write, plan};
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-/// A world with one cluster, one template of these manifests and a deployment config of these variables, told and ready to be rendered.
-fn ready(manifests: &Value, deployment: &Value) -> Story {
-    let mut story = Story::new();
-    story.put_template(&json!({
-        "metadata": { "name": "tpl" },
-        "spec": { "addonName": "helloworld", "version": "v1.0.0", "agentSpec": { "workload": { "manifests": manifests } } },
-    }));
-    story.put_config("addondeploymentconfigs", Some("default"), "deploy", &json!({ "spec": deployment }));
-    story.run("place prod: a1\n rollout prod deploy=default/deploy\n pass 2");
-    story
-}
-
-/// The works that the next pass writes, as objects.
-fn works(observed: &Observed, story: &Story) -> Vec<Value> {
-    let writes = plan(observed, story.now).writes();
-    writes
-        .filter_map(|write| if let Write::Work(work) = write { Some(work.object()) } else { None })
-        .collect()
-}
 
 fn rendered(manifests: &Value, deployment: &Value) -> Vec<Value> {
     let story = ready(manifests, deployment);
@@ -314,18 +293,6 @@ fn f6_a_value_with_quotes_and_braces_adds_no_key() {
         works[0]["spec"]["workload"]["manifests"][0]["data"],
         json!({ "image": "v5\",\"pwned\":\"yes" })
     );
-}
-
-/// The keys and types of a value, without its texts.
-fn shape(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            Value::Object(fields.iter().map(|(key, field)| (key.clone(), shape(field))).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(shape).collect()),
-        Value::String(_) => json!("text"),
-        other => other.clone(),
-    }
 }
 
 proptest! {

@@ -3,6 +3,8 @@
 //!
 //! `make test` has one thousand clusters, `make load` twenty thousand.
 
+#![allow(clippy::print_stdout, reason = "a run of minutes tells where it is")]
+
 use std::future::Future;
 
 use aviary_api::{ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn};

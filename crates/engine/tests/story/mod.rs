@@ -36,6 +36,8 @@
     reason = "a broken script must fail the test"
 )]
 
+pub(crate) mod rendering;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;

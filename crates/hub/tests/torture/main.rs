@@ -17,10 +17,12 @@ mod contention;
 mod crash;
 mod damage;
 mod full_disk;
-#[path = "../../../../fuzz/src/lib.rs"]
+#[path = "../../../../fuzz/src/request.rs"]
 #[allow(unreachable_pub, reason = "a crate of its own elsewhere")]
 mod fuzz;
 mod malformed;
+#[path = "../../../../fuzz/src/mutate.rs"]
+mod mutate;
 mod paging;
 mod random_requests;
 mod support;

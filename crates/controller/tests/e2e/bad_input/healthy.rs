@@ -30,6 +30,12 @@ pub(super) async fn until_installed(world: &World) {
 pub(super) async fn upgrade(world: &World) {
     world.put(wanted("two")).await;
     until(world, "3/3 upgrade completed with no errors.").await;
+    // The last instance is told a moment later.
+    world
+        .until_instances("helloworld", "all are upgraded", |all| {
+            all.iter().all(|one| json!(one.status)["currentVersion"] == "v2.0.0")
+        })
+        .await;
     assert_eq!(show::plain(&tell(world).await), show::plain(COMES_TO), "it is not what it is alone");
 }
 
@@ -58,4 +64,32 @@ async fn tell(world: &World) -> String {
     told + &format!("offers {}\n", offered["status"]["supportedVersions"])
 }
 
-const COMES_TO: &str = "";
+const COMES_TO: &str = r#"
+    Valid True Valid the spec is valid
+    PlacementsResolved True Resolved all placements are known
+    Progressing False UpgradeSucceed default/healthy: 3/3 upgrade completed with no errors.
+    healthy False UpgradeSucceed 3/3 upgrade completed with no errors.
+    desired two good two applied two
+    healthy1
+    addonhubconfigs desired two@f03ab756 applied two@f03ab756
+    version desired v2.0.0 current v2.0.0 last v1.0.0
+    Progressing False UpgradeSucceed: upgrade completed with no errors.
+    Configured True ConfigurationsConfigured: all configurations are resolved
+    Available True WorksAvailable: all works are available
+    "addon-helloworld-deploy-0" {"cluster":"healthy1","version":"v2.0.0"}
+    healthy2
+    addonhubconfigs desired two@f03ab756 applied two@f03ab756
+    version desired v2.0.0 current v2.0.0 last v1.0.0
+    Progressing False UpgradeSucceed: upgrade completed with no errors.
+    Configured True ConfigurationsConfigured: all configurations are resolved
+    Available True WorksAvailable: all works are available
+    "addon-helloworld-deploy-0" {"cluster":"healthy2","version":"v2.0.0"}
+    healthy3
+    addonhubconfigs desired two@f03ab756 applied two@f03ab756
+    version desired v2.0.0 current v2.0.0 last v1.0.0
+    Progressing False UpgradeSucceed: upgrade completed with no errors.
+    Configured True ConfigurationsConfigured: all configurations are resolved
+    Available True WorksAvailable: all works are available
+    "addon-helloworld-deploy-0" {"cluster":"healthy3","version":"v2.0.0"}
+    offers ["v2.0.0","v1.0.0"]
+"#;

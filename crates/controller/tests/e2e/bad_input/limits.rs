@@ -81,7 +81,7 @@ pub(super) fn rows() -> Vec<Row> {
             })
             .acts(|site| async move {
                 site.until_message("5/7 upgrading...").await;
-                assert_eq!(site.told_two().await.len(), 5, "{}", site.input);
+                site.until_told_two(5).await;
                 site.hands.let_all_go(&site.name());
                 site.until_upgraded().await;
             }),
@@ -91,7 +91,7 @@ pub(super) fn rows() -> Vec<Row> {
                 vec![site.addon_with("two", rolling(1000))]
             })
             .acts(|site| async move {
-                site.until_message("2/2 upgrading...").await;
+                site.until_told_two(2).await;
                 site.hands.let_all_go(&site.name());
                 site.until_upgraded().await;
             }),
@@ -110,7 +110,7 @@ pub(super) fn rows() -> Vec<Row> {
             vec![site.addon_with("two", rolling(4))]
         })
         .acts(|site| async move {
-            site.until_message("4/6 upgrading...").await;
+            site.until_told_two(4).await;
             let audit = Auditor::start(&site.world.client, &site.name()).await;
             site.world.put(site.addon_with("two", rolling(1))).await;
             for (index, cluster) in site.clusters.iter().enumerate() {

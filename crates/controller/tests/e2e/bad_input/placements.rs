@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Row> {
                 vec![site.addon_with("two", rolling(1))]
             })
             .acts(|site| async move {
-                site.until_message("1/3 upgrading...").await;
+                site.until_told_two(1).await;
                 for (kind, name) in [("Placement", site.placement()), ("PlacementDecision", format!("{}-0", site.placement()))] {
                     let object = json!({"apiVersion": VERSION, "kind": kind, "metadata": {"name": name, "namespace": "default"}});
                     site.world.delete(object).await;
@@ -91,7 +91,7 @@ pub(super) fn rows() -> Vec<Row> {
                 site.entry("canary", "two", behind(&site.placement(), 1)), site.entry("place", "two", behind(&site.named("canary"), 1)),
             ])]
         }),
-        canary("a canary without clusters", Taken, Says("WaitingForCanary: waitingForCanary... canary default/<canary> selects no clusters"), |site| {
+        canary("a canary without clusters", Taken, Says("WaitingForCanary: waitingForCanary... canary default/<canary> selects no cluster"), |site| {
             vec![site.addon_with("two", behind(&site.named("canary"), 1))]
         })
         .before(|site| {

@@ -18,7 +18,7 @@ pub(super) enum Admission {
     Taken,
     /// With this in the message. It is stored all the same, as from a time before the rule.
     Refused(&'static str),
-    /// With this in the message, whatever the schema: nobody can have stored it. Shown by what the row does.
+    /// Whatever the schema: nobody can have stored it. Shown by what the row does.
     Never(&'static str),
 }
 
@@ -123,12 +123,12 @@ impl Row {
         let code = |text: &str| format!("`{text}`");
         let admission = match self.admission {
             Admission::Taken => "taken".to_owned(),
-            Admission::Refused(why) | Admission::Never(why) => format!("refused: {}", code(why)),
+            Admission::Refused(why) => format!("refused: {}", code(why)),
+            Admission::Never(why) => format!("refused: {why}"),
         };
-        let outcome = match (self.admission, self.outcome) {
-            (Admission::Never(_), Outcome::Does(what)) => what.to_owned(),
-            (_, Outcome::Does(what)) => what.to_owned(),
-            (_, Outcome::Says(what)) => code(what),
+        let outcome = match self.outcome {
+            Outcome::Does(what) => what.to_owned(),
+            Outcome::Says(what) => code(what),
         };
         let note = if self.note.is_empty() { String::new() } else { format!("; {}", self.note) };
         format!("| {} | {admission} | {outcome}{note} |\n", self.input)

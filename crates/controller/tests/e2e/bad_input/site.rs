@@ -170,6 +170,15 @@ impl Site {
         all.iter().filter(|one| is_told(one)).filter_map(ResourceExt::namespace).collect()
     }
 
+    /// Waits until so many are told the second version.
+    pub(super) async fn until_told_two(&self, count: usize) {
+        let two = format!("\"{}\"", self.named("two"));
+        self.until_instances(&format!("{count} are told the second version"), |all| {
+            all.iter().filter(|one| json!(one.status).to_string().contains(&two)).count() == count
+        })
+        .await;
+    }
+
     pub(super) async fn assert_nobody_moved(&self) {
         let moved = self.told_two().await;
         assert!(moved.is_empty(), "{}: {moved:?} are told the second version", self.input);

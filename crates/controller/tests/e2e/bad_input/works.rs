@@ -97,7 +97,7 @@ pub(super) fn rows() -> Vec<Row> {
             .note("that proves nothing: it is not applied before it is reported on as it is")
             .acts(|site| async move {
                 site.world.put(site.addon_with("two", crate::objects::rolling(1))).await;
-                site.until_message("1/2 upgrading...").await;
+                site.until_told_two(1).await;
             })
             .mends(|site| async move {
                 assert_eq!(site.told_two().await, site.clusters[..1], "{}", site.input);
