@@ -3,7 +3,8 @@
 # end-to-end suites with managers under their own ServiceAccount, and then compares their roles with what they asked for.
 #
 # Needs kubectl, and what hack/real-apiserver.sh needs; exits with 3 where there is no server and no Go toolchain to build one with. Helm is taken
-# from AVIARY_HELM, from the path, or built from tools/helm. Logs are in the folder that is named where it fails.
+# from AVIARY_HELM, from the path, or built from tools/helm. Logs are in the folder that is named where it fails. With --install it only builds
+# what is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,8 +14,6 @@ BIN="${XDG_CACHE_HOME:-$HOME/.cache}/aviary/bin"
 say() { printf '\n-- %s\n' "$*"; }
 
 hack/real-apiserver.sh install
-hack/install-kubectl.sh
-KUBECTL="${AVIARY_KUBECTL:-kubectl}"
 
 find_helm() {
   [ -z "${AVIARY_HELM:-}" ] || { printf '%s' "$AVIARY_HELM"; return; }
@@ -29,6 +28,9 @@ find_helm() {
 }
 AVIARY_HELM="$(find_helm)"
 export AVIARY_HELM
+[ "${1:-}" != --install ] || exit 0
+hack/install-kubectl.sh
+KUBECTL="${AVIARY_KUBECTL:-kubectl}"
 
 DIR="$(mktemp -d)"
 finish() {
@@ -40,7 +42,7 @@ trap finish EXIT
 
 hack/real-apiserver.sh start "$DIR" --controllers
 export AVIARY_KUBERNETES="$DIR"
-kubectl() { "$KUBECTL" --kubeconfig "$DIR/kubeconfig" "$@"; }
+kubectl() { command "$KUBECTL" --kubeconfig "$DIR/kubeconfig" "$@"; }
 
 say "conformance: what the embedded hub's suite says, of this server"
 AVIARY_CONFORMANCE_KUBECONFIG="$DIR/kubeconfig" "$CARGO" test --locked --workspace --test conformance

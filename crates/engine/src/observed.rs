@@ -603,3 +603,18 @@ pub enum Seen {
         message: Text,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_that_no_revision_can_hold_is_told_apart() {
+        let nested = |levels: usize| (1..levels).fold(serde_json::json!([]), |inner, _| serde_json::json!([inner]));
+        assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS), 1024), None);
+        assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS + 1), 1024), Some(Unkeepable::TooDeep));
+        let most = Unkeepable::MOST_KIB * 1024;
+        assert_eq!(Unkeepable::of(&Value::Null, most), None);
+        assert_eq!(Unkeepable::of(&Value::Null, most + 1), Some(Unkeepable::TooLarge { kib: 1281 }));
+    }
+}

@@ -16,7 +16,7 @@ pub(super) fn rows() -> Vec<Row> {
             .before(|site| vec![deployment_config(&site.named("large"), json!({})), site.addon()])
             .bad(|site| vec![with_deployment(site, "large"), deployment_config(&site.named("large"), variables(255, 4096))])
             .acts(|site| async move { site.until_upgraded().await }),
-        row("a config of more than 1280 KiB", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/large-<number> cannot be kept: it has "))
+        row("a config of more than 1280 KiB", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/large-<number> cannot be kept: it has … KiB of content, more than 1280"))
             .before(|site| vec![deployment_config(&site.named("large"), json!({})), site.addon()])
             .bad(|site| vec![with_deployment(site, "large"), deployment_config(&site.named("large"), variables(345, 4096))])
             .note("clusters stay on what they have")

@@ -29,7 +29,7 @@ pub(super) async fn until_installed(world: &World) {
 /// Upgrades it, and holds against `COMES_TO` what has become of it.
 pub(super) async fn upgrade(world: &World) {
     world.put(wanted("two")).await;
-    until(world, "3/3 upgrade completed with no errors.").await;
+    until_upgraded(world).await;
     // The last instance is told a moment later.
     world
         .until_instances("helloworld", "all are upgraded", |all| {
@@ -37,6 +37,10 @@ pub(super) async fn upgrade(world: &World) {
         })
         .await;
     assert_eq!(show::plain(&tell(world).await), show::plain(COMES_TO), "it is not what it is alone");
+}
+
+pub(super) async fn until_upgraded(world: &World) {
+    until(world, "3/3 upgrade completed with no errors.").await;
 }
 
 async fn until(world: &World, told: &str) {

@@ -71,7 +71,7 @@ pub(super) fn rows() -> Vec<Row> {
         limit(
             "… 2^63",
             json!(9_223_372_036_854_775_808_u64),
-            Says("LimitInvalid: placement default/<placement>: rollingUpdate.maxConcurrentlyUpdating: 9"),
+            Says("LimitInvalid: placement default/<placement>: rollingUpdate.maxConcurrentlyUpdating: 9… is not a limit"),
         ),
         row("… `\"5\"`, a number as text", Taken, Does("means 5"))
             .clusters(7)

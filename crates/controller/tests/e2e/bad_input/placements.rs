@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::healthy;
 use super::row::Admission::{Refused, Taken};
 use super::row::Outcome::{Does, Says};
 use super::row::{Row, row};
@@ -62,12 +63,17 @@ pub(super) fn rows() -> Vec<Row> {
                 site.merge(&site.addon(), json!({"metadata": {"annotations": {"addon.open-cluster-management.io/allow-deletions": "500"}}})).await;
                 site.until_instances("none is left", |all| all.is_empty()).await;
             }),
-        row("the same placement twice", Refused("a placement may be listed only once"), Says("PlacementListedTwice: placement default/<placement> is listed twice: the later entry is used"))
+        row("the same placement twice", Refused("a placement may be listed only once"), Does("no write to it passes, not even of its status: nobody moves before it is mended, and the manager's log says why"))
             .bad(|site| vec![site.addon_on(&[
                 place(&site.placement(), &site.named("one"), rolling(1)),
                 place(&site.placement(), &site.named("two"), rolling(1)),
             ])])
-            .acts(|site| async move { site.until_upgraded().await }),
+            .acts(|site| async move {
+                // By then this one has been planned as well.
+                healthy::until_upgraded(&site.world).await;
+                site.assert_nobody_moved().await;
+                site.upgrade().await;
+            }),
         row("a cluster in three placements", Taken, Does("follows the last in the list, and counts there only"))
             .bad(|site| vec![site.addon_on(&[
                 site.entry("place", "one", update_all()), site.entry("second", "one", update_all()), site.entry("third", "two", rolling(1)),

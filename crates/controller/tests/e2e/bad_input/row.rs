@@ -120,7 +120,7 @@ impl Row {
 
     /// A line of the table for people.
     pub(super) fn for_people(&self) -> String {
-        let code = |text: &str| format!("`{text}`");
+        let code = |text: &str| format!("`{}`", text.replace('|', "\\|"));
         let admission = match self.admission {
             Admission::Taken => "taken".to_owned(),
             Admission::Refused(why) => format!("refused: {}", code(why)),

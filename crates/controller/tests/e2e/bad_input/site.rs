@@ -101,10 +101,10 @@ impl Site {
             .replace("<number>", &self.number)
     }
 
-    /// Waits until a condition of the object says this: its reason and its message.
+    /// Waits until a condition of the object says this: its reason and its message. `…` stands for any text.
     pub(super) async fn until_says(&self, object: &Value, text: &str) {
         let text = self.filled(text);
-        self.until_object(object, &text, |object| said(object).iter().any(|said| said.contains(&text))).await;
+        self.until_object(object, &text, |object| said(object).iter().any(|said| reads(said, &text))).await;
     }
 
     /// Waits until an object is as it should be.
@@ -215,6 +215,15 @@ impl Site {
         let all = self.clusters.len();
         self.until_message(&format!("{all}/{all} upgrade completed with no errors.")).await;
     }
+}
+
+/// Whether a text has these parts, one after the other.
+fn reads(said: &str, parts: &str) -> bool {
+    let mut rest = Some(said);
+    for part in parts.split('…') {
+        rest = rest.and_then(|rest| rest.split_once(part)).map(|(_, rest)| rest);
+    }
+    rest.is_some()
 }
 
 /// Every condition of an object, those of its placements too: `Reason: message`.
