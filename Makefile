@@ -1,4 +1,4 @@
-# One command each for what is done often. CI runs `lint` and `test`, line for line (.ci/run).
+# One command each for what is done often. CI runs `lint`, `test`, `faults` and `test-kubernetes` (.ci/run).
 
 CARGO ?= cargo
 # Tools that are not part of the toolchain go here, and outlive `cargo clean`.
@@ -31,16 +31,16 @@ soak: ## Run random fleets, and several faults at once, ever new until one fails
 	AVIARY_FAULTS=soak AVIARY_FAULT_SECONDS=600 AVIARY_FAULT_SEED=$$seed \
 	$(CARGO) test --locked --quiet --profile faults -p aviary-controller --test faults || exit 1; done
 
-lint: ## Check format and lints, and the dependencies where cargo-deny is installed
+lint: ## Check format and lints
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test kubernetes -- -D warnings
-	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check; \
-	else echo "cargo-deny is not installed: dependencies were not checked (make deny installs it)"; fi
 
-deny: ## Install cargo-deny where it is missing, and check the dependencies
-	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --root "$(TOOLS)"
-	$(CARGO) deny --locked check
+deny: ## Check where dependencies come from, under which licences, and what is known against them; installs cargo-deny where it is missing
+	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --debug --root "$(TOOLS)"
+	$(CARGO) deny --locked check bans licenses sources
+	@if $(CARGO) deny fetch db >/dev/null 2>&1; then $(CARGO) deny --locked check advisories; \
+	else echo "advisories were not checked: their database cannot be fetched from here"; fi
 
 crds: ## Write deploy/crds and docs/api-reference.md anew from the types
 	$(CARGO) run --quiet --locked -p aviary-api --example write-crds
