@@ -72,7 +72,9 @@ pub(super) fn rows() -> Vec<Row> {
             "… 2^63",
             json!(9_223_372_036_854_775_808_u64),
             Says("LimitInvalid: placement default/<placement>: rollingUpdate.maxConcurrentlyUpdating: 9… is not a limit"),
-        ),
+        )
+        // Not even a number that an API server counts with: it says so, and no more.
+        .admission(Refused("rollingUpdate.maxConcurrentlyUpdating: Invalid value")),
         row("… `\"5\"`, a number as text", Taken, Does("means 5"))
             .clusters(7)
             .bad(|site| {

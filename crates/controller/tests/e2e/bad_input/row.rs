@@ -76,6 +76,11 @@ impl Row {
         self
     }
 
+    pub(super) fn admission(mut self, admission: Admission) -> Self {
+        self.admission = admission;
+        self
+    }
+
     pub(super) fn clusters(mut self, clusters: usize) -> Self {
         self.clusters = clusters;
         self

@@ -115,8 +115,9 @@ impl Site {
         let mut events = std::pin::pin!(watcher(api, config));
         let wait = async {
             while let Some(event) = events.next().await {
-                match event.unwrap() {
-                    watcher::Event::Apply(object) | watcher::Event::InitApply(object)
+                match event {
+                    // A watch may be cut, as when the schema of its kind changes: it goes on by itself.
+                    Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object))
                         if is(&json!(object)) =>
                     {
                         return;
