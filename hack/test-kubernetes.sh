@@ -61,7 +61,7 @@ metadata:
     addon.open-cluster-management.io/aggregate-to-config-kinds: "true"
 rules:
 - apiGroups: [proxy.open-cluster-management.io]
-  resources: [managedproxyconfigurations]
+  resources: [managedproxyconfigurations, badconfigs]
   verbs: [list, watch]
 - apiGroups: [submarineraddon.open-cluster-management.io]
   resources: [submarinerconfigs]

@@ -610,7 +610,8 @@ mod tests {
 
     #[test]
     fn a_content_that_no_revision_can_hold_is_told_apart() {
-        let nested = |levels: usize| (1..levels).fold(serde_json::json!([]), |inner, _| serde_json::json!([inner]));
+        let nested =
+            |levels: usize| (1..levels).fold(serde_json::json!([]), |inner, _| serde_json::json!([inner]));
         assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS), 1024), None);
         assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS + 1), 1024), Some(Unkeepable::TooDeep));
         let most = Unkeepable::MOST_KIB * 1024;

@@ -293,7 +293,16 @@ fn rule_5_an_acknowledged_deletion_that_is_interrupted_goes_on_and_allows_nothin
         note the same number for another deletion
         place prod: a01..a14
         show clusters",
-        &expect![[]],
+        &expect![[r#"
+            -- a crash after the status and one deletion
+            a27..a40 (14)    delete    v1       no longer selected
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
+            DeletionsHeld  False DeletionAcknowledged  15 deletions were acknowledged and are under way
+            -- the same number for another deletion
+            a15..a25 (11)    hold      v1       no longer selected, but the deletion brake holds
+        "#]],
     );
 }
 

@@ -415,7 +415,17 @@ fn rule_9_a_clock_that_was_ahead_and_is_put_back_holds_nothing_up_until_then() {
             pass
             show clusters"
         ),
-        &expect![[]],
+        &expect![[r#"
+            p1               in flight v2       healthy, soaking until 2026-01-01T00:10:00Z
+            p2..p4 (3)       hold      v1       budget full: 1 of 1 in flight
+            p2               in flight v2       updating
+            p3..p4 (2)       hold      v1       budget full: 1 of 1 in flight
+            -- a deadline, too
+            p3               in flight v2       updating
+            p4               hold      v1       budget full: 1 of 1 in flight
+            p3               failed    v2       failed: not settled within 10m
+            p4               hold      v1       budget full: 1 of 1 in flight
+        "#]],
     );
 }
 

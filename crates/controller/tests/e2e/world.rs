@@ -345,8 +345,9 @@ impl World {
         let mut events = std::pin::pin!(watcher(api.clone(), config));
         let wait = async {
             while let Some(event) = events.next().await {
-                match event.unwrap() {
-                    watcher::Event::Apply(object) | watcher::Event::InitApply(object) if is(&object) => {
+                match event {
+                    // A watch may be cut, as when the schema of its kind changes: it goes on by itself.
+                    Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) if is(&object) => {
                         return object;
                     }
                     _ => {}
@@ -376,7 +377,7 @@ impl World {
         let mut events = std::pin::pin!(watcher(api, watcher::Config::default()));
         let wait = async {
             while !are(&self.instances(addon).await) {
-                events.next().await.unwrap().unwrap();
+                drop(events.next().await.unwrap());
             }
         };
         if tokio::time::timeout(GIVE_UP, wait).await.is_err() {

@@ -161,9 +161,10 @@ impl Prepared {
         }
         commits.for_each(|commit| promises.follow(commit));
         outcome.trace = trace.finish();
-        // That a cluster loses its namespace while the manager writes that it has settled nobody can know.
+        // That a cluster loses its namespace while the manager writes that it has settled, as a canary or not, nobody can know.
         let lost = plan.faults.iter().any(|fault| fault.effect == Effect::RemoveNamespace);
-        promises.broken.retain(|why| !(lost && why.contains("S8: ")));
+        let unknowable = |why: &String| why.contains("S8: ") || why.contains("the canary has not passed");
+        promises.broken.retain(|why| !(lost && unknowable(why)));
         outcome.broken.append(&mut promises.broken);
         outcome.commits = all;
         outcome

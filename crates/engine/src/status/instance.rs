@@ -38,7 +38,7 @@ pub fn next(
     let progress = progress(member, instance, decided, changed);
     versions(fleet, member, instance, decided, &progress, &mut draft);
     report(fleet, member, instance, &progress, &mut draft);
-    keep_clock(member, instance, decided, decided.starts || changed, &mut draft);
+    keep_clock(fleet, member, instance, decided, decided.starts || changed, &mut draft);
     (draft.status != instance.status).then_some(draft.status)
 }
 
@@ -287,7 +287,14 @@ fn report(
 
 /// When what it was told started here, whether it is healthy, and if not, whether it ever was. Whoever decides what it is told, its placement
 /// or its user, the clock starts with it.
-fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: bool, draft: &mut Draft) {
+fn keep_clock(
+    fleet: &Fleet<'_>,
+    member: &Member<'_>,
+    instance: &Instance,
+    decided: &Move,
+    starts: bool,
+    draft: &mut Draft,
+) {
     let told = decided.told.as_deref();
     let kept = instance.status.condition(conditions::REVISION_HEALTHY);
     if told.is_none() && kept.is_none() {
@@ -307,6 +314,7 @@ fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: 
         (false, false) => NOT_YET_HEALTHY,
     };
     let ahead = matches!(decided.decision, Decision::InFlight(_))
+        && minds_clocks(fleet, member)
         && running.is_some_and(|condition| is_ahead(condition, draft.now));
     let message = match running {
         Some(condition)
@@ -328,6 +336,14 @@ fn keep_clock(member: &Member<'_>, instance: &Instance, decided: &Move, starts: 
             draft.status.conditions.iter_mut().filter(|one| one.kind == conditions::REVISION_HEALTHY);
         clocks.for_each(|clock| clock.since = Some(now));
     }
+}
+
+/// The rollout that it is in waits for times to pass.
+fn minds_clocks(fleet: &Fleet<'_>, member: &Member<'_>) -> bool {
+    let placement = member.governor().and_then(|index| fleet.observed.addon.strategy.placements().get(index));
+    placement.is_some_and(|placement| {
+        !placement.rollout.min_success_time.is_zero() || placement.rollout.progress_deadline.is_some()
+    })
 }
 
 /// It was written when some clock was ahead of this one. What is under way would wait until then: it begins anew.

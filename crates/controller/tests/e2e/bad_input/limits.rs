@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::healthy;
 use super::row::Admission::{Refused, Taken};
 use super::row::Outcome::{Does, Says};
 use super::row::{Row, row};
 use crate::audit::Auditor;
 use crate::objects::{rolling, update_all};
+use crate::shared;
 
 const LIMIT: &str = "must be a whole number of at least 1, or a whole percentage from 1% to 100%";
 
@@ -68,13 +70,22 @@ pub(super) fn rows() -> Vec<Row> {
                 "LimitInvalid: placement default/<placement>: rollingUpdate.maxConcurrentlyUpdating: 2147483648 is not a limit",
             ),
         ),
+        // Not even a number that an API server counts with: it says so and no more, and some let nobody write the status of what has it.
         limit(
             "… 2^63",
             json!(9_223_372_036_854_775_808_u64),
-            Says("LimitInvalid: placement default/<placement>: rollingUpdate.maxConcurrentlyUpdating: 9… is not a limit"),
+            Does("the same, where the server lets the status of such an object be written"),
         )
-        // Not even a number that an API server counts with: it says so, and no more.
-        .admission(Refused("rollingUpdate.maxConcurrentlyUpdating: Invalid value")),
+        .admission(Refused("rollingUpdate.maxConcurrentlyUpdating: Invalid value"))
+        .acts(|site| async move {
+            // By then this one has been planned as well.
+            healthy::until_upgraded(&site.world).await;
+            site.assert_nobody_moved().await;
+            if shared::kubeconfig().is_none() {
+                let says = "LimitInvalid: placement default/<placement>: rollingUpdate.maxConcurrentlyUpdating: 9… is not a limit";
+                site.until_says(&site.addon(), says).await;
+            }
+        }),
         row("… `\"5\"`, a number as text", Taken, Does("means 5"))
             .clusters(7)
             .bad(|site| {
