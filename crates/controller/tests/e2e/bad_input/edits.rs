@@ -80,7 +80,7 @@ pub(super) fn rows() -> Vec<Row> {
             let mut writes = 0;
             let fleet = audit
                 .end(|_, commit| {
-                    writes += usize::from(commit.cluster == cluster && commit.kind == "ManifestWork")
+                    writes += usize::from(commit.cluster == cluster && commit.kind == "ManifestWork");
                 })
                 .await;
             assert!(fleet.works().all(|(_, work)| colour(work) == "colour-99"), "{}", site.input);

@@ -61,7 +61,7 @@ pub(super) fn rows() -> Vec<Row> {
             .mends(|site| async move {
                 assert_eq!(site.world.instances(&site.name()).await.len(), 500, "{}", site.input);
                 site.merge(&site.addon(), json!({"metadata": {"annotations": {"addon.open-cluster-management.io/allow-deletions": "500"}}})).await;
-                site.until_instances("none is left", |all| all.is_empty()).await;
+                site.until_instances("none is left", <[_]>::is_empty).await;
             }),
         row("the same placement twice", Refused("a placement may be listed only once"), Does("no write to it passes, not even of its status: nobody moves before it is mended, and the manager's log says why"))
             .bad(|site| vec![site.addon_on(&[
