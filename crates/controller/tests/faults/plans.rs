@@ -30,6 +30,14 @@ const KNOWN: &[(&str, &str)] = &[
         "between two pages a cluster is in neither, and the count is the same as before: nobody can tell that more is to come",
     ),
     (
+        "placement_is_deleted:decisions-torn@1",
+        "a placement that is made again has no count yet, and its decisions are taken as they are",
+    ),
+    (
+        "soak:clock-swing@8",
+        "when the clock goes back just as the last cluster has settled, nothing is left that would look again",
+    ),
+    (
         "override_during_rollout:write-hang@10",
         "at one rest an instance says NotYetHealthy where it says NoLongerHealthy undisturbed; why is not known yet",
     ),
