@@ -250,8 +250,8 @@ fn wrong_usage_says_what_is_right() {
         $ aviary rehearse -f bad.yaml --clusters 10
         ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[0].rolloutStrategy.rollingUpdateWithCanary.maxConcurrentlyUpdating: Invalid value: "200%": should match '^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})$'
         ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[1].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating: Invalid value: "200%": should match '^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})$'
-        ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[0].rolloutStrategy.rollingUpdateWithCanary.maxConcurrentlyUpdating: Invalid value: "string": Error executing function 'int': string parse error: invalid digit found in string evaluating rule: must be a whole number of at least 1, or a whole percentage from 1% to 100%
-        ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[1].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating: Invalid value: "string": Error executing function 'int': string parse error: invalid digit found in string evaluating rule: must be a whole number of at least 1, or a whole percentage from 1% to 100%
+        ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[0].rolloutStrategy.rollingUpdateWithCanary.maxConcurrentlyUpdating: Invalid value: "string": must be a whole number of at least 1, or a whole percentage from 1% to 100%
+        ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[1].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating: Invalid value: "string": must be a whole number of at least 1, or a whole percentage from 1% to 100%
         exit 1
     "#]].assert_eq(&told.join("\n"));
 }
