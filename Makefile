@@ -1,4 +1,4 @@
-# One command each for what is done often. CI runs `lint`, `test`, `deny` and `test-kubernetes` (.ci/run).
+# One command each for what is done often. CI runs `lint`, `test` and `deny` (.ci/run).
 
 CARGO ?= cargo
 # Tools that are not part of the toolchain go here, and outlive `cargo clean`.
