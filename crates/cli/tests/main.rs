@@ -1,4 +1,4 @@
-//! What every command prints, whom it ends with, and what the documents and dependencies must keep to; the suites in folders are programs of their own.
+//! What every command prints and with which code it ends, and what documents and dependencies must keep to. Suites in folders are programs of their own.
 
 mod commands;
 mod demo;
