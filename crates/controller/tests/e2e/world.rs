@@ -175,16 +175,20 @@ impl World {
         api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
-    /// Takes an object away, and waits until it is gone. One that is not there is gone.
+    /// Takes an object away, and waits until that very one is gone: another of its name may be made at once. One that is not there is gone.
     pub(crate) async fn delete(&self, object: Value) {
         let (api, name) = (self.dynamic(&object), name_of(&object));
+        let Some(uid) = api.get_metadata_opt(&name).await.unwrap().and_then(|there| there.metadata.uid)
+        else {
+            return;
+        };
         match api.delete(&name, &DeleteParams::default()).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 404 => return,
             Err(error) => panic!("{name}: {error}"),
         }
-        let gone =
-            kube::runtime::wait::await_condition(api, &name, |there: Option<&DynamicObject>| there.is_none());
+        let gone = kube::runtime::wait::conditions::is_deleted(&uid);
+        let gone = kube::runtime::wait::await_condition(api, &name, gone);
         tokio::time::timeout(GIVE_UP, gone).await.expect("to be deleted").unwrap();
     }
 
