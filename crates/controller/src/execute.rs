@@ -3,7 +3,7 @@
 //! Owns the order of writes and what becomes of each. One cluster's failure is an outcome, never an error: the others go on, and the next plan
 //! sees what is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -150,9 +150,15 @@ impl Executor {
         self.all(&offers, |(config, versions)| self.offer(config, versions).boxed(), &mut tally).await;
         self.all(&creates, |create| self.create_instance(owner, create).boxed(), &mut tally).await;
         self.all(&deletes, |delete| self.delete_instance(&target.name, delete).boxed(), &mut tally).await;
+        // Whose instance is not what the plan saw: it may be gone, and a work for it would go too, and be missed, and be made again.
+        let missed = Mutex::new(BTreeSet::new());
         // Who has settled is told so before anybody takes the free slot: whoever counts by statuses alone never counts too many.
-        self.all(&statuses, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
-        self.all(&starts, |write| self.write_status(&target.name, write).boxed(), &mut tally).await;
+        for told in [&statuses, &starts] {
+            self.all(told, |write| self.tell(&target.name, write, &missed).boxed(), &mut tally).await;
+        }
+        let missed = missed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let works: Vec<WorkWrite> =
+            works.into_iter().filter(|write| !missed.contains(&write.cluster)).collect();
         self.all(&works, |write| self.write_work(&target.name, write).boxed(), &mut tally).await;
         self.all(&surplus_works, |surplus| self.delete_work(surplus).boxed(), &mut tally).await;
         self.all(&forgets, |hash| self.forget(&target.name, hash).boxed(), &mut tally).await;
@@ -445,6 +451,15 @@ impl Executor {
             },
             Err(error) => Outcome::of(error),
         }
+    }
+
+    /// Writes a status, and notes where that could not be done.
+    async fn tell(&self, addon: &str, write: &StatusWrite, missed: &Mutex<BTreeSet<ClusterName>>) -> Outcome {
+        let outcome = self.write_status(addon, write).await;
+        if !matches!(outcome, Outcome::Written(_)) {
+            missed.lock().unwrap_or_else(PoisonError::into_inner).insert(write.cluster.clone());
+        }
+        outcome
     }
 
     async fn write_status(&self, addon: &str, write: &StatusWrite) -> Outcome {

@@ -175,6 +175,8 @@ pub struct Governor<'a> {
     pub canary: Option<Canary<'a>>,
     /// It exists; its clusters are known.
     pub known: bool,
+    /// It exists, and which clusters it has is not certain.
+    pub in_motion: bool,
     /// Some later placement in the list does not say for certain which clusters it takes from this one.
     pub later_uncertain: bool,
     /// Its clusters per decision group, where it says so.
@@ -306,6 +308,7 @@ impl<'a> Governor<'a> {
             stages: selection.map(|selection| stages(spec, selection)).unwrap_or_default(),
             canary: None,
             known: selection.is_some(),
+            in_motion: selection.is_some_and(|selection| selection.in_motion().is_some()),
             later_uncertain: false,
             group_size: selection.and_then(|selection| selection.group_size),
             fault: spec.fault.clone(),

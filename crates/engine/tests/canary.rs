@@ -190,7 +190,7 @@ fn rule_4_a_canary_whose_decisions_do_not_add_up_opens_no_gate() {
             prod  True WaitingForCanary  waitingForCanary... canary default/canary publishes 3 clusters but its decisions hold 1
                 desired B good A applied A
             canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
-                desired B good B applied B
+                desired B good A applied A
         "#]],
     );
 }
@@ -219,6 +219,37 @@ fn rule_4_the_gate_waits_until_the_canary_has_soaked() {
             c1               in flight v2       healthy, soaking until 2026-01-01T00:10:00Z
             p1               hold      v1       canary default/canary: 1 of 1 not passed, first c1
             p1               in flight v2       updating
+        "#]],
+    );
+}
+
+#[test]
+fn while_a_cluster_may_have_joined_nothing_is_completed() {
+    check(
+        "
+        config A v1
+        config B v2
+        place prod: a1
+        rollout prod config=A
+        settle
+        place prod (2): a1
+        rollout prod config=B
+        settle
+        show status
+        place prod (2): a1 a2
+        stuck a2
+        settle
+        show status
+        ack a2
+        settle
+        show status",
+        &expect![[r#"
+            prod  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired B good A applied A
+            prod  True Installing  2/2 installing...
+                desired B good A applied A
+            prod  False UpgradeSucceed  2/2 upgrade completed with no errors.
+                desired B good B applied B
         "#]],
     );
 }

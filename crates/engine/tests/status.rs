@@ -259,3 +259,82 @@ fn an_add_on_without_configs_records_no_revision_and_comes_to_rest() {
         story.told
     );
 }
+
+#[test]
+fn what_is_lost_and_comes_again_is_no_upgrade() {
+    check(
+        "
+        template v1.0.0
+        place prod: a1
+        rollout prod
+        settle
+        edit a1
+        pass
+        show a1
+        fail a1
+        pass
+        show a1
+        ack a1
+        settle
+        show a1",
+        &expect![[r#"
+            a1  version desired v1.0.0 current v1.0.0 last -
+            a1  Progressing False InstallSucceed: install completed with no errors.
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  Available True WorksAvailable: all works are available
+            a1  version desired v1.0.0 current unknown last -
+            a1  Progressing False InstallFailed: install failed: work reports Applied=False: boom
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  Available True WorksAvailable: all works are available
+            a1  version desired v1.0.0 current v1.0.0 last -
+            a1  Progressing False InstallSucceed: install completed with no errors.
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  Available True WorksAvailable: all works are available
+        "#]],
+    );
+}
+
+#[test]
+fn a_work_of_the_instance_before_proves_nothing() {
+    let mut story = Story::new();
+    story.run("template v1.0.0\n place prod: a1\n rollout prod\n settle");
+    // The instance is deleted and made again, and its work has not gone yet.
+    let a1 = cluster("a1");
+    let works = story.world.observed.works.get(&a1).unwrap().clone();
+    story.world.observed.instances.remove(&a1);
+    story.world.observed.works.remove(&a1);
+    story.run("pass 2");
+    story.world.observed.works.insert(a1, works);
+    story.run("pass\n show a1");
+    expect![[r#"
+        a1  version desired v1.0.0 current unknown last -
+        a1  Progressing True Installing: installing...
+        a1  Configured True ConfigurationsConfigured: all configurations are resolved
+        a1  Available Unknown WorksNotReported: the agent has not reported on all works yet
+    "#]]
+    .assert_eq(&story.told);
+}
+
+#[test]
+fn the_clock_of_an_override_waits_for_what_the_user_chose() {
+    let mut story = Story::new();
+    story.run(
+        "
+        template v1 v2
+        config A v1
+        config B v2
+        defaults config=A
+        place prod: a1
+        rollout prod
+        settle
+        stuck a1
+        user a1 {configs: [{group: addon.open-cluster-management.io, resource: addonhubconfigs, name: B}]}",
+    );
+    let mut said = Vec::new();
+    for step in ["pass", "pass", "pass", "ack a1\n settle"] {
+        story.run(step);
+        let instance = story.world.observed.instances.get(&cluster("a1")).unwrap();
+        said.push(instance.status.condition("RevisionHealthy").unwrap().reason.to_string());
+    }
+    assert_eq!(said, ["NotYetHealthy", "NotYetHealthy", "NotYetHealthy", "Healthy"]);
+}

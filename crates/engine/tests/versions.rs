@@ -151,6 +151,37 @@ fn rule_3_a_version_that_is_not_offered_never_rolls() {
 }
 
 #[test]
+fn rule_4_who_waits_for_a_version_that_comes_late_says_what_it_has() {
+    check(
+        "
+        template v1.0.0
+        place prod: a1 a2
+        config A v1.0.0
+        rollout prod config=A RollingUpdate 1
+        settle
+        config B v3.0.0
+        rollout prod config=B RollingUpdate 1
+        pass 2
+        show a2
+        template v3.0.0
+        pass 2
+        show a2",
+        &expect![[r#"
+            a2  addonhubconfigs desired A@5b12c19f applied A@5b12c19f
+            a2  version desired v3.0.0 current unknown last v1.0.0
+            a2  Progressing False UpgradeFailed: could not upgrade to invalid version v3.0.0
+            a2  Configured False VersionUnsupported: invalid version v3.0.0
+            a2  Available True WorksAvailable: all works are available
+            a2  addonhubconfigs desired A@5b12c19f applied A@5b12c19f
+            a2  version desired v1.0.0 current v1.0.0 last v3.0.0
+            a2  Progressing False UpgradeSucceed: upgrade completed with no errors.
+            a2  Configured True ConfigurationsConfigured: all configurations are resolved
+            a2  Available True WorksAvailable: all works are available
+        "#]],
+    );
+}
+
+#[test]
 fn rule_3_two_templates_of_one_version_are_named_and_nothing_moves() {
     let mut story = crate::story::Story::new();
     story.run("template v1.0.0 v2.0.0\n place prod: a1\n rollout prod version=v1.0.0\n settle");

@@ -20,6 +20,8 @@ pub(crate) struct Loss {
     going: Value,
     /// What holds it up.
     held: Option<String>,
+    /// What users chose for the instances that go with it.
+    choices: Vec<Value>,
 }
 
 impl Loss {
@@ -33,22 +35,30 @@ impl Loss {
             config
         }));
         hand.delete(&going).await;
-        Self { objects: objects.iter().map(as_put).collect(), going, held: None }
+        Self { objects: objects.iter().map(as_put).collect(), going, held: None, choices: Vec::new() }
     }
 
     /// A namespace goes, and something in it takes its time.
     pub(crate) async fn of_namespace(hand: &Hand) -> Self {
         let going = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LOST_NAMESPACE}});
         if hand.find(&going).await.is_none() {
-            return Self { objects: Vec::new(), going, held: None };
+            return Self { objects: Vec::new(), going, held: None, choices: Vec::new() };
         }
         let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
             "name": "held", "namespace": LOST_NAMESPACE, "finalizers": ["example.com/held"],
         }});
+        let instances = hand.list(&KINDS[1]).await.into_iter();
+        let choices =
+            instances.filter(|one| one["metadata"]["namespace"] == LOST_NAMESPACE && is_chosen(one));
+        let choices = choices.map(|one| {
+            json!({"kind": KINDS[1].2, "spec": one["spec"],
+                "metadata": {"name": one["metadata"]["name"], "namespace": LOST_NAMESPACE}})
+        });
+        let choices = choices.collect();
         hand.put(&held).await;
         hand.delete(&going).await;
         let held = Some(format!("/api/v1/namespaces/{LOST_NAMESPACE}/configmaps/held"));
-        Self { objects: vec![going.clone()], going, held }
+        Self { objects: vec![going.clone()], going, held, choices }
     }
 
     /// Puts back what was lost, as its users would.
@@ -65,7 +75,19 @@ impl Loss {
             hand.put(object).await;
             sleep(TICK).await;
         }
+        for choice in &self.choices {
+            let begun = Instant::now();
+            while hand.find(choice).await.is_none() && begun.elapsed() < Duration::from_secs(60) {
+                sleep(TICK).await;
+            }
+            hand.put(choice).await;
+        }
     }
+}
+
+/// Its user has said what it is to have.
+fn is_chosen(instance: &Value) -> bool {
+    ["configs", "desiredVersion", "installVersion"].iter().any(|part| !instance["spec"][*part].is_null())
 }
 
 /// An object as its user would put it there again.

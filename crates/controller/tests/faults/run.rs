@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::agents::Rule;
-use crate::fault::{Effect, POINTS, Plan, Point};
+use crate::fault::{Effect, Misdeed, POINTS, Plan, Point};
 use crate::hand::{Hand, router};
 use crate::history::{self, Commit, Key, Lives, Objects, lives, normal, show};
 use crate::loss::LOST_NAMESPACE;
@@ -51,6 +51,8 @@ pub(crate) struct Prepared {
     rule: Rule,
     objects: Objects,
     pub(crate) undisturbed: Outcome,
+    /// The same where what is done at once is done one by one.
+    one_by_one: Vec<Outcome>,
 }
 
 /// What a run came to.
@@ -99,21 +101,34 @@ impl Prepared {
         })?;
         let at = at.checked_add(jiff::SignedDuration::from_mins(5)).unwrap();
         let rule = last_rule(&given, Rule::Well);
-        let mut prepared = Self { scenario, hub, at, rule, objects, undisturbed: Outcome::default() };
-        prepared.undisturbed =
-            prepared.carry_out(&Plan { scenario: String::new(), faults: Vec::new() }, None);
-        Ok(prepared)
+        let undisturbed = Outcome::default();
+        let mut prepared = Self { scenario, hub, at, rule, objects, undisturbed, one_by_one: Vec::new() };
+        let nothing = Plan { scenario: String::new(), faults: Vec::new() };
+        prepared.undisturbed = prepared.carry_out(&prepared.scenario.when, &nothing, None);
+        let each = prepared.scenario.one_by_one();
+        prepared.one_by_one = each.iter().map(|steps| prepared.carry_out(steps, &nothing, None)).collect();
+        match prepared.one_by_one.iter().find(|outcome| !outcome.broken.is_empty()) {
+            Some(outcome) => Err(format!("undisturbed, one by one: {}", outcome.broken.join("\n"))),
+            None => Ok(prepared),
+        }
     }
 
     /// Runs a plan, and adds to what its outcome says is broken where it differs from the undisturbed run.
     pub(crate) fn run(&self, plan: &Plan, defect: Option<Defect>) -> Outcome {
-        let mut outcome = self.carry_out(plan, defect);
-        let broken = self.compare(plan, &outcome);
+        let mut outcome = self.carry_out(&self.scenario.when, plan, defect);
+        let mut broken = self.compare(&self.undisturbed, plan, &outcome);
+        // Who hears of changes one after the other ends as if they had been made so.
+        let news = [Point::Event, Point::Read, Point::Page, Point::Always];
+        if plan.faults.iter().any(|fault| news.contains(&fault.point))
+            && self.one_by_one.iter().any(|wanted| self.compare(wanted, plan, &outcome).is_empty())
+        {
+            broken.clear();
+        }
         outcome.broken.extend(broken);
         outcome
     }
 
-    fn carry_out(&self, plan: &Plan, defect: Option<Defect>) -> Outcome {
+    fn carry_out(&self, steps: &[Step], plan: &Plan, defect: Option<Defect>) -> Outcome {
         let trouble = Trouble::new(&plan.faults);
         let (world, ended, commits) = runtime().block_on(async {
             let planted = defect.map(Planted::new);
@@ -124,7 +139,7 @@ impl Prepared {
             world.start_manager(None);
             let mut ended = if self.scenario.cold { Ok(()) } else { world.take(&[Step::Rest]).await };
             if ended.is_ok() {
-                ended = world.take(&self.scenario.when).await;
+                ended = world.take(steps).await;
             }
             world.kill();
             let commits = history::read(&world.hand, since).await;
@@ -171,13 +186,14 @@ impl Prepared {
     }
 
     /// The two oracles: the same states at rest, and the same lives of all objects.
-    fn compare(&self, plan: &Plan, outcome: &Outcome) -> Vec<String> {
+    fn compare(&self, wanted: &Outcome, plan: &Plan, outcome: &Outcome) -> Vec<String> {
         let mut broken = Vec::new();
-        let wanted = &self.undisturbed;
         let has = |effect| plan.faults.iter().any(|fault| fault.effect == effect);
         let (lost, removed) = (has(Effect::RemoveNamespace), has(Effect::RemoveCrd));
+        // Where a cluster cannot take a revision, the others may never get it.
+        let refused = has(Effect::Misdeed(Misdeed::Refuse));
         // What was without its config, or was made anew, has another past: it may speak of installing where the other speaks of upgrading.
-        let blurred = lost || removed || has(Effect::HideKinds);
+        let blurred = lost || removed || refused || has(Effect::HideKinds);
         // A cluster that begins anew is not where it was in the middle, only at the end, if its agent says so then.
         let ends_well = last_rule(&self.scenario.when, self.rule) == Rule::Well;
         let last = wanted.states.len().saturating_sub(1);
@@ -185,7 +201,12 @@ impl Prepared {
             if lost && !(index == last && ends_well) {
                 continue;
             }
+            // With a strategy of that kind it is for users to make again what went.
+            let manual = lost && is_manual(should);
             for key in is.keys().chain(should.keys()).collect::<std::collections::BTreeSet<_>>() {
+                if refused && key.1 == NAMESPACE || manual && key.1 == LOST_NAMESPACE {
+                    continue;
+                }
                 let (is, should) = (is.get(key), should.get(key));
                 if is != should && !(blurred && past_aside(key, is) == past_aside(key, should)) {
                     broken.push(format!("rest {index}: {} {}", show(key), difference(is, should)));
@@ -197,7 +218,8 @@ impl Prepared {
         }
         let keys = outcome.lives.keys().chain(wanted.lives.keys()).collect::<std::collections::BTreeSet<_>>();
         // Of a namespace that goes everything is made anew, and content that nobody can name is not kept.
-        let aside = |key: &Key| lost && key.1 == LOST_NAMESPACE || (lost || removed) && key.1 == NAMESPACE;
+        let aside =
+            |key: &Key| lost && key.1 == LOST_NAMESPACE || (lost || removed || refused) && key.1 == NAMESPACE;
         for key in keys.into_iter().filter(|key| !aside(key)) {
             let life = |lives: &Lives| lives.get(key).copied().unwrap_or_default();
             let (is, should) = (life(&outcome.lives), life(&wanted.lives));
@@ -236,6 +258,11 @@ fn state(objects: &Objects, normalised: &mut BTreeMap<Key, (u64, Arc<Value>)>) -
         (key.clone(), value)
     });
     all.collect()
+}
+
+fn is_manual(state: &BTreeMap<Key, Arc<Value>>) -> bool {
+    let addons = state.iter().filter(|(key, _)| key.0 == ADDONS);
+    addons.into_iter().all(|(_, addon)| addon["spec"]["installStrategy"]["type"] == "Manual")
 }
 
 /// An object without what tells of its past.

@@ -1,5 +1,7 @@
 //! What a scenario is: a list of steps that users and clusters take, the same with and without faults.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::agents::Rule;
@@ -18,6 +20,23 @@ pub(crate) enum Step {
     Agents(Rule),
     /// Waits until nothing happens any more.
     Rest,
+    /// The same, and what is there then is not compared.
+    Pause,
+}
+
+impl Step {
+    /// The object that a user changes here.
+    fn changes(&self) -> Option<String> {
+        match self {
+            Self::Put(object) | Self::PutUnchecked(_, object) | Self::Delete(object) => Some(format!(
+                "{} {}/{}",
+                object["kind"], object["metadata"]["namespace"], object["metadata"]["name"]
+            )),
+            Self::Join(name) => Some(format!("cluster {name}")),
+            Self::Select(name, _) => Some(format!("placement {name}")),
+            Self::Agents(_) | Self::Rest | Self::Pause => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -35,6 +54,27 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
+    /// The steps as a manager may hear of them to whom news of different kinds come at different times: each by itself, in their order, and
+    /// the other way round where they change different objects.
+    pub(crate) fn one_by_one(&self) -> Vec<Vec<Step>> {
+        let mut both = [Vec::new(), Vec::new()];
+        for together in self.when.split_inclusive(|step| matches!(step, Step::Rest)) {
+            let (changes, others): (Vec<Step>, Vec<Step>) =
+                together.iter().cloned().partition(|step| step.changes().is_some());
+            let objects: BTreeSet<String> = changes.iter().filter_map(Step::changes).collect();
+            let mut reversed = changes.clone();
+            if objects.len() == changes.len() {
+                reversed.reverse();
+            }
+            for (steps, changes) in both.iter_mut().zip([changes, reversed]) {
+                steps.extend(others.iter().filter(|step| matches!(step, Step::Agents(_))).cloned());
+                steps.extend(changes.into_iter().flat_map(|change| [change, Step::Pause]));
+                steps.extend(others.iter().filter(|step| matches!(step, Step::Rest)).cloned());
+            }
+        }
+        both.into()
+    }
+
     pub(crate) fn cold(self) -> Self {
         Self { cold: true, ..self }
     }

@@ -245,6 +245,10 @@ impl World {
                     self.marks.push(Mark { revision: self.hub.revision(), at });
                     continue;
                 }
+                Step::Pause => {
+                    self.rest().await?;
+                    continue;
+                }
             }
             if !matches!(step, Step::Agents(_) | Step::Select(..)) {
                 self.users.push((from, self.hub.revision()));

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use crate::by_cluster::Entry;
 use crate::configs::Overrides;
 use crate::evidence::{Evidence, is_rendered_as_told};
+use crate::name::same;
 use crate::observed::{Instance, StatusFields, Work};
 use crate::render::{Rendering, Templates};
 
@@ -44,6 +45,8 @@ struct Alike {
     hashes: usize,
     generation: i64,
     install_namespace: usize,
+    /// The only work was written for an instance before this one.
+    of_another: bool,
 }
 
 impl<'a> Knowledge<'a> {
@@ -86,6 +89,8 @@ impl<'a> Knowledge<'a> {
             hashes: of_work.hashes,
             generation: instance.glance.generation,
             install_namespace: self.namespace(instance),
+            of_another: of_work.owner != instance.glance.uid
+                && works().first().is_some_and(|work| is_of_another(work, instance.value)),
         };
         if let Some((last, index)) = self.last
             && last == alike
@@ -121,8 +126,9 @@ impl<'a> Knowledge<'a> {
     fn learn(&mut self, instance: &'a Instance, works: &'a [Work], overrides: Option<&Overrides>) -> usize {
         let status: &'a StatusFields = &instance.status;
         let prepared = self.templates.prepare(status.told());
-        let evidence =
-            Evidence::of(status, &own_works(works, prepared.as_ref()), overrides, prepared.as_ref());
+        // What an agent said of a work of an instance that is gone says nothing of this one.
+        let own = || own_works(works, prepared.as_ref()).filter(|work| !is_of_another(work, instance));
+        let evidence = Evidence::of(status, &own(), overrides, prepared.as_ref());
         let rendered_as_told = match (&prepared, works) {
             (Some(Ok(prepared)), [one]) => {
                 prepared.works() == 1
@@ -134,6 +140,10 @@ impl<'a> Knowledge<'a> {
         self.known.push(Known { status: Some(status), prepared, evidence, rendered_as_told });
         self.known.len() - 1
     }
+}
+
+fn is_of_another(work: &Work, instance: &Instance) -> bool {
+    work.owner.as_ref().is_some_and(|owner| !same(owner, &instance.uid))
 }
 
 /// A cluster's works: where we render them, ours only.

@@ -154,13 +154,16 @@ pub fn decide(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Out
 }
 
 /// The revision that every governed instance has settled on in this snapshot. At least one must really have it: where users override
-/// everything, a placement completes nothing.
+/// everything, a placement completes nothing. Nor does it while a cluster may have joined that is not known yet.
 fn reached(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
     judge: &Judge<'_>,
     standings: &Standings,
 ) -> Option<Revision> {
+    if governor.in_motion {
+        return None;
+    }
     // Those of a kind have been told the same, and stand alike towards every revision.
     let members = || standings.kinds.iter().filter_map(|kind| fleet.member(kind.first));
     let is_there = |revision: &Revision| {

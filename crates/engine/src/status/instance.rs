@@ -89,11 +89,12 @@ enum Progress {
 
 fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: bool) -> Progress {
     let evidence = member.evidence();
-    let first = !evidence.installed;
     if decided.starts || changed {
         // What has arrived is recorded by the same write: from there it is an upgrade.
-        return Progress::Moving { first: first && !evidence.arrived() };
+        return Progress::Moving { first: !evidence.installed && !evidence.arrived() };
     }
+    // What it has lost and gets again is no upgrade.
+    let first = !evidence.installed || (stays_first(instance) && applied_is_told(instance));
     let problem = match &decided.decision {
         Decision::Hold(Wait::Problem(problem)) => Some(&**problem),
         _ => member.overrides.and_then(|overrides| overrides.problems.first()),
@@ -222,11 +223,18 @@ fn versions(
 ) {
     let recorded = &instance.status;
     let own = member.overrides.is_some();
+    let of_told =
+        || versions::of_revision(fleet.observed, &Revision::new(draft.status.told().cloned().collect()));
     let told = match &decided.told {
         Some(told) if !own => told.version.clone(),
-        None if !own => recorded.desired_version.clone().filter(|_| draft.status.told().next().is_some()),
-        _ => versions::of_revision(fleet.observed, &Revision::new(draft.status.told().cloned().collect())),
+        // While a version is wanted that there is not, that is recorded, and not the one of what it was told.
+        None if !own && recorded.current_version.as_deref() == Some(UNKNOWN_VERSION) => {
+            of_told().or_else(|| recorded.desired_version.clone())
+        }
+        None if !own => recorded.desired_version.clone(),
+        _ => of_told(),
     };
+    let told = told.filter(|_| own || draft.status.told().next().is_some());
     let wanted = match progress {
         Progress::Stuck { problem: Problem::VersionUnsupported { version, .. }, .. } => Some(version.clone()),
         _ => told.clone(),
@@ -307,7 +315,7 @@ fn keep_clock(
         running.is_some_and(|condition| condition.is_true() || condition.reason == NO_LONGER_HEALTHY);
     let running =
         running.filter(|condition| told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
-    let healthy = !starts && member.evidence().holds_placed && member.evidence().healthy;
+    let healthy = !starts && member.evidence().arrived();
     let reason = match (healthy, has_arrived) {
         (true, _) => HEALTHY,
         (false, true) => NO_LONGER_HEALTHY,
