@@ -22,16 +22,16 @@ test-kubernetes: ## Run on a real kube-apiserver all that can be: conformance, w
 # `make faults AVIARY_FAULTS=ci` tries all crashes and half of the other plans.
 faults: AVIARY_FAULTS ?= all
 faults: ## Try every fault at every point of every scenario, and print the table; `make test` tries every fortieth
-	AVIARY_FAULTS=$(AVIARY_FAULTS) $(CARGO) test --locked --profile faults -p aviary-controller --test faults
+	AVIARY_FAULTS=$(AVIARY_FAULTS) $(CARGO) test --locked --workspace --test faults
 
 load: ## Take twenty thousand simulated clusters through their life, with every plan verified; some minutes
 	$(CARGO) test --locked --workspace --test processes -- --ignored --nocapture twenty_thousand
 
 soak: ## Run random fleets, and several faults at once, ever new until one fails or you stop it; a failure says how to see it again
 	@while seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); do echo "PROPTEST_RNG_SEED=$$seed"; \
-	PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --quiet -p aviary-engine --test engine -- reference_model:: properties:: || exit 1; \
+	PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --quiet --workspace --test engine -- reference_model:: properties:: || exit 1; \
 	AVIARY_FAULTS=soak AVIARY_FAULT_SECONDS=600 AVIARY_FAULT_SEED=$$seed \
-	$(CARGO) test --locked --quiet --profile faults -p aviary-controller --test faults || exit 1; done
+	$(CARGO) test --locked --quiet --workspace --test faults || exit 1; done
 
 lint: ## Check format and lints
 	$(CARGO) fmt --all --check

@@ -11,6 +11,7 @@ pub mod addon;
 pub mod cluster;
 pub mod condition;
 pub mod crds;
+mod guarded;
 pub mod int_or_percent;
 mod lenient;
 pub mod names;
@@ -24,5 +25,6 @@ pub use cluster::{
     ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
 };
 pub use condition::Condition;
+pub use guarded::Guarded;
 pub use int_or_percent::IntOrString;
 pub use work::ManifestWork;

@@ -49,14 +49,10 @@ impl Clip {
     fn pass(&mut self, part: &[u8]) -> Option<Vec<u8>> {
         let mut out = self.left_out.map(|_| Vec::new());
         let mut from = 0;
-        for (at, &byte) in part.iter().enumerate() {
+        let mut at = 0;
+        while let Some(&byte) = part.get(at) {
             if self.in_string {
-                match byte {
-                    _ if self.escaped => self.escaped = false,
-                    b'\\' => self.escaped = true,
-                    b'"' => self.in_string = false,
-                    _ => {}
-                }
+                at += self.pass_string(part.get(at..).unwrap_or_default());
                 continue;
             }
             match byte {
@@ -79,12 +75,24 @@ impl Clip {
                 }
                 _ => {}
             }
+            at += 1;
         }
         let out = out.as_mut()?;
         if self.left_out.is_none() {
             out.extend_from_slice(part.get(from..).unwrap_or_default());
         }
         Some(std::mem::take(out))
+    }
+
+    /// Takes the rest of a string, or as much of it as there is. Says how much. All that comes passes here, so it does little else than look for the end.
+    fn pass_string(&mut self, part: &[u8]) -> usize {
+        if std::mem::take(&mut self.escaped) {
+            return 1;
+        }
+        let Some(at) = part.iter().position(|byte| matches!(byte, b'"' | b'\\')) else { return part.len() };
+        self.escaped = part.get(at) == Some(&b'\\');
+        self.in_string = self.escaped;
+        at + 1
     }
 }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use aviary_api::names;
 use aviary_api::{
-    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
+    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement,
+    PlacementDecision,
 };
 use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
 use aviary_engine::name::{PlacementName, Text};
@@ -18,7 +19,7 @@ use futures_util::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use kube::core::DeserializeGuard;
+use kube::core::error_boundary::InvalidObject;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -426,13 +427,13 @@ fn lists<'a>(client: &'a Client, scope: &'a Scope) -> Vec<BoxFuture<'a, Result<L
 }
 
 async fn revisions(client: &Client, namespace: &str, params: ListParams) -> Result<Listed, LookError> {
-    let api: Api<DeserializeGuard<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
+    let api: Api<Guarded<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
     list(api, params, |object: ControllerRevision| seen::revision(&object), News::Revision).await
 }
 
 /// All objects of one kind, page by page, each read as it arrives.
 async fn list<K, T>(
-    api: Api<DeserializeGuard<K>>,
+    api: Api<Guarded<K>>,
     params: ListParams,
     read: impl Fn(K) -> Option<T> + Send,
     wrap: impl Fn(Change<T>) -> News + Send,
@@ -458,9 +459,8 @@ where
                 let (key, read) = match object.0 {
                     Ok(object) => (Key::of(object.meta()), read(object)),
                     Err(invalid) => {
-                        let key = Key::of(&invalid.metadata);
-                        listed.unread.push(format!("{resource} {}/{}: {invalid}", key.namespace, key.name));
-                        (key, None)
+                        listed.unread.push(unread(&resource, &invalid));
+                        (Key::of(&invalid.metadata), None)
                     }
                 };
                 listed.news.extend(read.map(|read| wrap(Change::Put(key, read))));
@@ -473,6 +473,11 @@ where
         listed.news.push(wrap(Change::End));
         return Ok(listed);
     }
+}
+
+fn unread(kind: &GroupResource, invalid: &InvalidObject) -> String {
+    let Key { namespace, name } = Key::of(&invalid.metadata);
+    format!("{kind} {namespace}/{name}: {invalid}")
 }
 
 /// The configs of one kind: those that are wanted, or all.
@@ -492,12 +497,17 @@ async fn configs(
             }
         }
         None => {
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+            let api: Api<Guarded<DynamicObject>> = Api::all_with(client.clone(), resource);
             let failed = |error| LookError { doing: format!("list {kind}"), source: Box::new(error) };
             let mut page = ListParams::default().limit(PAGE);
             loop {
                 let objects = api.list(&page).await.map_err(failed)?;
-                listed.news.extend(objects.items.iter().map(|object| config_news(kind, object)));
+                for object in objects.items {
+                    match object.0 {
+                        Ok(object) => listed.news.push(config_news(kind, &object)),
+                        Err(invalid) => listed.unread.push(unread(kind, &invalid)),
+                    }
+                }
                 match objects.metadata.continue_.filter(|token| !token.is_empty()) {
                     Some(token) => page = page.continue_token(&token),
                     None => break,

@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use aviary_api::names::{self, labels};
 use aviary_api::{
-    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
+    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement,
+    PlacementDecision,
 };
 use aviary_engine::configs::GroupResource;
 use futures_util::{StreamExt, pin_mut};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
+use kube::core::error_boundary::InvalidObject;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
@@ -56,7 +58,7 @@ pub(crate) fn start_for(
         None => all(),
     };
     let ours = || all().labels(&label_of(addon));
-    let addons: Api<DeserializeGuard<ClusterManagementAddOn>> = Api::all(client.clone());
+    let addons: Api<Guarded<ClusterManagementAddOn>> = Api::all(client.clone());
     tasks.spawn(follow(
         addons,
         named(),
@@ -64,7 +66,7 @@ pub(crate) fn start_for(
         |object| Some(Box::new(seen::addon(&object))),
         News::AddOn,
     ));
-    let instances: Api<DeserializeGuard<ManagedClusterAddOn>> = Api::all(client.clone());
+    let instances: Api<Guarded<ManagedClusterAddOn>> = Api::all(client.clone());
     tasks.spawn(follow(
         instances,
         named(),
@@ -72,9 +74,9 @@ pub(crate) fn start_for(
         |object| seen::instance(&object).map(Box::new),
         News::Instance,
     ));
-    let works: Api<DeserializeGuard<ManifestWork>> = Api::all(client.clone());
+    let works: Api<Guarded<ManifestWork>> = Api::all(client.clone());
     tasks.spawn(follow(works, ours(), news.clone(), |object| seen::work(&object).map(Box::new), News::Work));
-    let clusters: Api<DeserializeGuard<ManagedCluster>> = Api::all(client.clone());
+    let clusters: Api<Guarded<ManagedCluster>> = Api::all(client.clone());
     tasks.spawn(follow(
         clusters,
         all(),
@@ -82,7 +84,7 @@ pub(crate) fn start_for(
         |object| seen::cluster(&object).map(Box::new),
         News::Cluster,
     ));
-    let placements: Api<DeserializeGuard<Placement>> = Api::all(client.clone());
+    let placements: Api<Guarded<Placement>> = Api::all(client.clone());
     tasks.spawn(follow(
         placements,
         all(),
@@ -90,7 +92,7 @@ pub(crate) fn start_for(
         |object| Some(Box::new(seen::placement(object))),
         News::Placement,
     ));
-    let decisions: Api<DeserializeGuard<PlacementDecision>> = Api::all(client.clone());
+    let decisions: Api<Guarded<PlacementDecision>> = Api::all(client.clone());
     tasks.spawn(follow(
         decisions,
         all(),
@@ -98,7 +100,7 @@ pub(crate) fn start_for(
         |object| Some(Box::new(seen::decision(object))),
         News::Decision,
     ));
-    let revisions: Api<DeserializeGuard<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
+    let revisions: Api<Guarded<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
     tasks.spawn(follow(revisions, ours(), news.clone(), |object| seen::revision(&object), News::Revision));
 }
 
@@ -133,7 +135,7 @@ fn refusal(resource: &GroupResource, error: watcher::Error) -> Option<Refused> {
 
 /// Follows the objects of one kind for as long as somebody listens.
 pub(crate) async fn follow<K, T, N>(
-    api: Api<DeserializeGuard<K>>,
+    api: Api<Guarded<K>>,
     config: watcher::Config,
     news: mpsc::Sender<N>,
     read: impl Fn(K) -> Option<T> + Send,
@@ -146,7 +148,7 @@ pub(crate) async fn follow<K, T, N>(
 {
     let stream = watcher(api, config).default_backoff();
     pin_mut!(stream);
-    let read = |guarded: DeserializeGuard<K>| match guarded.0 {
+    let read = |guarded: Guarded<K>| match guarded.0 {
         Ok(object) => {
             let key = Key::of(object.meta());
             match read(object) {
@@ -155,8 +157,7 @@ pub(crate) async fn follow<K, T, N>(
             }
         }
         Err(invalid) => {
-            tracing::warn!(kind = %K::kind(&K::DynamicType::default()), object = ?Key::of(&invalid.metadata), error = %invalid, "an object cannot be read and is left as it was known");
-            Change::Unreadable(Key::of(&invalid.metadata))
+            unreadable(&K::kind(&K::DynamicType::default()), Key::of(&invalid.metadata), &invalid)
         }
     };
     while let Some(event) = stream.next().await {
@@ -190,7 +191,7 @@ pub(crate) async fn follow_configs(
     resource: ApiResource,
     news: mpsc::Sender<News>,
 ) {
-    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let api: Api<Guarded<DynamicObject>> = Api::all_with(client, &resource);
     let stream = watcher(api, watcher::Config::default()).default_backoff();
     pin_mut!(stream);
     let kind = Arc::new(kind);
@@ -199,9 +200,13 @@ pub(crate) async fn follow_configs(
             Ok(Event::Init) => Change::Begin,
             Ok(Event::InitDone) => Change::End,
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
-                Change::Put(Key::of(&object.metadata), seen::config(&kind, &object))
+                let key = Key::of(object.meta());
+                match object.0 {
+                    Ok(object) => Change::Put(key, seen::config(&kind, &object)),
+                    Err(invalid) => unreadable(&kind.to_string(), key, &invalid),
+                }
             }
-            Ok(Event::Delete(object)) => Change::Gone(Key::of(&object.metadata)),
+            Ok(Event::Delete(object)) => Change::Gone(Key::of(object.meta())),
             Err(error) => {
                 interrupted(&kind.to_string(), &error);
                 if let Some(refused) = refusal(&kind, error).and_then(News::refused)
@@ -238,6 +243,11 @@ async fn follow_kinds(client: Client, news: mpsc::Sender<News>) {
             return;
         }
     }
+}
+
+fn unreadable<T>(kind: &str, object: Key, error: &InvalidObject) -> Change<T> {
+    tracing::warn!(kind, ?object, %error, "an object cannot be read and is left as it was known");
+    Change::Unreadable(object)
 }
 
 /// A list that fails holds everything up; a watch that ends is daily bread.

@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aviary_api::names::finalizers::MANIFEST_WORK_CLEANUP;
-use aviary_api::{Condition, ManagedCluster, ManifestWork};
+use aviary_api::{Condition, Guarded, ManagedCluster, ManifestWork};
 use aviary_engine::name::ClusterName;
 use aviary_engine::simulate::agents::Answer;
 use futures_util::{StreamExt, pin_mut};
 use jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
-use kube::core::DeserializeGuard;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
@@ -112,7 +111,7 @@ impl Fleet {
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let works: Api<SeenWork> = Api::all(self.client.clone());
         let works = watcher(works, watcher::Config::default()).default_backoff();
-        let clusters: Api<DeserializeGuard<ManagedCluster>> = Api::all(self.client.clone());
+        let clusters: Api<Guarded<ManagedCluster>> = Api::all(self.client.clone());
         let ours = watcher::Config::default().labels(&register::selector());
         let clusters = watcher(clusters, ours).default_backoff();
         pin_mut!(works, clusters, stop);
@@ -253,7 +252,7 @@ impl Office<'_> {
         }
     }
 
-    fn see_cluster(&mut self, event: Result<Event<DeserializeGuard<ManagedCluster>>, watcher::Error>) {
+    fn see_cluster(&mut self, event: Result<Event<Guarded<ManagedCluster>>, watcher::Error>) {
         match event {
             Ok(Event::Apply(object) | Event::InitApply(object)) => match object.0 {
                 Ok(cluster) => self.take_cluster(cluster),

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::time::Duration;
 
-use aviary_api::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision};
+use aviary_api::{
+    Guarded, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
+};
 use kube::Client;
 use kube::api::Api;
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Config;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -74,19 +75,19 @@ pub(crate) async fn run(
 }
 
 fn start(client: &Client, news: &mpsc::Sender<News>, tasks: &mut JoinSet<()>) {
-    let clusters: Api<DeserializeGuard<ManagedCluster>> = Api::all(client.clone());
+    let clusters: Api<Guarded<ManagedCluster>> = Api::all(client.clone());
     let cluster = |object: ManagedCluster| Cluster::read(&object).ok();
     tasks.spawn(follow(clusters, Config::default(), news.clone(), cluster, News::Cluster));
-    let sets: Api<DeserializeGuard<ManagedClusterSet>> = Api::all(client.clone());
+    let sets: Api<Guarded<ManagedClusterSet>> = Api::all(client.clone());
     let set = |object: ManagedClusterSet| Some(ClusterSet::read(&object));
     tasks.spawn(follow(sets, Config::default(), news.clone(), set, News::Set));
-    let bindings: Api<DeserializeGuard<ManagedClusterSetBinding>> = Api::all(client.clone());
+    let bindings: Api<Guarded<ManagedClusterSetBinding>> = Api::all(client.clone());
     let binding = |object: ManagedClusterSetBinding| Some(object.spec.cluster_set.into());
     tasks.spawn(follow(bindings, Config::default(), news.clone(), binding, News::Binding));
-    let placements: Api<DeserializeGuard<Placement>> = Api::all(client.clone());
+    let placements: Api<Guarded<Placement>> = Api::all(client.clone());
     let placement = |object: Placement| Some(Box::new(write::placement(object)));
     tasks.spawn(follow(placements, Config::default(), news.clone(), placement, News::Placement));
-    let decisions: Api<DeserializeGuard<PlacementDecision>> = Api::all(client.clone());
+    let decisions: Api<Guarded<PlacementDecision>> = Api::all(client.clone());
     let decision = |object: PlacementDecision| Some(Box::new(write::decision(object)));
     tasks.spawn(follow(decisions, Config::default(), news.clone(), decision, News::Decision));
 }

@@ -39,9 +39,10 @@ fn assert_frugal(counts: &BTreeMap<String, usize>, most_per_cluster: usize) {
         .collect();
     let written = writes(&per_cluster);
     assert!(written <= most_per_cluster * CLUSTERS, "{written} writes: {counts:#?}");
-    // The add-on itself, its revisions and Events are few and do not grow with the fleet, but for the waves.
+    // The add-on is written before any of its clusters is started, so once for all that start together. How many that are depends on how fast
+    // hub and agents answer; one by one they must not be.
     let others = writes(counts) - written;
-    assert!(others <= CLUSTERS / 10, "{others} other writes: {counts:#?}");
+    assert!(others <= CLUSTERS / 4, "{others} other writes: {counts:#?}");
     let conflicts: usize =
         counts.iter().filter(|(what, _)| what.ends_with(" 409")).map(|(_, count)| count).sum();
     assert_eq!(conflicts, 0, "{counts:#?}");
