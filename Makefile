@@ -19,7 +19,7 @@ test: ## Run every test, with kubectl and in a browser; both are installed where
 test-kubernetes: ## Run on a real kube-apiserver all that can be: conformance, what is shipped, end to end, roles
 	hack/test-kubernetes.sh
 
-# `make faults AVIARY_FAULTS=ci` tries all crashes and half of the other plans.
+# `make faults AVIARY_FAULTS=ci` tries all crashes and two fifths of the other plans.
 faults: AVIARY_FAULTS ?= all
 faults: ## Try every fault at every point of every scenario, and print the table; `make test` tries every fortieth
 	AVIARY_FAULTS=$(AVIARY_FAULTS) $(CARGO) test --locked --workspace --test faults
