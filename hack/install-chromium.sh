@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Makes sure that there is a browser for the tests of the dashboard: chromium and its chromedriver, and a font, without which every text would be
-# boxes. Does nothing where they are on the path, or where AVIARY_CHROMIUM and AVIARY_CHROMEDRIVER name them.
+# Installs what the dashboard's browser tests need: chromium, chromedriver, and a font. Does nothing
+# if they are on the path, or if AVIARY_CHROMIUM and AVIARY_CHROMEDRIVER are set.
 #
-# Otherwise it installs Debian's packages, for which it must be root.
+# Installs Debian's packages if run as root. Otherwise it exits with 3.
 set -euo pipefail
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "install-chromium: $*"; exit 1; }
+# Exit code 3: this machine cannot install it.
+lacks() { say "install-chromium: $*"; exit 3; }
 
 browser="${AVIARY_CHROMIUM:-chromium}"
 driver="${AVIARY_CHROMEDRIVER:-chromedriver}"
@@ -23,8 +25,8 @@ fi
 [ "${#wanted[@]}" -gt 0 ] || exit 0
 
 by_hand="install ${wanted[*]} by hand, or set AVIARY_CHROMIUM and AVIARY_CHROMEDRIVER to the paths of a browser and its driver"
-command -v apt-get >/dev/null || die "the tests of the dashboard need ${wanted[*]}, and there is no apt-get: $by_hand"
-[ "$(id -u)" = 0 ] || die "the tests of the dashboard need ${wanted[*]}, and only root can install them: run 'sudo hack/install-chromium.sh', or $by_hand"
+command -v apt-get >/dev/null || lacks "the tests of the dashboard need ${wanted[*]}, and there is no apt-get: $by_hand"
+[ "$(id -u)" = 0 ] || lacks "the tests of the dashboard need ${wanted[*]}, and only root can install them: run 'sudo hack/install-chromium.sh', or $by_hand"
 
 say "installing a browser for the tests (Debian's packages ${wanted[*]})"
 export DEBIAN_FRONTEND=noninteractive

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds and runs a real kube-apiserver, so that what is tested on the embedded hub can be tested on the truth.
+# Builds and runs a real kube-apiserver, to run the tests of the embedded hub against the real
+# thing.
 #
 #   real-apiserver.sh install               build etcd, kube-apiserver and kube-controller-manager, if missing
 #   real-apiserver.sh start DIR [--controllers]
@@ -8,9 +9,11 @@
 #                                           print a kubeconfig with a token of a ServiceAccount
 #   real-apiserver.sh stop DIR              end the processes that `start DIR` started
 #
-# Programs that the folder KUBEBUILDER_ASSETS has are used from there. The others are built once, from the pinned modules in tools/, and kept in the
-# cache of the user. Without --controllers nothing collects garbage, empties namespaces or aggregates roles: run the conformance suite with
-# AVIARY_CONFORMANCE_WITHOUT=controllers then. TLS and RBAC are on. Needs openssl, curl, and go to build; where go is missing it exits with 3.
+# Programs in the folder KUBEBUILDER_ASSETS are used if they exist. The others are built once, from
+# the pinned modules in tools/, and kept in the user's cache. Without --controllers there is no
+# garbage collection, no deletion of namespaces and no aggregation of roles: then run the
+# conformance suite with AVIARY_CONFORMANCE_WITHOUT=controllers. TLS and RBAC are enabled. Needs
+# openssl, curl, and go to build; without go it exits with 3.
 set -euo pipefail
 
 TOOLS="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tools" && pwd)"
@@ -26,7 +29,7 @@ version() { sed -n "s#^\(require\|\)[[:space:]]*$2 v\([^ ]*\).*#\2#p" "$TOOLS/$1
 KUBERNETES="$(version kubernetes k8s.io/kubernetes)"
 ETCD="$(version etcd go.etcd.io/etcd/server/v3)"
 
-# program NAME: its path.
+# program NAME: prints its path.
 program() {
   if [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ]; then
     printf '%s' "$KUBEBUILDER_ASSETS/$1"
@@ -35,14 +38,15 @@ program() {
   fi
 }
 
-# build FOLDER VERSION PACKAGE PROGRAM: builds what is missing or of another version, to a temporary name first.
+# build FOLDER VERSION PACKAGE PROGRAM: builds a program that is missing or has another version,
+# under a temporary name first.
 build() {
   local folder="$1" version="$2" package="$3" program="$4"
   [ "$(program "$program")" = "$BIN/$program" ] || return 0
   [ -x "$BIN/$program" ] && [ "$(cat "$BIN/$program.version" 2>/dev/null)" = "$version" ] && return 0
   command -v go >/dev/null || { say "real-apiserver: there is no Go toolchain to build $program with, and KUBEBUILDER_ASSETS names none"; exit 3; }
   mkdir -p "$BIN"
-  # /version tells what was linked in.
+  # /version reports the values that are linked in.
   local at=k8s.io/component-base/version minor="${KUBERNETES%.*}"
   local flags="-s -w -X $at.gitVersion=v$KUBERNETES -X $at.gitMajor=1 -X $at.gitMinor=${minor#1.}"
   say "building $program $version (some minutes)"
@@ -65,7 +69,7 @@ free_port() {
   done
 }
 
-# run NAME PROGRAM ARGS...: in the background, with a log and a pid file in $DIR.
+# run NAME PROGRAM ARGS...: starts a program in the background, with a log and a pid file in $DIR.
 run() {
   local name="$1"
   shift
@@ -91,7 +95,7 @@ start() {
   [ -f "$DIR/sa.key" ] || openssl genrsa -out "$DIR/sa.key" 2048 2>/dev/null
   printf '%s,admin,admin,system:masters\n' "$token" >"$DIR/tokens.csv"
 
-  # What service accounts ask for, and which role let them.
+  # Records the requests of service accounts, and the role that allowed them.
   cat >"$DIR/audit-policy.yaml" <<YAML
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -143,7 +147,7 @@ YAML
   say "ready: $DIR/kubeconfig"
 }
 
-# The account must be there. The token is good for eight hours.
+# The account must exist. The token is valid for eight hours.
 token() {
   DIR="$(cd "$1" && pwd)"
   local server admin answer

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Builds what a release is made of into dist/: the static binary, what is installed with it, its bill of materials, checksums.
+# Builds a release into dist/: the static binary, the manifests, the chart, its bill of materials,
+# checksums.
 #
 #   dist/aviary                   the binary, linked statically, for the machine that this runs on
 #   dist/aviary.cdx.json          what it is built from (CycloneDX)
-#   dist/aviary-standalone.yaml   what `aviary manifests` prints, for a hub of its own
-#   dist/aviary-ocm.yaml          ... and for a hub of Open Cluster Management
+#   dist/aviary-standalone.yaml   output of `aviary manifests` for a hub without Open Cluster Management
+#   dist/aviary-ocm.yaml          the same for an Open Cluster Management hub
 #   dist/aviary-chart.tgz         the Helm chart
 #   dist/SHA256SUMS
 #
-# The paths of the sources on this machine are mapped out of the binary. Needs cargo and a C linker; installs cargo-cyclonedx into the cache of the
-# user where it is missing. IMAGE names the image in the manifests.
+# Source paths of this machine are removed from the binary. Needs cargo and a C linker; installs
+# cargo-cyclonedx into the user's cache if it is missing. IMAGE sets the image in the manifests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -31,10 +32,11 @@ rm -rf dist
 mkdir dist
 
 say "building the binary for $host"
-# With a target named, what runs while building is not linked statically: it could not be loaded.
+# With an explicit target, build scripts and proc macros are not linked statically; static ones
+# could not be loaded.
 registry="${CARGO_HOME:-$HOME/.cargo}/registry/src"
 RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$PWD=aviary --remap-path-prefix=$registry=registry" \
-  "$CARGO" build --release --locked --package aviary --target "$host"
+  "$CARGO" build --release --locked --package aviary --bin aviary --target "$host"
 cp "${CARGO_TARGET_DIR:-target}/$host/release/aviary" dist/aviary
 
 linked="$(ldd dist/aviary 2>&1 || true)"
@@ -45,9 +47,9 @@ esac
 dist/aviary version >&2
 
 say "writing the bill of materials"
-# It is written beside the manifest of every package; only that of the binary is wanted.
+# cyclonedx writes one file per package; only that of the binary is needed.
 "$CARGO" cyclonedx --quiet --format json --target "$host" --override-filename release-bill --manifest-path crates/cli/Cargo.toml
-# It names our own crates by where they are on this machine, which nobody else has.
+# It contains paths of this machine, which are removed.
 sed "s#$PWD/##g; s#$PWD#.#g" crates/cli/release-bill.json >dist/aviary.cdx.json
 find crates -name release-bill.json -delete
 
@@ -55,7 +57,7 @@ image=()
 [ -z "${IMAGE:-}" ] || image=(--image "$IMAGE")
 dist/aviary manifests --flavor standalone "${image[@]}" >dist/aviary-standalone.yaml
 dist/aviary manifests --flavor ocm "${image[@]}" >dist/aviary-ocm.yaml
-# The definitions are a link here, and files in the archive.
+# The CRDs are a symbolic link here, and files in the archive.
 tar --dereference --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C deploy/helm -czf dist/aviary-chart.tgz aviary
 
 (cd dist && sha256sum aviary aviary.cdx.json aviary-standalone.yaml aviary-ocm.yaml aviary-chart.tgz >SHA256SUMS)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs on a real API server what can run on one: the conformance suite, what is shipped (manifests, chart, overlays, policies, the canary story), the
-# end-to-end suites with managers under their own ServiceAccount, and then compares their roles with what they asked for.
+# Runs on a real API server: the conformance suite, the shipped manifests (manifests, chart,
+# overlays, policies, a canary rollout), the end-to-end tests with managers under their own
+# ServiceAccount, and then a comparison of their roles with their requests.
 #
-# Needs kubectl, and what hack/real-apiserver.sh needs; exits with 3 where there is no server and no Go toolchain to build one with. Helm is taken
-# from AVIARY_HELM, from the path, or built from tools/helm. Logs are in the folder that is named where it fails. With --install it only builds
-# what is missing.
+# Needs kubectl and what hack/real-apiserver.sh needs; exits with 3 if there is neither a server nor
+# a Go toolchain to build one. Uses helm from AVIARY_HELM, from the path, or built from tools/helm.
+# On failure it prints the folder of the logs. With --install it only builds what is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -51,7 +52,8 @@ say "what is shipped"
 "$CARGO" test --locked --workspace --test kubernetes -- --skip rights::
 
 say "end to end, with managers under their own account"
-# Suites define kinds of config of their own. A manager is let to read them as docs/install.md says.
+# Suites define their own kinds of config. The manager may read them by a role, as in
+# docs/install.md.
 kubectl apply -f - <<'YAML'
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -67,7 +69,7 @@ rules:
   resources: [submarinerconfigs]
   verbs: [list, watch]
 YAML
-# They also store what the policies refuse, as from before there were policies.
+# The suites also store objects that the policies reject, as if they were older than the policies.
 kubectl delete validatingadmissionpolicybindings aviary-instance-configs aviary-manager-term
 hack/real-apiserver.sh token "$DIR" open-cluster-management aviary-manager >"$DIR/manager.kubeconfig"
 AVIARY_E2E_KUBECONFIG="$DIR/kubeconfig" AVIARY_E2E_MANAGER_KUBECONFIG="$DIR/manager.kubeconfig" \

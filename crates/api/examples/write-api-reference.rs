@@ -1,4 +1,4 @@
-//! Writes `docs/api-reference.md`: every kind and every field, as the CRDs say it.
+//! Writes `docs/api-reference.md`: every kind and every field, from the CRDs.
 
 use std::path::{Path, PathBuf};
 use std::{error, fs};
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     Ok(())
 }
 
-/// Where the reference is kept.
+/// The path of the reference.
 pub(crate) fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api-reference.md")
 }
@@ -22,8 +22,8 @@ const HEAD: &str = "\
 
 Generated from the CRDs in `deploy/crds` by `make crds`: do not edit.
 
-Every kind has the usual `metadata`. Behind the name of a field stand its type, whether it is required, its default and the
-values it takes; then what it means, and the rules that the API server checks. `[]` is a list, `{}` a map from names.
+Every kind has the usual `metadata`. The name of a field is followed by its type, whether it is required, its default and its
+allowed values; then its meaning, and the rules that the API server checks. `[]` is a list, `{}` a map from names.
 ";
 
 /// The whole reference.
@@ -65,7 +65,7 @@ fn of_kind(crd: &CustomResourceDefinition) -> Result<String, serde_json::Error> 
     Ok(text)
 }
 
-/// One line for each field of an object, and below it those of its own.
+/// Writes one line for each field of an object, followed by its subfields.
 fn fields(schema: &Value, depth: usize, text: &mut String) {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -95,7 +95,7 @@ fn fields(schema: &Value, depth: usize, text: &mut String) {
     }
 }
 
-/// What a list or map holds, and the type of the whole as people write it.
+/// The element schema of a list or map, and the type as text.
 fn unwrapped(schema: &Value) -> (&Value, String) {
     let mut inner = schema;
     let mut suffix = String::new();
@@ -120,7 +120,7 @@ fn unwrapped(schema: &Value) -> (&Value, String) {
     (inner, format!("{name}{suffix}"))
 }
 
-/// The values that a field takes, where there are only so many.
+/// The allowed values of a field, if they are limited.
 fn values(schema: &Value) -> Option<String> {
     let values: Vec<String> = schema["enum"].as_array()?.iter().map(|value| format!("`{value}`")).collect();
     Some(format!("one of {}", values.join(", ")))
@@ -132,7 +132,7 @@ fn said(schema: &Value) -> String {
     description.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What the CEL rules ask for, in their own words.
+/// The messages of the CEL rules.
 fn rules(schema: &Value) -> Vec<String> {
     let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
     rules

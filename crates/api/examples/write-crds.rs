@@ -1,4 +1,4 @@
-//! Writes every CRD to `deploy/crds`, and removes what does not belong there.
+//! Writes every CRD to `deploy/crds`, and removes other files there.
 
 use std::path::Path;
 use std::{error, fs};

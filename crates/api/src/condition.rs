@@ -1,6 +1,7 @@
-//! The condition that every status carries.
+//! The condition type of every status.
 //!
-//! Shaped as Kubernetes' own, but a missing or malformed field never makes the object unreadable.
+//! It has the structure of a Kubernetes condition, but a missing or malformed field never makes the
+//! object unreadable.
 
 use k8s_openapi::jiff::Timestamp;
 use schemars::JsonSchema;
@@ -23,12 +24,12 @@ pub struct Condition {
     #[schemars(transform = schema::one_of(&["True", "False", "Unknown"]))]
     pub status: String,
 
-    /// One CamelCase word that says why the status is what it is.
+    /// CamelCase reason for the status, for programs.
     #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::reason)]
     pub reason: Option<String>,
 
-    /// The same for people, in a sentence.
+    /// Human-readable message.
     #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::max_length(schema::MESSAGE))]
     pub message: Option<String>,
@@ -38,7 +39,8 @@ pub struct Condition {
     #[schemars(transform = schema::date_time)]
     pub last_transition_time: Option<String>,
 
-    /// The metadata.generation that the condition was derived from; an older one than the object's makes it out of date.
+    /// The metadata.generation that the condition was derived from. If it is older than the
+    /// object's, the condition is out of date.
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::at_least(0))]
     pub observed_generation: Option<i64>,
@@ -55,12 +57,12 @@ impl Condition {
         self.status == "False"
     }
 
-    /// `lastTransitionTime`, where it is one.
+    /// `lastTransitionTime`, if it is a valid time.
     pub fn last_transition(&self) -> Option<Timestamp> {
         self.last_transition_time.as_deref()?.parse().ok()
     }
 
-    /// The condition of this type in a list of them.
+    /// Finds the condition of a type.
     pub fn find<'a>(conditions: &'a [Self], type_: &str) -> Option<&'a Self> {
         conditions.iter().find(|condition| condition.type_ == type_)
     }

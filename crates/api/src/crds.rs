@@ -1,8 +1,9 @@
-//! The CRDs of every kind, as a Kubernetes API server takes them.
+//! The CRDs of every kind.
 //!
-//! Names, columns and subresources are what kube's derive gives. The schema is derived from the types and then made
-//! structural and bounded here, in one pass: the API server prices CEL rules by the largest object that could pass the
-//! schema, so that every string, list and map needs a limit.
+//! kube's derive provides names, columns and subresources. The schema is derived from the types,
+//! and then made structural and bounded here, in one pass. The API server estimates the cost of CEL
+//! rules from the largest object that could match the schema, so every string, list and map needs a
+//! limit.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceValidation,
@@ -18,19 +19,19 @@ use crate::{
     PlacementDecision,
 };
 
-/// The most characters of a string that says nothing about its length.
+/// Default limit for the length of a string.
 const MAX_LENGTH: u32 = 1024;
-/// The most elements of a list that says nothing about its size.
+/// Default limit for the size of a list.
 const MAX_ITEMS: u32 = 1024;
 /// The most conditions of an object.
 const MAX_CONDITIONS: u32 = 64;
-/// The most entries of a map that says nothing about its size.
+/// Default limit for the size of a map.
 const MAX_PROPERTIES: u32 = 256;
 
-/// What schemars writes and a structural schema does not have.
+/// Keywords of schemars that are not allowed in a structural schema.
 const NOT_STRUCTURAL: [&str; 6] = ["$schema", "$defs", "definitions", "title", "nullable", "examples"];
 
-/// Every CRD, add-ons first, in the order in which they are installed.
+/// Every CRD, add-ons first, in the order of installation.
 pub fn all() -> Vec<CustomResourceDefinition> {
     vec![
         crd::<ClusterManagementAddOn>(&[]),
@@ -42,7 +43,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         crd::<ManagedClusterSet>(&[]),
         crd::<ManagedClusterSetBinding>(&[(
             "self.metadata.name == self.spec.clusterSet",
-            "a binding must bear the name of its clusterSet",
+            "a binding must have the same name as its clusterSet",
         )]),
         crd::<Placement>(&[]),
         crd::<PlacementDecision>(&[]),
@@ -50,12 +51,12 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     ]
 }
 
-/// The name of the file that a CRD is kept in.
+/// The file name of a CRD.
 pub fn file_name(crd: &CustomResourceDefinition) -> String {
     format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural)
 }
 
-/// The list of those files, as kustomize takes it.
+/// A kustomization that lists those files.
 pub fn kustomization() -> String {
     let mut text = "# All custom resource definitions.\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n".to_owned();
     for crd in all() {
@@ -67,12 +68,12 @@ pub fn kustomization() -> String {
 /// The CRD as a YAML document.
 ///
 /// # Errors
-/// Where the CRD holds something that YAML cannot.
+/// If the CRD cannot be expressed in YAML.
 pub fn to_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser::Error> {
     serde_saphyr::to_string(crd)
 }
 
-/// One kind's CRD. `rules` are those that look at the object as a whole, its name included.
+/// The CRD of one kind. `rules` apply to the object as a whole, including its name.
 fn crd<T: CustomResourceExt + JsonSchema>(rules: &[(&str, &str)]) -> CustomResourceDefinition {
     let mut crd = T::crd();
     let schema = root::<T>(rules);
@@ -103,18 +104,21 @@ fn root<T: JsonSchema>(rules: &[(&str, &str)]) -> Value {
     schema
 }
 
-/// A kind with a spec needs one; where the spec needs nothing, the API server fills in an empty one.
+/// Every kind with a spec requires it. If all fields of the spec are optional, the API server fills
+/// in an empty spec, unless a missing spec is likely a mistake.
 fn require_spec(root: &mut Map<String, Value>) {
     let Some(Value::Object(spec)) = root.get_mut("properties").and_then(|all| all.get_mut("spec")) else {
         return;
     };
-    if !spec.contains_key("required") {
+    let is_asked_for = spec.remove(crate::schema::SPEC_IS_ASKED_FOR).is_some();
+    if !spec.contains_key("required") && !is_asked_for {
         spec.insert("default".to_owned(), json!({}));
     }
     root.insert("required".to_owned(), json!(["spec"]));
 }
 
-/// Makes a schema, and all within it, structural and bounded. `name` is that of the property it describes.
+/// Makes a schema and its subschemas structural and bounded. `name` is the name of the property
+/// that it describes.
 fn structural(schema: &mut Value, name: &str) {
     let Value::Object(schema) = schema else { return };
     unwrap_optional(schema);
@@ -149,8 +153,8 @@ fn structural(schema: &mut Value, name: &str) {
     default_keys(schema);
 }
 
-/// Turns "this or null" into "this": a field that may be left out needs no null. What is said of the field itself,
-/// its description first of all, goes before what is said of its type.
+/// Turns "this or null" into "this": an optional field needs no null. Keywords of the field, such
+/// as its description, take precedence over those of its type.
 fn unwrap_optional(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|name| name != "null");
@@ -171,7 +175,8 @@ fn unwrap_optional(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a default is only the zero of its type, which a Rust default gives where no default is meant.
+/// Whether a default is only the zero value of its type, which Rust adds even if no default is
+/// intended.
 fn says_nothing(default: &Value) -> bool {
     match default {
         Value::Null | Value::Bool(false) => true,
@@ -183,7 +188,7 @@ fn says_nothing(default: &Value) -> bool {
     }
 }
 
-/// Lines that follow one another make a paragraph; an empty line ends it.
+/// Joins the lines of each paragraph; an empty line ends a paragraph.
 fn reflow(text: &str) -> String {
     let paragraphs: Vec<String> = text
         .split("\n\n")
@@ -192,7 +197,7 @@ fn reflow(text: &str) -> String {
     paragraphs.join("\n\n")
 }
 
-/// Gives every string, list and map that has none a limit.
+/// Adds a limit to every string, list and map without one.
 fn bounds(schema: &mut Map<String, Value>, name: &str) {
     let (key, most) = match schema.get("type").and_then(Value::as_str) {
         Some("string") if !schema.contains_key("enum") && !schema.contains_key("format") => {
@@ -206,7 +211,7 @@ fn bounds(schema: &mut Map<String, Value>, name: &str) {
     schema.entry(key).or_insert_with(|| most.into());
 }
 
-/// A field that tells a list's elements apart must be there: where it may be left out, it is empty.
+/// A key field of a list map must exist: if it is optional, its default is empty.
 fn default_keys(list: &mut Map<String, Value>) {
     let Some(Value::Array(keys)) = list.get("x-kubernetes-list-map-keys").cloned() else { return };
     let Some(Value::Object(items)) = list.get_mut("items") else { return };

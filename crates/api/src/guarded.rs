@@ -1,6 +1,7 @@
-//! Objects that are read one by one: what is wrong with one of them stays with that one.
+//! Reads objects one by one, so that an unreadable object does not affect the others.
 //!
-//! Owns how the text of an object becomes its type, for lists and for watches. Must know no kind.
+//! Owns how the text of an object becomes its type, for lists and for watches. Must not know any
+//! kind.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,13 +15,16 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What was read of an object, without `metadata.managedFields`; or its metadata, and why the rest cannot be read.
+/// An object without `metadata.managedFields`, or its metadata and the reason why the rest cannot
+/// be read.
 ///
-/// Does what kube's `DeserializeGuard` does, without a second copy of every object as a tree: the type is read straight from the text.
+/// Does what kube's `DeserializeGuard` does, but parses the type directly from the text, without a
+/// second copy of every object as a tree.
 #[derive(Clone, Debug)]
 pub struct Guarded<K>(pub Result<K, InvalidObject>);
 
-/// By this name serde_json gives a value's text instead of the value. Should it ever not, the value is read, and costs more.
+/// serde_json returns a value's text for this type name. If that ever changes, the value is parsed
+/// instead, which costs more.
 const TEXT: &str = "$serde_json::private::RawValue";
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
@@ -30,7 +34,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
 }
 
 impl<K: DeserializeOwned> Guarded<K> {
-    /// Fails only where not even metadata can be read.
+    /// Fails only if not even the metadata can be read.
     fn read(text: &str) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         struct Named {
@@ -48,7 +52,6 @@ impl<K: DeserializeOwned> Guarded<K> {
     }
 }
 
-/// Takes the text of one object.
 struct Whole<K>(PhantomData<K>);
 
 impl<'de, K: DeserializeOwned> Visitor<'de> for Whole<K> {
@@ -58,7 +61,7 @@ impl<'de, K: DeserializeOwned> Visitor<'de> for Whole<K> {
         to.write_str("an object")
     }
 
-    /// The text, as the one value of a map.
+    /// The text is the only value of a map.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         map.next_key::<IgnoredAny>()?;
         map.next_value_seed(self)
@@ -68,7 +71,8 @@ impl<'de, K: DeserializeOwned> Visitor<'de> for Whole<K> {
         Guarded::read(text).map_err(E::custom)
     }
 
-    /// There is no text where serde had to keep the object until it knew what to make of it: where a watch event says its type last.
+    /// There is no text if serde had to buffer the object before it knew its type: in a watch event
+    /// whose type comes last.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
         self.visit_str(&Value::deserialize(from)?.to_string())
     }
@@ -82,7 +86,7 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for Whole<K> {
     }
 }
 
-/// Who manages which field is often more than half of an object, as a tree of its own, and nobody here asks for it.
+/// Managed fields are often more than half of an object, and nothing here uses them.
 fn without_managed_fields(text: &str) -> Cow<'_, str> {
     #[derive(Deserialize)]
     struct Outline<'a> {
@@ -94,7 +98,8 @@ fn without_managed_fields(text: &str) -> Cow<'_, str> {
         #[serde(borrow, rename = "managedFields")]
         managed_fields: &'a RawValue,
     }
-    // Most texts can be told from afar to have none. A content may have some too, which are left to it.
+    // Most texts do not contain the name at all. Content of an object may contain it too, and is
+    // kept.
     if !text.contains("\"managedFields\"") {
         return text.into();
     }
@@ -109,7 +114,7 @@ fn without_managed_fields(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What is wrong, but not where: nobody sees the text.
+/// The error without its position: nobody sees the text.
 fn without_place(error: &serde_json::Error) -> String {
     let mut said = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -182,7 +187,7 @@ mod tests {
         bad
     }
 
-    /// What must come of `work()`.
+    /// The expected result of reading `work()`.
     fn expected() -> ManifestWork {
         let mut expected: ManifestWork = serde_json::from_value(work()).unwrap();
         assert!(expected.metadata.managed_fields.take().is_some(), "the plain type has them");
@@ -254,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_text_is_read_and_not_a_copy_of_the_object() {
-        /// Says what it was read from.
+        /// Records the text that it was parsed from.
         #[derive(Clone, Debug)]
         struct Probe(String);
         impl<'de> Deserialize<'de> for Probe {

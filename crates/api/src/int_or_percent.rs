@@ -1,6 +1,6 @@
 //! A number or a percentage, as a user writes it.
 //!
-//! Holds whatever is stored. Whether it is a usable limit is for the engine to say.
+//! Stores any value. The engine decides whether it is a usable limit.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An integer, a string such as `25%`, or anything else that a stored object may hold in that place.
+/// An integer, a string such as `25%`, or any other value in a stored object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum IntOrString {
@@ -17,7 +17,7 @@ pub enum IntOrString {
     Int(i64),
     /// A string: `25%`, `5`, or nonsense.
     String(String),
-    /// Neither: a larger integer, a fraction, a boolean, a list …
+    /// Anything else: a larger integer, a fraction, a boolean, a list …
     Other(Value),
 }
 
@@ -33,7 +33,6 @@ impl From<&str> for IntOrString {
     }
 }
 
-/// As it stands in the object, for messages.
 impl fmt::Display for IntOrString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,7 +53,7 @@ impl JsonSchema for IntOrString {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // `crds` adds the `anyOf` that Kubernetes writes beside it.
+        // `crds` adds the `anyOf` that Kubernetes requires.
         json_schema!({ "x-kubernetes-int-or-string": true })
     }
 }

@@ -1,6 +1,6 @@
-//! Deserialisers for fields that a stored object may hold in an odd form.
+//! Deserialisers for fields that may be malformed in a stored object.
 //!
-//! Each of them gives a value for anything that is JSON: an odd field must not make its object unreadable.
+//! Each of them accepts any JSON: a malformed field must not make its object unreadable.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -14,7 +14,7 @@ where
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
-/// Reads a whole number: what does not fit is clamped to the nearest value that does, what is no number is `None`.
+/// Reads an integer. A number out of range is clamped; anything else becomes `None`.
 pub(crate) fn whole<'de, D>(from: D) -> Result<Option<i64>, D::Error>
 where
     D: Deserializer<'de>,
@@ -23,13 +23,13 @@ where
         Some(Value::Number(number)) => number
             .as_i64()
             .or_else(|| number.as_u64().map(|_| i64::MAX))
-            // `as` saturates, which is the clamping wanted here.
+            // `as` saturates, which clamps the value.
             .or_else(|| number.as_f64().map(|float| float as i64)),
         _ => None,
     })
 }
 
-/// Reads a string, and anything that is none as `None`.
+/// Reads a string; anything else becomes `None`.
 pub(crate) fn text<'de, D>(from: D) -> Result<Option<String>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,10 +1,10 @@
-//! Every kind that Aviary serves, reads or writes, as Rust types, and the CRDs that describe them to a Kubernetes API server.
+//! Every kind that Aviary serves, reads or writes, as Rust types, and the CRDs that describe them.
 //!
-//! The types accept every spelling a user may write and read stored objects leniently: what a closed enum or a strict
-//! number would reject is kept as it stands, because one odd object must never hide the others. Turning that into a
-//! closed model is the engine's task; nothing here decides anything.
+//! The types accept every spelling that a user may write, and read stored objects leniently: values
+//! that a closed enum or a strict number would reject are kept, because one malformed object must
+//! never hide the others. The engine turns them into a closed model; nothing here makes decisions.
 
-// Each printer column says its own `type_` and `priority`, which the lint takes for repetitions.
+// Every printer column has its own `type_` and `priority`, which the lint mistakes for duplicates.
 #![allow(clippy::duplicated_attributes)]
 
 pub mod addon;
@@ -16,6 +16,7 @@ pub mod int_or_percent;
 mod lenient;
 pub mod names;
 mod schema;
+pub mod visible;
 pub mod work;
 
 pub use addon::{

@@ -1,8 +1,8 @@
-//! The names that objects are found by: groups, resources, labels, annotations, finalizers, condition types.
+//! Well-known names: groups, resources, labels, annotations, finalizers, condition types.
 
 /// Group of the add-on kinds.
 pub const ADDON_GROUP: &str = "addon.open-cluster-management.io";
-/// Group of ManagedCluster, Placement and their kin.
+/// Group of ManagedCluster, Placement and related kinds.
 pub const CLUSTER_GROUP: &str = "cluster.open-cluster-management.io";
 /// Group of ManifestWork.
 pub const WORK_GROUP: &str = "work.open-cluster-management.io";
@@ -26,15 +26,15 @@ pub const PLACEMENT_DECISIONS: &str = "placementdecisions";
 /// Resource of ManifestWork.
 pub const MANIFEST_WORKS: &str = "manifestworks";
 
-/// The namespace on the managed cluster where an agent goes if nothing else is said.
+/// The default namespace of an agent on the managed cluster.
 pub const DEFAULT_INSTALL_NAMESPACE: &str = "open-cluster-management-agent-addon";
-/// The namespace on the hub from which every instance may take its configs.
+/// The namespace on the hub whose configs every instance may use.
 pub const DEFAULT_CONFIG_NAMESPACE: &str = "open-cluster-management";
 
 /// The longest name of a namespace or cluster.
 pub const MAX_NAME: usize = 63;
 
-/// What is written where a version cannot be told.
+/// The value of a version that is not known.
 pub const UNKNOWN_VERSION: &str = "unknown";
 
 /// Label keys.
@@ -45,7 +45,11 @@ pub mod labels {
     pub const ADDON_NAMESPACE: &str = "open-cluster-management.io/addon-namespace";
     /// On works: the version that was rendered.
     pub const ADDON_VERSION: &str = "open-cluster-management.io/addon-version";
-    /// On instances that an install strategy made; the value is the strategy's type.
+    /// The same, as the earlier design documents spell it.
+    pub const DRAFT_ADDON_VERSION: &str = "addon-version";
+    /// On completed revisions: the placement has been rolled back to an earlier one.
+    pub const WITHDRAWN: &str = "addon.open-cluster-management.io/withdrawn";
+    /// On instances that an install strategy created; the value is the strategy's type.
     pub const INSTALLED_BY_STRATEGY: &str = "addon.open-cluster-management.io/installed-by-strategy";
     /// On PlacementDecisions: the placement they belong to.
     pub const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
@@ -68,55 +72,72 @@ pub mod annotations {
     /// All three, in the order in which they are read.
     pub const ALL_CONFIG_SPEC_HASHES: [&str; 3] = [CONFIGS_SPEC_HASH, OCM_CONFIG_SPEC_HASH, CONFIG_SPEC_HASH];
 
-    /// On works: the revisions and inputs that they were rendered from.
+    /// On works: the inputs of rendering that no config hash covers.
     pub const RENDERED_FROM: &str = "addon.open-cluster-management.io/rendered-from";
-    /// On works: the digest of what was rendered, by which a foreign edit is noticed.
+    /// On works: the digest of the rendered manifests, to detect edits by others.
     pub const RENDERED_DIGEST: &str = "addon.open-cluster-management.io/rendered-digest";
 
-    /// On ManagedClusters: `"true"` keeps install strategies away.
+    /// On ManagedClusters: `"true"` excludes the cluster from install strategies.
     pub const DISABLE_AUTOMATIC_INSTALLATION: &str =
         "addon.open-cluster-management.io/disable-automatic-installation";
-    /// On add-ons: the number of deletions that the deletion brake may let pass.
+    /// On add-ons: the approved number of deletions.
     pub const ALLOW_DELETIONS: &str = "addon.open-cluster-management.io/allow-deletions";
-    /// On add-ons: the term of the manager that started a wave last. A manager of an older term starts no more. On instances: the term of one
-    /// that made writes of an earlier manager void.
+    /// On add-ons: the term of the manager that started the last wave. A manager with an older term
+    /// starts nothing. On instances: the term of a manager that invalidated the writes of an
+    /// earlier one.
     pub const MANAGER_TERM: &str = "addon.open-cluster-management.io/manager-term";
-    /// On Placements: `"true"` leaves their decisions to somebody else.
+    /// Next to the term: the identity of the manager that wrote it. If the Lease was lost, two
+    /// managers may have had the same term.
+    pub const MANAGER_IDENTITY: &str = "addon.open-cluster-management.io/manager-identity";
+    /// On the Lease: the manager that finished its writes and released the Lease.
+    pub const HANDED_OVER_BY: &str = "addon.open-cluster-management.io/handed-over-by";
+    /// On Placements: `"true"` excludes the placement from our placement controller.
     pub const SCHEDULING_DISABLED: &str =
         "cluster.open-cluster-management.io/experimental-scheduling-disable";
     /// On add-ons: `self` leaves the add-on to its own manager.
     pub const LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
-    /// The value of [`LIFECYCLE`] that leaves an add-on alone.
+    /// The value of [`LIFECYCLE`] that excludes an add-on.
     pub const LIFECYCLE_SELF: &str = "self";
 }
 
 /// Finalizers.
 pub mod finalizers {
-    /// On works: the agent has still to remove what it applied.
+    /// On works: the agent still has to remove what it applied.
     pub const MANIFEST_WORK_CLEANUP: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
-    /// On ManagedClusters: the hub has still to remove what belongs to the cluster.
+    /// On ManagedClusters: the hub still has to remove what belongs to the cluster.
     pub const CLUSTER_RESOURCE_CLEANUP: &str = "cluster.open-cluster-management.io/api-resource-cleanup";
 }
 
 /// Condition types.
 pub mod conditions {
-    /// Instance, and placement of an add-on: a revision is on its way.
+    /// Instance, and placement of an add-on: a revision is being applied.
     pub const PROGRESSING: &str = "Progressing";
     /// Instance: its configs are found and supported.
     pub const CONFIGURED: &str = "Configured";
-    /// Instance and work: what was applied is there and works.
+    /// Instance and work: everything that was applied is available.
     pub const AVAILABLE: &str = "Available";
     /// Work: everything has been applied.
     pub const APPLIED: &str = "Applied";
-    /// Instance and work: something serves less than it should.
+    /// Instance and work: something is degraded.
     pub const DEGRADED: &str = "Degraded";
-    /// Instance: the revision it was told is there and healthy; the message keeps when that revision started.
+    /// Instance: the assigned revision is applied and healthy; the message holds the start time of
+    /// that revision.
     pub const REVISION_HEALTHY: &str = "RevisionHealthy";
     /// Add-on: all its placements could be read.
     pub const PLACEMENTS_RESOLVED: &str = "PlacementsResolved";
-    /// Add-on: the brake holds deletions back.
+    /// Add-on: the brake holds deletions until they are approved.
     pub const DELETIONS_HELD: &str = "DeletionsHeld";
-    /// Add-on: the whole of its spec is usable.
+    /// Placement of an add-on: none of its clusters is unhealthy.
+    pub const HEALTHY: &str = "Healthy";
+    /// Add-on: every placement has settled on the desired revision.
+    pub const SUCCEEDED: &str = "Succeeded";
+    /// Add-on, for kstatus: a change is in progress.
+    pub const RECONCILING: &str = "Reconciling";
+    /// Add-on, for kstatus: nothing continues until somebody acts.
+    pub const STALLED: &str = "Stalled";
+    /// Add-on: some clusters that should get it have no namespace on the hub.
+    pub const NAMESPACES_MISSING: &str = "NamespacesMissing";
+    /// Add-on: its whole spec is usable.
     pub const VALID: &str = "Valid";
     /// ManagedCluster: the hub can reach it.
     pub const CLUSTER_AVAILABLE: &str = "ManagedClusterConditionAvailable";
@@ -124,9 +145,9 @@ pub mod conditions {
     pub const CLUSTER_JOINED: &str = "ManagedClusterJoined";
     /// ManagedCluster: the hub has accepted it.
     pub const CLUSTER_HUB_ACCEPTED: &str = "HubAcceptedManagedCluster";
-    /// Placement: as many clusters were found as asked for.
+    /// Placement: as many clusters were selected as requested.
     pub const PLACEMENT_SATISFIED: &str = "PlacementSatisfied";
-    /// Placement: its spec cannot be followed.
+    /// Placement: its spec is invalid.
     pub const PLACEMENT_MISCONFIGURED: &str = "PlacementMisconfigured";
     /// ManagedClusterSet: no cluster belongs to it.
     pub const CLUSTER_SET_EMPTY: &str = "ClusterSetEmpty";

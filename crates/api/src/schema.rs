@@ -1,12 +1,13 @@
-//! What the types say to a CRD beyond their Rust shape: enums, keys, patterns, limits and CEL rules.
+//! Schema keywords beyond the Rust types: enums, keys, patterns, limits and CEL rules.
 //!
-//! Each function gives a transform for `#[schemars(transform = …)]`, so that a rule stands beside the field it is about.
+//! Each function returns a transform for `#[schemars(transform = …)]`, so that a rule is next to
+//! its field.
 
 use schemars::transform::Transform;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-/// The longest message that Kubernetes' own conditions allow.
+/// The longest message of a Kubernetes condition.
 pub(crate) const MESSAGE: u32 = 32768;
 /// The longest name of an object.
 pub(crate) const NAME: u32 = 253;
@@ -18,7 +19,7 @@ const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
 const QUALIFIED_NAME: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 const C_IDENTIFIER: &str = "^[a-zA-Z_][a-zA-Z0-9_]*$";
-/// `0` and `None` are OCM's own spellings of "no time" and "no limit".
+/// `0` and `None` are OCM's spellings of "no time" and "no limit".
 const DURATION: &str = "^(0|None|([0-9]+(h|m|s|ms))+)$";
 
 fn set(key: &'static str, value: impl Into<Value>) -> impl Transform {
@@ -28,29 +29,37 @@ fn set(key: &'static str, value: impl Into<Value>) -> impl Transform {
     }
 }
 
-/// CEL rules, each with the message that a user sees when it fails.
+/// CEL rules, each with the message for users.
 pub(crate) fn rules(rules: &'static [(&'static str, &'static str)]) -> impl Transform {
     let rules: Vec<Value> =
         rules.iter().map(|(rule, message)| json!({ "rule": rule, "message": message })).collect();
     set("x-kubernetes-validations", rules)
 }
 
-/// The fields without which the API server rejects the object.
+/// Marks the schema of a spec that must not be filled in by default.
+pub(crate) const SPEC_IS_ASKED_FOR: &str = "x-aviary-spec-is-asked-for";
+
+/// The spec is required, although all its fields are optional.
+pub(crate) fn asked_for() -> impl Transform {
+    set(SPEC_IS_ASKED_FOR, true)
+}
+
+/// Required fields.
 pub(crate) fn required(fields: &'static [&'static str]) -> impl Transform {
     set("required", fields.to_vec())
 }
 
-/// The values that a string may have.
+/// The allowed values of a string.
 pub(crate) fn one_of(values: &'static [&'static str]) -> impl Transform {
     set("enum", values.to_vec())
 }
 
-/// The value that the API server fills in.
+/// The default value.
 pub(crate) fn default(value: impl Into<Value>) -> impl Transform {
     set("default", value)
 }
 
-/// One of these strings, the first where nothing is said.
+/// One of these strings; the first is the default.
 pub(crate) fn one_of_or_first(values: &'static [&'static str]) -> impl Transform {
     move |schema: &mut Schema| {
         one_of(values).transform(schema);
@@ -60,7 +69,7 @@ pub(crate) fn one_of_or_first(values: &'static [&'static str]) -> impl Transform
     }
 }
 
-/// A list whose elements are told apart by these fields: no two alike, and server-side apply merges them one by one.
+/// A list map with these keys: elements are unique, and server-side apply merges them individually.
 pub(crate) fn keyed_by(keys: &'static [&'static str]) -> impl Transform {
     move |schema: &mut Schema| {
         schema.insert("x-kubernetes-list-type".to_owned(), "map".into());
@@ -68,17 +77,14 @@ pub(crate) fn keyed_by(keys: &'static [&'static str]) -> impl Transform {
     }
 }
 
-/// The longest that a string may be.
 pub(crate) fn max_length(length: u32) -> impl Transform {
     set("maxLength", length)
 }
 
-/// The most elements of a list.
 pub(crate) fn max_items(items: u32) -> impl Transform {
     set("maxItems", items)
 }
 
-/// The least that a number may be.
 pub(crate) fn at_least(minimum: i64) -> impl Transform {
     set("minimum", minimum)
 }
@@ -88,23 +94,23 @@ fn pattern(schema: &mut Schema, pattern: &str, max_length: u32) {
     schema.insert("maxLength".to_owned(), max_length.into());
 }
 
-/// A name that is also a DNS label: a namespace, a cluster.
+/// A DNS label: the name of a namespace or a cluster.
 pub(crate) fn dns_label(schema: &mut Schema) {
     pattern(schema, DNS_LABEL, LABEL);
 }
 
-/// A name of an object.
+/// The name of an object.
 pub(crate) fn dns_subdomain(schema: &mut Schema) {
     pattern(schema, DNS_SUBDOMAIN, NAME);
 }
 
-/// A string that must not be empty, of an object's name's length.
+/// A non-empty string with the maximum length of an object's name.
 pub(crate) fn non_empty_name(schema: &mut Schema) {
     schema.insert("minLength".to_owned(), 1.into());
     schema.insert("maxLength".to_owned(), NAME.into());
 }
 
-/// A label-like name with an optional domain before it.
+/// A qualified name: a label-like name with an optional domain prefix.
 pub(crate) fn qualified_name(schema: &mut Schema) {
     pattern(schema, QUALIFIED_NAME, 316);
 }
@@ -115,12 +121,12 @@ pub(crate) fn reason(schema: &mut Schema) {
     schema.insert("minLength".to_owned(), 1.into());
 }
 
-/// A name that may stand between `{{` and `}}`.
+/// A name that may appear between `{{` and `}}`.
 pub(crate) fn c_identifier(schema: &mut Schema) {
     pattern(schema, C_IDENTIFIER, 255);
 }
 
-/// A length of time such as `1h30m`.
+/// A duration such as `1h30m`.
 pub(crate) fn duration(schema: &mut Schema) {
     pattern(schema, DURATION, 64);
 }
@@ -136,7 +142,7 @@ pub(crate) fn bytes(schema: &mut Schema) {
     schema.insert("maxLength".to_owned(), 262_144.into());
 }
 
-/// A point in time that OCM's own writers may send as `null`.
+/// A point in time that OCM's writers may send as `null`.
 pub(crate) fn nullable_date_time(schema: &mut Schema) {
     date_time(schema);
     schema.insert("x-aviary-nullable".to_owned(), true.into());
@@ -162,10 +168,12 @@ pub(crate) fn failures(schema: &mut Schema) {
     );
 }
 
-/// The rule gives what pattern, minimum and maximum say a message for people. The percentages are listed, and digits looked
-/// at one by one, not matched: the API server prices a regular expression on an int-or-string by the longest request there
-/// can be, and refuses the CRD. No value may fail in a function, as "five" would in `int`: the API server overlooks that a
-/// rule is broken by what was stored before it, so that the status of such an object can be written, but not that it fails.
+/// The rule adds a readable message to the pattern, minimum and maximum. It lists the percentages
+/// and examines digits individually instead of using a regular expression: the API server estimates
+/// the cost of a regular expression on an int-or-string from the longest possible request, and
+/// rejects the CRD. No value may cause an evaluation error, as `int("five")` would. When the status
+/// of an object is written, the API server ignores a rule that the unchanged spec already violated,
+/// but it does not ignore an evaluation error.
 fn number_or_percentage(schema: &mut Schema, least: i32, message: &str) {
     let most = i32::MAX;
     schema.insert("minimum".to_owned(), least.into());
@@ -183,12 +191,11 @@ fn number_or_percentage(schema: &mut Schema, least: i32, message: &str) {
     schema.insert("x-kubernetes-validations".to_owned(), json!([{ "rule": rule, "message": message }]));
 }
 
-/// An object whose content is kept as it is and not looked into.
+/// An object with any content.
 pub(crate) fn loose_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
-/// A list of such objects.
 pub(crate) fn loose_list(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": loose_object(generator) })
 }
@@ -205,8 +212,8 @@ pub(crate) fn manifests(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A work whose objects have variables in them. What stands in their metadata is a name only once the variables are filled in, so an API
-/// server must not read them as objects.
+/// A work whose objects contain variables. Their metadata is valid only after substitution, so an
+/// API server must not read them as objects.
 pub(crate) fn with_variables() -> impl Transform {
     |schema: &mut Schema| {
         let items = schema.pointer_mut("/properties/workload/properties/manifests/items");

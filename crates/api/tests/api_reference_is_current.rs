@@ -1,4 +1,4 @@
-//! The API reference in the documentation is what the CRDs say.
+//! Checks that the API reference matches the CRDs.
 
 use std::fs;
 

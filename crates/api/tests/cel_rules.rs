@@ -1,4 +1,4 @@
-//! Every CEL rule lets the right objects in, and keeps the wrong ones out with its message.
+//! Checks that every CEL rule accepts valid objects, and rejects invalid ones with its message.
 
 mod table;
 
@@ -11,11 +11,11 @@ use crate::support::{schemas, walk};
 use kube_cel::{ErrorKind, Validator};
 use serde_json::Value;
 
-/// What is wrong with an object: where, and the message.
+/// The violations of an object: path and message.
 type Faults = BTreeSet<(String, String)>;
 
-/// The rules that fail for an object, list indices left out of their paths. A rule also fails if it cannot be evaluated
-/// to its end, as with a number that is none; the API server then reports its message after the error.
+/// The rules that fail for an object, with list indices removed from their paths. An evaluation
+/// error also counts as a failure; the API server then reports the message after the error.
 fn faults(kind: &str, object: &str) -> Faults {
     let object = serde_saphyr::from_str(object).unwrap_or_else(|error| panic!("{object}: {error}"));
     faults_of(kind, &object)

@@ -1,4 +1,4 @@
-//! The CRDs that are shipped are those that the types describe.
+//! Checks that the shipped CRDs match the types.
 
 use std::collections::BTreeSet;
 use std::fs;

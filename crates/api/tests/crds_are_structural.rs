@@ -1,9 +1,10 @@
-//! What the API server asks of a CRD's schema, and what keeps its price for CEL rules low.
+//! Checks what the API server requires of a CRD's schema, and what keeps the estimated cost of CEL
+//! rules low.
 
 use crate::support::{schemas, walk};
 use serde_json::{Value, json};
 
-/// Fails with every schema of every kind for which `fault` has something to say.
+/// Fails if `fault` returns something for any schema of any kind.
 fn check(fault: impl Fn(&str, &Value) -> Option<String>) {
     let mut faults = Vec::new();
     for (kind, schema) in schemas() {
@@ -154,8 +155,8 @@ fn no_rule_costs_too_much() {
     });
 }
 
-/// The API server prices an int-or-string as the longest request there can be, so that a traversal of one within a list
-/// is refused.
+/// The API server estimates the cost of an int-or-string from the longest possible request, and
+/// rejects a traversal of one within a list.
 #[test]
 fn no_rule_traverses_an_int_or_string() {
     check(|_, schema| {

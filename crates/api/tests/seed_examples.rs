@@ -1,7 +1,7 @@
-//! Every example of the design documents is read and written back without loss.
+//! Reads every example of the design documents and writes it back without loss.
 //!
-//! `fixtures/seeds` holds each of their YAML blocks, in order, with slips of the pen put right: misspelt field names, two
-//! documents run together, an ellipsis where a spec must be.
+//! `fixtures/seeds` contains each of their YAML blocks, in order, with typing errors corrected:
+//! misspelt field names, two documents in one block, an ellipsis in place of a spec.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ fn through_its_type(document: Value) -> serde_json::Result<Value> {
             through::<AddOnDeploymentConfig>(document)
         }
         ("work.open-cluster-management.io/v1", "ManifestWork") => through::<ManifestWork>(document),
-        // An add-on's own kinds of config.
+        // Config kinds of other add-ons.
         (
             "addon.open-cluster-management.io/v1alpha1" | "proxy.open-cluster-management.io/v1alpha1",
             "AddonVersionConfigs" | "SubmarinerConfig" | "ManagedProxyConfiguration",

@@ -1,6 +1,6 @@
-//! Takes the pictures of the documentation from a running demo. `hack/screenshots.sh` runs it.
+//! Takes the pictures for the documentation from a running demo. `hack/screenshots.sh` runs it.
 //!
-//! Arguments: the binary of aviary, and the directory for the pictures.
+//! Arguments: the aviary binary, and the directory for the pictures.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,15 +27,15 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 const WIDE: Screen = Screen { width: 1360, height: 880, ratio: 1.5, dark: false };
-/// Much text: with more pixels it would be too large a file.
+/// With a higher resolution, a picture with much text would be too large a file.
 const DENSE: Screen = Screen { width: 1440, height: 860, ratio: 1.0, dark: false };
 const LOW: Screen = Screen { height: 600, ..WIDE };
 const PHONE: Screen = Screen { width: 390, height: 844, ratio: 2.0, dark: false };
-/// No picture may be larger, in bytes.
+/// The maximum size of a picture, in bytes.
 const MOST: usize = 300_000;
 const GROUP: &str = "addon.open-cluster-management.io/v1alpha1";
 
-/// A demo that is not in a hurry. It ends with this.
+/// A slow demo. It ends on drop.
 struct Demo {
     child: Child,
     page: String,
@@ -72,7 +72,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // Politely, so that it takes its files away.
+        // Sends SIGTERM, so that it removes its files.
         let _ = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &self.child.id().to_string()]).status();
         let _ = self.child.wait();
     }
@@ -87,7 +87,7 @@ async fn apply(client: &Client, object: Value) {
     api.patch(text("/metadata/name"), &params, &Patch::Apply(&object)).await.unwrap();
 }
 
-/// Another add-on for the same fleet.
+/// Creates another add-on for the same fleet.
 async fn add_on(client: &Client, name: &str, title: &str, version: &str, placements: Value) {
     let manifest = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "{{INSTALL_NAMESPACE}}"}, "data": {"version": version},
@@ -104,7 +104,7 @@ async fn add_on(client: &Client, name: &str, title: &str, version: &str, placeme
     .await;
 }
 
-/// A placement at a version, a part of it at a time.
+/// A placement at a version, with a limit.
 fn at(name: &str, version: &str, limit: &str) -> Value {
     json!({
         "name": name, "namespace": "default", "addonTemplate": {"desiredVersion": version},
@@ -120,7 +120,7 @@ async fn take(browser: &Browser, directory: &Path, name: &str) {
     eprintln!("{} {} KB", path.display(), bytes.len() / 1024);
 }
 
-/// Waits until the squares and the chart are drawn as they should be on this screen.
+/// Waits until the squares and the chart are drawn for this screen.
 async fn settle(browser: &Browser) {
     browser
         .until(
@@ -146,7 +146,7 @@ async fn main() {
     browser.until("the list", "return document.querySelector('.addon')").await;
     browser.run("location.hash = '#/addon/helloworld'").await;
 
-    // The canary fills, and the fleet waits for it.
+    // The canary is upgraded while the fleet waits.
     browser
         .until(
             "the canary to be half full",
@@ -166,7 +166,7 @@ async fn main() {
     take(&browser, &directory, "phone.png").await;
     browser.screen(WIDE).await;
 
-    // The gate is open, and the fleet fills.
+    // The gate is open, and the fleet is upgraded.
     browser
         .until(
             "the fleet to be half full",
@@ -178,7 +178,7 @@ async fn main() {
     settle(&browser).await;
     take(&browser, &directory, "addon-fleet.png").await;
 
-    // The end of the story; then the bad version once more, where nothing takes it back.
+    // After the last step, the bad version again, without a rollback.
     browser.until("the bad version", "return document.querySelector('.addon-view[data-state=Failed]')").await;
     browser.until("the way back", "return document.querySelector('.addon-view[data-state=Done]')").await;
     add_on(
@@ -209,7 +209,7 @@ async fn main() {
     settle(&browser).await;
     take(&browser, &directory, "halted.png").await;
 
-    // Others of the same hub: one of them is on its way to a new version.
+    // Other add-ons on the same hub, one of them being upgraded.
     browser.screen(LOW).await;
     browser.run("location.hash = '#/'").await;
     browser
@@ -228,7 +228,7 @@ async fn main() {
     browser.end(&[]).await;
 }
 
-/// Has every placement of the demo's add-on use another config.
+/// Sets another config in every placement of the demo's add-on.
 async fn want(client: &Client, config: &str) {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
         "addon.open-cluster-management.io",

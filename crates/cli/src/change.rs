@@ -1,4 +1,5 @@
-//! A change on top of what is there: the objects as they would be after `kubectl apply`.
+//! Applies changes to a set of documents: computes the objects as they would be after `kubectl
+//! apply`.
 
 use std::collections::HashMap;
 
@@ -7,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::documents::Document;
 
-/// What of an object's metadata belongs to the hub and outlives an apply.
+/// Metadata fields that the hub owns; an apply keeps them.
 const KEPT_METADATA: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "ownerReferences", "finalizers"];
 
@@ -15,11 +16,11 @@ const KEPT_METADATA: [&str; 6] =
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) documents: Vec<Document>,
-    /// Those that the change replaced, as they were.
+    /// The documents that the change replaced, in their old form.
     pub(crate) former: Vec<Document>,
 }
 
-/// Lays a change over what is there.
+/// Applies a change to the existing documents.
 pub(crate) fn apply(there: Vec<Document>, change: Vec<Document>) -> Changed {
     let mut documents = there;
     let mut known: HashMap<[String; 4], usize> =
@@ -42,7 +43,8 @@ fn identity(document: &Document) -> [String; 4] {
     [document.group(), document.kind(), document.namespace(), document.name()].map(str::to_owned)
 }
 
-/// The new object with what the hub knows of the old one: its identity, its status, and labels and annotations that are not set anew.
+/// Merges the new object with what the hub knows about the old one: its identity, its status, and
+/// labels and annotations that the new object does not set.
 pub(crate) fn merged(old: &Value, new: Value) -> Value {
     let mut merged = new;
     let changed = hash::spec_hash(old) != hash::spec_hash(&merged);

@@ -1,4 +1,5 @@
-//! What an API server checks before it stores an object: identity, scope, names, schema and rules.
+//! The checks that an API server makes before it stores an object: identity, scope, names, schema
+//! and rules.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use crate::documents::Document;
 use crate::findings::Finding;
 use crate::kinds::{Kind, Kinds};
 
-/// The documents as they would be stored, and all that is wrong with them.
+/// The documents as they would be stored, and everything that is wrong with them.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     pub(crate) documents: Vec<Document>,
@@ -22,7 +23,8 @@ impl Checked {
     }
 }
 
-/// Checks every document. One that could not be stored stays as it is, so that more can be said about it.
+/// Checks every document. An invalid document is kept unchanged, so that later checks can still
+/// examine it.
 pub(crate) fn check(documents: Vec<Document>, kinds: &Kinds) -> anyhow::Result<Checked> {
     let mut checked = Checked::default();
     let mut known: HashMap<[String; 4], String> = HashMap::new();
@@ -52,13 +54,13 @@ pub(crate) fn check(documents: Vec<Document>, kinds: &Kinds) -> anyhow::Result<C
     Ok(checked)
 }
 
-/// What every object needs before anything else can be said about it.
+/// Checks what every object needs before anything else can be checked.
 fn identity(document: &Document, kinds: &Kinds, findings: &mut Vec<Finding>) {
     let mut find =
         |field: &str, message: String| findings.push(Finding::of(document, field, "Invalid", message));
     if !document.value.is_object() {
         let what = if document.value.is_array() {
-            "a list: write the objects one after another, or as a List"
+            "a list: write the objects as separate documents, or as a List"
         } else {
             "a value"
         };
@@ -66,7 +68,7 @@ fn identity(document: &Document, kinds: &Kinds, findings: &mut Vec<Finding>) {
     }
     for (field, given) in [("apiVersion", document.api_version()), ("kind", document.kind())] {
         if given.is_empty() {
-            return find(field, "is missing: every object says its apiVersion and kind".to_owned());
+            return find(field, "is missing: every object needs an apiVersion and a kind".to_owned());
         }
     }
     let kind = kinds.of(document);
@@ -76,7 +78,7 @@ fn identity(document: &Document, kinds: &Kinds, findings: &mut Vec<Finding>) {
     metadata(document, kind, &mut find);
 }
 
-/// A kind or a version that looks like ours and is not.
+/// Reports a kind or version that is almost, but not exactly, one of ours.
 fn unserved(document: &Document, kinds: &Kinds, find: &mut impl FnMut(&str, String)) {
     let served: Vec<String> =
         kinds.named(document.kind()).map(|kind| format!("{}/{}", kind.group, kind.version)).collect();
@@ -108,11 +110,7 @@ fn metadata(document: &Document, kind: Option<&Kind>, find: &mut impl FnMut(&str
     }
     match kind {
         Some(kind) if kind.namespaced && document.namespace().is_empty() => {
-            let which = if kind.kind == "ManagedClusterAddOn" {
-                ": the name of the cluster that it is for"
-            } else {
-                ""
-            };
+            let which = if kind.kind == "ManagedClusterAddOn" { ": use the name of the cluster" } else { "" };
             find("metadata.namespace", format!("is missing{which}"));
         }
         Some(kind) if !kind.namespaced && !document.namespace().is_empty() => {
@@ -154,8 +152,8 @@ fn is_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(label)
 }
 
-/// Admits an object of ours. A status is the hub's own word, perhaps in the words of another version of it: what is odd there is
-/// only worth a warning.
+/// Admits an object of one of our kinds. A status comes from a hub, which
+/// may have another version, so a problem in it is only a warning.
 fn admit(kind: &Kind, document: &Document, findings: &mut Vec<Finding>) -> anyhow::Result<Option<Value>> {
     let admission = kind.admission()?;
     let mut unknown = Vec::new();
@@ -180,8 +178,8 @@ fn says_only_that_more_was_not_checked(cause: &Cause) -> bool {
 fn refused(document: &Document, cause: &Cause) -> Finding {
     let field = if cause.field == "<nil>" { "" } else { &cause.field };
     let message = match cause.reason {
-        Reason::UnknownField => "is not a field that the kind has".to_owned(),
-        // The field stands before the message already.
+        Reason::UnknownField => "is not a field of this kind".to_owned(),
+        // The finding already names the field.
         _ => cause.message.replace(&format!("{} in body ", cause.field), ""),
     };
     let finding = Finding::of(document, field, cause.reason.as_str(), message);

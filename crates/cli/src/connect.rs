@@ -1,6 +1,7 @@
-//! Reaching a hub: which one, with whose rights, and what to do where it cannot be reached.
+//! Connects to a hub.
 //!
-//! Owns the options that name a hub and the words for every way in which a request to one can fail. Must not read or write objects.
+//! Owns the options that select a hub and the error messages for every way in which a request to it
+//! can fail. Must not read or write objects.
 
 use std::error::Error as _;
 use std::io::ErrorKind;
@@ -10,33 +11,34 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use aviary_api::names::{ADDON_GROUP, CLUSTER_GROUP, WORK_GROUP};
-use aviary_controller::{CountRequests, Metrics};
+use aviary_controller::{AnswerTooLong, BoundAnswers, CountRequests, Metrics, in_pages};
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use crate::commands::typed;
 
-/// A hub that does not answer for so long is not there.
+/// How long to wait for a connection to a hub.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which hub.
+/// The options that select a hub.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct HubArgs {
-    /// Kubeconfig of the hub [default: KUBECONFIG, the one in the home directory, or that of the pod]
+    /// Kubeconfig of the hub [default: KUBECONFIG, then the one in the home directory, then the
+    /// pod's service account]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Context of the kubeconfig
+    /// Context in the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
 }
 
-/// A hub that can be asked.
+/// A client of a hub.
 #[derive(Clone)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
-    /// Its address.
+    /// The address of the hub.
     pub(crate) server: String,
 }
 
@@ -47,12 +49,12 @@ impl std::fmt::Debug for Connection {
 }
 
 impl HubArgs {
-    /// Whether a hub was named.
+    /// Whether the user selected a hub.
     pub(crate) fn is_given(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some()
     }
 
-    /// The options as they would be typed again, with a space before them.
+    /// The options as the user would type them again, with a leading space.
     pub(crate) fn typed(&self) -> String {
         let mut text = String::new();
         if let Some(file) = &self.kubeconfig {
@@ -66,29 +68,29 @@ impl HubArgs {
         text
     }
 
-    /// A client of the hub. Nothing is asked of it yet.
+    /// Creates a client for the hub, without sending a request yet.
     pub(crate) async fn connect(&self) -> anyhow::Result<Connection> {
         let mut config = self.config().await?;
         config.connect_timeout = Some(PATIENCE);
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let client =
-            Client::try_from(config).with_context(|| format!("failed to make a client for {server}"))?;
+            client_of(config, None).with_context(|| format!("failed to create a client for {server}"))?;
         Ok(Connection { client, server })
     }
 
-    /// A client of the hub whose requests are counted, and that has all the time it needs: a watch may be silent for long.
+    /// Creates a client that counts its requests and has no read timeout: a watch may be silent for
+    /// a long time.
     pub(crate) async fn connect_counted(&self, metrics: &Metrics) -> anyhow::Result<Connection> {
         let mut config = self.config().await?;
         config.connect_timeout = Some(PATIENCE);
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let client = ClientBuilder::try_from(config)
-            .with_context(|| format!("failed to make a client for {server}"))?
-            .with_layer(&CountRequests(metrics.clone()))
-            .build();
+        let client = client_of(config, Some(metrics))
+            .with_context(|| format!("failed to create a client for {server}"))?;
         Ok(Connection { client, server })
     }
 
-    /// How the hub is reached, without any credentials: those of whoever asks are added to it. And its address.
+    /// Returns the configuration for the hub without credentials, and the address of the hub. The
+    /// caller adds the credentials of the user who sends a request.
     pub(crate) async fn without_rights(&self) -> anyhow::Result<(Config, String)> {
         let mut config = self.config().await?;
         config.connect_timeout = Some(PATIENCE);
@@ -103,7 +105,7 @@ impl HubArgs {
             let shown = file.display();
             let read = Kubeconfig::read_from(file).map_err(|error| {
                 anyhow!(
-                    "failed to read the kubeconfig {shown}: {}: name the file of the hub with --kubeconfig",
+                    "failed to read the kubeconfig {shown}: {}: give the hub's kubeconfig with --kubeconfig",
                     cause(&error)
                 )
             })?;
@@ -125,20 +127,33 @@ impl HubArgs {
         }
         Config::infer().await.map_err(|error| {
             anyhow!(
-                "failed to find a hub: {}: give --kubeconfig FILE or set KUBECONFIG; aviary hub runs a hub to try things on",
+                "failed to find a hub: {}: give --kubeconfig FILE or set KUBECONFIG; aviary hub runs a local hub for trying things out",
                 missing(&error).unwrap_or_else(|| cause(&error))
             )
         })
     }
 }
 
-/// That there is no kubeconfig at all, if that is it.
+/// Every client of a hub is created here, so that the size of every response is limited.
+pub(crate) fn client_of(config: Config, counted: Option<&Metrics>) -> kube::Result<Client> {
+    let builder = ClientBuilder::try_from(config)?.with_layer(&BoundAnswers);
+    let client = match counted {
+        Some(metrics) => builder.with_layer(&CountRequests(metrics.clone())).build(),
+        None => builder.build(),
+    };
+    Ok(in_pages(client))
+}
+
+/// Returns a message if no kubeconfig was found at all.
 fn missing(error: &InferConfigError) -> Option<String> {
     match error.source()?.downcast_ref()? {
-        KubeconfigError::ReadConfig(error, file) if error.kind() == ErrorKind::NotFound => {
-            Some(format!("there is no kubeconfig {}, and this is no pod", file.display()))
+        KubeconfigError::ReadConfig(error, file) if error.kind() == ErrorKind::NotFound => Some(format!(
+            "there is no kubeconfig {}, and this process is not running in a pod",
+            file.display()
+        )),
+        KubeconfigError::FindPath => {
+            Some("no kubeconfig is given, and this process is not running in a pod".to_owned())
         }
-        KubeconfigError::FindPath => Some("no kubeconfig is named, and this is no pod".to_owned()),
         _ => None,
     }
 }
@@ -147,10 +162,10 @@ fn known_contexts(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(": its contexts are {}", names.join(", ")) }
 }
 
-/// That a hub does not do what was asked.
+/// A request that the hub did not execute.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// The status, where it answered at all.
+    /// The HTTP status, if the hub answered.
     pub(crate) code: Option<u16>,
     message: String,
 }
@@ -163,7 +178,7 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// An error of a hub, in words that say what to do. `doing` completes "failed to".
+/// Describes a hub's error and what to do about it. `doing` completes "failed to".
 pub(crate) fn refused(doing: &str, error: &kube::Error, server: &str) -> anyhow::Error {
     let code = match error {
         kube::Error::Api(status) => Some(status.code),
@@ -179,22 +194,22 @@ fn refusal(doing: &str, error: &kube::Error, server: &str) -> String {
     let said = status.message.trim_end_matches('.');
     match status.code {
         401 => format!(
-            "failed to {doing}: {server} does not accept your credentials: log in again, or choose others with --kubeconfig or --context"
+            "failed to {doing}: {server} does not accept your credentials: log in again, or select others with --kubeconfig or --context"
         ),
         403 => format!("failed to {doing}: {said}: ask the hub's administrator for that right"),
         404 if said.contains("could not find the requested resource") || said == "404 page not found" => {
             format!("failed to {doing}: {server} does not serve that kind: {}", install(doing))
         }
         409 => {
-            format!("failed to {doing}: somebody else changed it at the same time: look at it again ({said})")
+            format!("failed to {doing}: it was changed at the same time: check it and try again ({said})")
         }
-        422 | 400 => format!("failed to {doing}: the hub refuses it: {said}"),
-        429 | 500..=599 => format!("failed to {doing}: the hub is in trouble, try again later: {said}"),
+        422 | 400 => format!("failed to {doing}: the hub rejected it: {said}"),
+        429 | 500..=599 => format!("failed to {doing}: the hub has a problem, try again later: {said}"),
         _ => format!("failed to {doing}: {said}"),
     }
 }
 
-/// What to do about a kind that is not served.
+/// Suggests how to install a kind that the hub does not serve.
 fn install(doing: &str) -> String {
     let ours = [ADDON_GROUP, CLUSTER_GROUP, WORK_GROUP].iter().any(|group| doing.contains(group));
     if ours {
@@ -205,28 +220,31 @@ fn install(doing: &str) -> String {
     }
 }
 
-/// Why a hub could not be reached.
+/// Describes why a hub could not be reached.
 fn reached(error: &kube::Error, server: &str) -> String {
     let why = cause(error);
+    if AnswerTooLong::caused(error) {
+        return format!("{why}: is {server} a Kubernetes API server?");
+    }
     if matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_)) {
         let advice = if why.contains("certificate") {
-            "the kubeconfig is not that of this hub, or is out of date"
+            "the kubeconfig belongs to another hub, or is out of date"
         } else {
-            "is it running, and is the kubeconfig that of this hub?"
+            "is it running, and does the kubeconfig belong to it?"
         };
         return format!("{server} cannot be reached: {why}: {advice}");
     }
     why
 }
 
-/// The innermost cause: what wraps it only repeats it.
+/// Returns the innermost cause: the errors around it only repeat it.
 pub(crate) fn cause(error: &dyn std::error::Error) -> String {
     let mut last: &dyn std::error::Error = error;
     while let Some(source) = last.source() {
         last = source;
     }
     let text = last.to_string();
-    // The number of the system's error tells people nothing.
+    // Removes the operating system's error number, which does not help users.
     match text.find(" (os error") {
         Some(at) => text.get(..at).unwrap_or(&text).to_lowercase(),
         None => text,

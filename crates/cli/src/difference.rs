@@ -1,4 +1,4 @@
-//! What a file changes about an object on a hub, field by field.
+//! Shows what a file changes in an object on a hub, field by field.
 
 pub(crate) use aviary_engine::difference::Field;
 use aviary_engine::difference::between;
@@ -19,7 +19,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// `None` where nothing would change.
+    /// Returns `None` if nothing would change.
     pub(crate) fn between(document: &Document, old: Option<&Value>, new: &Value) -> Option<Self> {
         let fields = old.map(|old| between(&told(old), &told(new))).unwrap_or_default();
         let change = if old.is_some() { "Changed" } else { "Created" };
@@ -33,7 +33,7 @@ impl Difference {
     }
 }
 
-/// What of an object is its author's: all but identity and status.
+/// Returns the part of an object that its author writes: everything except identity and status.
 fn told(object: &Value) -> Value {
     let mut told = Map::new();
     for (key, value) in object.as_object().into_iter().flatten() {

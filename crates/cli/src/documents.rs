@@ -1,7 +1,7 @@
-//! Files as documents: where each stands, and what it is.
+//! Reads files as documents, and records where each document is.
 //!
-//! Owns reading, and nothing about what documents mean. What cannot be read is a [`Finding`], never a document that is half there:
-//! one unreadable document does not hide the others of its file.
+//! Owns reading, and knows nothing about the meaning of documents. An unreadable document becomes a
+//! [`Finding`], never a partial document, and does not hide the other documents in its file.
 
 mod text;
 
@@ -17,15 +17,15 @@ use crate::findings::{Finding, numbered};
 /// The largest file that is read.
 const MOST_BYTES: u64 = 512 * 1024 * 1024;
 
-/// Where a document stands.
+/// The position of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) file: Arc<str>,
     /// Counted from 1, without empty documents.
     pub(crate) document: usize,
-    /// The place in a List, counted from 1.
+    /// The position in a List, counted from 1.
     pub(crate) item: Option<usize>,
-    /// The line in the file at which the document begins.
+    /// The line in the file where the document starts.
     pub(crate) line: usize,
 }
 
@@ -66,14 +66,14 @@ impl Document {
         self.api_version().rsplit_once('/').map_or(self.api_version(), |(_, version)| version)
     }
 
-    /// File, number, and what it is.
+    /// Describes the document: its file, its number, and its kind and name.
     pub(crate) fn said(&self) -> String {
         let Place { file, document, item, .. } = &self.place;
         format!("{file}: {}", numbered(*document, *item, self.kind(), self.namespace(), self.name()))
     }
 }
 
-/// What was read, and what could not be.
+/// The documents that were read, and the problems with those that were not.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) documents: Vec<Document>,
@@ -86,7 +86,7 @@ pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Reading {
     for (index, file) in files.iter().enumerate() {
         let shown = shown(file);
         if files.iter().take(index).any(|earlier| earlier == file) {
-            read.faults.push(Finding::in_file(&shown, "GivenTwice", "is given twice: name it once"));
+            read.faults.push(Finding::in_file(&shown, "GivenTwice", "is given twice"));
             continue;
         }
         match contents(file, stdin) {
@@ -109,7 +109,7 @@ impl Reading {
         };
         let parsed = text::parse(file, text);
         if parsed.documents.is_empty() && parsed.faults.is_empty() {
-            let message = "is empty: it has no document but comments and white space";
+            let message = "is empty: it contains only comments and white space";
             self.faults.push(Finding::in_file(file, "Empty", message));
         }
         self.faults.extend(parsed.faults);
@@ -119,12 +119,12 @@ impl Reading {
     }
 }
 
-/// How a file is called in messages.
+/// The name of a file in messages.
 fn shown(file: &Path) -> String {
     if file == Path::new("-") { "standard input".to_owned() } else { file.to_string_lossy().into_owned() }
 }
 
-/// The contents of a file, of standard input, or of each file of a directory.
+/// Reads a file, standard input, or each file in a directory.
 fn contents(file: &Path, stdin: &mut dyn Read) -> Result<Vec<(String, Vec<u8>)>, String> {
     if file == Path::new("-") {
         return Ok(vec![(shown(file), limited(stdin)?)]);
@@ -143,7 +143,7 @@ fn contents(file: &Path, stdin: &mut dyn Read) -> Result<Vec<(String, Vec<u8>)>,
         }
     }
     if found.is_empty() {
-        return Err("is a directory with no .yaml, .yml or .json file in it: name the files".to_owned());
+        return Err("is a directory without any .yaml, .yml or .json file".to_owned());
     }
     found.sort();
     found
@@ -164,26 +164,27 @@ fn limited(from: &mut dyn Read) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The reason for people, without the number of the system's error.
+/// Describes an I/O error, without the operating system's error number.
 fn said(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        io::ErrorKind::PermissionDenied => "may not be read: permission denied".to_owned(),
+        io::ErrorKind::PermissionDenied => "cannot be read: permission denied".to_owned(),
         _ => format!("cannot be read: {error}"),
     }
 }
 
 fn as_text(bytes: &[u8]) -> Result<&str, String> {
     if bytes.contains(&0) {
-        return Err("is not text: it has NUL bytes; give YAML or JSON in UTF-8".to_owned());
+        return Err("is not text: it contains NUL bytes; use YAML or JSON in UTF-8".to_owned());
     }
     let text = str::from_utf8(bytes).map_err(|error| {
-        format!("is not text: byte {} is not UTF-8; give YAML or JSON in UTF-8", error.valid_up_to() + 1)
+        format!("is not text: byte {} is not UTF-8; use YAML or JSON in UTF-8", error.valid_up_to() + 1)
     })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// The items of a List, or the document itself. Items of a typed list need not say their kind: the list does.
+/// Returns the items of a List, or the document itself. Items of a typed list may omit their kind,
+/// because the list determines it.
 fn expand(document: Document) -> Vec<Document> {
     let element = document.kind().strip_suffix("List").map(str::to_owned);
     let (Some(element), Some(items)) = (element, document.value.get("items").and_then(Value::as_array))

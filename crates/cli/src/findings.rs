@@ -1,4 +1,4 @@
-//! Something wrong with the input, as one line: which file, which document, which field, what.
+//! A problem with the input, as one line: file, document, field, message.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(crate) enum Severity {
     Warning,
 }
 
-/// One thing that is wrong. What it does not concern is left out.
+/// One problem. Fields that do not apply are left out.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Finding {
@@ -22,7 +22,7 @@ pub(crate) struct Finding {
     /// Counted from 1, without empty documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) document: Option<usize>,
-    /// The place in a List, counted from 1.
+    /// The position in a List, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) item: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub(crate) struct Finding {
     pub(crate) name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) field: String,
-    /// A word for programs.
+    /// The reason as a code, for programs.
     pub(crate) reason: String,
     pub(crate) message: String,
 }
@@ -61,7 +61,7 @@ impl Finding {
         }
     }
 
-    /// A place in a document that is not YAML.
+    /// A document that cannot be parsed.
     pub(crate) fn in_text(place: &Place, at: Option<(usize, usize)>, message: impl Into<String>) -> Self {
         let mut finding = Self::in_file(&place.file, "Unreadable", message);
         finding.document = Some(place.document);
@@ -70,7 +70,7 @@ impl Finding {
         finding
     }
 
-    /// A field of a document.
+    /// A problem with a field of a document.
     pub(crate) fn of(
         document: &Document,
         field: impl Into<String>,
@@ -96,12 +96,12 @@ impl Finding {
         self.severity == Severity::Error
     }
 
-    /// The document that it is about.
+    /// The document that the finding is about.
     pub(crate) fn place(&self) -> (&str, Option<usize>, Option<usize>) {
         (&self.file, self.document, self.item)
     }
 
-    /// Whether it is about the same field as the other, or about a part of that.
+    /// Whether it is about the same field as the other finding, or about a part of that field.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         let rest = self.field.strip_prefix(other.field.as_str());
         self.place() == other.place()

@@ -1,4 +1,4 @@
-//! The kinds that the hub serves for us: what their definitions say of an object, and the names of their resources.
+//! The kinds that Aviary installs on a hub: their schemas, and the names of their resources.
 
 use std::cell::OnceCell;
 
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::documents::Document;
 
-/// One kind of ours.
 #[derive(Debug)]
 pub(crate) struct Kind {
     pub(crate) group: String,
@@ -22,7 +21,7 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// What the API server does to an object of this kind.
+    /// The schema and rules that the API server applies to an object of this kind.
     pub(crate) fn admission(&self) -> anyhow::Result<&Admission> {
         let admission = self.admission.get_or_init(|| Admission::new(&self.schema));
         admission.as_ref().map_err(|causes| {
@@ -32,7 +31,6 @@ impl Kind {
     }
 }
 
-/// All of them.
 #[derive(Debug)]
 pub(crate) struct Kinds(Vec<Kind>);
 
@@ -56,7 +54,7 @@ impl Kinds {
         Ok(Self(kinds))
     }
 
-    /// The kind of a document, if it is one of ours in a version that is served.
+    /// Returns the kind of a document if it is one of ours, in a served version.
     pub(crate) fn of(&self, document: &Document) -> Option<&Kind> {
         self.0.iter().find(|kind| {
             kind.kind == document.kind()
@@ -65,12 +63,11 @@ impl Kinds {
         })
     }
 
-    /// Whether a group is ours.
     pub(crate) fn has_group(&self, group: &str) -> bool {
         self.0.iter().any(|kind| kind.group == group)
     }
 
-    /// The kinds of that name, whatever their group and version.
+    /// Returns the kinds with this name, in any group and version.
     pub(crate) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Kind> {
         self.0.iter().filter(move |kind| kind.kind == name)
     }
@@ -79,7 +76,7 @@ impl Kinds {
         self.0.iter().find(|kind| kind.group == group && kind.plural == plural)
     }
 
-    /// The resource under which a document is served; of a kind that is not ours, the one that its name suggests.
+    /// Returns the resource name of a document. For other kinds, guesses it from the kind's name.
     pub(crate) fn resource_of(&self, document: &Document) -> String {
         self.of(document).map_or_else(|| plural(document.kind()), |kind| kind.plural.clone())
     }

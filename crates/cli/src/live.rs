@@ -1,8 +1,8 @@
-//! A hub read for people: the same snapshots that a manager there decides on. Nothing is written.
+//! Reads a hub: the same snapshots that a manager there uses for its decisions. Writes nothing.
 
 use anyhow::{Context as _, anyhow};
 use aviary_api::ClusterManagementAddOn;
-use aviary_controller::{LookError, Scope, View};
+use aviary_controller::{LEASE, LookError, Scope, View};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, ListParams};
@@ -10,30 +10,28 @@ use kube::{Client, ResourceExt};
 
 use crate::connect::{Connection, HubArgs, refused};
 
-/// The lease that managers share.
-const LEASE: &str = "aviary-manager";
-/// A lease that was not renewed for so long has no holder.
+/// A lease that has not been renewed for this long has no holder.
 const STALE: SignedDuration = SignedDuration::from_secs(60);
 
-/// Which hub, and where its manager keeps what it remembers.
+/// The options that select a hub and the namespace of its manager.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LiveArgs {
     #[command(flatten)]
     pub(crate) hub: HubArgs,
 
-    /// Namespace in which the manager keeps its lease and revisions
+    /// Namespace where the manager keeps its lease and revisions
     #[arg(long, value_name = "NAMESPACE", default_value = "open-cluster-management")]
     pub(crate) manager_namespace: String,
 }
 
-/// A hub, and what was seen of it.
+/// A hub, and a snapshot of it.
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) connection: Connection,
     pub(crate) view: View,
 }
 
-/// Runs a command that talks to a hub.
+/// Runs a command that communicates with a hub.
 pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -43,7 +41,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
 }
 
 impl LiveArgs {
-    /// Reads an add-on and all that bears on it, or all add-ons.
+    /// Reads one add-on with everything related to it, or all add-ons.
     pub(crate) async fn read(&self, addon: Option<&str>) -> anyhow::Result<Live> {
         let connection = self.hub.connect().await?;
         if let Some(addon) = addon {
@@ -67,13 +65,14 @@ impl LiveArgs {
         View::read(&connection.client, scope).await.map_err(|error| told(&error, connection))
     }
 
-    /// What is odd about the manager of the hub, if anything. Who may not look at its lease is told nothing.
+    /// Describes a problem with the hub's manager, if there is one. Returns nothing if the user may
+    /// not read the lease.
     pub(crate) async fn manager_note(&self, client: &Client, now: Timestamp) -> Option<String> {
         let leases: Api<Lease> = Api::namespaced(client.clone(), &self.manager_namespace);
         let namespace = &self.manager_namespace;
         let Some(lease) = leases.get_opt(LEASE).await.ok()? else {
             return Some(format!(
-                "no manager has ever led here: there is no lease {namespace}/{LEASE}; without one nothing moves, unless it runs with --leader-elect=false"
+                "no manager has ever run here: there is no lease {namespace}/{LEASE}; nothing moves without a manager, unless it runs with --leader-elect=false"
             ));
         };
         let spec = lease.spec.unwrap_or_default();
@@ -81,40 +80,40 @@ impl LiveArgs {
         let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
         match holder {
             Some(holder) if now.duration_since(renewed) > STALE => Some(format!(
-                "the manager {holder} has not renewed its lease {namespace}/{LEASE} since {}: is it running? Without one nothing moves",
+                "the manager {holder} has not renewed its lease {namespace}/{LEASE} since {}: is it running? Nothing moves without a manager",
                 seconds(renewed)
             )),
             Some(_) => None,
             None => Some(format!(
-                "no manager leads: the lease {namespace}/{LEASE} was given up at {}; without one nothing moves",
+                "no manager is the leader: the lease {namespace}/{LEASE} was released at {}; nothing moves without a manager",
                 seconds(renewed)
             )),
         }
     }
 }
 
-/// A time in whole seconds.
+/// Truncates a time to whole seconds.
 pub(crate) fn seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
-/// Why a look failed, and what to do.
+/// Describes why reading a hub failed, and what to do.
 pub(crate) fn told(error: &LookError, connection: &Connection) -> anyhow::Error {
     refused(&error.doing, &error.source, &connection.server)
 }
 
-/// A name that no object can have must not become part of a selector.
+/// Rejects a name that no object can have, before it becomes part of a selector.
 pub(crate) fn check_name(addon: &str) -> anyhow::Result<()> {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
     if addon.is_empty() || addon.len() > 253 || !addon.bytes().all(plain) {
         return Err(anyhow!(
-            "{addon:?} is no name of an add-on: those have lower-case letters, digits, '-' and '.'"
+            "{addon:?} is not a valid name of an add-on: use lower-case letters, digits, '-' and '.'"
         ));
     }
     Ok(())
 }
 
-/// There is no such add-on; those that there are.
+/// An error for an unknown add-on, which lists the existing ones.
 pub(crate) async fn unknown(addon: &str, connection: &Connection) -> anyhow::Error {
     let api: Api<ClusterManagementAddOn> = Api::all(connection.client.clone());
     let names: Vec<String> = match api.list_metadata(&ListParams::default().limit(20)).await {

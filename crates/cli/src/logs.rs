@@ -1,43 +1,186 @@
-//! What long-running commands say while they run: to standard error, as lines for people or as JSON for machines.
+//! Logging of long-running commands to standard error, as text or as JSON.
+//!
+//! Each event is one line. Control characters in it are escaped, whatever component logs it.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, Write};
 
 use anyhow::{Context as _, anyhow};
+use aviary_api::visible::{visible, visible_json};
 use clap::ValueEnum;
+use serde_json::json;
+use tracing::Dispatch;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The longest line, in bytes. A library may log a server's whole response.
+const LONGEST: usize = 32 << 10;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// Lines for people
+    /// Plain text
     #[default]
     Text,
     /// One JSON object per line
     Json,
 }
 
-/// How much is told, and how.
+/// The logging options.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LogArgs {
-    /// What to log: error, warn, info, debug, trace, or a filter such as info,aviary_controller=debug
+    /// Log level or filter: error, warn, info, debug, trace, or for example
+    /// info,aviary_controller=debug
     #[arg(long, value_name = "FILTER", default_value = "info", env = "AVIARY_LOG")]
     log: String,
 
-    /// How log lines look
+    /// Format of log lines
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
 }
 
-/// From now on everything is told to standard error.
+/// Installs the logger. From now on, events go to standard error.
 pub(crate) fn start(args: &LogArgs) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&args.log).with_context(|| format!("--log {} is no filter", args.log))?;
+    let filter =
+        EnvFilter::try_new(&args.log).with_context(|| format!("--log {} is not a valid filter", args.log))?;
+    let started = subscriber(filter, args.log_format, io::stderr).try_init();
+    started.map_err(|error| anyhow!("failed to start logging: {error}"))
+}
+
+fn subscriber<W: Write>(
+    filter: EnvFilter,
+    format: LogFormat,
+    to: impl Fn() -> W + Send + Sync + 'static,
+) -> Dispatch {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
+        .with_writer(VisibleLines { format, to })
+        // Colour codes could not be distinguished from codes in a field.
+        .with_ansi(false)
         .with_target(false);
-    let started = match args.log_format {
-        LogFormat::Text => lines.try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
-    };
-    started.map_err(|error| anyhow!("failed to start logging: {error}"))
+    match format {
+        LogFormat::Text => lines.into(),
+        LogFormat::Json => lines.json().flatten_event(true).into(),
+    }
+}
+
+/// Creates writers that escape control characters.
+struct VisibleLines<F> {
+    format: LogFormat,
+    to: F,
+}
+
+impl<'a, W: Write, F: Fn() -> W> MakeWriter<'a> for VisibleLines<F> {
+    type Writer = VisibleLine<W>;
+
+    fn make_writer(&'a self) -> VisibleLine<W> {
+        VisibleLine { format: self.format, to: (self.to)() }
+    }
+}
+
+/// Receives one event per call, including its trailing line break.
+struct VisibleLine<W> {
+    format: LogFormat,
+    to: W,
+}
+
+impl<W: Write> Write for VisibleLine<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        let begin = line.get(..line.floor_char_boundary(LONGEST)).unwrap_or(line);
+        let mut shown = match self.format {
+            LogFormat::Text => visible(line).at_most(LONGEST).to_string(),
+            LogFormat::Json if begin.len() < line.len() => visible_json(&cut(begin, line.len())),
+            LogFormat::Json => visible_json(line),
+        };
+        shown.push('\n');
+        self.to.write_all(shown.as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// An event that is too long for one line, as valid JSON.
+fn cut(begin: &str, length: usize) -> String {
+    let message = format!("a log event of {length} bytes was cut");
+    json!({"level": "WARN", "message": message, "begin": begin}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::sync::{Arc, Mutex};
+
+    use anyhow::anyhow;
+    use aviary_api::visible::is_hidden;
+    use serde_json::Value;
+    use tracing::dispatcher::with_default;
+
+    use super::*;
+
+    const HOSTILE: &str =
+        "boom\u{1b}[2J\r\n2026-01-01T00:00:00Z  INFO all is well\u{9b}1m\u{7f}\u{202e}x\u{200b}\u{2028}";
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The log output for a message, a displayed field, a debug field, and an error with a cause.
+    fn logged(format: LogFormat) -> String {
+        captured(format, || {
+            let error = anyhow!(HOSTILE.to_owned()).context("failed to ask");
+            tracing::warn!(cluster = %HOSTILE, debugged = ?HOSTILE, error = error.as_ref() as &dyn Error, "{HOSTILE}");
+        })
+    }
+
+    fn captured(format: LogFormat, log: impl FnOnce()) -> String {
+        let kept = Kept::default();
+        let to = kept.clone();
+        let subscriber = subscriber(EnvFilter::new("info"), format, move || to.clone());
+        with_default(&subscriber, log);
+        let bytes = kept.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_hostile_message_stays_in_its_line_of_text() {
+        let text = logged(LogFormat::Text);
+        let line = text.strip_suffix('\n').unwrap();
+        assert!(!line.chars().any(is_hidden), "{line:?}");
+        assert!(line.contains("failed to ask"), "{line}");
+    }
+
+    #[test]
+    fn a_hostile_message_stays_in_its_line_of_json_and_is_kept() {
+        let text = logged(LogFormat::Json);
+        let line = text.strip_suffix('\n').unwrap();
+        assert!(!line.chars().any(is_hidden), "{line:?}");
+        let event: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(event["message"], HOSTILE);
+        assert_eq!(event["cluster"], HOSTILE);
+    }
+
+    #[test]
+    fn an_event_that_is_too_long_is_cut() {
+        let answer = "é".repeat(LONGEST);
+        let text = captured(LogFormat::Text, || tracing::warn!("{answer}"));
+        assert!(text.len() < LONGEST + 10 && text.ends_with("é…\n"), "{}", text.len());
+
+        let json = captured(LogFormat::Json, || tracing::warn!("{answer}"));
+        assert!(json.len() < 2 * LONGEST, "{}", json.len());
+        let event: Value = serde_json::from_str(&json).unwrap();
+        assert!(event["begin"].as_str().unwrap().contains("éé"), "{json}");
+    }
 }

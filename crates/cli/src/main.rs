@@ -1,8 +1,9 @@
 //! The command line: arguments in, exit code out.
 //!
-//! The only place that looks at the process: its arguments, environment, clock, standard streams and exit code. Everything
-//! else gets what it needs in a [`Session`]. Exit codes: 0 what was asked for is done, 1 it is not or something is wrong with
-//! the input, 2 the command line itself is wrong; 3 and 4 are a rollout's that is under way or has failed.
+//! This is the only place that uses the process itself: its arguments, environment, clock, standard
+//! streams and exit code. Everything else gets what it needs in a [`Session`]. Exit codes: 0
+//! success; 1 failure, or a problem with the input; 2 wrong usage; 3 a rollout is in progress; 4 a
+//! rollout has failed.
 
 mod change;
 mod checks;
@@ -34,35 +35,36 @@ use commands::{Command, Session};
 use output::{Format, Output, Paint};
 
 const ABOUT: &str =
-    "Rolls add-ons out to a fleet of Kubernetes clusters, and says why each cluster is where it is.";
+    "Upgrades add-ons across a fleet of Kubernetes clusters, and explains why each cluster is waiting.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Check files before they are applied
+  Check files before you apply them
     $ aviary lint -f addon.yaml
 
-  See what they would do to the fleet of the hub, without doing it
+  See what they would do to the fleet on the hub, without doing it
     $ aviary plan helloworld -f addon.yaml
 
-  See where rollouts stand, and why one is not further
+  See how far rollouts are, and why one is stuck
     $ aviary status
     $ aviary explain helloworld
 
   Install on a hub
     $ aviary manifests | kubectl apply --server-side -f -
 
-Exit codes: 0 done, 1 not done or something wrong with the input, 2 wrong usage.";
+Exit codes: 0 success, 1 failure or a problem with the input, 2 wrong usage.";
 
 /// Fleet add-on lifecycle manager for Kubernetes.
 #[derive(Debug, Parser)]
 #[command(version, about = ABOUT, after_help = EXAMPLES, max_term_width = 100)]
 #[command(disable_help_subcommand = true, arg_required_else_help = true, propagate_version = false)]
 struct Cli {
-    /// Print the result as data, in a stable structure, instead of as text; wide is text that leaves nothing out
+    /// Output format: json and yaml have a stable structure; wide is untruncated text
     #[arg(short, long, global = true, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
 
-    /// Print without colours; the variable NO_COLOR does the same, and so does output that is not a terminal
+    /// Disable colours; also disabled by the variable NO_COLOR and when the output is not a
+    /// terminal
     #[arg(long, global = true, action = ArgAction::SetTrue)]
     no_color: bool,
 
@@ -80,7 +82,7 @@ fn main() -> ExitCode {
     {
         Ok(cli) => cli,
         Err(error) => {
-            // Nothing is left to be done about a closed stream.
+            // If the stream is closed, there is nothing left to do.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -96,7 +98,7 @@ fn main() -> ExitCode {
         output: Output::new(
             Paint { on: colours && terminal },
             cli.output,
-            // Not locked for good: others of the process log to standard error.
+            // Not locked permanently: other threads log to standard error.
             Box::new(stdout),
             Box::new(io::stderr()),
         )
@@ -115,7 +117,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// How the program calls itself: installed as `kubectl-aviary` it is a plugin, and people type `kubectl aviary`.
+/// The name of the program. Installed as `kubectl-aviary` it is a plugin, and users type `kubectl
+/// aviary`.
 fn display_name(argument: Option<&OsString>) -> String {
     let stem =
         argument.map(Path::new).and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -125,7 +128,7 @@ fn display_name(argument: Option<&OsString>) -> String {
     }
 }
 
-/// The command line under the name that people type, in its examples as well.
+/// Renames the command to the name that users type, in its examples as well.
 fn named(definition: clap::Command, program: &str) -> clap::Command {
     let definition = definition.name("aviary").bin_name(program);
     if program == "aviary" {

@@ -1,4 +1,4 @@
-//! Objects of any kind on a hub, whole and as they are stored: with every field that anybody put there.
+//! Reads objects of any kind from a hub, complete and as stored, with all fields.
 
 use anyhow::anyhow;
 use aviary_engine::configs::{ConfigRef, GroupResource};
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::connect::{Connection, refused};
 
-/// A kind that a hub serves.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) resource: ApiResource,
@@ -24,7 +23,7 @@ impl Served {
     }
 }
 
-/// How a hub serves a kind: by its resource, or by the kind's name. `None`: it does not.
+/// Finds a kind by its resource or by its name. Returns `None` if the hub does not serve it.
 pub(crate) async fn find(
     connection: &Connection,
     group: &str,
@@ -36,7 +35,7 @@ pub(crate) async fn find(
         Err(kube::Error::Discovery(_)) => return Ok(None),
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
         Err(error) => {
-            return Err(refused(&format!("find out what {asked} serves"), &error, &connection.server));
+            return Err(refused(&format!("list what {asked} serves"), &error, &connection.server));
         }
     };
     let all = found.recommended_resources().into_iter().chain(found.resources_by_stability());
@@ -54,7 +53,7 @@ pub(crate) async fn find_kind(connection: &Connection, kind: &GroupResource) -> 
     found.ok_or_else(|| anyhow!("{} does not serve {kind}", connection.server))
 }
 
-/// A config as it is on the hub.
+/// Reads a config from the hub.
 pub(crate) async fn get(
     connection: &Connection,
     config: &ConfigRef,

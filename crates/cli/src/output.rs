@@ -1,36 +1,42 @@
-//! What people and programs see: text with colours where they help, tables, and data in a stable form.
+//! Output for users and programs: text with colours, tables, and data in a stable format.
 //!
-//! A reader that goes away (`| head`) is no error: what is left is dropped, and the exit code stays what it would have been.
+//! All text goes through [`Printout`], which escapes control characters: no name and no message can
+//! control the terminal or forge a line. A reader that goes away (`| head`) is not an error: the
+//! rest of the output is dropped, and the exit code does not change.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use anyhow::Context as _;
+use aviary_api::visible::{is_hidden, visible, visible_json, write_visible};
 pub(crate) use aviary_engine::verdict::counted;
 use clap::ValueEnum;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::commands::Outcome;
 use crate::findings::Finding;
 
-/// The form of data.
+/// The longest error message. It may contain a server's response.
+const LONGEST_COMPLAINT: usize = 4096;
+
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     Json,
     Yaml,
-    // No doc comment: help would give every format a line of its own.
+    // No doc comment: with one, help would print every format on a separate line.
     Wide,
 }
 
-/// Standard output and standard error.
 pub(crate) struct Output {
     pub(crate) paint: Paint,
     format: Option<Format>,
     stdout: Box<dyn Write>,
     stderr: Box<dyn Write>,
-    /// Nobody reads any more.
+    /// The reader of standard output has gone away.
     closed: bool,
-    /// Standard output is a terminal, which can be drawn on.
+    /// Standard output is a terminal and can be redrawn.
     terminal: bool,
 }
 
@@ -53,7 +59,7 @@ impl Output {
         Self { paint, format, stdout, stderr, closed: false, terminal: false }
     }
 
-    /// Says whether standard output is a terminal.
+    /// Sets whether standard output is a terminal.
     pub(crate) fn on_terminal(self, terminal: bool) -> Self {
         Self { terminal, ..self }
     }
@@ -62,11 +68,12 @@ impl Output {
         self.terminal
     }
 
-    /// Draws over what the terminal shows.
-    pub(crate) fn redraw(&mut self, picture: &str) -> anyhow::Result<()> {
-        // Line by line and then to the end, so that nothing flickers.
-        let lines: String = picture.lines().map(|line| format!("{line}\u{1b}[K\n")).collect();
-        self.text(&format!("\u{1b}[H{lines}\u{1b}[J"))?;
+    /// Redraws the terminal.
+    pub(crate) fn redraw(&mut self, picture: &Printout) -> anyhow::Result<()> {
+        // Clears line by line, and then to the end, so that the screen does not flicker.
+        let lines: String =
+            picture.coloured(self.paint).lines().map(|line| format!("{line}\u{1b}[K\n")).collect();
+        self.write(&format!("\u{1b}[H{lines}\u{1b}[J"))?;
         self.finish()
     }
 
@@ -74,13 +81,26 @@ impl Output {
         self.format.filter(|format| *format != Format::Wide)
     }
 
-    /// Text without anything left out is asked for.
+    /// Whether untruncated text was requested.
     pub(crate) fn is_wide(&self) -> bool {
         self.format == Some(Format::Wide)
     }
 
-    /// Prints text as it is.
-    pub(crate) fn text(&mut self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn text(&mut self, text: &Printout) -> anyhow::Result<()> {
+        self.write(&text.coloured(self.paint))
+    }
+
+    pub(crate) fn line(&mut self, line: impl fmt::Display) -> anyhow::Result<()> {
+        self.text(&Printout::of(line))
+    }
+
+    /// Prints a file for another program unchanged, such as manifests or a shell script. Only for
+    /// content that Aviary generates.
+    pub(crate) fn file(&mut self, content: &str) -> anyhow::Result<()> {
+        self.write(content)
+    }
+
+    fn write(&mut self, text: &str) -> anyhow::Result<()> {
         if self.closed {
             return Ok(());
         }
@@ -88,27 +108,29 @@ impl Output {
         self.unless_closed(written)
     }
 
-    /// Prints a value, if data was asked for; says whether it was.
+    /// Prints a value if data was requested. Returns whether it was.
     pub(crate) fn data(&mut self, value: &impl Serialize) -> anyhow::Result<bool> {
         let Some(format) = self.format else { return Ok(false) };
         let text = match format {
             Format::Json => {
-                serde_json::to_string_pretty(value).context("failed to write the result as JSON")? + "\n"
+                let json =
+                    serde_json::to_string_pretty(value).context("failed to write the result as JSON")?;
+                visible_json(&json) + "\n"
             }
-            Format::Yaml => serde_saphyr::to_string(value).context("failed to write the result as YAML")?,
+            Format::Yaml => visible_yaml(value)?,
             Format::Wide => return Ok(false),
         };
-        self.text(&text)?;
+        self.write(&text)?;
         Ok(true)
     }
 
-    /// One line on standard error.
+    /// Prints one line to standard error.
     pub(crate) fn complaint(&mut self, line: &str) {
-        // There is nowhere left to say that this failed.
-        let _ = writeln!(self.stderr, "{line}");
+        // If this fails, there is nowhere left to report it.
+        let _ = writeln!(self.stderr, "{}", visible(line).at_most(LONGEST_COMPLAINT));
     }
 
-    /// Says what is wrong with the input, and that nothing was done.
+    /// Reports the problems with the input.
     pub(crate) fn refuse(&mut self, faults: &[Finding]) -> Outcome {
         for fault in faults {
             self.complaint(&fault.to_string());
@@ -132,7 +154,144 @@ impl Output {
     }
 }
 
-/// Colours, or none.
+/// YAML with all characters visible. Only double-quoted text can have escapes, so text that needs them is written as JSON, which
+/// is also YAML.
+fn visible_yaml(value: &impl Serialize) -> anyhow::Result<String> {
+    let written = |value: &serde_json::Value| {
+        serde_saphyr::to_string(value).context("failed to write the result as YAML")
+    };
+    let text = serde_saphyr::to_string(value).context("failed to write the result as YAML")?;
+    if text.chars().all(|c| c == '\n' || !is_hidden(c)) {
+        return Ok(text);
+    }
+    let mut value = serde_json::to_value(value).context("failed to write the result as YAML")?;
+    // The placeholder must not occur in the text.
+    let mut placeholder = "escaped".to_owned();
+    while text.contains(&placeholder) {
+        placeholder.push('x');
+    }
+    let mut escaped = Vec::new();
+    replace_hidden(&mut value, &placeholder, &mut escaped);
+    let mut text = written(&value)?;
+    for (number, json) in escaped.iter().enumerate().rev() {
+        text = text.replace(&format!("{placeholder}{number}end"), json);
+    }
+    Ok(text)
+}
+
+/// Replaces every text with hidden characters, keys included, by a placeholder and collects those texts as JSON.
+fn replace_hidden(value: &mut serde_json::Value, placeholder: &str, escaped: &mut Vec<String>) {
+    let hidden = |text: &str| text.chars().any(|c| c != '\n' && is_hidden(c));
+    let replacement = |text: &str, escaped: &mut Vec<String>| {
+        escaped.push(visible_json(&serde_json::Value::from(text).to_string()));
+        format!("{placeholder}{}end", escaped.len() - 1)
+    };
+    match value {
+        serde_json::Value::String(text) if hidden(text) => *text = replacement(text, escaped),
+        serde_json::Value::Array(items) => {
+            items.iter_mut().for_each(|item| replace_hidden(item, placeholder, escaped));
+        }
+        serde_json::Value::Object(fields) => {
+            for (key, mut field) in std::mem::take(fields) {
+                replace_hidden(&mut field, placeholder, escaped);
+                let key = if hidden(&key) { replacement(&key, escaped) } else { key };
+                fields.insert(key, field);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Text for users, line by line. The content of a line cannot leave that line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Printout(String);
+
+impl Printout {
+    pub(crate) fn of(line: impl fmt::Display) -> Self {
+        let mut text = Self::default();
+        text.line(line);
+        text
+    }
+
+    pub(crate) fn line(&mut self, line: impl fmt::Display) {
+        let mut open = false;
+        for c in line.to_string().chars() {
+            if code_of(c).is_some() {
+                open = c != PLAIN_AGAIN;
+                self.0.push(c);
+            } else {
+                // Writing to a string cannot fail.
+                let _ = write_visible(&mut self.0, c);
+            }
+        }
+        if open {
+            self.0.push(PLAIN_AGAIN);
+        }
+        self.0.push('\n');
+    }
+
+    /// Adds an empty line.
+    pub(crate) fn gap(&mut self) {
+        self.0.push('\n');
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.0.push_str(&other.0);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text for a terminal. Without colours, all colour marks are removed, wherever they come
+    /// from.
+    fn coloured(&self, paint: Paint) -> String {
+        let mut out = String::with_capacity(self.0.len());
+        for c in self.0.chars() {
+            match code_of(c) {
+                Some(code) if paint.on => out.push_str(&format!("\u{1b}[{code}m")),
+                Some(_) => {}
+                None => out.push(c),
+            }
+        }
+        out
+    }
+}
+
+impl<L: fmt::Display> FromIterator<L> for Printout {
+    fn from_iter<I: IntoIterator<Item = L>>(lines: I) -> Self {
+        let mut text = Self::default();
+        lines.into_iter().for_each(|line| text.line(line));
+        text
+    }
+}
+
+/// Ends a colour inside a [`Printout`]. Colours are marked with characters that Unicode reserves
+/// for internal use, and are replaced by terminal codes only at the very end. So a code in a name
+/// or a message is never mistaken for ours. A name that contains such a mark can colour only its
+/// own line.
+const PLAIN_AGAIN: char = '\u{fdd0}';
+const BOLD: char = '\u{fdd1}';
+const DIM: char = '\u{fdd2}';
+const RED: char = '\u{fdd3}';
+const GREEN: char = '\u{fdd4}';
+const YELLOW: char = '\u{fdd5}';
+const CYAN: char = '\u{fdd6}';
+
+/// The terminal code for a colour mark.
+fn code_of(mark: char) -> Option<&'static str> {
+    match mark {
+        PLAIN_AGAIN => Some("0"),
+        BOLD => Some("1"),
+        DIM => Some("2"),
+        RED => Some("31"),
+        GREEN => Some("32"),
+        YELLOW => Some("33"),
+        CYAN => Some("36"),
+        _ => None,
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     pub(crate) on: bool,
@@ -151,21 +310,22 @@ pub(crate) enum Style {
 }
 
 impl Paint {
+    /// Colours a part of a line of a [`Printout`].
     pub(crate) fn paint(self, style: Style, text: &str) -> String {
-        let code = match style {
+        let mark = match style {
             Style::Plain => return text.to_owned(),
-            Style::Bold => "1",
-            Style::Dim => "2",
-            Style::Red => "31",
-            Style::Green => "32",
-            Style::Yellow => "33",
-            Style::Cyan => "36",
+            Style::Bold => BOLD,
+            Style::Dim => DIM,
+            Style::Red => RED,
+            Style::Green => GREEN,
+            Style::Yellow => YELLOW,
+            Style::Cyan => CYAN,
         };
-        if self.on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.on { format!("{mark}{}{PLAIN_AGAIN}", visible(text)) } else { text.to_owned() }
     }
 }
 
-/// Columns that line up, each as wide as its widest cell; numbers to the right.
+/// A table with aligned columns, each as wide as its widest cell; numbers are right-aligned.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<(Style, String)>>,
@@ -173,33 +333,34 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = (Style, String)>) {
-        self.rows.push(cells.into_iter().collect());
+        // Escapes here, so that column widths match what is shown.
+        let shown = |(style, text): (Style, String)| (style, visible(&text).to_string());
+        self.rows.push(cells.into_iter().map(shown).collect());
     }
 
     pub(crate) fn head(&mut self, names: &[&str]) {
         self.row(names.iter().map(|name| (Style::Dim, (*name).to_owned())));
     }
 
-    /// The table, each line indented by two.
-    pub(crate) fn render(&self, paint: Paint) -> String {
+    /// Renders the table, indented by two spaces.
+    pub(crate) fn render(&self, paint: Paint) -> Printout {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let cell = |row: &Vec<(Style, String)>, column: usize| row.get(column).cloned().unwrap_or_default();
         let widths: Vec<usize> = (0..columns)
-            .map(|column| self.rows.iter().map(|row| cell(row, column).1.chars().count()).max().unwrap_or(0))
+            .map(|column| self.rows.iter().map(|row| cell(row, column).1.width()).max().unwrap_or(0))
             .collect();
         let numeric: Vec<bool> = (0..columns).map(|column| self.is_numeric(column)).collect();
-        let mut out = String::new();
+        let mut out = Printout::default();
         for row in &self.rows {
             let mut line = String::new();
             for (column, (&width, &right)) in widths.iter().zip(&numeric).enumerate() {
                 let (style, text) = cell(row, column);
-                let padding = " ".repeat(width.saturating_sub(text.chars().count()));
+                let padding = " ".repeat(width.saturating_sub(text.width()));
                 let text = paint.paint(style, &text);
                 line.push_str("  ");
                 line.push_str(&if right { padding + &text } else { text + &padding });
             }
-            out.push_str(line.trim_end());
-            out.push('\n');
+            out.line(line.trim_end());
         }
         out
     }
@@ -219,4 +380,68 @@ pub(crate) fn first_few<S: AsRef<str>>(names: &[S]) -> String {
     let more = names.len().saturating_sub(SHOWN);
     let shown = shown.join(", ");
     if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+#[cfg(test)]
+mod tests {
+    use aviary_api::visible::is_hidden;
+
+    use super::*;
+
+    const HOSTILE: &str = "x\u{1b}[31m\r\nforged\u{9b}2J\u{202e}\u{200b}\u{fdd3}y";
+
+    /// Every kind of output, with the given text in every place.
+    fn printed(on: bool) -> String {
+        let paint = Paint { on };
+        let mut table = Table::default();
+        table.head(&["NAME", "MESSAGE"]);
+        table.row([(Style::Bold, HOSTILE.to_owned()), (Style::Plain, HOSTILE.to_owned())]);
+        let mut text = table.render(paint);
+        text.line(format_args!(
+            "{}  {HOSTILE}  {}",
+            paint.paint(Style::Red, HOSTILE),
+            paint.paint(Style::Dim, "ok")
+        ));
+        text.add(&[HOSTILE].into_iter().collect());
+        text.coloured(paint)
+    }
+
+    #[test]
+    fn columns_line_up_beside_wide_characters() {
+        let mut table = Table::default();
+        table.row([(Style::Plain, "名前".to_owned()), (Style::Plain, "x".to_owned())]);
+        table.row([(Style::Plain, "name".to_owned()), (Style::Plain, "y".to_owned())]);
+        assert_eq!(table.render(Paint { on: false }).coloured(Paint { on: false }), "  名前  x\n  name  y\n");
+    }
+
+    #[test]
+    fn yaml_shows_everything_and_means_the_same() {
+        let value = serde_json::json!({
+            "a": HOSTILE, HOSTILE: ["plain", HOSTILE, "escaped0end", "two\nlines"], "b": {"c": 1, "d": null},
+        });
+        let yaml = visible_yaml(&value).unwrap();
+        assert!(!yaml.chars().any(|c| c != '\n' && is_hidden(c)), "{yaml:?}");
+        let read: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
+        assert_eq!(read, value, "{yaml}");
+    }
+
+    #[test]
+    fn a_line_stays_a_line_whatever_it_is_made_of() {
+        let plain = printed(false);
+        assert!(!plain.chars().any(|c| c != '\n' && is_hidden(c)), "{plain:?}");
+        assert_eq!(plain.lines().count(), 4, "{plain}");
+
+        let coloured = printed(true);
+        let ours = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m"];
+        let rest = ours.iter().fold(coloured.clone(), |text, code| text.replace(code, ""));
+        assert!(!rest.chars().any(|c| c != '\n' && is_hidden(c)), "{rest:?}");
+        assert_eq!(rest.lines().count(), 4, "{rest}");
+        // A colour mark in a name has no effect beyond its line.
+        let unclosed = |line: &&str| {
+            line.matches("\u{1b}[").count() > 0
+                && !line.ends_with("\u{1b}[0m")
+                && line.rfind("\u{1b}[") != line.rfind("\u{1b}[0m")
+        };
+        assert_eq!(coloured.lines().find(unclosed), None);
+    }
 }

@@ -1,7 +1,9 @@
-//! Documents as snapshots: for each add-on, all that the files say about it, in the engine's own model.
+//! Builds snapshots from documents: for each add-on, everything in the files that relates to it, in
+//! the engine's model.
 //!
-//! Files rarely hold everything that a hub holds. What is left out is assumed in favour of a useful answer, and every assumption is
-//! said in the notes. Reading decides nothing: that is the engine's.
+//! Files rarely contain everything that a hub contains. Missing objects are assumed in a way that
+//! gives a useful answer, and every assumption is listed in the notes. Makes no decisions: that is
+//! the engine's job.
 
 mod assume;
 mod hub;
@@ -21,29 +23,29 @@ use crate::kinds::Kinds;
 pub(crate) use hub::is_config;
 use hub::{Hub, ReadInstance, bare};
 
-/// Everything in the files.
 #[derive(Debug)]
 pub(crate) struct Snapshot<'d> {
     /// In the order of the files.
     pub(crate) addons: Vec<AddOnSnapshot<'d>>,
-    /// Assumptions about the fleet as a whole.
+    /// Assumptions about the whole fleet.
     pub(crate) notes: Vec<String>,
-    /// Objects that cannot be used and are left out.
+    /// Objects that cannot be used and are ignored.
     pub(crate) findings: Vec<Finding>,
 }
 
-/// One add-on and all that bears on it.
+/// One add-on and everything related to it.
 #[derive(Debug)]
 pub(crate) struct AddOnSnapshot<'d> {
     pub(crate) document: &'d Document,
     pub(crate) observed: Observed,
-    /// What reading found wrong with instances, each with its document.
+    /// Problems with instances, each with its document.
     pub(crate) instance_problems: Vec<(&'d Document, Problem)>,
     /// Assumptions about this add-on.
     pub(crate) notes: Vec<String>,
 }
 
-/// Puts the snapshots together. `former` are documents that a change replaced: what they held may still be told somewhere.
+/// Builds the snapshots. `former` are documents that a change replaced; instances may still be
+/// assigned their content.
 pub(crate) fn build<'d>(documents: &'d [Document], former: &[Document], kinds: &Kinds) -> Snapshot<'d> {
     let mut hub = Hub::default();
     for document in documents {
@@ -56,7 +58,7 @@ pub(crate) fn build<'d>(documents: &'d [Document], former: &[Document], kinds: &
     if !hub.has_clusters {
         assume::clusters(&mut hub);
         if !hub.clusters.is_empty() {
-            notes.push("no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable".to_owned());
+            notes.push("the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable".to_owned());
         }
     }
     let addons = hub.addons.iter().map(|(document, addon)| hub.snapshot_of(document, addon, kinds)).collect();
@@ -97,7 +99,7 @@ impl<'d> Hub<'d> {
         AddOnSnapshot { document, observed, instance_problems, notes }
     }
 
-    /// The placements that the add-on lists, and those that it takes as canaries.
+    /// Resolves the placements that the add-on lists, and those that it uses as canaries.
     fn select(&self, observed: &mut Observed, notes: &mut Vec<String>) {
         let listed = observed.addon.strategy.placements();
         let canaries = listed.iter().filter_map(|spec| spec.rollout.canary.as_ref());
@@ -111,12 +113,12 @@ impl<'d> Hub<'d> {
             let placement = match (self.placements.get(&name), decisions) {
                 (Some(placement), Some(_)) => placement.clone(),
                 (Some(placement), None) => {
-                    notes.push(format!("placement {name} has no PlacementDecision in the files: it is taken to select no cluster"));
+                    notes.push(format!("placement {name} has no PlacementDecision in the files: it is assumed to select no cluster"));
                     placement.clone()
                 }
                 (None, Some(_)) => {
                     notes.push(format!(
-                        "placement {name} is not in the files: it is taken to select what its decisions say"
+                        "placement {name} is not in the files: it is assumed to select the clusters in its decisions"
                     ));
                     bare(&name)
                 }
@@ -129,7 +131,7 @@ impl<'d> Hub<'d> {
         }
     }
 
-    /// All configs, and for each reference that needs a namespace and has none, that it does.
+    /// Adds all configs. Marks each reference that needs a namespace and has none.
     fn configure(&self, observed: &mut Observed, kinds: &Kinds) {
         observed.templates = self.templates.get(&observed.addon.name).cloned().unwrap_or_default();
         observed.configs =

@@ -1,20 +1,22 @@
-//! What a manager tells those who look after it: whether it lives, whether it is ready, and its metrics.
+//! Health checks and metrics of a manager.
 //!
-//! Owns the listener. Metrics go out in the clear on loopback only; anywhere else they are served over TLS, to callers whom the hub knows by
-//! their token and whom it lets get `/metrics`.
+//! Owns the listeners. Metrics are served unencrypted on loopback only. On any other address they
+//! are served over TLS, to clients whose token the hub authenticates and authorizes for `/metrics`.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use aviary_controller::{Clock, Health, Metrics};
-use aviary_hub::security::{AllowedHosts, Authority, ServerCertificate, keep_renewed};
-use aviary_hub::serve::{Limits, serve};
+use aviary_serve::{
+    AllowedHosts, Authority, Credential, Limits, ServerCertificate, keep_renewed, serve_tls,
+    serve_unencrypted, tls_from_files,
+};
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -24,28 +26,29 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::Client;
 use kube::api::{Api, PostParams};
-use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// As Prometheus asks for it.
+use crate::output::Printout;
+use crate::process::listen;
+
+/// The content type that Prometheus requests.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Where to tell.
+/// The addresses to serve on.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct TelemetryArgs {
-    /// Address for /livez and /readyz, which say nothing else and ask for nothing; port 0 takes a free one
+    /// Address for /livez and /readyz, without authentication; /readyz names skipped add-ons; port
+    /// 0 picks a free port
     #[arg(long, value_name = "ADDR")]
     health: Option<SocketAddr>,
 
-    /// Address for /metrics. Other machines get it over TLS only, with a token that the hub knows and that may get /metrics there
+    /// Address for /metrics. Other machines need TLS and a token that the hub knows and that may
+    /// get /metrics there
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 
-    /// Certificate chain for /metrics, PEM [default: one that nobody has signed]
+    /// Certificate chain for /metrics, PEM [default: self-signed]
     #[arg(long, value_name = "FILE", requires = "metrics_key")]
     metrics_cert: Option<PathBuf>,
 
@@ -54,36 +57,37 @@ pub(crate) struct TelemetryArgs {
     metrics_key: Option<PathBuf>,
 }
 
-/// What there is to tell.
+/// What is served.
 #[derive(Clone)]
 pub(crate) struct Telemetry {
     pub(crate) health: watch::Receiver<Health>,
     pub(crate) metrics: Metrics,
     pub(crate) clock: Clock,
-    /// Who is asked whether a caller may know.
+    /// The client that authenticates and authorizes callers.
     pub(crate) client: Client,
 }
 
 impl TelemetryArgs {
-    /// Starts to tell; gives back the lines that say where. It is told for as long as the process is there.
-    pub(crate) async fn start(&self, telemetry: &Telemetry) -> anyhow::Result<String> {
-        let mut told = String::new();
+    /// Starts serving, and returns the lines that show the addresses. Serves until the process
+    /// ends.
+    pub(crate) async fn start(&self, telemetry: &Telemetry) -> anyhow::Result<Printout> {
+        let mut told = Printout::default();
         if let Some(address) = self.health {
-            let (listener, address) = listen(address).await?;
+            let (listener, address) = bind(address, "--health").await?;
             tokio::spawn(in_the_clear(listener, probes(telemetry)));
-            told.push_str(&format!("  health   http://{address}/readyz\n"));
+            told.line(format_args!("  health   http://{address}/readyz"));
         }
         if let Some(address) = self.metrics {
             let routes = probes(telemetry).merge(metrics(telemetry));
             let open = !address.ip().is_loopback();
-            let (listener, address) = listen(address).await?;
+            let (listener, address) = bind(address, "--metrics").await?;
             if open {
                 let guarded = routes.layer(from_fn_with_state(telemetry.client.clone(), admit));
                 self.over_tls(listener, address, guarded, telemetry).await?;
-                told.push_str(&format!("  metrics  https://{address}/metrics\n"));
+                told.line(format_args!("  metrics  https://{address}/metrics"));
             } else {
                 tokio::spawn(in_the_clear(listener, routes));
-                told.push_str(&format!("  metrics  http://{address}/metrics\n"));
+                told.line(format_args!("  metrics  http://{address}/metrics"));
             }
         }
         Ok(told)
@@ -96,11 +100,11 @@ impl TelemetryArgs {
         routes: Router,
         telemetry: &Telemetry,
     ) -> anyhow::Result<()> {
-        let limits = Limits { connections: 64, ..Limits::default() };
+        let limits = limits();
         let forever = std::future::pending();
         if let (Some(certificate), Some(key)) = (&self.metrics_cert, &self.metrics_key) {
-            let tls = tls_of(certificate, key)?;
-            tokio::spawn(serve(listener, tls, routes, limits, forever));
+            let tls = tls_from_files(certificate, key)?;
+            tokio::spawn(serve_tls(listener, tls, routes, limits, forever));
             return Ok(());
         }
         let hosts = match address.ip() {
@@ -109,27 +113,27 @@ impl TelemetryArgs {
             IpAddr::V6(ip) => vec![ip.to_string()],
         };
         let now = (telemetry.clock)();
-        let authority = Arc::new(Authority::ephemeral(now).context("failed to make a certificate")?);
-        let hosts = AllowedHosts::new(&hosts).context("failed to make a certificate")?;
+        let authority = Arc::new(Authority::ephemeral(now).context("failed to create a certificate")?);
+        let hosts = AllowedHosts::new(&hosts).context("failed to create a certificate")?;
         let certificate =
-            ServerCertificate::issue(authority, &hosts, now).context("failed to make a certificate")?;
+            ServerCertificate::issue(authority, &hosts, now).context("failed to create a certificate")?;
         let tls = certificate.tls().context("failed to use the certificate")?;
         let clock = Arc::clone(&telemetry.clock);
         tokio::spawn(async move {
             tokio::select! {
-                _ = serve(listener, tls, routes, limits, forever) => {}
+                _ = serve_tls(listener, tls, routes, limits, forever) => {}
                 () = keep_renewed(certificate, move || clock()) => {}
             }
         });
         Ok(())
     }
 
-    /// What cannot be meant.
+    /// Rejects contradictory options.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let in_the_clear = self.metrics.is_some_and(|address| address.ip().is_loopback());
         if self.metrics_cert.is_some() && in_the_clear {
             bail!(
-                "--metrics-cert is for an address that other machines can reach; loopback is served in the clear"
+                "--metrics-cert is only for an address that other machines can reach; loopback is unencrypted"
             );
         }
         if self.metrics_cert.is_some() && self.metrics.is_none() {
@@ -139,44 +143,34 @@ impl TelemetryArgs {
     }
 }
 
-/// TLS as it is served with a certificate in a file.
-pub(crate) fn tls_of(certificate: &Path, key: &Path) -> anyhow::Result<Arc<ServerConfig>> {
-    let chain = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .with_context(|| format!("failed to read a certificate from {}", certificate.display()))?;
-    let key = PrivateKeyDer::from_pem_file(key)
-        .with_context(|| format!("failed to read a key from {}", key.display()))?;
-    let mut tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .context("failed to set TLS up")?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .with_context(|| format!("failed to use the certificate {}", certificate.display()))?;
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(tls))
-}
-
-async fn listen(address: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
-    let listener =
-        TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))?;
+async fn bind(address: SocketAddr, option: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let listener = listen(address, option).await?;
     let address = listener.local_addr().context("failed to read the address")?;
     Ok((listener, address))
 }
 
+fn limits() -> Limits {
+    Limits { connections: 64, ..Limits::default() }
+}
+
 async fn in_the_clear(listener: TcpListener, routes: Router) {
-    if let Err(error) = axum::serve(listener, routes).await {
-        tracing::error!(%error, "health or metrics are not served any more");
+    let forever = std::future::pending();
+    if let Err(error) = serve_unencrypted(listener, routes, limits(), forever).await {
+        tracing::error!(%error, "health checks or metrics are no longer served");
     }
 }
 
 fn probes(telemetry: &Telemetry) -> Router {
     let health = telemetry.health.clone();
     let ready = move || {
-        let health = *health.borrow();
+        let health = health.borrow().clone();
         async move {
             match health.is_ready() {
-                true => (StatusCode::OK, "ok"),
-                false => (StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+                true => (StatusCode::OK, "ok".to_owned()),
+                false if health.skipped.is_empty() => {
+                    (StatusCode::SERVICE_UNAVAILABLE, "not ready".to_owned())
+                }
+                false => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready\n{}", health.skipped)),
             }
         }
     };
@@ -192,31 +186,29 @@ fn metrics(telemetry: &Telemetry) -> Router {
     Router::new().route("/metrics", get(tell))
 }
 
-/// Lets callers in whom the hub knows and lets get this path. Probes are for everybody.
+/// Admits callers that the hub authenticates and authorizes to get this path. Health checks need no
+/// token.
 async fn admit(State(client): State<Client>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if matches!(path, "/livez" | "/readyz") {
         return next.run(request).await;
     }
-    let Some(token) = bearer(request.headers()) else {
-        return (StatusCode::UNAUTHORIZED, "a bearer token is needed\n").into_response();
+    let Some(token) = Credential::of(request.headers()).token() else {
+        return (StatusCode::UNAUTHORIZED, "a bearer token is required\n").into_response();
     };
     match may_get(&client, token, path).await {
         Ok(Answer::May) => next.run(request).await,
         Ok(Answer::Unknown) => {
             (StatusCode::UNAUTHORIZED, "the hub does not know this token\n").into_response()
         }
-        Ok(Answer::MayNot) => (StatusCode::FORBIDDEN, "the hub does not let you get this\n").into_response(),
+        Ok(Answer::MayNot) => {
+            (StatusCode::FORBIDDEN, "the hub does not allow you to get this\n").into_response()
+        }
         Err(error) => {
-            tracing::warn!(%error, "the hub could not be asked who may see metrics");
-            (StatusCode::SERVICE_UNAVAILABLE, "the hub cannot be asked who you are\n").into_response()
+            tracing::warn!(%error, "failed to ask the hub who may read metrics");
+            (StatusCode::SERVICE_UNAVAILABLE, "the hub cannot be asked to authenticate you\n").into_response()
         }
     }
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    (scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty()).then_some(token.trim())
 }
 
 enum Answer {

@@ -142,39 +142,37 @@ fn help_has_examples_for_every_command() {
             $ aviary hash --help
             Print the spec hash of each document.
 
-            The spec hash is the SHA-256 of an object without apiVersion, kind, metadata and status. It says
-            whether a config has changed: only another hash starts a rollout. Values that are no Kubernetes
+            The spec hash is the SHA-256 of an object without apiVersion, kind, metadata and status. It shows
+            whether a config has changed: only a changed hash starts a rollout. Values that are not Kubernetes
             objects are hashed as they are.
 
             Usage: aviary hash [OPTIONS] --filename <FILE>...
 
             Options:
               -f, --filename <FILE>...
-                      YAML or JSON file to read, as many documents as it has; a directory stands for the .yaml,
-                      .yml and .json files in it, and - for standard input. May be given several times, and with
-                      several files
+                      YAML or JSON file with any number of documents, a directory (its .yaml, .yml and .json
+                      files), or - for standard input. May be given several times, and with several files
 
               -o, --output <FORMAT>
-                      Print the result as data, in a stable structure, instead of as text; wide is text that
-                      leaves nothing out
+                      Output format: json and yaml have a stable structure; wide is untruncated text
 
                       [possible values: json, yaml, wide]
 
                   --no-color
-                      Print without colours; the variable NO_COLOR does the same, and so does output that is not
-                      a terminal
+                      Disable colours; also disabled by the variable NO_COLOR and when the output is not a
+                      terminal
 
               -h, --help
                       Print help (see a summary with '-h')
 
-            Output, one line each: the hash, the file and document, and what it is.
+            Output, one line each: the hash, the file and document, and its kind and name.
 
             Output with -o json:
               documents[]  {hash, file, document, item, line, apiVersion, kind, namespace, name};
-                           item is the place in a List; what a document does not have is left out
+                           item is the position in a List; fields that do not apply are absent
 
             Exit codes:
-              0 all are hashed; 1 a file is wrong and nothing was hashed; 2 wrong usage
+              0 success; 1 a file is invalid and nothing was hashed; 2 wrong usage
 
             Examples:
               $ aviary hash -f hub-config.yaml

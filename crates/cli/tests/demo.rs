@@ -1,35 +1,24 @@
-//! `aviary demo`: the story is told to its end on a real hub, in a pipe; and what it says where it cannot be.
+//! `aviary demo`: runs all steps on a real hub, with its output in a pipe; and its errors.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
 use crate::transcript::{Desk, desk, told};
+use aviary_testing::Process;
 use expect_test::expect;
 use regex::Regex;
 use serde_json::Value;
 
-/// A child process that does not outlive the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The transcript without what is different every time: times, ports, numbers of processes, counts of writes, and the lines that
-/// come as time goes by.
+/// The transcript without varying parts: times, ports, numbers of processes, counts of writes, and
+/// progress lines.
 fn masked(text: &str, desk: &Desk) -> String {
     let text = text.replace(&format!("{}/", desk.path("").display()).replace("//", "/"), "");
     let mut text = text;
     for (pattern, with) in [
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
-        (r"aviary-demo-\d+", "aviary-demo-PID"),
+        (r"aviary-demo-\w+", "aviary-demo-NAME"),
         (r"  +\d+\.\d+s  aws-placement \d+/\d+.*\n", ""),
         (r"  +\d+\.\d+s  +(\d+)  fleet (\d+) of", "  SECONDS  WRITES  fleet $2 of"),
     ] {
@@ -58,32 +47,32 @@ fn the_story_is_told_to_its_end() {
         $ aviary demo --once --clusters 40 --latency 20ms..60ms
         A hub, a manager and 40 simulated clusters in this process
           hub  https://127.0.0.1:PORT
-          data  in memory, gone in the end
-          kubeconfig  aviary-demo-PID/kubeconfig
+          data  in memory; discarded on exit
+          kubeconfig  aviary-demo-NAME/kubeconfig
           clusters  32 in aws-placement, 8 in canary-placement
 
         From another terminal:
-          export KUBECONFIG=aviary-demo-PID/kubeconfig
+          export KUBECONFIG=aviary-demo-NAME/kubeconfig
           kubectl get clustermanagementaddon helloworld -o yaml
           kubectl get managedclusteraddons -A
           aviary status helloworld -w
           aviary explain helloworld
 
-        1. Fresh install: v0.10.0 goes to all 40 clusters at once; an install is not throttled.
-        2. Rolling upgrade: v0.10.1, never more than 25% of a placement at once, that is 8 and 2.
-        3. Canary upgrade: v0.11.0 goes to the 8 canary clusters first; the other 32 wait until all of them run it in good health.
-        4. Bad version: v0.12.0 cannot be applied anywhere; the canary catches it, and the other 32 never get it.
-        5. Rollback: v0.11.0 is wanted again; only the clusters that had moved are touched.
+        1. Fresh install: v0.10.0 on all 40 clusters at once; an install is not throttled.
+        2. Rolling upgrade: v0.10.1, at most 25% of each placement at once, that is 8 and 2 clusters.
+        3. Canary upgrade: v0.11.0 on the 8 canary clusters first; the other 32 wait until all of them are healthy.
+        4. Bad version: v0.12.0 fails everywhere; the canary catches it, and the other 32 clusters never get it.
+        5. Rollback: back to v0.11.0; only the clusters that had been upgraded are changed.
 
           step  version  clusters touched  took  writes  peak in flight of budget  outcome
           fresh install  v0.10.0  40  SECONDS  WRITES  fleet PEAK of all, canary PEAK of all  installed everywhere
           rolling upgrade  v0.10.1  40  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  upgraded everywhere
-          canary upgrade  v0.11.0  40  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  passed the canary, then everywhere
+          canary upgrade  v0.11.0  40  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  passed the canary, then upgraded everywhere
           bad version  v0.12.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  caught: 2 failed, 0 outside the canary
           rollback  v0.11.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  all on v0.11.0 again
 
-        The story went as it should.
-        Next: aviary demo # and play with it, or aviary lint -f FILE # with files of your own
+        Every step went as expected.
+        Next: aviary demo # to try things yourself, or aviary lint -f FILE # to check your own files
     "#]].assert_eq(&columns.replace_all(&told, "  "));
     assert!(std::fs::read_dir(desk.path("")).unwrap().next().is_none(), "nothing is left behind");
 }
@@ -120,19 +109,13 @@ fn the_summary_as_data_has_a_stable_structure() {
 #[test]
 fn it_goes_on_until_it_is_stopped_and_others_can_use_its_hub() {
     let desk = desk("demo-on");
-    let mut command = desk.command("demo --clusters 5 --latency 1ms..5ms --data-dir data");
-    let mut running = Running(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
-    let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line == "Stop it with Ctrl-C."), "it ended by itself");
+    let command = desk.command("demo --clusters 5 --latency 1ms..5ms --data-dir data");
+    let running = Process::start_until(command, "Press Ctrl-C to stop.");
     let status = desk.output("status helloworld --kubeconfig data/kubeconfig");
     let seen = String::from_utf8_lossy(&status.stdout);
     assert_eq!(status.status.code(), Some(0), "{seen}");
     assert!(seen.contains("5 of 5 clusters settled") && seen.contains("v0.11.0"), "{seen}");
-    // Only a shell can be relied on to have `kill`.
-    let pid = running.0.id().to_string();
-    assert!(Command::new("sh").args(["-c", "kill -INT \"$0\"", &pid]).status().unwrap().success());
-    assert_eq!(lines.collect::<Vec<_>>(), ["The demo has stopped."]);
-    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    assert_eq!(running.stop("INT"), "Demo stopped.\n");
 
     let told = masked(
         &told("aviary demo --once --data-dir data", &demo(&desk, "demo --once --data-dir data")),
@@ -140,7 +123,7 @@ fn it_goes_on_until_it_is_stopped_and_others_can_use_its_hub() {
     );
     expect![[r#"
         $ aviary demo --once --data-dir data
-        ! aviary: the story was told in data before: give another directory, or leave --once out to look at what is there
+        ! aviary: the demo has already run in data: give another directory, or omit --once to look at its data
         exit 1
     "#]]
     .assert_eq(&told);
@@ -154,7 +137,7 @@ fn a_port_that_is_taken_is_named() {
     let told = masked(&told(&format!("aviary {line}"), &demo(&desk, &line)), &desk);
     expect![[r#"
         $ aviary demo --once --listen 127.0.0.1:PORT
-        ! aviary: failed to listen on 127.0.0.1:PORT: another process has that port: choose another with --listen, or leave it out for a free one
+        ! aviary: failed to listen on 127.0.0.1:PORT: the port is in use: choose another with --listen, or omit it to use a free port
         exit 1
     "#]]
     .assert_eq(&told);
@@ -162,7 +145,7 @@ fn a_port_that_is_taken_is_named() {
 
 #[test]
 fn a_directory_that_cannot_be_written_to_is_named() {
-    // Whoever runs this may be allowed to write everywhere, but nobody can make a directory in a file.
+    // The user may be able to write everywhere, but nobody can create a directory in a file.
     let desk = desk("demo-directory").file("file", "");
     let line = "demo --once --data-dir file/data";
     let told_data = masked(&told(&format!("aviary {line}"), &demo(&desk, line)), &desk);
@@ -176,7 +159,7 @@ fn a_directory_that_cannot_be_written_to_is_named() {
     let told_scratch = masked(&told("aviary demo --once", &command.output().unwrap()), &desk);
     expect![[r#"
         $ aviary demo --once
-        ! aviary: failed to make file/aviary-demo-PID: give a directory that can be written to with --data-dir: Not a directory (os error 20)
+        ! aviary: failed to create a directory in file: give a writable one with --data-dir: Not a directory (os error 20) at path "file/aviary-demo-NAME"
         exit 1
     "#]].assert_eq(&told_scratch);
 }
@@ -197,14 +180,14 @@ fn wrong_usage_is_told_apart() {
     desk.check(
         "demo --listen 0.0.0.0:0",
         &expect![[r#"
-        $ aviary demo --listen 0.0.0.0:0
-        ! aviary: 0.0.0.0:0 can be reached by other machines: a demo listens on a loopback address only
-        exit 1
-    "#]],
+            $ aviary demo --listen 0.0.0.0:0
+            ! aviary: other machines can reach 0.0.0.0:0: a demo listens only on a loopback address
+            exit 1
+        "#]],
     );
     desk.check("demo --latency 2s..1s", &expect![[r#"
         $ aviary demo --latency 2s..1s
-        ! error: invalid value '2s..1s' for '--latency <FROM..TO>': 2s..1s goes backwards: give the shorter time first
+        ! error: invalid value '2s..1s' for '--latency <FROM..TO>': 2s..1s is reversed: give the shorter time first
         !
         ! For more information, try '--help'.
         exit 2

@@ -1,4 +1,5 @@
-//! The house rules that no compiler checks: who may depend on whom, how long a file may be, and what no text may contain.
+//! Rules that the compiler does not check: dependencies between crates, the length of files, and
+//! forbidden texts.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be read must fail the test")]
 
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What would let a decision wait, reach out, or depend on chance.
+/// Crates that would let a decision wait, do I/O, or depend on random numbers.
 const IMPURE: [&str; 19] = [
     "anyhow",
     "async-std",
@@ -36,7 +37,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The names of all crates that a crate is built from.
+/// The names of all dependencies of a crate.
 fn tree(package: &str) -> BTreeSet<String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -84,7 +85,14 @@ fn the_dashboard_reads_through_the_manager_and_nobody_but_the_command_line_knows
     }
 }
 
-/// All files below the root with one of these endings, but for what is built.
+#[test]
+fn serving_knows_none_of_our_other_crates_and_nothing_shipped_needs_those_of_tests() {
+    let ours = ["api", "controller", "dashboard", "engine", "fleet", "hub", "schema"];
+    assert_without("aviary-serve", &ours.map(|name| format!("aviary-{name}")).each_ref().map(String::as_str));
+    assert_without("aviary", &["aviary-testing"]);
+}
+
+/// All files below the root with one of these extensions, except build output.
 fn files(endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
@@ -119,7 +127,7 @@ fn no_text_names_a_folder_of_the_machine_it_was_written_on() {
         let text = fs::read_to_string(&path).unwrap();
         for folder in &folders {
             for (at, _) in text.match_indices(folder.as_str()) {
-                // Within a longer path it is a folder of ours, or of nobody's machine.
+                // Inside a longer path it is a folder of this repository.
                 let before = text.get(..at).and_then(|text| text.chars().next_back());
                 let within = before.is_some_and(|c| c.is_alphanumeric() || "._-~>)}".contains(c));
                 let line = text.get(..at).unwrap_or_default().lines().count().max(1);

@@ -1,4 +1,4 @@
-//! Bad files: one clear line each, exit code 1, and nothing printed as if it were fine.
+//! Bad files: one clear line each, exit code 1, and no other output.
 
 use crate::transcript::desk;
 use expect_test::expect;
@@ -25,7 +25,7 @@ fn a_file_that_is_not_there() {
         "lint -f gone.yaml good.yaml",
         &expect![[r#"
         $ aviary lint -f gone.yaml good.yaml
-        1 document: 1 error. Mend and run again: aviary lint -f gone.yaml good.yaml
+        1 document: 1 error. Fix and run again: aviary lint -f gone.yaml good.yaml
         ! gone.yaml: there is no such file
         exit 1
     "#]],
@@ -56,7 +56,7 @@ fn a_directory_stands_for_its_files() {
         "hash -f empty",
         &expect![[r#"
         $ aviary hash -f empty
-        ! empty: is a directory with no .yaml, .yml or .json file in it: name the files
+        ! empty: is a directory without any .yaml, .yml or .json file
         exit 1
     "#]],
     );
@@ -69,8 +69,8 @@ fn files_without_a_document() {
         "hash -f empty.yaml comments.yaml",
         &expect![[r#"
         $ aviary hash -f empty.yaml comments.yaml
-        ! empty.yaml: is empty: it has no document but comments and white space
-        ! comments.yaml: is empty: it has no document but comments and white space
+        ! empty.yaml: is empty: it contains only comments and white space
+        ! comments.yaml: is empty: it contains only comments and white space
         exit 1
     "#]],
     );
@@ -78,7 +78,7 @@ fn files_without_a_document() {
         "plan -f empty.yaml",
         &expect![[r#"
         $ aviary plan -f empty.yaml
-        ! empty.yaml: is empty: it has no document but comments and white space
+        ! empty.yaml: is empty: it contains only comments and white space
         exit 1
     "#]],
     );
@@ -90,11 +90,11 @@ fn files_that_are_not_text() {
     desk.check(
         "hash -f nul.yaml latin1.yaml",
         &expect![[r#"
-        $ aviary hash -f nul.yaml latin1.yaml
-        ! nul.yaml: is not text: it has NUL bytes; give YAML or JSON in UTF-8
-        ! latin1.yaml: is not text: byte 7 is not UTF-8; give YAML or JSON in UTF-8
-        exit 1
-    "#]],
+            $ aviary hash -f nul.yaml latin1.yaml
+            ! nul.yaml: is not text: it contains NUL bytes; use YAML or JSON in UTF-8
+            ! latin1.yaml: is not text: byte 7 is not UTF-8; use YAML or JSON in UTF-8
+            exit 1
+        "#]],
     );
 }
 
@@ -117,7 +117,7 @@ fn yaml_that_cannot_be_read_says_line_and_column_of_the_file() {
         "lint -f bad.yaml",
         &expect![[r#"
         $ aviary lint -f bad.yaml
-        1 document: 3 errors. Mend and run again: aviary lint -f bad.yaml
+        1 document: 3 errors. Fix and run again: aviary lint -f bad.yaml
         ! bad.yaml: document 2: line 7, column 5: is not YAML: mapping values are not allowed in this context
         ! bad.yaml: document 3: line 10, column 2: is not YAML: illegal placement of ':' indicator
         ! bad.yaml: document 4: line 13, column 1: is not YAML: duplicate mapping key: k not allowed here
@@ -143,7 +143,7 @@ fn nesting_without_end_is_refused() {
         ! flow.yaml: document 1: line 1, column 256: nests too deep: an object may have 100 levels
         ! flow.json: document 1: line 1, column 128: nests too deep: an object may have 100 levels
         ! block.yaml: document 1: line 121, column 121: nests too deep: an object may have 100 levels
-        ! laughs.yaml: document 1: line 19, column 12: grows too large: its aliases repeat too much
+        ! laughs.yaml: document 1: line 19, column 12: becomes too large: its aliases repeat too much
         exit 1
     "#]],
     );
@@ -174,18 +174,18 @@ fn documents_that_are_no_objects() {
     desk.check("plan -f values.yaml", &expect![[r#"
         $ aviary plan -f values.yaml
         ! values.yaml: document 1: is not a Kubernetes object but a value
-        ! values.yaml: document 2: is not a Kubernetes object but a list: write the objects one after another, or as a List
-        ! values.yaml: document 3: apiVersion: is missing: every object says its apiVersion and kind
-        ! values.yaml: document 4 (a): kind: is missing: every object says its apiVersion and kind
+        ! values.yaml: document 2: is not a Kubernetes object but a list: write the objects as separate documents, or as a List
+        ! values.yaml: document 3: apiVersion: is missing: every object needs an apiVersion and a kind
+        ! values.yaml: document 4 (a): kind: is missing: every object needs an apiVersion and a kind
         exit 1
     "#]]);
     desk.check("lint -f values.yaml", &expect![[r#"
         $ aviary lint -f values.yaml
         values.yaml: document 1: is not a Kubernetes object but a value
-        values.yaml: document 2: is not a Kubernetes object but a list: write the objects one after another, or as a List
-        values.yaml: document 3: apiVersion: is missing: every object says its apiVersion and kind
-        values.yaml: document 4 (a): kind: is missing: every object says its apiVersion and kind
-        4 documents: 4 errors. Mend and run again: aviary lint -f values.yaml
+        values.yaml: document 2: is not a Kubernetes object but a list: write the objects as separate documents, or as a List
+        values.yaml: document 3: apiVersion: is missing: every object needs an apiVersion and a kind
+        values.yaml: document 4 (a): kind: is missing: every object needs an apiVersion and a kind
+        4 documents: 4 errors. Fix and run again: aviary lint -f values.yaml
         exit 1
     "#]]);
 }
@@ -218,9 +218,11 @@ items: [{metadata: {name: c}}, {metadata: {name: c}}]
     "#]]);
     desk.check("lint -f list.yaml typed.yaml", &expect![[r#"
         $ aviary lint -f list.yaml typed.yaml
+        list.yaml: document 1, item 1 (AddOnHubConfig a): spec: Required value
         list.yaml: document 1, item 2 (AddOnHubConfig default/b): metadata.namespace: AddOnHubConfig is cluster-scoped and has no namespace: leave it out
+        typed.yaml: document 1, item 1 (AddOnHubConfig c): spec: Required value
         typed.yaml: document 1, item 2 (AddOnHubConfig c): the same object is in typed.yaml: document 1, item 1 (AddOnHubConfig c): give it once
-        4 documents: 2 errors. Mend and run again: aviary lint -f list.yaml typed.yaml
+        4 documents: 4 errors. Fix and run again: aviary lint -f list.yaml typed.yaml
         exit 1
     "#]]);
 }
@@ -236,15 +238,15 @@ fn the_same_object_or_file_twice() {
     desk.check("lint -f one.yaml two.yaml", &expect![[r#"
         $ aviary lint -f one.yaml two.yaml
         two.yaml: document 1 (AddOnHubConfig a): the same object is in one.yaml: document 1 (AddOnHubConfig a): give it once
-        2 documents: 1 error. Mend and run again: aviary lint -f one.yaml two.yaml
+        2 documents: 1 error. Fix and run again: aviary lint -f one.yaml two.yaml
         exit 1
     "#]]);
     desk.check(
         "lint -f one.yaml one.yaml",
         &expect![[r#"
         $ aviary lint -f one.yaml one.yaml
-        1 document: 1 error. Mend and run again: aviary lint -f one.yaml one.yaml
-        ! one.yaml: is given twice: name it once
+        1 document: 1 error. Fix and run again: aviary lint -f one.yaml one.yaml
+        ! one.yaml: is given twice
         exit 1
     "#]],
     );
@@ -307,10 +309,10 @@ spec:
         ! bad.yaml: document 2 (ClusterManagementAddOn): metadata.name: false is not a string: put it in quotes
         ! bad.yaml: document 3 (ClusterManagementAddOn hello): apiVersion: "addon.open-cluster-management.io/v1beta1" does not serve ClusterManagementAddOn: use addon.open-cluster-management.io/v1alpha1
         ! bad.yaml: document 4 (ClusterManagementAddon hello): kind: "ClusterManagementAddon" is not a kind of addon.open-cluster-management.io
-        ! bad.yaml: document 5 (ManagedClusterAddOn hello): metadata.namespace: is missing: the name of the cluster that it is for
+        ! bad.yaml: document 5 (ManagedClusterAddOn hello): metadata.namespace: is missing: use the name of the cluster
         ! bad.yaml: document 6 (ClusterManagementAddOn default/Hello): metadata.name: "Hello" may only have lower-case letters, digits, '-' and '.', at most 253, and must start and end with a letter or digit
         ! bad.yaml: document 6 (ClusterManagementAddOn default/Hello): metadata.namespace: ClusterManagementAddOn is cluster-scoped and has no namespace: leave it out
-        ! bad.yaml: document 7 (ClusterManagementAddOn other): spec.installStrategy.placements[0].rolloutStratgy: is not a field that the kind has
+        ! bad.yaml: document 7 (ClusterManagementAddOn other): spec.installStrategy.placements[0].rolloutStratgy: is not a field of this kind
         ! bad.yaml: document 7 (ClusterManagementAddOn other): spec.installStrategy.placements[0].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating: Invalid value: 0: should be greater than or equal to 1
         ! bad.yaml: document 7 (ClusterManagementAddOn other): spec.installStrategy.placements[0].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating: Invalid value: "integer": must be a whole number of at least 1, or a whole percentage from 1% to 100%
         exit 1

@@ -1,4 +1,4 @@
-//! `aviary lint`: what admission and the engine say, line by line.
+//! `aviary lint`: the findings of admission and of the engine, line by line.
 
 use crate::transcript::desk;
 use expect_test::expect;
@@ -38,7 +38,7 @@ fn what_the_schema_and_its_rules_refuse() {
     let desk = desk("lint_schema").file("addon.yaml", bad);
     desk.check("lint -f addon.yaml", &expect![[r#"
         $ aviary lint -f addon.yaml
-        addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[4].rolloutStrategie: is not a field that the kind has
+        addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[4].rolloutStrategie: is not a field of this kind
         addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[0].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating: "200%" is not a limit: give a whole number from 1 to 2147483647, or a percentage from 1% to 100%
         addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[1].rolloutStrategy.type: placement default/b: rollout type "Blue" is not known: use UpdateAll, RollingUpdate or RollingUpdateWithCanary
         addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[2].rolloutStrategy.rollingUpdateWithCanary.placement: placement default/c: RollingUpdateWithCanary needs rollingUpdateWithCanary.placement
@@ -49,7 +49,7 @@ fn what_the_schema_and_its_rules_refuse() {
         addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[2]: warning: placement default/c is not in the files: its clusters were not checked
         addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[3]: warning: placement default/d is not in the files: its clusters were not checked
         addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[4]: warning: placement default/e is not in the files: its clusters were not checked
-        1 document: 6 errors, 5 warnings. Mend and run again: aviary lint -f addon.yaml
+        1 document: 6 errors, 5 warnings. Fix and run again: aviary lint -f addon.yaml
         exit 1
     "#]]);
     desk.check("lint -f addon.yaml -o json", &expect![[r#"
@@ -68,7 +68,7 @@ fn what_the_schema_and_its_rules_refuse() {
               "name": "hello",
               "field": "spec.installStrategy.placements[4].rolloutStrategie",
               "reason": "UnknownField",
-              "message": "is not a field that the kind has"
+              "message": "is not a field of this kind"
             },
             {
               "severity": "error",
@@ -258,16 +258,16 @@ spec:
             addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[3]: warning: placement default/d is not in the files: its clusters were not checked
             addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[0].rolloutStrategy.rollingUpdateWithCanary.placement: placements wait for each other as canary: default/a -> default/b -> default/a
             addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[1].rolloutStrategy.rollingUpdateWithCanary.placement: placements wait for each other as canary: default/b -> default/a -> default/b
-            addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[0].configs: secrets default/s: secrets must be listed in supportedConfigs to be used as a config
+            addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[0].configs: secrets default/s: a Secret cannot be a config, because its content would be copied into revisions that others may read: reference a config that names the Secret
             addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[1].configs: addondeploymentconfigs.addon.open-cluster-management.io vars: addondeploymentconfigs.addon.open-cluster-management.io are namespaced: the reference needs a namespace
             addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[2].configs: warning: helloconfigs.example.io default/elsewhere is not in the files: it was not checked
-            addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[3].configs: version v9.0.0 is offered by no template: there are v1.0.0
+            addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[3].configs: no template has version v9.0.0: available are v1.0.0
             others.yaml: document 3 (PlacementDecision default/a-1): status.decisions: placement default/a names the cluster "../x", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is left out
             others.yaml: document 3 (PlacementDecision default/a-1): status.decisions: placement default/a names the cluster "kube-system", which is a namespace of the hub itself: it is left out
-            others.yaml: document 4 (PlacementDecision default/lost): metadata.labels: the label cluster.open-cluster-management.io/placement is missing: the decision is of no placement
-            others.yaml: document 5 (ManagedCluster default): metadata.name: "default" is a namespace of the hub itself: the cluster gets no add-on
+            others.yaml: document 4 (PlacementDecision default/lost): metadata.labels: the label cluster.open-cluster-management.io/placement is missing: the decision belongs to no placement
+            others.yaml: document 5 (ManagedCluster default): metadata.name: "default" is a namespace of the hub itself: add-ons cannot be installed on this cluster
             others.yaml: document 6 (ManagedClusterAddOn c1/hello): spec.configs: addondeploymentconfigs.addon.open-cluster-management.io other-team/secret is not applied: an override on cluster c1 may not use configs from that namespace
-            7 documents: 10 errors, 4 warnings. Mend and run again: aviary lint -f addon.yaml others.yaml
+            7 documents: 10 errors, 4 warnings. Fix and run again: aviary lint -f addon.yaml others.yaml
             exit 1
         "#]]);
 }
@@ -299,7 +299,7 @@ fn templates() {
         templates.yaml: document 2 (AddOnTemplate twice): spec.agentSpec.workload.manifests: template twice has ConfigMap d/a twice
         templates.yaml: document 3 (AddOnTemplate unknown): spec.agentSpec.workload.manifests: warning: template unknown uses the variable COLOUR, which is not defined
         templates.yaml: document 4 (AddOnTemplate nameless): spec.agentSpec.workload.manifests: template nameless: manifests[0] has no metadata.name
-        5 documents: 3 errors, 1 warning. Mend and run again: aviary lint -f templates.yaml
+        5 documents: 3 errors, 1 warning. Fix and run again: aviary lint -f templates.yaml
         exit 1
     "#]]);
 
@@ -328,13 +328,13 @@ fn templates() {
         $ aviary lint -f unknown.yaml reserved.yaml
         unknown.yaml: document 1 (AddOnTemplate unknown): spec.agentSpec.workload.manifests: warning: template unknown uses the variable COLOUR, which is not defined
         reserved.yaml: document 3 (AddOnDeploymentConfig default/vars): spec.customizedVariables: addondeploymentconfigs.addon.open-cluster-management.io default/vars defines the variable VERSION, which is built in and cannot be replaced
-        4 documents: 1 error, 1 warning. Mend and run again: aviary lint -f unknown.yaml reserved.yaml
+        4 documents: 1 error, 1 warning. Fix and run again: aviary lint -f unknown.yaml reserved.yaml
         exit 1
     "#]]);
     desk.check("lint -f unknown.yaml nothing.yaml", &expect![[r#"
         $ aviary lint -f unknown.yaml nothing.yaml
         unknown.yaml: document 1 (AddOnTemplate unknown): spec.agentSpec.workload.manifests: template unknown uses the variable COLOUR, which is not defined
-        4 documents: 1 error. Mend and run again: aviary lint -f unknown.yaml nothing.yaml
+        4 documents: 1 error. Fix and run again: aviary lint -f unknown.yaml nothing.yaml
         exit 1
     "#]]);
 }
@@ -350,7 +350,7 @@ status: {conditions: [], somethingNew: {a: b}}
 ";
     desk("lint_status").file("cluster.yaml", cluster).check("lint -f cluster.yaml", &expect![[r#"
         $ aviary lint -f cluster.yaml
-        cluster.yaml: document 1 (ManagedCluster c1): status.somethingNew: warning: is not a field that the kind has
+        cluster.yaml: document 1 (ManagedCluster c1): status.somethingNew: warning: is not a field of this kind
         1 document: 1 warning.
     "#]]);
 }

@@ -1,9 +1,10 @@
-//! What every command prints and with which code it ends, and what documents and dependencies must keep to. Suites in folders are programs of their own.
+//! The output and exit code of every command, and checks of documents and dependencies. Suites in
+//! folders are separate programs.
 
 mod commands;
 mod demo;
 mod dependency_edges;
-mod docs_name_real_tests;
+mod docs_are_true;
 mod files;
 mod fleet;
 mod lint;

@@ -1,4 +1,4 @@
-//! `aviary manifests`, and the overlays of kustomize, which say the same.
+//! `aviary manifests`, and the kustomize overlays, which must have the same objects.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -181,65 +181,66 @@ fn help_and_wrong_usage() {
     desk.check(
         "manifests --help",
         &expect![[r#"
-        $ aviary manifests --help
-        Print everything to install on a hub, for kubectl apply -f -: custom resource definitions,
-        namespace, service account and roles, the manager with two replicas, policies, metrics, alerts and a
-        dashboard.
+            $ aviary manifests --help
+            Print everything to install on a hub, for kubectl apply -f -: custom resource definitions,
+            namespace, service account and roles, the manager with two replicas, policies, metrics, alerts and a
+            dashboard.
 
-        The same is in the repository as kustomize overlays (deploy/kustomize) and as a Helm chart
-        (deploy/helm/aviary). With -o json it is one List.
+            The repository has the same as kustomize overlays (deploy/kustomize) and as a Helm chart
+            (deploy/helm/aviary). With -o json the output is one List.
 
-        Usage: aviary manifests [OPTIONS]
+            Usage: aviary manifests [OPTIONS]
 
-        Options:
-              --flavor <FLAVOR>
-                  What kind of hub it is
+            Options:
+                  --flavor <FLAVOR>
+                      The kind of hub
 
-                  Possible values:
-                  - standalone: A hub of its own: every definition, and the manager decides placements
-                  - ocm:        A hub of Open Cluster Management, which has clusters, placements and works
+                      Possible values:
+                      - standalone: A hub without Open Cluster Management: installs every CRD, and the manager
+                        decides placements
+                      - ocm:        An Open Cluster Management hub, which already has clusters, placements and
+                        works
 
-                  [default: standalone]
+                      [default: standalone]
 
-          -o, --output <FORMAT>
-                  Print the result as data, in a stable structure, instead of as text; wide is text that
-                  leaves nothing out
+              -o, --output <FORMAT>
+                      Output format: json and yaml have a stable structure; wide is untruncated text
 
-                  [possible values: json, yaml, wide]
+                      [possible values: json, yaml, wide]
 
-              --image <IMAGE>
-                  Image of the manager, as the nodes of the hub pull it
+                  --image <IMAGE>
+                      Image of the manager; the nodes of the hub must be able to pull it
 
-                  [default: aviary:0.1.0]
+                      [default: aviary:0.1.0]
 
-              --no-color
-                  Print without colours; the variable NO_COLOR does the same, and so does output that is not
-                  a terminal
+                  --no-color
+                      Disable colours; also disabled by the variable NO_COLOR and when the output is not a
+                      terminal
 
-              --namespace <NAMESPACE>
-                  Namespace of the manager
+                  --namespace <NAMESPACE>
+                      Namespace of the manager
 
-                  [default: open-cluster-management]
+                      [default: open-cluster-management]
 
-              --without <PART>
-                  Leave something out: monitoring, on a hub without the Prometheus operator
+                  --without <PART>
+                      Leave out a part: monitoring, on a hub without the Prometheus operator
 
-                  [possible values: monitoring]
+                      [possible values: monitoring]
 
-          -h, --help
-                  Print help (see a summary with '-h')
+              -h, --help
+                      Print help (see a summary with '-h')
 
-        Examples:
-          Install on a hub of its own
-            $ aviary manifests --image my.example/aviary:1.0 | kubectl apply --server-side -f -
+            Examples:
+              Install on a hub without Open Cluster Management
+                $ aviary manifests --image my.example/aviary:1.0 | kubectl apply --server-side -f -
 
-          Install on a hub of Open Cluster Management that has no Prometheus operator
-            $ aviary manifests --flavor ocm --without monitoring --image my.example/aviary:1.0 |
-                kubectl apply --server-side -f -
+              Install on an Open Cluster Management hub without the Prometheus operator
+                $ aviary manifests --flavor ocm --without monitoring --image my.example/aviary:1.0 |
+                    kubectl apply --server-side -f -
 
-          See what the manager may do
-            $ aviary manifests -o json | jq '.items[] | select(.kind == "ClusterRole")'
-    "#]],
+              See the rights of the manager
+                $ aviary manifests -o json | jq '.items[] | select(.kind == "ClusterRole")'
+        "#]],
     );
     desk.check(
         "manifests --flavor other",
@@ -310,7 +311,7 @@ fn the_overlays_of_kustomize_say_what_the_command_says() {
         let printed = by_name(list["items"].as_array().unwrap().clone());
         assert_eq!(built.keys().collect::<Vec<_>>(), printed.keys().collect::<Vec<_>>(), "{flavor}");
         for (name, object) in &printed {
-            // Too long to be shown: kubectl kustomize and a diff show it better.
+            // Too long to print: compare with kubectl kustomize and diff.
             assert!(built[name] == *object, "{flavor}: {name} differs");
         }
     }

@@ -19,7 +19,7 @@ fn a_fresh_install_goes_to_all_400_clusters_at_once() {
               CLUSTERS  WHAT             PLACEMENT              WHICH
                    400  install v0.10.0  default/aws-placement  aws001, aws002, aws003 and 397 more
 
-            1 wave, if every cluster succeeds at once
+            1 wave, if every cluster succeeds immediately
               WAVE  CLUSTERS  SHARE  REACHED  WHAT
                  1       400   100%     100%  default/aws-placement: 400 install v0.10.0
 
@@ -28,16 +28,16 @@ fn a_fresh_install_goes_to_all_400_clusters_at_once() {
               default/aws-placement      400  all     v0.10.0  Installing  0/400 installing...
 
             Assumed
-              placement default/aws-placement is not in the files: it is taken to select what its decisions say
+              placement default/aws-placement is not in the files: it is assumed to select the clusters in its decisions
 
             Notes
-              no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
+              the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
 
             Nothing was written. Next: kubectl apply -f addon.yaml
         "#]]);
 }
 
-/// 400 clusters of which the first 100 have been told v0.11.0 and the first 40 have it.
+/// 400 clusters, of which the first 100 are assigned v0.11.0 and the first 40 run it.
 fn in_the_middle() -> Vec<Value> {
     let [old, new] = [hub_config("hub-config-xxx", "v0.10.0"), hub_config("hub-config-yyy", "v0.11.0")];
     let mut addon = addon(&[placement("aws-placement", "hub-config-yyy", &rolling("25%"))]);
@@ -73,13 +73,13 @@ fn a_rolling_upgrade_goes_on_from_where_it_is() {
               CLUSTERS  WHY       WHICH
                     60  updating  aws041, aws042, aws043 and 57 more
 
-            4 waves, if every cluster succeeds at once
+            4 waves, if every cluster succeeds immediately
               WAVE  CLUSTERS  SHARE  REACHED  WHAT
                  1        40    10%      35%  default/aws-placement: 40 update v0.10.0 → v0.11.0
                  2       100    25%      60%  default/aws-placement: 100 update v0.10.0 → v0.11.0
                  3       100    25%      85%  default/aws-placement: 100 update v0.10.0 → v0.11.0
                  4        60    15%     100%  default/aws-placement: 60 update v0.10.0 → v0.11.0
-              then 1 cluster is left: offline since 2025-12-31T00:00:00Z, in flight: aws400
+              then 1 cluster is stuck: offline since 2025-12-31T00:00:00Z, in flight: aws400
 
             By label
               LABEL           FLEET  WAVE 1  WAVE 2  WAVE 3  WAVE 4
@@ -96,8 +96,8 @@ fn a_rolling_upgrade_goes_on_from_where_it_is() {
                      1  offline since 2025-12-31T00:00:00Z, starts after all others  aws400
 
             Assumed
-              placement default/aws-placement is not in the files: it is taken to select what its decisions say
-              none of its ManifestWorks is in the files: its instances are taken to have what their status says
+              placement default/aws-placement is not in the files: it is assumed to select the clusters in its decisions
+              the files contain none of its ManifestWorks: its instances are assumed to run what their status reports
 
             Nothing was written. Next: aviary plan -f fleet.yaml --change FILE # to see what a change would do
         "#]]);
@@ -131,7 +131,7 @@ fn the_canary_goes_first() {
               CLUSTERS  WHAT                      PLACEMENT                 WHICH
                     25  update v0.10.0 → v0.11.0  default/canary-placement  canary001, canary002, canary003 and 22 more
 
-            8 waves, if every cluster succeeds at once
+            8 waves, if every cluster succeeds immediately
               WAVE  CLUSTERS  SHARE  REACHED  WHAT
                  1        25     5%       5%  default/canary-placement: 25 update v0.10.0 → v0.11.0
                  2        25     5%      10%  default/canary-placement: 25 update v0.10.0 → v0.11.0
@@ -153,12 +153,12 @@ fn the_canary_goes_first() {
                     75  budget full: 25 of 25 in flight                                          canary026, canary027, canary028 and 72 more
 
             Assumed
-              placement default/aws-placement is not in the files: it is taken to select what its decisions say
-              placement default/canary-placement is not in the files: it is taken to select what its decisions say
-              none of its ManifestWorks is in the files: its instances are taken to have what their status says
+              placement default/aws-placement is not in the files: it is assumed to select the clusters in its decisions
+              placement default/canary-placement is not in the files: it is assumed to select the clusters in its decisions
+              the files contain none of its ManifestWorks: its instances are assumed to run what their status reports
 
             Notes
-              no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
+              the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
 
             Nothing was written. Next: aviary rehearse -f fleet.yaml --change v2.yaml # and then kubectl apply -f v2.yaml
         "#]]);
@@ -191,13 +191,13 @@ fn the_deletion_brake_holds_and_says_what_to_do() {
           error     DeletionHeld  36 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="36"
 
         Assumed
-          placement default/aws-placement is not in the files: it is taken to select what its decisions say
-          none of its ManifestWorks is in the files: its instances are taken to have what their status says
+          placement default/aws-placement is not in the files: it is assumed to select the clusters in its decisions
+          the files contain none of its ManifestWorks: its instances are assumed to run what their status reports
 
         Notes
-          no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
+          the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
 
-        Nothing was written. Next: kubectl annotate clustermanagementaddon helloworld addon.open-cluster-management.io/allow-deletions=36 # if they shall go
+        Nothing was written. Next: kubectl annotate clustermanagementaddon helloworld addon.open-cluster-management.io/allow-deletions=36 # to approve the deletion
     "#]]);
 
     world[1]["metadata"]["annotations"] = json!({ "addon.open-cluster-management.io/allow-deletions": "36" });
@@ -215,11 +215,11 @@ fn the_deletion_brake_holds_and_says_what_to_do() {
           default/aws-placement        4  all     v0.10.0  UpgradeSucceed  4/4 upgrade completed with no errors.
 
         Assumed
-          placement default/aws-placement is not in the files: it is taken to select what its decisions say
-          none of its ManifestWorks is in the files: its instances are taken to have what their status says
+          placement default/aws-placement is not in the files: it is assumed to select the clusters in its decisions
+          the files contain none of its ManifestWorks: its instances are assumed to run what their status reports
 
         Notes
-          no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
+          the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
 
         Nothing was written. Next: aviary plan -f fleet.yaml --change FILE # to see what a change would do
     "#]]);
@@ -244,8 +244,8 @@ fn a_canary_cycle_and_a_missing_config_are_problems_and_nothing_moves() {
                  2  nothing to install yet  default/b  b001, b002
 
         No wave
-          2 clusters are left: placements wait for each other as canary: default/a -> default/b -> default/a: a001, a002
-          2 clusters are left: placements wait for each other as canary: default/b -> default/a -> default/b: b001, b002
+          2 clusters are stuck: placements wait for each other as canary: default/a -> default/b -> default/a: a001, a002
+          2 clusters are stuck: placements wait for each other as canary: default/b -> default/a -> default/b: b001, b002
 
         Placements
           PLACEMENT  GOVERNS  BUDGET  WANTS  STATE          MESSAGE
@@ -259,11 +259,11 @@ fn a_canary_cycle_and_a_missing_config_are_problems_and_nothing_moves() {
           error     ConfigurationMissing  addonhubconfigs.addon.open-cluster-management.io gone not found
 
         Assumed
-          placement default/a is not in the files: it is taken to select what its decisions say
-          placement default/b is not in the files: it is taken to select what its decisions say
+          placement default/a is not in the files: it is assumed to select the clusters in its decisions
+          placement default/b is not in the files: it is assumed to select the clusters in its decisions
 
         Notes
-          no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
+          the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
 
         Nothing was written. Next: aviary lint -f fleet.yaml
     "#]]);
@@ -320,7 +320,7 @@ fn an_edit_in_place_is_another_revision_of_the_same_version() {
               CLUSTERS  WHAT                                                  PLACEMENT    WHICH
                      1  update v1.0.0 (d46f4ca99ac3) → v1.0.0 (39f7451046f1)  default/all  c001
 
-            3 waves, if every cluster succeeds at once
+            3 waves, if every cluster succeeds immediately
               WAVE  CLUSTERS  SHARE  REACHED  WHAT
                  1         1    34%      34%  default/all: 1 update v1.0.0 (d46f4ca99ac3) → v1.0.0 (39f7451046f1)
                  2         1    34%      67%  default/all: 1 update v1.0.0 (d46f4ca99ac3) → v1.0.0 (39f7451046f1)
@@ -335,11 +335,11 @@ fn an_edit_in_place_is_another_revision_of_the_same_version() {
                      2  budget full: 1 of 1 in flight  c002, c003
 
             Assumed
-              placement default/all is not in the files: it is taken to select what its decisions say
-              none of its ManifestWorks is in the files: its instances are taken to have what their status says
+              placement default/all is not in the files: it is assumed to select the clusters in its decisions
+              the files contain none of its ManifestWorks: its instances are assumed to run what their status reports
 
             Notes
-              no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
+              the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
 
             Nothing was written. Next: aviary rehearse -f fleet.yaml --change green.yaml # and then kubectl apply -f green.yaml
         "#]]);
@@ -374,12 +374,12 @@ fn works_in_the_files_are_the_evidence() {
               CLUSTERS  WHY                                                          WHICH
                      1  failed: work reports Applied=False: no space left on device  aws002
 
-            2 waves, if every cluster succeeds at once
+            2 waves, if every cluster succeeds immediately
               WAVE  CLUSTERS  SHARE  REACHED  WHAT
                  1         1    20%      60%  default/aws: 1 update v0.10.0 → v0.11.0
                  2         1    20%      80%  default/aws: 1 update v0.10.0 → v0.11.0
-              then 1 cluster is left: failed: work reports Applied=False: no space left on device: aws002
-              then 1 cluster is left: selected, but there is no such cluster: aws005
+              then 1 cluster is stuck: failed: work reports Applied=False: no space left on device: aws002
+              then 1 cluster is stuck: selected, but there is no such cluster: aws005
 
             Placements
               PLACEMENT    GOVERNS  BUDGET  WANTS    STATE      MESSAGE
@@ -395,7 +395,7 @@ fn works_in_the_files_are_the_evidence() {
               warning   FieldDeprecated  spec.addOnConfiguration is deprecated and ignored: use spec.supportedConfigs and spec.defaultConfigs
 
             Assumed
-              placement default/aws is not in the files: it is taken to select what its decisions say
+              placement default/aws is not in the files: it is assumed to select the clusters in its decisions
 
             Nothing was written. Next: aviary plan -f fleet.yaml --change FILE # to see what a change would do
         "#]]);
@@ -413,28 +413,29 @@ fn an_add_on_that_is_deleted_or_manages_itself() {
         .file("fleet.yaml", stream(&[leaving, own, config.clone(), instance("aws001", &config, &config)]));
     desk.check(&format!("plan -f fleet.yaml {NOW}"), &expect![[r#"
         $ aviary plan -f fleet.yaml --now 2026-01-01T00:00:00Z
-        Add-on helloworld is left alone: it is being deleted, and its instances with it
+        Add-on helloworld is not managed: it is being deleted, and its instances with it
 
         Removed
           CLUSTERS  WHY                                                     WHICH
                  1  the add-on is being deleted, and its instances with it  aws001
 
         Assumed
-          none of its ManifestWorks is in the files: its instances are taken to have what their status says
+          the files contain none of its ManifestWorks: its instances are assumed to run what their status reports
 
-        Add-on its-own is left alone: its lifecycle annotation says that it manages itself
+        Add-on its-own is not managed: its lifecycle annotation says that it manages itself
 
         Notes
-          no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
+          the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
 
         Nothing was written. Next: aviary plan -f fleet.yaml --change FILE # to see what a change would do
     "#]]);
     desk.check(&format!("plan -f fleet.yaml --add-on its-own {NOW}"), &expect![[r#"
         $ aviary plan -f fleet.yaml --add-on its-own --now 2026-01-01T00:00:00Z
-        Add-on its-own is left alone: its lifecycle annotation says that it manages itself
+        Add-on its-own is not managed: its lifecycle annotation says that it manages itself
 
         Notes
-          no ManagedCluster is in the files: every cluster that they name is taken to exist and to be reachable
+          the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
+          the files contain another add-on, which is not planned here: helloworld
 
         Nothing was written. Next: kubectl apply -f fleet.yaml
     "#]]);
@@ -477,8 +478,8 @@ fn the_data_is_stable() {
               ],
               "name": "helloworld",
               "notes": [
-                "placement default/aws-placement is not in the files: it is taken to select what its decisions say",
-                "none of its ManifestWorks is in the files: its instances are taken to have what their status says"
+                "placement default/aws-placement is not in the files: it is assumed to select the clusters in its decisions",
+                "the files contain none of its ManifestWorks: its instances are assumed to run what their status reports"
               ],
               "placements": [
                 {
@@ -614,7 +615,7 @@ fn the_data_is_stable() {
         }"#]].assert_eq(&serde_json::to_string_pretty(&data).unwrap());
 }
 
-/// Leaves two clusters of each list, and two waves: what is looked at is the structure.
+/// Keeps two clusters of each list, and two waves: the test is about the structure.
 fn shorten(value: &mut Value) {
     match value {
         Value::Array(items) => {

@@ -1,4 +1,4 @@
-//! `aviary rehearse`, as people see it.
+//! The output of `aviary rehearse`.
 
 use crate::transcript::desk;
 use crate::transcript::worlds::{
@@ -45,7 +45,7 @@ fn a_canary_rollout_that_goes_well() {
         .check("rehearse -f addon.yaml --clusters 500", &expect![[r#"
             $ aviary rehearse -f addon.yaml --clusters 500
             helloworld on 500 clusters
-              each takes 10s to 60s, 0% fail, 0% cannot be reached, 0% flap; seed 1
+              updates take 10s to 60s, 0% fail, 0% are unreachable, 0% flap; seed 1
 
               time   default/aws-placement             default/canary-placement
               0s     ........................ 0/450    >>>>>>.................. 0/50
@@ -61,13 +61,13 @@ fn a_canary_rollout_that_goes_well() {
               4m44s  ##################>>>>>> 338/450  ######################## 50/50
               5m12s  ######################>> 416/450  ######################## 50/50
               5m41s  ######################## 450/450  ######################## 50/50
-              # has it  > in flight  . not started
+              # updated  > in flight  . not started
 
-              placement                 clusters  budget  most at once  settled  failed  waiting  in the end
-              default/aws-placement          450     113           113      450       0        0  450/450 upgrade completed with no errors.
-              default/canary-placement        50      13            13       50       0        0  50/50 upgrade completed with no errors.
+              placement                 clusters  budget  peak  settled  failed  waiting  result
+              default/aws-placement          450     113   113      450       0        0  450/450 upgrade completed with no errors.
+              default/canary-placement        50      13    13       50       0        0  50/50 upgrade completed with no errors.
 
-            Every cluster has settled after 5m41s. 245 passes, 1639 writes.
+            All clusters settled after 5m41s. 245 passes, 1639 writes.
 
             Nothing was written. Next: aviary rehearse -f addon.yaml … --fail 5% # to see where a bad revision stops
         "#]]);
@@ -80,7 +80,7 @@ fn a_bad_revision_stops_in_the_canary() {
         .check("rehearse -f addon.yaml --clusters 500 --fail 100%", &expect![[r#"
             $ aviary rehearse -f addon.yaml --clusters 500 --fail 100%
             helloworld on 500 clusters
-              each takes 10s to 60s, 100% fail, 0% cannot be reached, 0% flap; seed 1
+              updates take 10s to 60s, 100% fail, 0% are unreachable, 0% flap; seed 1
 
               time  default/aws-placement           default/canary-placement
               0s    ........................ 0/450  >>>>>>.................. 0/50
@@ -92,13 +92,13 @@ fn a_bad_revision_stops_in_the_canary() {
               46s   ........................ 0/450  >>>>>>.................. 0/50 9 failed
               51s   ........................ 0/450  >>>>>>.................. 0/50 12 failed
               56s   ........................ 0/450  >>>>>>.................. 0/50 13 failed
-              # has it  > in flight  . not started
+              # updated  > in flight  . not started
 
-              placement                 clusters  budget  most at once  settled  failed  waiting  in the end
-              default/aws-placement          450     113             0      450       0        0  waitingForCanary... canary default/canary-placement: 50 of 50 not passed, first canary-placement-01
-              default/canary-placement        50      13            13        0      13       37  13/50 upgrade failed: stopped, 13 failed of 13 allowed in flight: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
+              placement                 clusters  budget  peak  settled  failed  waiting  result
+              default/aws-placement          450     113     0      450       0        0  waitingForCanary... canary default/canary-placement: 50 of 50 not passed, first canary-placement-01
+              default/canary-placement        50      13    13        0      13       37  13/50 upgrade failed: stopped, 13 failed of 13 allowed in flight: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
 
-            It stops after 56s: 500 clusters without what is wanted. 23 passes, 515 writes.
+            Stalls after 56s; 500 clusters not updated. 23 passes, 525 writes.
                  450  canary default/canary-placement: 50 of 50 not passed, first canary-placement-01  aws-placement-001, aws-placement-002, aws-placement-003 and 447 more
                   37  budget full: 13 of 13 in flight  canary-placement-14, canary-placement-15, canary-placement-16 and 34 more
                   13  failed: work reports Applied=False: rehearsed failure  canary-placement-01, canary-placement-02, canary-placement-03 and 10 more
@@ -115,7 +115,7 @@ fn many_fleets_tell_how_long_it_takes() {
         &expect![[r#"
             $ aviary rehearse -f addon.yaml --clusters 40 --runs 5 --fail 1% --offline 2% --flap 5% --slow 1s..5m
             helloworld on 40 clusters
-              each takes 1s to 300s, 1% fail, 2% cannot be reached, 5% flap; seed 1
+              updates take 1s to 300s, 1% fail, 2% are unreachable, 5% flap; seed 1
 
               time    default/aws-placement           default/canary-placement
               0s      ........................ 0/36   >>>>>>.................. 0/4
@@ -131,14 +131,14 @@ fn many_fleets_tell_how_long_it_takes() {
               20m46s  ######################>> 34/36  ######################## 4/4
               21m56s  ######################## 36/36  ######################## 4/4
               24m57s  ######################## 36/36  ######################## 4/4
-              # has it  > in flight  . not started
+              # updated  > in flight  . not started
 
-              placement                 clusters  budget  most at once  settled  failed  waiting  in the end
-              default/aws-placement           36       9            10       36       0        0  36/36 upgrade completed with no errors.
-              default/canary-placement         4       1             1        4       0        0  4/4 upgrade completed with no errors.
+              placement                 clusters  budget  peak  settled  failed  waiting  result
+              default/aws-placement           36       9    10       36       0        0  36/36 upgrade completed with no errors.
+              default/canary-placement         4       1     1        4       0        0  4/4 upgrade completed with no errors.
 
-            Every cluster has settled after 24m57s. 86 passes, 160 writes.
-            Of 5 fleets 4 settled; half were at rest after 24m37s, nine in ten after 28m45s, all after 28m45s.
+            All clusters settled after 24m57s. 86 passes, 161 writes.
+            Of 5 fleets, 4 settled. Half were done after 24m37s, 90% after 28m45s, all after 28m45s.
 
             Nothing was written. Next: aviary plan -f addon.yaml # to see what would happen first
             exit 1
@@ -186,7 +186,7 @@ fn a_change_is_rehearsed_on_the_fleet_in_the_files() {
         .check("rehearse -f fleet.yaml --change change.yaml", &expect![[r#"
             $ aviary rehearse -f fleet.yaml --change change.yaml
             helloworld on 8 clusters
-              each takes 10s to 60s, 0% fail, 0% cannot be reached, 0% flap; seed 1
+              updates take 10s to 60s, 0% fail, 0% are unreachable, 0% flap; seed 1
 
               time   default/prod
               0s     >>>>>>.................. 0/8
@@ -196,12 +196,12 @@ fn a_change_is_rehearsed_on_the_fleet_in_the_files() {
               1m34s  ##################>>>>>> 6/8
               2m4s   #####################>>> 7/8
               2m22s  ######################## 8/8
-              # has it  > in flight  . not started
+              # updated  > in flight  . not started
 
-              placement     clusters  budget  most at once  settled  failed  waiting  in the end
-              default/prod         8       2             2        8       0        0  8/8 upgrade completed with no errors.
+              placement     clusters  budget  peak  settled  failed  waiting  result
+              default/prod         8       2     2        8       0        0  8/8 upgrade completed with no errors.
 
-            Every cluster has settled after 2m22s. 18 passes, 31 writes.
+            All clusters settled after 2m22s. 18 passes, 31 writes.
 
             Nothing was written. Next: aviary rehearse -f fleet.yaml --change change.yaml … --fail 5% # to see where a bad revision stops
         "#]]);
@@ -232,13 +232,13 @@ fn wrong_usage_says_what_is_right() {
         exit 2
 
         $ aviary rehearse -f addon.yaml --clusters 10 --fail 120%
-        ! error: invalid value '120%' for '--fail <SHARE>': 120% is not a share: give one from 0% to 100%, or from 0 to 1
+        ! error: invalid value '120%' for '--fail <SHARE>': 120% is not a share: use 0% to 100%, or 0 to 1
         !
         ! For more information, try '--help'.
         exit 2
 
         $ aviary rehearse -f addon.yaml --clusters 10 --slow 5m..1m
-        ! error: invalid value '5m..1m' for '--slow <FROM..TO>': 5m..1m goes backwards: give the shorter time first
+        ! error: invalid value '5m..1m' for '--slow <FROM..TO>': 5m..1m is reversed: give the shorter time first
         !
         ! For more information, try '--help'.
         exit 2

@@ -1,8 +1,9 @@
-//! Answers of the hub that nest no deeper than can be read.
+//! Keeps answers of the hub shallow enough to be parsed.
 //!
-//! An API server takes objects that nest thousands of levels deep; a JSON parser gives up after some hundred, on the whole list or stream that one
-//! of them is in. So what nests deeper is left out of the text before it is parsed, and only the object that has it is hurt: a config that deep is
-//! refused by what is left of it. Owns that text; knows no kind.
+//! An API server accepts objects that nest thousands of levels deep. A JSON parser gives up after
+//! about a hundred, on the whole list or stream that contains one. So deeper values are cut out of
+//! the text before it is parsed, and only their own object is affected: a config that deep is
+//! refused by what is left of it.
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -10,10 +11,11 @@ use kube::Client;
 use kube::client::Body;
 use tower::service_fn;
 
-/// The most levels of an answer: fewer than the parser takes, and more than any content may have, together with the list around it.
+/// The deepest level of an answer: below the parser's limit, and above what any valid content needs
+/// inside a list.
 const MOST_LEVELS: usize = 120;
 
-/// The same client, all of whose answers can be parsed.
+/// Wraps a client so that all of its answers can be parsed.
 pub(crate) fn shallow(inner: Client) -> Client {
     let namespace = inner.default_namespace().to_owned();
     let service = service_fn(move |request: Request<Body>| {
@@ -34,18 +36,18 @@ pub(crate) fn shallow(inner: Client) -> Client {
     Client::new(service, namespace)
 }
 
-/// Where in the text it is.
 #[derive(Debug, Default)]
 struct Clip {
     level: usize,
     in_string: bool,
     escaped: bool,
-    /// The level at which what is left out began.
+    /// The level at which the value that is being cut out began.
     left_out: Option<usize>,
 }
 
 impl Clip {
-    /// Takes the next part of a text. Gives it back without what nests too deep; `None`: nothing in it does.
+    /// Takes the next part of a text and returns it without what nests too deep; `None`: nothing in
+    /// it does.
     fn pass(&mut self, part: &[u8]) -> Option<Vec<u8>> {
         let mut out = self.left_out.map(|_| Vec::new());
         let mut from = 0;
@@ -84,7 +86,8 @@ impl Clip {
         Some(std::mem::take(out))
     }
 
-    /// Takes the rest of a string, or as much of it as there is. Says how much. All that comes passes here, so it does little else than look for the end.
+    /// Takes the rest of a string, or as much of it as there is, and returns how much. This is the
+    /// hot path.
     fn pass_string(&mut self, part: &[u8]) -> usize {
         if std::mem::take(&mut self.escaped) {
             return 1;
@@ -131,7 +134,7 @@ mod tests {
             assert!(serde_json::from_str::<Value>(&text).is_err(), "it is too deep for the parser");
             let read: Value = serde_json::from_str(&clipped(&text, parts)).unwrap();
             assert_eq!((&read["before"], &read["after"][0]), (&Value::from(1), &Value::from(2)));
-            // Much is left of it: enough to be told apart from anything that may be used.
+            // Enough is left to be recognised as too deep.
             let mut levels = 0;
             let mut at = &read["deep"];
             while let Some(inner) = at.get("a").or_else(|| at.get(0)) {

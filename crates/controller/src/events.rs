@@ -1,9 +1,11 @@
-//! Telling people what happened: Events on the add-on, once for each transition.
+//! Kubernetes Events on the add-on, one for each transition.
 //!
-//! Owns their publication. An event that cannot be published is not worth holding anything up for.
+//! An Event that cannot be published holds nothing up.
 
 use aviary_api::ClusterManagementAddOn;
+use aviary_api::visible::visible;
 use aviary_engine::plan;
+use aviary_engine::reason::EventReason;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -13,12 +15,13 @@ use kube::{Client, Resource};
 use crate::Clock;
 use crate::execute::Target;
 
-/// What Kubernetes takes as a note.
+/// Kubernetes limits notes to 1024 bytes.
 const LONGEST_NOTE: usize = 1000;
-/// Where Events about objects without a namespace are.
+/// The namespace of Events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
 
-/// Publishes every Event on its own: kube's recorder counts those of one reason together, and keeps the words of the first only.
+/// Publishes every Event separately. kube's recorder merges Events of one reason and keeps only the
+/// first note.
 #[derive(Clone)]
 pub(crate) struct Events {
     api: Api<Event>,
@@ -34,21 +37,16 @@ impl Events {
     pub(crate) async fn publish(&self, about: &Target, events: &[plan::Event]) {
         for event in events {
             let note = format!("{}: {}", event.placement, event.message);
-            self.tell(about, event.reason, &note).await;
+            self.publish_one(about, event.reason, &note).await;
         }
     }
 
-    pub(crate) async fn tell(&self, about: &Target, reason: &str, note: &str) {
-        let warns = matches!(reason, "RolloutHalted" | "RolloutFailed" | "InvariantBroken");
+    pub(crate) async fn publish_one(&self, about: &Target, reason: EventReason, note: &str) {
         let event = Event {
-            metadata: ObjectMeta {
-                // The server ends it, so that no two are one.
-                generate_name: Some(format!("{}-", about.name)),
-                ..ObjectMeta::default()
-            },
-            type_: Some(if warns { "Warning" } else { "Normal" }.into()),
-            reason: Some(reason.into()),
-            note: Some(note.chars().take(LONGEST_NOTE).collect()),
+            metadata: ObjectMeta { generate_name: Some(format!("{}-", about.name)), ..ObjectMeta::default() },
+            type_: Some(if reason.is_warning() { "Warning" } else { "Normal" }.into()),
+            reason: Some(reason.to_string()),
+            note: Some(as_note(note)),
             action: Some("Rollout".into()),
             event_time: Some(MicroTime((self.clock)())),
             reporting_controller: Some("aviary-manager".into()),
@@ -63,7 +61,29 @@ impl Events {
             ..Event::default()
         };
         if let Err(error) = self.api.create(&PostParams::default(), &event).await {
-            tracing::warn!(addon = %about.name, reason, %error, "an event could not be published");
+            tracing::warn!(addon = %about.name, %reason, %error, "an event could not be published");
+        }
+    }
+}
+
+/// A text that Kubernetes accepts as a note, and that is safe to show on a terminal.
+fn as_note(text: &str) -> String {
+    visible(text).at_most(LONGEST_NOTE).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use aviary_api::visible::is_hidden;
+
+    use super::*;
+
+    #[test]
+    fn whatever_an_event_tells_it_is_one_line_that_kubernetes_takes() {
+        let note = as_note("default/prod: v1\u{1b}[2J\r\nrollout completed\u{202e}\u{200b}");
+        assert_eq!(note, r"default/prod: v1\u{1b}[2J\r\nrollout completed\u{202e}\u{200b}");
+        for text in ["é".repeat(2000), "\u{202e}".repeat(2000), "a".repeat(2000)] {
+            let note = as_note(&text);
+            assert!(note.len() <= 1024 && !note.chars().any(is_hidden), "{note}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Which kinds of config the hub serves, and watching those that are referenced.
 //!
-//! Owns the watches that come and go with references. A kind that is not served is a fact like any other, and heals when it comes.
+//! Owns the watches that come and go with references. A kind that is not served is a problem of
+//! those who reference it, until its CustomResourceDefinition is installed.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +13,16 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::task::JoinSet;
 
-use crate::seen::News;
-use crate::stores::{Kind, Stores};
+use crate::seen::WatchEvent;
+use crate::stores::{KindState, Stores};
 use crate::watches::follow_configs;
 
-/// The watches of configs.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigWatches {
     running: BTreeMap<GroupResource, AbortHandle>,
 }
 
-/// What the hub says of a kind.
+/// What the hub answers about a kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
     Served {
@@ -30,11 +30,10 @@ pub(crate) enum Found {
         namespaced: bool,
     },
     NotServed,
-    /// The hub could not say. Ask again.
-    NotTold(String),
+    /// The hub could not tell. Ask again.
+    NoAnswer(String),
 }
 
-/// Asks the hub for kinds. None is asked for twice.
 pub(crate) async fn find(client: &Client, kinds: Vec<GroupResource>) -> Vec<(GroupResource, Found)> {
     let mut found = Vec::new();
     for kind in kinds {
@@ -61,7 +60,7 @@ async fn find_one(client: &Client, kind: &GroupResource) -> Found {
         }
         Err(kube::Error::Discovery(_)) => Found::NotServed,
         Err(kube::Error::Api(status)) if status.code == 404 => Found::NotServed,
-        Err(error) => Found::NotTold(error.to_string()),
+        Err(error) => Found::NoAnswer(error.to_string()),
     }
 }
 
@@ -71,27 +70,27 @@ impl ConfigWatches {
         stores.referenced_kinds().into_iter().filter(|kind| !self.running.contains_key(kind)).collect()
     }
 
-    /// Starts and stops watches by what the hub has said. Says whether it must be asked again.
+    /// Starts and stops watches by what the hub has answered. Returns whether to ask again.
     pub(crate) fn adjust(
         &mut self,
         stores: &mut Stores,
         found: Vec<(GroupResource, Found)>,
         client: &Client,
-        news: &mpsc::Sender<News>,
+        events: &mpsc::Sender<WatchEvent>,
         tasks: &mut JoinSet<()>,
     ) -> bool {
         let mut again = false;
         for (kind, found) in found {
             match found {
                 Found::Served { resource, namespaced } => {
-                    stores.set_kind(&kind, Some(Kind::Listing { namespaced }));
+                    stores.set_kind(&kind, Some(KindState::Listing { namespaced }));
                     let watch =
-                        tasks.spawn(follow_configs(client.clone(), kind.clone(), resource, news.clone()));
+                        tasks.spawn(follow_configs(client.clone(), kind.clone(), resource, events.clone()));
                     self.running.insert(kind, watch);
                 }
-                Found::NotServed => stores.set_kind(&kind, Some(Kind::Unknown)),
-                Found::NotTold(why) => {
-                    tracing::warn!(%kind, why, "the hub does not say whether it serves a kind");
+                Found::NotServed => stores.set_kind(&kind, Some(KindState::NotServed)),
+                Found::NoAnswer(why) => {
+                    tracing::warn!(%kind, why, "cannot find out whether the hub serves a kind");
                     again = true;
                 }
             }
@@ -106,12 +105,12 @@ impl ConfigWatches {
         again
     }
 
-    /// A kind may have gone: what is watched is asked for again too.
+    /// Stops watching kinds that are not served any more.
     pub(crate) fn forget_all(&mut self, stores: &mut Stores, gone: &[GroupResource]) {
         for kind in gone {
             self.stop(kind);
             stores.set_kind(kind, None);
-            stores.set_kind(kind, Some(Kind::Unknown));
+            stores.set_kind(kind, Some(KindState::NotServed));
         }
     }
 

@@ -1,10 +1,13 @@
-//! Leader election on a Lease: of several managers one works, the others wait.
+//! Leader election on a Lease: one of several managers works, the others wait.
 //!
-//! Owns the Lease. It keeps managers out of each other's way and is not what makes them safe: that is the term, which every wave is started
-//! under. Times are measured by this process alone, from when it saw the Lease change, so clocks need not agree.
+//! Owns the Lease. It keeps managers out of each other's way, but does not make them safe: the term
+//! does, under which every wave is started. Times are measured by this process alone, from when it
+//! saw the Lease change, so clocks need not agree.
 
 use std::time::Duration;
 
+use aviary_api::names::annotations;
+use aviary_engine::name::Text;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
@@ -14,34 +17,45 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::execute::said;
+use crate::tenure::Tenure;
 
-/// How long a leader may be silent, unless it is told otherwise.
+/// The default of how long a silent leader keeps the lease.
 pub(crate) const DURATION: Duration = Duration::from_secs(15);
 
 /// Who leads, in which term: a number that rises whenever the leader changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Leadership {
     Waiting,
     Leading(Term),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
     pub(crate) number: u64,
-    /// The leader before has said that it is done. One that fell silent may still be about to write.
-    pub(crate) handed_over: bool,
+    /// The previous leader, if it handed over. One that fell silent may still be about to write.
+    pub(crate) handed_over_by: Option<Text>,
+    /// How many Leases this process has created. A new Lease tells nothing about earlier leaders.
+    pub(crate) leases: u32,
 }
 
-/// A candidate.
 pub(crate) struct Candidate {
     pub(crate) client: Client,
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// Different for every process.
+    /// Unique to the process.
     pub(crate) identity: String,
     pub(crate) clock: crate::Clock,
-    /// How long a leader may be silent.
+    /// How long a silent leader keeps the lease.
     pub(crate) duration: Duration,
+    pub(crate) tenure: Tenure,
+}
+
+/// What a candidate remembers between attempts.
+#[derive(Default)]
+struct Memory {
+    seen: Option<Sighting>,
+    term: Option<Term>,
+    leases: u32,
 }
 
 /// What was last seen of the Lease, and when.
@@ -50,8 +64,18 @@ struct Sighting {
     at: Instant,
 }
 
+impl Sighting {
+    fn now(lease: Lease) -> Self {
+        Self { lease, at: Instant::now() }
+    }
+
+    fn transitions(&self) -> i32 {
+        self.lease.spec.as_ref().and_then(|spec| spec.lease_transitions).unwrap_or(0)
+    }
+}
+
 impl Candidate {
-    /// A leader that could not renew for so long stops by itself, before anybody else starts.
+    /// A leader that could not renew for this long stops, before another can start.
     fn gives_up_after(&self) -> Duration {
         self.duration * 2 / 3
     }
@@ -60,79 +84,107 @@ impl Candidate {
         self.duration * 2 / 15
     }
 
-    /// Runs for leadership until the sender has no listeners; tells every change.
+    /// Runs for leadership until the sender has no listeners, and sends every change.
     pub(crate) async fn run(&self, leadership: &watch::Sender<Leadership>) {
-        let mut seen: Option<Sighting> = None;
-        let mut term: Option<Term> = None;
-        let mut renewed = Instant::now();
+        let mut memory = Memory::default();
         while !leadership.is_closed() {
-            match timeout(self.gives_up_after(), self.attempt(&mut seen)).await {
+            if self.tenure.is_over() {
+                self.stand_down(leadership);
+            }
+            let began = Instant::now();
+            // No attempt outlives the lease: whatever the hub does, this process stops writing in
+            // time.
+            let left = self.tenure.time_left().unwrap_or(self.gives_up_after());
+            match timeout(left, self.attempt(&mut memory)).await {
                 Ok(Ok(Some(won))) => {
-                    renewed = Instant::now();
-                    // A renewal says nothing of how the term began.
-                    let won = term.filter(|term| term.number == won.number).unwrap_or(won);
-                    term = Some(won);
+                    self.tenure.renew(began, self.gives_up_after());
+                    memory.term = Some(won.clone());
                     set(leadership, Leadership::Leading(won));
                 }
-                Ok(Ok(None)) => set(leadership, Leadership::Waiting),
+                Ok(Ok(None)) => self.stand_down(leadership),
                 Ok(Err(error)) => {
                     tracing::warn!(error = said(&error), "the lease could not be read or written");
                 }
-                Err(_) => tracing::warn!("the lease was not answered for in time"),
+                Err(_) => tracing::warn!("the hub did not answer for the lease in time"),
             }
-            if renewed.elapsed() > self.gives_up_after() {
-                set(leadership, Leadership::Waiting);
-            }
+            let left = self.tenure.time_left().unwrap_or(Duration::MAX);
             tokio::select! {
                 biased;
-                () = sleep(self.tries_every()) => {}
+                () = sleep(self.tries_every().min(left)) => {}
+                () = self.tenure.raised() => {}
                 () = leadership.closed() => {}
             }
         }
+    }
+
+    fn stand_down(&self, leadership: &watch::Sender<Leadership>) {
+        self.tenure.end();
+        set(leadership, Leadership::Waiting);
     }
 
     fn api(&self) -> Api<Lease> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// One try: the term, if we lead.
-    async fn attempt(&self, seen: &mut Option<Sighting>) -> Result<Option<Term>, kube::Error> {
+    /// One attempt; returns the term if we lead.
+    async fn attempt(&self, memory: &mut Memory) -> Result<Option<Term>, kube::Error> {
         let Some(lease) = self.api().get_opt(&self.name).await? else {
-            return match self.api().create(&PostParams::default(), &self.lease(None, 0)).await {
-                Ok(made) => {
-                    *seen = Some(Sighting { lease: made, at: Instant::now() });
-                    Ok(Some(Term { number: 1, handed_over: true }))
-                }
-                Err(error) => lost(error),
-            };
+            return self.create(memory).await;
         };
-        let changed = seen
+        let changed = memory
+            .seen
             .as_ref()
             .is_none_or(|seen| seen.lease.metadata.resource_version != lease.metadata.resource_version);
         if changed {
-            *seen = Some(Sighting { lease: lease.clone(), at: Instant::now() });
+            memory.seen = Some(Sighting::now(lease.clone()));
         }
+        let Some((transitions, handed_over_by)) = self.may_take(&lease, memory) else { return Ok(None) };
+        let wanted = self.lease(Some(&lease), transitions);
+        match self.api().replace(&self.name, &PostParams::default(), &wanted).await {
+            Ok(written) => {
+                memory.seen = Some(Sighting::now(written));
+                let term = Term { number: number(transitions), handed_over_by, leases: memory.leases };
+                // A renewal does not change how the term began.
+                let same = |old: &Term| old.number == term.number && old.leases == term.leases;
+                Ok(Some(memory.term.clone().filter(same).unwrap_or(term)))
+            }
+            Err(error) => lost(error),
+        }
+    }
+
+    /// There is no Lease. The new one continues above the last that was seen. It is raised above
+    /// the terms on add-ons later.
+    async fn create(&self, memory: &mut Memory) -> Result<Option<Term>, kube::Error> {
+        let transitions = memory.seen.as_ref().map_or(0, |seen| seen.transitions().saturating_add(1));
+        match self.api().create(&PostParams::default(), &self.lease(None, transitions)).await {
+            Ok(made) => {
+                memory.seen = Some(Sighting::now(made));
+                memory.leases += 1;
+                Ok(Some(Term { number: number(transitions), handed_over_by: None, leases: memory.leases }))
+            }
+            Err(error) => lost(error),
+        }
+    }
+
+    /// The transitions with which the Lease can be taken or kept, and who handed it over; `None`:
+    /// somebody else holds it.
+    fn may_take(&self, lease: &Lease, memory: &Memory) -> Option<(i32, Option<Text>)> {
         let spec = lease.spec.clone().unwrap_or_default();
-        let holder = spec.holder_identity.unwrap_or_default();
         let transitions = spec.lease_transitions.unwrap_or(0);
-        let silent_for = seen.as_ref().map(|seen| seen.at.elapsed()).unwrap_or_default();
+        let silent_for = memory.seen.as_ref().map(|seen| seen.at.elapsed()).unwrap_or_default();
         let given = spec
             .lease_duration_seconds
             .and_then(|seconds| u64::try_from(seconds).ok())
             .map_or(self.duration, Duration::from_secs);
-        let (transitions, handed_over) = match holder.as_str() {
-            mine if mine == self.identity => (transitions, false),
-            "" => (transitions.saturating_add(1), true),
-            _ if silent_for > given => (transitions.saturating_add(1), false),
-            _ => return Ok(None),
-        };
-        let wanted = self.lease(Some(&lease), transitions);
-        match self.api().replace(&self.name, &PostParams::default(), &wanted).await {
-            Ok(written) => {
-                *seen = Some(Sighting { lease: written, at: Instant::now() });
-                Ok(Some(Term { number: u64::try_from(transitions).unwrap_or(0) + 1, handed_over }))
+        let by = lease.metadata.annotations.as_ref().and_then(|all| all.get(annotations::HANDED_OVER_BY));
+        match spec.holder_identity.as_deref().unwrap_or_default() {
+            mine if mine == self.identity => {
+                let floor = i32::try_from(self.tenure.floor()).unwrap_or(i32::MAX);
+                Some((transitions.max(floor), None))
             }
-            Err(error) => lost(error),
+            "" => Some((transitions.saturating_add(1), by.map(|by| by.as_str().into()))),
+            _ if silent_for > given => Some((transitions.saturating_add(1), None)),
+            _ => None,
         }
     }
 
@@ -150,11 +202,14 @@ impl Candidate {
         let mut lease = old.cloned().unwrap_or_default();
         lease.metadata.name = Some(self.name.clone());
         lease.metadata.namespace = Some(self.namespace.clone());
+        if let Some(all) = &mut lease.metadata.annotations {
+            all.remove(annotations::HANDED_OVER_BY);
+        }
         lease.spec = serde_json::from_value(spec).ok();
         lease
     }
 
-    /// Lets the next one start at once. Where the hub does not answer it learns by itself.
+    /// Lets the next leader start at once. If the hub does not answer, the lease expires.
     pub(crate) async fn hand_over(&self) {
         let _ = timeout(self.gives_up_after(), self.release()).await;
     }
@@ -168,13 +223,19 @@ impl Candidate {
         };
         spec.holder_identity = Some(String::new());
         spec.lease_duration_seconds = Some(1);
+        let noted = lease.metadata.annotations.get_or_insert_default();
+        noted.insert(annotations::HANDED_OVER_BY.into(), self.identity.clone());
         if let Err(error) = self.api().replace(&self.name, &PostParams::default(), &lease).await {
             tracing::debug!(error = said(&error), "the lease was not handed over; it will expire");
         }
     }
 }
 
-/// Somebody else was faster.
+/// The term of a Lease after this many transitions.
+fn number(transitions: i32) -> u64 {
+    u64::try_from(transitions).unwrap_or(0) + 1
+}
+/// Another candidate was faster.
 fn lost(error: kube::Error) -> Result<Option<Term>, kube::Error> {
     match error {
         kube::Error::Api(status) if status.code == 409 => Ok(None),
@@ -182,7 +243,7 @@ fn lost(error: kube::Error) -> Result<Option<Term>, kube::Error> {
     }
 }
 
-/// As Kubernetes writes a MicroTime.
+/// A time as Kubernetes writes a MicroTime.
 fn micro_time(now: Timestamp) -> serde_json::Value {
     json!(format!("{now:.6}"))
 }
@@ -193,4 +254,67 @@ fn set(leadership: &watch::Sender<Leadership>, new: Leadership) {
         *old = new;
         changed
     });
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+    use tower::service_fn;
+
+    use super::*;
+
+    /// A hub that lets a candidate create the Lease. After that one request fails slowly, and all
+    /// others hang.
+    fn slow_then_silent() -> Client {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let service = service_fn(move |request: Request<Body>| {
+            let number = asked.fetch_add(1, Ordering::Relaxed);
+            async move {
+                let answer =
+                    |code, body: Vec<u8>| Response::builder().status(code).body(Body::from(body)).unwrap();
+                if *request.method() == Method::POST {
+                    let lease = request.into_body().collect_bytes().await?;
+                    return Ok::<_, kube::Error>(answer(201, lease.to_vec()));
+                }
+                let failure = |code: u16, reason: &str| {
+                    let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": ""});
+                    answer(code, status.to_string().into_bytes())
+                };
+                match number {
+                    0 => return Ok(failure(404, "NotFound")),
+                    2 => sleep(Duration::from_millis(7500)).await,
+                    _ => std::future::pending().await,
+                }
+                Ok(failure(500, "InternalError"))
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_stops_in_time_whatever_an_attempt_to_renew_is_doing() {
+        let tenure = Tenure::default();
+        let candidate = Candidate {
+            client: slow_then_silent(),
+            namespace: "default".into(),
+            name: "lease".into(),
+            identity: "only".into(),
+            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
+            duration: DURATION,
+            tenure: tenure.clone(),
+        };
+        let (sender, mut leadership) = watch::channel(Leadership::Waiting);
+        let began = Instant::now();
+        tokio::spawn(async move { candidate.run(&sender).await });
+        leadership.wait_for(|now| matches!(now, Leadership::Leading(_))).await.unwrap();
+        assert!(!tenure.is_over());
+        leadership.wait_for(|now| *now == Leadership::Waiting).await.unwrap();
+        assert!(began.elapsed() <= DURATION * 2 / 3, "it led for {:?}", began.elapsed());
+        assert!(tenure.is_over());
+    }
 }

@@ -1,8 +1,9 @@
 //! The manager: install, configuration, rollout and rendering on any Kubernetes API server.
 //!
-//! Everything that is decided is decided by `aviary-engine`. This crate sees (`watches`, `seen`, `stores`), asks it (`manager`), and writes what
-//! it says (`execute`), one writer per object and every write on a condition.
+//! All decisions are made by `aviary-engine`. This crate observes (`watches`, `seen`, `stores`),
+//! plans (`manager`) and writes (`execute`): one writer per object, and every write is conditional.
 
+mod bounds;
 mod depth;
 mod events;
 mod execute;
@@ -11,14 +12,21 @@ mod leader;
 mod look;
 mod manager;
 mod metrics;
-mod pace;
+mod namespaces;
+mod pages;
+mod panics;
 mod placement;
+mod progress;
+mod queue;
 mod requests;
 mod revisions;
 mod seen;
+mod skipped;
 mod stores;
+mod tenure;
 mod verify;
 mod watches;
+mod write_limit;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,33 +36,36 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::{oneshot, watch};
 
+pub use bounds::{AnswerTooLong, BoundAnswers, Bounded, BoundedService};
 pub use look::{Follower, Kept, LookError, Scope, View};
 pub use manager::Health;
 pub use metrics::Metrics;
+pub use pages::in_pages;
 pub use requests::{CountRequests, Counted};
+pub use skipped::Skipped;
 
 use execute::UNFENCED;
 use leader::{Candidate, Leadership};
-use manager::{Loop, Tell};
+use manager::{Loop, Reporting};
+use tenure::Tenure;
 
-/// Tells the time. The manager asks nobody else.
+/// The only source of time of a manager.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The name of the Lease that managers share.
-const LEASE: &str = "aviary-manager";
+pub const LEASE: &str = "aviary-manager";
 
-/// How a manager runs.
 #[derive(Clone)]
 pub struct Settings {
     /// Where revisions and the lease are kept.
     pub namespace: String,
-    /// Different for every process.
+    /// Unique to the process.
     pub identity: String,
-    /// Whether others may run beside this one.
+    /// Whether other replicas may run.
     pub leader_elect: bool,
     /// Checks every plan against the promises before it is carried out.
     pub verify: bool,
-    /// Decides placements too, on a hub that has no placement controller.
+    /// Also decides placements, for a hub without a placement controller.
     pub placement: bool,
     pub options: Options,
     pub clock: Clock,
@@ -100,37 +111,36 @@ impl Manager {
         }
     }
 
-    /// Takes a leader for gone that was silent for so long, in whole seconds. The shorter, the sooner another takes over, and the sooner a slow
-    /// hub makes them change for nothing.
+    /// Lease duration, in whole seconds: how long a silent leader keeps the lease. A short one
+    /// means fast failover, and needless failovers on a slow hub.
     #[must_use]
     pub fn with_lease(mut self, duration: Duration) -> Self {
         self.lease = duration.max(Duration::from_secs(1));
         self
     }
 
-    /// Notes what it does in `metrics`.
+    /// Reports to these metrics.
     #[must_use]
-    pub fn told_to(mut self, metrics: Metrics) -> Self {
+    pub fn with_metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = metrics;
         self
     }
 
-    /// How it is, from now on.
     pub fn health(&self) -> watch::Receiver<Health> {
         self.health.subscribe()
     }
 
-    /// Runs until `stop` completes; then finishes what is under way and hands over.
+    /// Runs until `stop` completes; then finishes its writes and hands over.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let Self { client, settings, health, metrics, lease } = self;
         let client = depth::shallow(client);
-        let tell = Tell { health, metrics };
+        let reporting = Reporting { health, metrics };
         let (candidacy, leadership) = watch::channel(Leadership::Waiting);
         if !settings.leader_elect {
-            // Nobody else is there to be told apart from.
             candidacy.send_replace(Leadership::Leading(UNFENCED));
-            return work(client, settings, tell, leadership, stop).await;
+            return work(client, settings, reporting, (leadership, Tenure::unlimited()), stop).await;
         }
+        let tenure = Tenure::default();
         let candidate = Candidate {
             client: client.clone(),
             namespace: settings.namespace.clone(),
@@ -138,10 +148,12 @@ impl Manager {
             identity: settings.identity.clone(),
             clock: Arc::clone(&settings.clock),
             duration: lease,
+            tenure: tenure.clone(),
         };
+        let client = tenure.guard(client);
         tokio::select! {
             biased;
-            () = work(client, settings, tell, leadership, stop) => {}
+            () = work(client, settings, reporting, (leadership, tenure), stop) => {}
             () = candidate.run(&candidacy) => {}
         }
         candidate.hand_over().await;
@@ -152,8 +164,8 @@ impl Manager {
 async fn work(
     client: Client,
     settings: Settings,
-    tell: Tell,
-    leadership: watch::Receiver<Leadership>,
+    reporting: Reporting,
+    (leadership, tenure): (watch::Receiver<Leadership>, Tenure),
     stop: impl Future<Output = ()> + Send,
 ) {
     let (running, stopped) = oneshot::channel::<()>();
@@ -161,9 +173,9 @@ async fn work(
         let (client, leadership, clock) = (client.clone(), leadership.clone(), Arc::clone(&settings.clock));
         tokio::spawn(placement::run(client, leadership, clock, async { drop(stopped.await) }))
     });
-    Loop::new(client, settings, tell).run(leadership, stop).await;
+    Loop::new(client, settings, reporting, tenure).run(leadership, stop).await;
     drop(running);
     if let Some(Err(error)) = async { Some(placement?.await) }.await {
-        tracing::error!(%error, "the placement controller did not end well");
+        tracing::error!(%error, "the placement controller failed");
     }
 }

@@ -1,15 +1,24 @@
-//! The loop: what is seen is noted, an add-on with news is planned once things are quiet for a moment, and its plan is carried out.
+//! The manager's loop: takes in watch events, and passes over add-ons that something has changed
+//! about.
 //!
-//! Owns when what happens. There is no policy in it: what is to be done is the engine's to say. One add-on has one plan under way at a time.
+//! Owns when things happen. There is no policy in it: the engine decides what to do. At most one
+//! plan per add-on is being carried out at a time.
+
+mod discovery;
+mod terms;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use aviary_engine::configs::GroupResource;
-use aviary_engine::name::{PlacementName, Text};
+use aviary_engine::name::Text;
 use aviary_engine::plan::{Plan, plan};
+use aviary_engine::reason::EventReason;
+use futures_util::FutureExt;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
@@ -18,42 +27,43 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Settings;
 use crate::events::Events;
-use crate::execute::{
-    Completed, Executor, Job, SharedExecutor, Tally, Target, UNFENCED, patience, until_free,
-};
-use crate::kinds::{self, ConfigWatches, Found};
-use crate::leader::{Leadership, Term};
+use crate::execute::{Executor, Job, SharedExecutor, Tally, Target, look_for_namespace, until_free};
+use crate::leader::Leadership;
 use crate::metrics::Metrics;
-use crate::pace::Pace;
-use crate::seen::News;
+use crate::panics::{Panic, contain};
+use crate::queue::{LONG, QUIET, WorkQueue};
+use crate::seen::{WatchEvent, WrittenBy};
+use crate::skipped::{SkipReason, Skipped};
 use crate::stores::Stores;
+use crate::tenure::Tenure;
 use crate::verify::broken_promise;
-use crate::watches::{self, NEWS_WAITING};
+use crate::watches::{self, EVENTS_WAITING};
+use crate::write_limit::WriteLimit;
+use discovery::Discovery;
+use terms::{Sighting, TermCheck, must_fence};
 
-/// News of one add-on are gathered for so long.
-const QUIET: Duration = Duration::from_millis(50);
-/// Nothing to wait for: look again then.
-const LONG: Duration = Duration::from_secs(3600);
+/// How soon to check again whether the lease has been confirmed.
+const CONFIRMATION: Duration = Duration::from_millis(500);
 
-/// How the manager is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Everything has been listed once.
     pub synced: bool,
     pub leading: bool,
     /// Every add-on has been planned once by this leader.
     pub first_pass_done: bool,
+    /// Add-ons that this leader does nothing for.
+    pub skipped: Skipped,
 }
 
 impl Health {
-    /// Whether this replica does what it is there for.
-    pub fn is_ready(self) -> bool {
-        self.synced && (!self.leading || self.first_pass_done)
+    /// Whether this replica does its job.
+    pub fn is_ready(&self) -> bool {
+        self.synced && (!self.leading || self.first_pass_done) && self.skipped.is_empty()
     }
 }
 
-/// Where the loop tells how it is.
-pub(crate) struct Tell {
+pub(crate) struct Reporting {
     pub(crate) health: watch::Sender<Health>,
     pub(crate) metrics: Metrics,
 }
@@ -62,160 +72,111 @@ pub(crate) struct Loop {
     client: Client,
     settings: Settings,
     stores: Stores,
-    configs: ConfigWatches,
-    news: (mpsc::Sender<News>, mpsc::Receiver<News>),
+    discovery: Discovery,
+    sender: mpsc::Sender<WatchEvent>,
+    events: mpsc::Receiver<WatchEvent>,
     watches: JoinSet<()>,
-    executions: JoinSet<(Text, Tally)>,
-    finding: JoinSet<Vec<(GroupResource, Found)>>,
-    asked: BTreeSet<GroupResource>,
-    ask_again: Option<Instant>,
-    /// How often to ask again although the hub has answered.
-    doubts: u8,
-    /// When each add-on with news is planned.
-    due: BTreeMap<Text, Instant>,
-    busy: BTreeSet<Text>,
-    failures: BTreeMap<Text, u32>,
+    executions: JoinSet<(Text, Result<Tally, Panic>)>,
+    queue: WorkQueue<Text>,
+    /// While this manager leads.
     executor: Option<SharedExecutor>,
-    pace: Pace,
+    limit: WriteLimit,
+    /// Add-ons that this leader has not planned yet.
     unplanned: BTreeSet<Text>,
-    /// Add-ons whose plan would break a promise.
-    frozen: BTreeSet<Text>,
-    tell: Tell,
+    skipped: BTreeMap<Text, SkipReason>,
+    /// Terms that another leader may have written, and when each was first seen.
+    sighted: BTreeMap<Text, Sighting>,
+    tenure: Tenure,
+    /// Whether the term has been compared with those on add-ons.
+    term: TermCheck,
+    reporting: Reporting,
 }
 
 impl std::fmt::Debug for Loop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Loop").field("due", &self.due).field("busy", &self.busy).finish_non_exhaustive()
+        f.debug_struct("Loop").field("queue", &self.queue).finish_non_exhaustive()
     }
 }
 
 impl Loop {
-    pub(crate) fn new(client: Client, settings: Settings, tell: Tell) -> Self {
+    pub(crate) fn new(client: Client, settings: Settings, reporting: Reporting, tenure: Tenure) -> Self {
+        let (sender, events) = mpsc::channel(EVENTS_WAITING);
         Self {
-            stores: Stores::new(settings.options.clone()),
+            stores: Stores::of_manager(settings.options.clone()),
             client,
             settings,
-            configs: ConfigWatches::default(),
-            news: mpsc::channel(NEWS_WAITING),
+            discovery: Discovery::default(),
+            sender,
+            events,
             watches: JoinSet::new(),
             executions: JoinSet::new(),
-            finding: JoinSet::new(),
-            asked: BTreeSet::new(),
-            ask_again: None,
-            doubts: 0,
-            due: BTreeMap::new(),
-            busy: BTreeSet::new(),
-            failures: BTreeMap::new(),
+            queue: WorkQueue::default(),
             executor: None,
-            pace: Pace::default(),
+            limit: WriteLimit::default(),
             unplanned: BTreeSet::new(),
-            frozen: BTreeSet::new(),
-            tell,
+            skipped: BTreeMap::new(),
+            sighted: BTreeMap::new(),
+            tenure,
+            term: TermCheck::ToDo,
+            reporting,
         }
     }
 
-    /// Runs until `stop` completes; then lets what is under way finish.
+    /// Runs until `stop` completes; then lets executions finish.
     pub(crate) async fn run(
         mut self,
         mut leadership: watch::Receiver<Leadership>,
         stop: impl Future<Output = ()>,
     ) {
-        watches::start(&self.client, &self.settings.namespace, &self.news.0, &mut self.watches);
+        watches::start(&self.client, &self.settings.namespace, &self.sender, &mut self.watches);
         let mut stop = std::pin::pin!(stop);
-        self.lead(*leadership.borrow_and_update());
+        self.lead(leadership.borrow_and_update().clone());
         loop {
-            let next = self.next_plan().into_iter().chain(self.ask_again).min();
+            let next = self.next_pass().into_iter().chain(self.discovery.ask_again()).min();
             let next = next.unwrap_or_else(|| Instant::now() + LONG);
             tokio::select! {
-                // What is rare comes first, so that a flood of news holds none of it up; and of two runs alike both go alike.
+                // Rare events come first, so that a flood of watch events does not hold them up.
+                // `biased` also keeps runs deterministic.
                 biased;
                 () = &mut stop => break,
                 changed = leadership.changed() => {
-                    let now = if changed.is_ok() { *leadership.borrow_and_update() } else { Leadership::Waiting };
+                    let now = if changed.is_ok() { leadership.borrow_and_update().clone() } else { Leadership::Waiting };
                     self.lead(now);
                 }
-                Some(done) = self.executions.join_next() => self.executed(done.ok()),
-                Some(found) = self.finding.join_next() => self.found(found.unwrap_or_default()),
-                Some(news) = self.news.1.recv() => self.take(Some(news)),
+                Some(Ok((addon, tally))) = self.executions.join_next() => self.record(&addon, tally),
+                Some(found) = self.discovery.found() => self.adjust_config_watches(found),
+                Some(event) = self.events.recv() => self.take(Some(event)),
                 () = sleep_until(next) => {}
             }
-            self.look_for_kinds();
-            self.note_dirty();
-            self.plan_due();
-            self.tell_health();
-            self.tell.metrics.note_queue(self.due.len() + self.busy.len());
+            self.discovery.look(&self.stores, &self.client);
+            self.note_changes();
+            self.pass_over_due();
+            self.report_health();
+            self.reporting.metrics.note_queue(self.queue.len());
         }
         self.watches.shutdown().await;
-        // Their news have nowhere to go, and must not hold them up.
-        self.news.1.close();
+        // Nothing takes the answers to writes any more; a full channel must not block the writes.
+        self.events.close();
         while self.executions.join_next().await.is_some() {}
     }
 
-    /// Takes what is there, so that a burst of news makes one plan.
-    fn take(&mut self, first: Option<News>) {
-        let mut look_again = false;
-        let mut next = first.or_else(|| self.news.1.try_recv().ok());
-        while let Some(news) = next {
-            look_again |= matches!(news, News::Kinds);
-            if let News::Taken(taken) = &news {
-                self.watches.spawn(until_free(self.client.clone(), taken.clone(), self.news.0.clone()));
+    /// Takes in all waiting events, so that a burst leads to one pass.
+    fn take(&mut self, first: Option<WatchEvent>) {
+        let mut next = first.or_else(|| self.events.try_recv().ok());
+        while let Some(event) = next {
+            let (client, sender) = (&self.client, &self.sender);
+            match &event {
+                WatchEvent::Kinds => self.discovery.kinds_changed(client),
+                WatchEvent::NameTaken(taken) => {
+                    self.watches.spawn(until_free(client.clone(), taken.clone(), sender.clone()));
+                }
+                WatchEvent::NamespaceMissing(missing) if self.stores.awaits(missing) => {
+                    self.watches.spawn(look_for_namespace(client.clone(), missing.clone(), sender.clone()));
+                }
+                _ => {}
             }
-            self.stores.take(news);
-            next = self.news.1.try_recv().ok();
-        }
-        if look_again {
-            self.asked.clear();
-            self.ask(self.configs.watched());
-            // A server may serve a kind, or stop to, a moment after it has said so.
-            self.doubts = 2;
-            self.ask_again = Some(Instant::now() + Duration::from_secs(1));
-        }
-    }
-
-    /// Asks the hub for kinds that are referenced and not known.
-    fn look_for_kinds(&mut self) {
-        if self.ask_again.is_some_and(|at| at <= Instant::now()) {
-            self.ask_again = None;
-            self.asked.clear();
-            if self.doubts > 0 {
-                self.doubts -= 1;
-                self.ask(self.configs.watched());
-                self.ask_again = (self.doubts > 0).then(|| Instant::now() + Duration::from_secs(5));
-            }
-        }
-        let missing: Vec<GroupResource> = self
-            .configs
-            .missing(&self.stores)
-            .into_iter()
-            .filter(|kind| !self.asked.contains(kind))
-            .collect();
-        self.ask(missing);
-    }
-
-    fn ask(&mut self, kinds: Vec<GroupResource>) {
-        if kinds.is_empty() {
-            return;
-        }
-        self.asked.extend(kinds.iter().cloned());
-        let client = self.client.clone();
-        self.finding.spawn(async move { kinds::find(&client, kinds).await });
-    }
-
-    fn found(&mut self, found: Vec<(GroupResource, Found)>) {
-        let watched = self.configs.watched();
-        let (known, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|(kind, _)| watched.contains(kind));
-        let gone: Vec<GroupResource> = known
-            .into_iter()
-            .filter(|(_, found)| matches!(found, Found::NotServed))
-            .map(|(kind, _)| kind)
-            .collect();
-        self.configs.forget_all(&mut self.stores, &gone);
-        let again = self.configs.adjust(&mut self.stores, new, &self.client, &self.news.0, &mut self.watches);
-        // What nobody refers to is not watched any more. Should somebody again, it is asked for again.
-        let referenced = self.stores.referenced_kinds();
-        self.asked.retain(|kind| referenced.contains(kind));
-        if again {
-            self.ask_again = Some(Instant::now() + Duration::from_secs(5));
+            self.stores.take(event);
+            next = self.events.try_recv().ok();
         }
     }
 
@@ -225,7 +186,11 @@ impl Loop {
                 executor.over.store(true, Ordering::Relaxed);
                 tracing::info!("this manager does not lead any more");
             }
-            return self.tell.metrics.note_leading(false);
+            self.term = TermCheck::ToDo;
+            self.skipped.clear();
+            self.queue.end_suspensions();
+            self.sighted.clear();
+            return self.reporting.metrics.note_leading(false);
         };
         if self.executor.as_ref().is_some_and(|executor| executor.term == term) {
             return;
@@ -233,21 +198,20 @@ impl Loop {
         if let Some(executor) = &self.executor {
             executor.over.store(true, Ordering::Relaxed);
         }
+        self.term = if self.term == TermCheck::Raised { TermCheck::Done } else { TermCheck::ToDo };
         tracing::info!(term = term.number, "this manager leads");
-        self.tell.metrics.note_leading(true);
+        self.reporting.metrics.note_leading(true);
+        let (identity, clock) = (&self.settings.identity, &self.settings.clock);
         self.executor = Some(Arc::new(Executor {
             client: self.client.clone(),
             namespace: self.settings.namespace.clone(),
-            pace: self.pace.clone(),
-            news: self.news.0.clone(),
+            limit: self.limit.clone(),
+            stores: self.sender.clone(),
             term,
+            identity: identity.clone(),
             over: Arc::default(),
             voided: Arc::default(),
-            events: Events::new(
-                self.client.clone(),
-                &self.settings.identity,
-                Arc::clone(&self.settings.clock),
-            ),
+            events: Events::new(self.client.clone(), identity, Arc::clone(clock)),
         }));
         self.unplanned = self.stores.addons().cloned().collect();
         for addon in self.unplanned.clone() {
@@ -255,153 +219,175 @@ impl Loop {
         }
     }
 
-    fn note_dirty(&mut self) {
-        let due = Instant::now() + QUIET;
+    fn note_changes(&mut self) {
         for addon in self.stores.take_dirty() {
-            let at = self.due.entry(addon).or_insert(due);
-            *at = (*at).min(due);
+            self.queue.soon(addon, QUIET);
         }
     }
 
-    /// Whether an add-on can be planned: nothing is written for it, and what it rests on is known.
-    fn can_be_planned(&self, addon: &Text) -> bool {
-        !self.busy.contains(addon) && self.stores.is_told(addon)
-    }
-
-    /// When the next add-on can be planned by time alone. One that is being written for waits for that to end, and all wait for the lists.
-    fn next_plan(&self) -> Option<Instant> {
-        if !self.stores.are_complete() {
+    /// When the next pass is due by time alone. An add-on that is being written for waits for its
+    /// execution, and all wait for the lists.
+    fn next_pass(&self) -> Option<Instant> {
+        if !self.stores.are_complete() || self.term == TermCheck::Raised {
             return None;
         }
-        self.due.iter().filter(|(addon, _)| self.can_be_planned(addon)).map(|(_, at)| *at).min()
+        self.queue.next(|addon| self.stores.are_configs_known(addon))
     }
 
-    fn plan_due(&mut self) {
+    fn pass_over_due(&mut self) {
         if !self.stores.are_complete() {
             return;
         }
         let Some(executor) = self.executor.clone() else {
-            // Whoever leads plans them; should we come to lead, we plan all.
-            self.due.clear();
-            return;
+            // Another manager plans them. When this one comes to lead, it plans all.
+            return self.queue.clear();
         };
-        let now = Instant::now();
-        let ready: Vec<Text> = self
-            .due
-            .iter()
-            .filter(|(addon, at)| **at <= now && self.can_be_planned(addon))
-            .map(|(addon, _)| addon.clone())
-            .collect();
-        for addon in ready {
-            self.due.remove(&addon);
-            self.pass(&addon, &executor);
-            self.unplanned.remove(&addon);
+        if !self.has_its_term(&executor) {
+            return;
+        }
+        for addon in self.queue.take_ready(|addon| self.stores.are_configs_known(addon)) {
+            match contain(|| self.pass(&addon, &executor)) {
+                Ok(Pass::Skipped) => {}
+                Ok(Pass::Done) => {
+                    self.queue.end_suspension(&addon);
+                    self.unplanned.remove(&addon);
+                }
+                Err(panic) => self.panicked(&addon, &panic),
+            }
         }
     }
 
-    fn pass(&mut self, addon: &Text, executor: &SharedExecutor) {
+    /// One pass over an add-on: observe, plan, reserve, execute, record. The first two happen here;
+    /// the execution reserves the wave and writes the rest; [`Self::record`] takes in what came of
+    /// it.
+    fn pass(&mut self, addon: &Text, executor: &SharedExecutor) -> Pass {
+        if let Some(reason) = self.may_be_led_by_another(addon, executor) {
+            tracing::warn!(%addon, %reason, "another manager may lead; this one does nothing for the add-on");
+            self.skip(addon, reason);
+            self.queue.later(addon, CONFIRMATION);
+            return Pass::Skipped;
+        }
         let now = (self.settings.clock)();
-        let Some(known) = self.stores.known(addon) else { return };
-        if known.term > executor.term.number {
-            tracing::warn!(%addon, term = executor.term.number, newer = known.term, "a newer leader is at work; this one does nothing");
-            return;
-        }
-        let (resource_version, term) = (known.resource_version.clone(), known.term);
-        let (verify, metrics) = (self.settings.verify, &self.tell.metrics);
-        let looked = self.stores.observe(addon, |observed| {
-            let broken = if verify { broken_promise(observed, now) } else { None };
-            let placements: Vec<PlacementName> =
-                observed.addon.strategy.placements().iter().map(|spec| spec.name.clone()).collect();
-            let started = Instant::now();
-            let plan = plan(observed, now);
-            metrics.note_plan(observed, &plan, started.elapsed(), now);
-            let versions = plan.addon.as_ref().unwrap_or(&observed.addon.status).supported_versions.clone();
-            let fence = if plan.starts.is_empty() || !must_fence(term, executor.term) {
-                Vec::new()
-            } else {
-                let all = observed.instances.iter();
-                all.map(|(cluster, instance)| (cluster.clone(), instance.uid.clone())).collect()
-            };
-            (plan, placements, observed.addon.uid.clone(), versions, broken, fence)
-        });
-        let Some((plan, placements, uid, versions, broken, fence)) = looked else {
-            return self.tell.metrics.forget(addon);
+        let Some(snapshot) = self.stores.observe(addon) else {
+            self.forget(addon, executor);
+            return Pass::Done;
         };
-        let target = Target { name: addon.clone(), uid, resource_version, placements, term };
+        let started = Instant::now();
+        let plan = plan(&snapshot, now);
+        self.reporting.metrics.note_plan(&snapshot, &plan, started.elapsed(), now);
+        let broken = if self.settings.verify { broken_promise(&snapshot, &plan) } else { None };
+        let job = Job::new(&snapshot, plan, executor);
+        drop(snapshot);
+        self.report_odd_term(executor, &job.target);
         if let Some(broken) = broken {
-            return self.freeze(executor, target, broken);
+            self.freeze(executor, job.target, broken);
+            return Pass::Skipped;
         }
-        self.frozen.remove(addon);
-        let offers = self.stores.offer(addon, plan.hub_configs.clone(), versions);
-        self.look_again(addon, &plan, now);
-        if plan.is_at_rest() && offers.is_empty() {
-            self.failures.remove(addon);
-            return;
+        if self.skipped.remove(addon).is_some() {
+            self.reporting.metrics.note_skipped(addon, None);
         }
-        let completed = plan.completed.iter().map(|(placement, revision)| {
-            let (number, surplus) = self.stores.next_completed(addon, placement);
-            Completed { placement: placement.clone(), revision: revision.clone(), number, surplus }
-        });
-        let completed: Vec<Completed> = completed.collect();
-        self.busy.insert(addon.clone());
-        let (executor, addon) = (Arc::clone(executor), addon.clone());
+        self.pass_again(addon, &job.plan, now);
+        if job.plan.is_at_rest() {
+            self.queue.succeeded(addon);
+        } else {
+            self.execute(executor, job);
+        }
+        Pass::Done
+    }
+
+    fn execute(&mut self, executor: &SharedExecutor, job: Job) {
+        let (executor, addon) = (Arc::clone(executor), job.target.name.clone());
+        self.queue.begin(addon.clone());
+        self.stores.begin_writes(&addon);
         self.executions.spawn(async move {
-            let tally = executor.execute(Job { target, plan, completed, offers, fence }).await;
-            (addon, tally)
+            let tally = AssertUnwindSafe(executor.execute(job)).catch_unwind().await;
+            (addon, tally.map_err(|panic| Panic::of(&*panic)))
         });
     }
 
-    /// Leaves an add-on as it is, and says so once, until its plan breaks no promise any more.
-    fn freeze(&mut self, executor: &SharedExecutor, target: Target, broken: String) {
-        self.tell.metrics.note_frozen(&target.name);
-        tracing::error!(addon = %target.name, broken, "a plan would break a promise and is not carried out");
-        if self.frozen.insert(target.name.clone()) {
-            let events = executor.events.clone();
-            self.watches.spawn(async move { events.tell(&target, "InvariantBroken", &broken).await });
-        }
-    }
-
-    /// Comes back when the plan says that time alone will change something.
-    fn look_again(&mut self, addon: &Text, plan: &Plan, now: Timestamp) {
-        let Some(at) = plan.recheck_at else { return };
-        let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default().max(QUIET);
-        let at = Instant::now() + wait;
-        let due = self.due.entry(addon.clone()).or_insert(at);
-        *due = (*due).min(at);
-    }
-
-    fn executed(&mut self, done: Option<(Text, Tally)>) {
-        // What it wrote is in the queue, and must be in the next plan's view.
+    fn record(&mut self, addon: &Text, result: Result<Tally, Panic>) {
+        // The answers to its writes are waiting, and must be in the next snapshot.
         self.take(None);
-        let Some((addon, tally)) = done else {
-            tracing::error!("an execution ended without a word; everything is planned again");
-            self.busy.clear();
-            return self
-                .due
-                .extend(self.stores.addons().map(|addon| (addon.clone(), Instant::now() + QUIET)));
+        self.queue.end(addon);
+        self.stores.end_writes(addon);
+        let tally = match result {
+            Ok(tally) => tally,
+            Err(panic) => return self.panicked(addon, &panic),
         };
-        self.busy.remove(&addon);
-        self.tell.metrics.note_written(tally);
-        tracing::debug!(%addon, written = tally.written, conflicts = tally.conflicts, failed = tally.failed, "a plan was carried out");
-        if tally.failed == 0 && tally.conflicts == 0 {
-            self.failures.remove(&addon);
-            return self.stores.mark(&addon);
+        self.reporting.metrics.note_written(tally);
+        let Tally { written, conflicts, failed, panicked } = tally;
+        tracing::debug!(%addon, written, conflicts, failed, "a plan was carried out");
+        if panicked {
+            self.skip(addon, SkipReason::Panicked);
+            self.queue.suspend(addon);
+        } else if failed > 0 || conflicts > 0 {
+            self.queue.put_off(addon);
+        } else {
+            self.queue.succeeded(addon);
+            self.stores.mark(addon);
         }
-        let failures = self.failures.entry(addon.clone()).or_insert(0);
-        *failures += 1;
-        let at = Instant::now() + patience(*failures);
-        self.due.insert(addon, at);
     }
 
-    fn tell_health(&self) {
-        let synced =
-            self.stores.are_complete() && self.stores.addons().all(|addon| self.stores.is_told(addon));
+    fn skip(&mut self, addon: &Text, reason: SkipReason) {
+        self.reporting.metrics.note_skipped(addon, Some(reason.code()));
+        self.skipped.insert(addon.clone(), reason);
+    }
+
+    /// The add-on does not exist any more. Deletes the instances that it leaves behind on clusters
+    /// that are being deleted.
+    fn forget(&mut self, addon: &Text, executor: &SharedExecutor) {
+        self.skipped.remove(addon);
+        self.sighted.remove(addon);
+        self.queue.succeeded(addon);
+        self.reporting.metrics.forget(addon);
+        let deletes = self.stores.abandoned(addon);
+        if !deletes.is_empty() {
+            let target = Target::absent(addon.clone(), WrittenBy::default());
+            let plan = Plan::of_deletes(deletes);
+            self.execute(executor, Job { target, plan, history: Vec::new(), fence: Vec::new() });
+        }
+    }
+
+    /// A defect that one add-on meets does not concern the others. It is retried, less and less
+    /// often.
+    fn panicked(&mut self, addon: &Text, panic: &Panic) {
+        tracing::error!(%addon, %panic, "a pass panicked; it is tried again, and other add-ons go on");
+        self.skip(addon, SkipReason::Panicked);
+        self.queue.suspend(addon);
+    }
+
+    /// Leaves an add-on as it is until its plan breaks no promise any more, and says so once.
+    fn freeze(&mut self, executor: &SharedExecutor, target: Target, broken: String) {
+        self.reporting.metrics.note_frozen(&target.name);
+        tracing::error!(addon = %target.name, broken, "a plan would break a promise and is not carried out");
+        let said = self.skipped.get(&target.name) == Some(&SkipReason::InvariantBroken);
+        self.skip(&target.name, SkipReason::InvariantBroken);
+        if !said {
+            let events = executor.events.clone();
+            self.watches.spawn(async move {
+                events.publish_one(&target, EventReason::InvariantBroken, &broken).await;
+            });
+        }
+    }
+
+    /// Passes again when the plan says that time alone will change something.
+    fn pass_again(&mut self, addon: &Text, plan: &Plan, now: Timestamp) {
+        if let Some(at) = plan.recheck_at {
+            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default().max(QUIET);
+            self.queue.soon(addon.clone(), wait);
+        }
+    }
+
+    fn report_health(&self) {
+        let mut addons = self.stores.addons();
+        let synced = self.stores.are_complete() && addons.all(|addon| self.stores.are_configs_known(addon));
         let health = Health {
             synced,
             leading: self.executor.is_some(),
             first_pass_done: synced && self.unplanned.is_empty(),
+            skipped: Skipped::of(&self.skipped),
         };
-        self.tell.health.send_if_modified(|old| {
+        self.reporting.health.send_if_modified(|old| {
             let changed = *old != health;
             *old = health;
             changed
@@ -409,9 +395,20 @@ impl Loop {
     }
 }
 
-/// Whether the leader that wrote `last` on the add-on may still be about to start instances of it, seen by the leader of `now`.
-fn must_fence(last: u64, now: Term) -> bool {
-    let nobody_was_before = last == 0 || last >= now.number;
-    let said_it_is_done = now.handed_over && last + 1 == now.number;
-    now != UNFENCED && !nobody_was_before && !said_it_is_done
+impl Job {
+    fn new(snapshot: &crate::stores::Snapshot<'_>, plan: Plan, executor: &Executor) -> Self {
+        let target = Target::of(snapshot);
+        let must_fence = plan.starts().next().is_some() && must_fence(&target.written_by, executor);
+        let instances = snapshot.instances.iter().filter(|_| must_fence);
+        let fence = instances.map(|(cluster, instance)| (cluster.clone(), instance.uid.clone())).collect();
+        let history = snapshot.completed().map(|(key, completed)| (key.clone(), completed.clone()));
+        Self { target, plan, history: history.collect(), fence }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Done,
+    /// Nothing is done for the add-on for now.
+    Skipped,
 }

@@ -1,7 +1,8 @@
-//! What Prometheus is told: where every rollout stands, and what the manager asks of the hub.
+//! Prometheus metrics: the state of every rollout, and what the manager asks of the hub.
 //!
-//! Owns the names. There is no label per cluster: what is told grows with add-ons and placements, never with the fleet. What a rollout says of
-//! itself comes from the report of its last plan, so that conditions, `aviary explain` and metrics never disagree.
+//! Owns the names. No label has a cluster's name: series grow with add-ons and placements, never
+//! with the fleet. The state of a rollout comes from the report of its last plan, so that
+//! conditions, `aviary explain` and metrics never disagree.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aviary_api::names::conditions::PROGRESSING;
-use aviary_engine::explain::Decision;
+use aviary_engine::explain::Phase;
 use aviary_engine::name::Text;
 use aviary_engine::observed::{Condition, Observed};
-use aviary_engine::plan::Plan;
+use aviary_engine::plan::{Completion, Plan, Step, Write};
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -26,7 +27,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::execute::Tally;
 
-/// Clusters that no placement governs are told under this name.
+/// The placement of clusters that none governs.
 const NO_PLACEMENT: &str = "";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -58,6 +59,12 @@ struct AddOnLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SkippedLabel {
+    addon: String,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Request {
     verb: String,
     code: String,
@@ -68,7 +75,7 @@ struct WriteOutcome {
     outcome: &'static str,
 }
 
-/// All that is told. Cheap to clone; clones tell the same.
+/// Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -111,21 +118,12 @@ impl Default for Metrics {
         };
         let mut registry = Registry::with_prefix("aviary");
         registry.register_collector(Box::new(Arc::clone(&new.board)));
-        registry.register(
-            "clusters_started",
-            "Decisions to tell a cluster another revision",
-            new.started.clone(),
-        );
-        registry.register(
-            "clusters_settled",
-            "Clusters seen to settle on what they were told",
-            new.settled.clone(),
-        );
-        registry.register(
-            "clusters_failed",
-            "Clusters seen to fail what they were told, or to run out of time",
-            new.failed.clone(),
-        );
+        let help = "Decisions to tell a cluster another revision";
+        registry.register("clusters_started", help, new.started.clone());
+        let help = "Clusters seen to settle on what they were told";
+        registry.register("clusters_settled", help, new.settled.clone());
+        let help = "Clusters seen to fail what they were told, or to run out of time";
+        registry.register("clusters_failed", help, new.failed.clone());
         registry.register_with_unit(
             "rollout_duration",
             "From the start of a rollout to its completion",
@@ -140,21 +138,18 @@ impl Default for Metrics {
         );
         registry.register("writes", "Writes of plans, by what became of them", new.writes.clone());
         registry.register("api_requests", "Requests to the hub, by verb and code", new.requests.clone());
-        registry.register(
-            "queue_depth",
-            "Add-ons that have news or are being written for",
-            new.queue.clone(),
-        );
-        registry.register("leader", "1 while this manager leads", new.leader.clone());
+        let help = "Add-ons that have news or are being written for";
+        registry.register("queue_depth", help, new.queue.clone());
+        registry.register("leader", "1 while this manager holds the lease; addon_skipped says for which add-ons it does nothing all the same", new.leader.clone());
         new.registry = Arc::new(registry);
         new
     }
 }
 
-/// What a plan says of one placement.
+/// What a plan reports of one placement.
 #[derive(Clone, Debug, Default)]
 struct Standing {
-    /// How many clusters there are of each kind of decision and reason.
+    /// How many clusters have each phase and reason.
     clusters: BTreeMap<(&'static str, &'static str), u32>,
     in_flight: usize,
     budget: usize,
@@ -163,7 +158,7 @@ struct Standing {
     waiting: usize,
     desired: Text,
     target: Text,
-    /// Since when it has been moving.
+    /// Since when it has been progressing.
     since: Option<Timestamp>,
 }
 
@@ -172,9 +167,11 @@ struct AddOnStanding {
     placements: BTreeMap<String, Standing>,
     problems: usize,
     frozen: bool,
+    /// Why nothing is done for it.
+    skipped: Option<&'static str>,
 }
 
-/// The last word of every add-on.
+/// The last report of every add-on.
 #[derive(Debug, Default)]
 struct Board {
     addons: Mutex<BTreeMap<Text, AddOnStanding>>,
@@ -182,16 +179,16 @@ struct Board {
 }
 
 impl Metrics {
-    /// Everything, as text for Prometheus. `now` is what waits are measured to.
+    /// All metrics as text for Prometheus. Waits are measured until `now`.
     pub fn tell(&self, now: Timestamp) -> String {
         *self.board.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         let mut text = String::new();
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
     }
 
-    /// Notes a request to the hub; without a code it was not answered.
+    /// Counts a request to the hub; without a code it was not answered.
     pub fn note_request(&self, verb: &'static str, code: Option<u16>) {
         let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
         self.requests.get_or_create(&Request { verb: verb.into(), code }).inc();
@@ -203,8 +200,12 @@ impl Metrics {
         let addon = &observed.addon.name;
         for (placement, new) in &new.placements {
             let of = Rollout { addon: addon.to_string(), placement: placement.clone() };
-            let starts: u32 =
-                new.clusters.iter().filter(|((kind, _), _)| *kind == "start").map(|(_, count)| count).sum();
+            let starts: u32 = new
+                .clusters
+                .iter()
+                .filter(|((kind, _), _)| *kind == Phase::Starting.as_str())
+                .map(|(_, count)| count)
+                .sum();
             if starts > 0 {
                 self.started.get_or_create(&of).inc_by(u64::from(starts));
             }
@@ -214,7 +215,7 @@ impl Metrics {
         let old = board.insert(addon.clone(), new.clone()).unwrap_or_default();
         drop(board);
         for (placement, new) in new.placements {
-            // What was so when we first looked, or before the target changed, nobody has seen to happen.
+            // What was so at the first look, or before the target changed, did not happen now.
             let Some(old) = old.placements.get(&placement).filter(|old| old.target == new.target) else {
                 continue;
             };
@@ -225,9 +226,10 @@ impl Metrics {
         }
     }
 
-    /// How long it took is in the status that is about to change, so that a restart in between changes nothing.
+    /// The start is in the status that is about to change, so a restart in between does not matter.
     fn note_completed(&self, observed: &Observed, plan: &Plan, now: Timestamp) {
-        for (placement, _) in &plan.completed {
+        for write in plan.step(Step::Complete) {
+            let Write::Complete(Completion { placement, .. }) = write else { continue };
             let recorded = observed.addon.status.placements.get(placement);
             let progressing =
                 recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
@@ -242,6 +244,10 @@ impl Metrics {
         self.board.addons().entry(addon.clone()).or_default().frozen = true;
     }
 
+    pub(crate) fn note_skipped(&self, addon: &Text, reason: Option<&'static str>) {
+        self.board.addons().entry(addon.clone()).or_default().skipped = reason;
+    }
+
     pub(crate) fn note_written(&self, tally: Tally) {
         let of = |outcome, count: usize| {
             self.writes.get_or_create(&WriteOutcome { outcome }).inc_by(count as u64);
@@ -251,7 +257,7 @@ impl Metrics {
         of("failed", tally.failed);
     }
 
-    /// The add-on is not there any more.
+    /// The add-on does not exist any more.
     pub(crate) fn forget(&self, addon: &Text) {
         let Some(gone) = self.board.addons().remove(addon) else { return };
         for placement in gone.placements.into_keys() {
@@ -263,7 +269,7 @@ impl Metrics {
         }
     }
 
-    /// Who does not lead has nothing to say of rollouts: the leader does.
+    /// Only the leader reports rollouts.
     pub(crate) fn note_leading(&self, leads: bool) {
         self.leader.set(i64::from(leads));
         if !leads {
@@ -301,19 +307,15 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
     let mut free = Standing::default();
     for cluster in &report.clusters {
         let of = cluster.placement.and_then(|index| by_index.get_mut(index)).unwrap_or(&mut free);
-        *of.clusters.entry(words(&cluster.decision)).or_default() += 1;
+        let (phase, reason) = (cluster.decision.phase(), cluster.decision.code());
+        *of.clusters.entry((phase.as_str(), reason.as_str())).or_default() += 1;
     }
     let named = report.placements.iter().map(|placement| placement.name.to_string());
     let mut placements: BTreeMap<String, Standing> = named.zip(by_index).collect();
     if !free.clusters.is_empty() {
         placements.insert(NO_PLACEMENT.into(), free);
     }
-    AddOnStanding { placements, problems: report.problems.len(), frozen: false }
-}
-
-/// The kind of a decision, and its reason.
-fn words(decision: &Decision) -> (&'static str, &'static str) {
-    (decision.kind(), decision.code())
+    AddOnStanding { placements, problems: report.problems.len(), frozen: false, skipped: None }
 }
 
 impl Board {
@@ -323,90 +325,82 @@ impl Board {
 }
 
 impl Collector for Board {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let now = *self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let addons = self.addons();
-        let placements = || {
-            addons.iter().flat_map(|(addon, standing)| {
-                standing.placements.iter().map(move |(placement, standing)| {
-                    (Rollout { addon: addon.to_string(), placement: placement.clone() }, standing)
-                })
-            })
-        };
-        let governed = || placements().filter(|(of, _)| of.placement != NO_PLACEMENT);
-
-        let states = placements().flat_map(|(of, standing)| {
-            standing.clusters.iter().map(move |((state, reason), count)| {
-                let Rollout { addon, placement } = of.clone();
-                (RolloutState { addon, placement, state, reason }, i64::from(*count))
-            })
-        });
-        gauges(&mut encoder, "clusters", "Clusters by state, and the reason for it", None, states)?;
-        let budgets = governed().map(|(of, standing)| (of, count(standing.budget)));
-        gauges(&mut encoder, "rollout_budget", "How many clusters may be unsettled at once", None, budgets)?;
-        let in_flight = governed().map(|(of, standing)| (of, count(standing.in_flight)));
-        gauges(
-            &mut encoder,
-            "rollout_in_flight",
-            "Clusters that hold a slot of the budget",
-            None,
-            in_flight,
-        )?;
-        let waits = governed().map(|(of, standing)| {
-            let since = standing.since.filter(|_| standing.waiting > 0);
-            let wait = now.zip(since).map_or(0, |(now, since)| now.duration_since(since).as_secs().max(0));
-            (of, wait)
-        });
-        gauges(
-            &mut encoder,
-            "rollout_oldest_wait",
-            "How long clusters have been waiting for a rollout to reach them",
-            Some(&Unit::Seconds),
-            waits,
-        )?;
-        let revisions = governed().map(|(of, standing)| {
-            let Rollout { addon, placement } = of;
-            let (desired, target) = (standing.desired.to_string(), standing.target.to_string());
-            (RevisionInfo { addon, placement, desired, target }, 1)
-        });
-        gauges(
-            &mut encoder,
-            "revision_info",
-            "What is desired, and what clusters are taken to",
-            None,
-            revisions,
-        )?;
-        let problems = addons
-            .iter()
-            .map(|(addon, standing)| (AddOnLabel { addon: addon.to_string() }, count(standing.problems)));
-        gauges(&mut encoder, "addon_problems", "Named problems of an add-on's input", None, problems)?;
-        let frozen = addons
-            .iter()
-            .map(|(addon, standing)| (AddOnLabel { addon: addon.to_string() }, i64::from(standing.frozen)));
-        gauges(
-            &mut encoder,
-            "addon_frozen",
-            "1: its plan would break a promise and is not carried out",
-            None,
-            frozen,
-        )
+        let mut gauges = Gauges(encoder);
+        encode_rollouts(&mut gauges, &addons, now)?;
+        encode_addons(&mut gauges, &addons)
     }
+}
+
+type Standings = BTreeMap<Text, AddOnStanding>;
+
+fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Timestamp>) -> fmt::Result {
+    let placements = || {
+        addons.iter().flat_map(|(addon, standing)| {
+            standing.placements.iter().map(move |(placement, standing)| {
+                (Rollout { addon: addon.to_string(), placement: placement.clone() }, standing)
+            })
+        })
+    };
+    let governed = || placements().filter(|(of, _)| of.placement != NO_PLACEMENT);
+    let states = placements().flat_map(|(of, standing)| {
+        standing.clusters.iter().map(move |((state, reason), count)| {
+            let Rollout { addon, placement } = of.clone();
+            (RolloutState { addon, placement, state, reason }, i64::from(*count))
+        })
+    });
+    gauges.put("clusters", "Clusters by state, and the reason for it", None, states)?;
+    let budgets = governed().map(|(of, standing)| (of, count(standing.budget)));
+    gauges.put("rollout_budget", "How many clusters may be unsettled at once", None, budgets)?;
+    let in_flight = governed().map(|(of, standing)| (of, count(standing.in_flight)));
+    gauges.put("rollout_in_flight", "Clusters that hold a slot of the budget", None, in_flight)?;
+    let waits = governed().map(|(of, standing)| {
+        let since = standing.since.filter(|_| standing.waiting > 0);
+        let wait = now.zip(since).map_or(0, |(now, since)| now.duration_since(since).as_secs().max(0));
+        (of, wait)
+    });
+    let help = "How long clusters have been waiting for a rollout to reach them";
+    gauges.put("rollout_oldest_wait", help, Some(&Unit::Seconds), waits)?;
+    let revisions = governed().map(|(of, standing)| {
+        let Rollout { addon, placement } = of;
+        let (desired, target) = (standing.desired.to_string(), standing.target.to_string());
+        (RevisionInfo { addon, placement, desired, target }, 1)
+    });
+    gauges.put("revision_info", "What is desired, and what clusters are taken to", None, revisions)
+}
+
+fn encode_addons(gauges: &mut Gauges<'_>, addons: &Standings) -> fmt::Result {
+    let label = |addon: &Text| AddOnLabel { addon: addon.to_string() };
+    let problems = addons.iter().map(|(addon, standing)| (label(addon), count(standing.problems)));
+    gauges.put("addon_problems", "Named problems of an add-on's input", None, problems)?;
+    let frozen = addons.iter().map(|(addon, standing)| (label(addon), i64::from(standing.frozen)));
+    gauges.put("addon_frozen", "1: its plan would break a promise and is not carried out", None, frozen)?;
+    let skipped = addons.iter().filter_map(|(addon, standing)| {
+        Some((SkippedLabel { addon: addon.to_string(), reason: standing.skipped? }, 1))
+    });
+    gauges.put("addon_skipped", "1: this leader does nothing for the add-on, and why", None, skipped)
 }
 
 fn count(of: usize) -> i64 {
     i64::try_from(of).unwrap_or(i64::MAX)
 }
 
-fn gauges<L: EncodeLabelSet>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    unit: Option<&Unit>,
-    values: impl Iterator<Item = (L, i64)>,
-) -> Result<(), fmt::Error> {
-    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
-    for (labels, value) in values {
-        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+struct Gauges<'e>(DescriptorEncoder<'e>);
+
+impl Gauges<'_> {
+    fn put<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<&Unit>,
+        values: impl Iterator<Item = (L, i64)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+        for (labels, value) in values {
+            ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
     }
-    Ok(())
 }

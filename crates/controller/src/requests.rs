@@ -1,4 +1,4 @@
-//! Counting what is asked of the hub: a layer around a client, below everything that makes requests.
+//! Counting requests to the hub: a layer around a client.
 
 use std::task::{Context, Poll};
 
@@ -9,11 +9,10 @@ use tower::{Layer, Service};
 
 use crate::metrics::Metrics;
 
-/// Counts the requests of the client that it is laid around.
+/// A layer that counts the requests of a client.
 #[derive(Clone, Debug)]
 pub struct CountRequests(pub Metrics);
 
-/// A service whose requests are counted.
 #[derive(Clone, Debug)]
 pub struct Counted<S> {
     inner: S,
@@ -54,9 +53,13 @@ where
     }
 }
 
+pub(crate) fn is_watch(query: &str) -> bool {
+    query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1")
+}
+
 fn verb(method: &Method, query: &str) -> &'static str {
     match *method {
-        Method::GET if query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1") => "watch",
+        Method::GET if is_watch(query) => "watch",
         Method::GET => "get",
         Method::POST => "create",
         Method::PUT => "update",

@@ -1,7 +1,8 @@
-//! Revisions as objects: what an add-on was configured with, kept for as long as somebody has it or may go back to it.
+//! Revisions as objects: what an add-on was configured with, kept while a cluster has it or a
+//! rollback may need it.
 //!
-//! Owns the encoding as ControllerRevisions. There are two sorts: the content of a config, named by its hash, and a revision that a placement
-//! has completed, numbered in the order of completion.
+//! Owns the encoding as ControllerRevisions. There are two sorts: the content of a config, named by
+//! its hash, and a revision that a placement has completed, numbered in the order of completion.
 
 use std::sync::Arc;
 
@@ -15,14 +16,17 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::seen::{ObjectVersion, Version};
+
 const OWNER: &str = "ClusterManagementAddOn";
 
 /// A revision that is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) addon: Text,
-    /// The uid of the add-on that it goes with: one that was deleted may have had the same name.
+    /// The uid of the add-on that owns it. A deleted one may have had the same name.
     pub(crate) owner: Option<Text>,
+    pub(crate) version: Version,
     pub(crate) what: What,
 }
 
@@ -39,6 +43,8 @@ pub(crate) struct Completed {
     pub(crate) placement: PlacementName,
     pub(crate) revision: Revision,
     pub(crate) at: Option<Timestamp>,
+    /// The placement was rolled back from it since.
+    pub(crate) withdrawn: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,13 +71,13 @@ struct StoredPlacement {
     name: String,
 }
 
-/// None: it is not ours, or says what its name does not.
+/// `None`: it is not ours, or its content does not match its name.
 pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
     let addon: Text = object.metadata.labels.as_ref()?.get(labels::ADDON_NAME)?.as_str().into();
     let data = object.data.as_ref()?;
     let what = match Stored::deserialize(&data.0).ok()? {
         Stored::Config { of, content } => {
-            // Content that does not have its hash must not be rendered from.
+            // Content that does not match its hash must not be rendered.
             let hash = Hash::recorded(&of.spec_hash)?;
             (hash::spec_hash(&content) == hash).then(|| What::Content { hash, content: Arc::new(content) })?
         }
@@ -80,11 +86,23 @@ pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
             placement: PlacementName::new(&placement.namespace, &placement.name),
             revision: Revision::new(revision.into_iter().map(pin).collect::<Option<_>>()?),
             at: object.metadata.creation_timestamp.as_ref().map(|at| at.0),
+            withdrawn: is_withdrawn(object),
         }),
     };
     let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
     let owner = owners.iter().find(|owner| owner.kind == OWNER && *owner.name == *addon);
-    Some(Kept { addon, owner: owner.map(|owner| owner.uid.as_str().into()), what })
+    let owner = owner.map(|owner| owner.uid.as_str().into());
+    Some(Kept { addon, owner, version: ObjectVersion::of(&object.metadata).version, what })
+}
+
+fn is_withdrawn(object: &ControllerRevision) -> bool {
+    object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(labels::WITHDRAWN))
+}
+
+/// Marks a completed revision as withdrawn. A label, because the data of a ControllerRevision
+/// cannot change.
+pub(crate) fn withdrawal() -> Value {
+    json!({ "metadata": { "labels": { labels::WITHDRAWN: "true" } } })
 }
 
 fn pin(stored: StoredPin) -> Option<Pin> {
@@ -115,12 +133,12 @@ pub(crate) struct Owner<'a> {
     pub(crate) uid: &'a str,
 }
 
-/// The name of the object that keeps a content. Of two add-ons with one config each keeps its own.
+/// The name of the object that keeps a content. Each add-on keeps its own copy.
 pub(crate) fn content_name(addon: &str, hash: &Hash) -> String {
     format!("{}-{}", clipped(addon), hash.as_str().get(..16).unwrap_or(hash.as_str()))
 }
 
-/// Long names of add-ons are cut; their labels say the whole.
+/// Long names of add-ons are cut; the label has the full name.
 fn clipped(addon: &str) -> &str {
     addon.get(..200).unwrap_or(addon).trim_end_matches(['-', '.'])
 }
@@ -159,7 +177,7 @@ fn object(owner: Owner<'_>, name: &str, revision: i64, data: &Stored) -> Value {
             "name": name,
             "namespace": owner.namespace,
             "labels": { labels::ADDON_NAME: owner.addon },
-            // They go with their add-on.
+            // Garbage-collected with the add-on.
             "ownerReferences": [{
                 "apiVersion": format!("{ADDON_GROUP}/v1alpha1"),
                 "kind": OWNER,
@@ -191,7 +209,7 @@ mod tests {
     fn a_content_comes_back_under_its_hash() {
         let keep = keep();
         let object: ControllerRevision = serde_json::from_value(content(OWNER, &keep)).unwrap();
-        let Some(Kept { addon, owner, what: What::Content { hash, content } }) = read(&object) else {
+        let Some(Kept { addon, owner, what: What::Content { hash, content }, .. }) = read(&object) else {
             panic!("not read")
         };
         assert_eq!((&*addon, owner.as_deref()), ("helloworld", Some("u")));
@@ -212,5 +230,19 @@ mod tests {
             serde_json::from_value(completed(OWNER, &placement, &revision, 7)).unwrap();
         let Some(Kept { what: What::Completed(read), .. }) = read(&object) else { panic!("not read") };
         assert_eq!((read.number, read.placement, read.revision), (7, placement, revision));
+        assert!(!read.withdrawn);
+    }
+
+    #[test]
+    fn a_withdrawn_revision_comes_back_as_such() {
+        let (placement, revision) = (PlacementName::new("default", "aws"), Revision::new(vec![keep().pin]));
+        let mut object = completed(OWNER, &placement, &revision, 7);
+        let labels = withdrawal()["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+        object["metadata"]["labels"].as_object_mut().unwrap().extend(labels);
+        let Some(Kept { what: What::Completed(read), .. }) = read(&serde_json::from_value(object).unwrap())
+        else {
+            panic!("not read")
+        };
+        assert!(read.withdrawn);
     }
 }

@@ -1,66 +1,117 @@
-//! What is seen of the hub: objects as they come from a watch or as the answer to a write, reduced to the engine's values at once.
+//! What is seen of the hub: objects from a watch or from the answer to a write, reduced at once to
+//! what decisions need.
 //!
-//! Owns the reading of objects. Nothing behind it holds an API object: no managed fields, no manifests, no spelling. What cannot be read is one
-//! object's problem.
+//! Owns the reading of objects. The manager's stores keep no API object: no managed fields, no
+//! manifests, no spelling of the API. An object that cannot be read is one object's problem.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::time::Duration;
 
 use aviary_api::names::{annotations, labels};
 use aviary_api::{
-    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
+    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement,
+    PlacementDecision,
 };
 use aviary_engine::configs::{GroupResource, Revision};
 use aviary_engine::name::{ClusterName, PlacementName, Text};
-use aviary_engine::normalise;
+use aviary_engine::normalise::{self, DecisionPart, PlacementPart};
 use aviary_engine::observed::{AddOn, Cluster, Instance, LiveConfig, Template, Work};
+pub(crate) use aviary_engine::placement::Key;
 use aviary_engine::problem::Problem;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::ResourceExt;
+use kube::api::Api;
 use kube::core::{DynamicObject, ObjectMeta};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::revisions::{self, Kept};
 
-/// Where an object is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key {
-    pub(crate) namespace: Text,
-    pub(crate) name: Text,
+/// One state of one object. A uid never comes back, and the numbers of a kind rise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) uid: Text,
+    /// The resource version; 0 where it is not a number.
+    pub(crate) number: u64,
 }
 
-impl Key {
-    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
-        let text = |given: &Option<String>| Text::from(given.as_deref().unwrap_or_default());
-        Self { namespace: text(&metadata.namespace), name: text(&metadata.name) }
+impl Version {
+    pub(crate) fn new(uid: Text, resource_version: &str) -> Self {
+        Self { uid, number: resource_version.parse().unwrap_or(0) }
+    }
+
+    /// Whether both are states of one object, as far as their uids are known.
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
+        self.uid == other.uid || self.uid.is_empty() || other.uid.is_empty()
     }
 }
 
-/// One thing that a watch tells.
-#[derive(Debug)]
-pub(crate) enum Change<T> {
-    /// All objects follow; what does not follow is gone.
-    Begin,
-    Put(Key, T),
-    /// It is there, and what it says cannot be understood: what was known of it stays.
-    Unreadable(Key),
-    Gone(Key),
-    End,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectVersion {
+    pub(crate) key: Key,
+    pub(crate) version: Version,
 }
 
-/// Something that was seen.
+impl ObjectVersion {
+    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
+        let uid = metadata.uid.as_deref().unwrap_or_default().into();
+        let number = metadata.resource_version.as_deref().unwrap_or_default();
+        Self { key: Key::of(metadata), version: Version::new(uid, number) }
+    }
+}
+
+/// One thing that a watch reports, or the answer to a write of ours.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum Change<T> {
+    /// A list begins: objects that do not follow are gone.
+    Begin,
+    Put(ObjectVersion, T),
+    /// The object exists and cannot be understood: what was known of it stays.
+    Unreadable(ObjectVersion),
+    Gone(ObjectVersion),
+    End,
+    /// The answer to a write. It may come before the watch reports that write, or long after.
+    Written(ObjectVersion, T),
+    Deleted(ObjectVersion),
+}
+
+/// A kind whose objects are followed, and how they become events of the store `E` is for.
+pub(crate) trait Watched<E>:
+    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static
+{
+    type Seen: Send;
+    const EVENT: fn(Change<Self::Seen>) -> E;
+
+    /// `None`: the object does not concern us.
+    fn read(self) -> Option<Self::Seen>;
+
+    /// `namespace` is where the manager keeps its own objects.
+    fn api(client: &Client, _namespace: &str) -> Api<Guarded<Self>> {
+        Api::all(client.clone())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum WatchEvent {
     AddOn(Change<Box<SeenAddOn>>),
     Instance(Change<Box<SeenInstance>>),
     Work(Change<Box<SeenWork>>),
     Cluster(Change<Box<Cluster>>),
-    Placement(Change<Box<Placement>>),
-    Decision(Change<Box<PlacementDecision>>),
+    Placement(Change<PlacementPart>),
+    Decision(Change<SeenDecision>),
     Config(GroupResource, Change<SeenConfig>),
     Revision(Change<Kept>),
-    /// A work cannot be made: somebody else has one of that name.
-    Taken(Taken),
-    /// It is gone, or ours now.
-    Freed(Taken),
-    /// Some kind has come or gone: look again which there are.
+    /// A work cannot be created: somebody else has one of that name.
+    NameTaken(NameTaken),
+    /// That work is gone, or ours now.
+    NameFreed(NameTaken),
+    /// An instance cannot be created: its cluster has no namespace.
+    NamespaceMissing(NamespaceMissing),
+    NamespaceFound(ClusterName),
+    NamespaceGone(ClusterName),
+    Namespaces(BTreeSet<ClusterName>),
+    /// Some CustomResourceDefinition has changed: find out again which kinds are served.
     Kinds,
     /// The hub does not let us watch any more.
     Refused(Refused),
@@ -68,15 +119,26 @@ pub(crate) enum News {
 
 /// The name of a work that somebody else has.
 #[derive(Clone, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct NameTaken {
     pub(crate) addon: Text,
     pub(crate) cluster: ClusterName,
     pub(crate) name: Text,
-    /// What ours would be rendered from.
-    pub(crate) told: Revision,
+    /// What our work would be rendered from.
+    pub(crate) assigned: Revision,
 }
 
-/// Who watched what, and what the hub said.
+/// A cluster without a namespace, and the add-on that found out.
+#[derive(Clone, Debug)]
+pub(crate) struct NamespaceMissing {
+    pub(crate) addon: Text,
+    pub(crate) cluster: ClusterName,
+    /// This is the result of a look. Looking goes on while the cluster exists.
+    pub(crate) looked_for: bool,
+    /// How long to wait before the next look.
+    pub(crate) pause: Duration,
+}
+
+/// A watch or list that the hub refused.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) resource: GroupResource,
@@ -84,7 +146,7 @@ pub(crate) struct Refused {
     pub(crate) said: Box<kube::core::Status>,
 }
 
-/// How an add-on's author calls it. No decision hangs on it.
+/// The add-on's display name and description, for people only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Title {
     pub(crate) display_name: Option<Text>,
@@ -97,8 +159,16 @@ pub(crate) struct SeenAddOn {
     pub(crate) title: Title,
     pub(crate) problems: Vec<Problem>,
     pub(crate) resource_version: Text,
-    /// The term of the leader that wrote last, by which an older one knows that its time is over.
+    pub(crate) written_by: WrittenBy,
+}
+
+/// The leader that last wrote its term on an add-on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WrittenBy {
+    /// 0: nobody yet.
     pub(crate) term: u64,
+    /// Two leaders may have one term if the Lease was lost between them. Their identities differ.
+    pub(crate) leader: Text,
 }
 
 #[derive(Debug)]
@@ -115,69 +185,111 @@ pub(crate) struct SeenWork {
 }
 
 #[derive(Debug)]
+pub(crate) struct SeenDecision {
+    /// `None`: it lacks the label that names its placement.
+    pub(crate) placement: Option<PlacementName>,
+    pub(crate) part: DecisionPart,
+}
+
+#[derive(Debug)]
 pub(crate) struct SeenConfig {
     pub(crate) live: LiveConfig,
     /// Where the config is a template: of which add-on.
     pub(crate) template: Option<(Text, Template)>,
-    /// Where the config chooses a version: those that its status offers.
+    /// Where the config chooses a version: those that its status lists.
     pub(crate) offers: Option<Vec<Text>>,
 }
 
-pub(crate) fn addon(object: &ClusterManagementAddOn) -> SeenAddOn {
-    let (addon, problems) = normalise::addon(object);
-    let term = object.metadata.annotations.as_ref().and_then(|all| all.get(annotations::MANAGER_TERM));
-    let meta = object.spec.add_on_meta.as_ref();
-    let text =
-        |given: Option<&String>| given.filter(|text| !text.is_empty()).map(|text| text.as_str().into());
-    let title = Title {
-        display_name: text(meta.and_then(|meta| meta.display_name.as_ref())),
-        description: text(meta.and_then(|meta| meta.description.as_ref())),
-    };
-    SeenAddOn {
-        addon,
-        title,
-        problems,
-        resource_version: object.resource_version().unwrap_or_default().into(),
-        term: term.and_then(|term| term.parse().ok()).unwrap_or(0),
+impl Watched<WatchEvent> for ClusterManagementAddOn {
+    type Seen = Box<SeenAddOn>;
+    const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::AddOn;
+
+    fn read(self) -> Option<Self::Seen> {
+        let (addon, problems) = normalise::addon(&self);
+        let annotation = |name| self.metadata.annotations.as_ref().and_then(|all| all.get(name));
+        let term = annotation(annotations::MANAGER_TERM).and_then(|term| term.parse().ok());
+        let leader = annotation(annotations::MANAGER_IDENTITY).map(|leader| leader.as_str().into());
+        let written_by = WrittenBy { term: term.unwrap_or(0), leader: leader.unwrap_or_default() };
+        let meta = self.spec.add_on_meta.as_ref();
+        let text =
+            |given: Option<&String>| given.filter(|text| !text.is_empty()).map(|text| text.as_str().into());
+        let title = Title {
+            display_name: text(meta.and_then(|meta| meta.display_name.as_ref())),
+            description: text(meta.and_then(|meta| meta.description.as_ref())),
+        };
+        let resource_version = self.resource_version().unwrap_or_default().into();
+        Some(Box::new(SeenAddOn { addon, title, problems, resource_version, written_by }))
     }
 }
 
-/// None: it is in a namespace that no cluster can have.
-pub(crate) fn instance(object: &ManagedClusterAddOn) -> Option<SeenInstance> {
-    let (instance, problems) = normalise::instance(object).ok()?;
-    Some(SeenInstance { instance, problems })
+impl Watched<WatchEvent> for ManagedClusterAddOn {
+    type Seen = Box<SeenInstance>;
+    const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Instance;
+
+    /// `None`: it is in a namespace that no cluster can have.
+    fn read(self) -> Option<Self::Seen> {
+        let (instance, problems) = normalise::instance(&self).ok()?;
+        Some(Box::new(SeenInstance { instance, problems }))
+    }
 }
 
-/// None: it belongs to no add-on.
-pub(crate) fn work(object: &ManifestWork) -> Option<SeenWork> {
-    let cluster = ClusterName::parse(object.metadata.namespace.as_deref()?).ok()?;
-    let (addon, work) = normalise::work(object)?;
-    Some(SeenWork { addon, cluster, work })
+impl Watched<WatchEvent> for ManifestWork {
+    type Seen = Box<SeenWork>;
+    const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Work;
+
+    /// `None`: it belongs to no add-on.
+    fn read(self) -> Option<Self::Seen> {
+        let cluster = ClusterName::parse(self.metadata.namespace.as_deref()?).ok()?;
+        let (addon, work) = normalise::work(&self)?;
+        Some(Box::new(SeenWork { addon, cluster, work }))
+    }
 }
 
-/// None: no cluster can have such a name.
-pub(crate) fn cluster(object: &ManagedCluster) -> Option<Cluster> {
-    normalise::cluster(object).ok()
+impl Watched<WatchEvent> for ManagedCluster {
+    type Seen = Box<Cluster>;
+    const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Cluster;
+
+    /// `None`: no cluster can have such a name.
+    fn read(self) -> Option<Self::Seen> {
+        normalise::cluster(&self).ok().map(Box::new)
+    }
 }
 
-/// The placement of a decision.
+impl Watched<WatchEvent> for Placement {
+    type Seen = PlacementPart;
+    const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Placement;
+
+    fn read(self) -> Option<Self::Seen> {
+        Some(normalise::placement(&self))
+    }
+}
+
+impl Watched<WatchEvent> for PlacementDecision {
+    type Seen = SeenDecision;
+    const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Decision;
+
+    fn read(self) -> Option<Self::Seen> {
+        Some(SeenDecision { placement: placement_of(&self), part: normalise::decision(&self) })
+    }
+}
+
+impl Watched<WatchEvent> for ControllerRevision {
+    type Seen = Kept;
+    const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Revision;
+
+    fn read(self) -> Option<Self::Seen> {
+        revisions::read(&self)
+    }
+
+    fn api(client: &Client, namespace: &str) -> Api<Guarded<Self>> {
+        Api::namespaced(client.clone(), namespace)
+    }
+}
+
+/// The placement that a decision belongs to, by its label.
 pub(crate) fn placement_of(decision: &PlacementDecision) -> Option<PlacementName> {
     let name = decision.metadata.labels.as_ref()?.get(labels::PLACEMENT)?;
     Some(PlacementName::new(decision.metadata.namespace.as_deref().unwrap_or_default(), name))
-}
-
-/// A placement without what no decision needs.
-pub(crate) fn placement(mut object: Placement) -> Placement {
-    object.metadata.managed_fields = None;
-    object.metadata.annotations = None;
-    object
-}
-
-/// A decision without what no decision needs.
-pub(crate) fn decision(mut object: PlacementDecision) -> PlacementDecision {
-    object.metadata.managed_fields = None;
-    object.metadata.annotations = None;
-    object
 }
 
 pub(crate) fn config(kind: &GroupResource, object: &DynamicObject) -> SeenConfig {
@@ -188,8 +300,4 @@ pub(crate) fn config(kind: &GroupResource, object: &DynamicObject) -> SeenConfig
         listed.into_iter().flatten().filter_map(Value::as_str).map(Text::from).collect()
     });
     SeenConfig { live: normalise::config(&value), template, offers }
-}
-
-pub(crate) fn revision(object: &ControllerRevision) -> Option<Kept> {
-    revisions::read(object)
 }

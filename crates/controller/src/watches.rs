@@ -1,10 +1,10 @@
 //! Watching the hub: one stream per kind, read into the engine's values as it arrives.
 //!
-//! Owns the streams: paged lists, resumed watches, back-off. An object that cannot be read is one object's problem: it is logged, and what was
-//! known of it before stays.
+//! Owns the streams: paged lists, resumed watches, backoff, and the one table of watched kinds. An
+//! object that cannot be read is logged, and what was known of it before stays.
 
+use std::collections::HashMap;
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use aviary_api::names::{self, labels};
 use aviary_api::{
@@ -17,7 +17,6 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
-use kube::core::error_boundary::InvalidObject;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
@@ -25,99 +24,182 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::seen::{self, Change, Key, News, Refused};
+use crate::seen::{self, Change, Key, ObjectVersion, Refused, WatchEvent, Watched};
 
-/// How many news may wait: a slow reader slows the streams, and nothing grows.
-pub(crate) const NEWS_WAITING: usize = 4096;
+/// How many events may wait: a slow reader slows the streams down, and memory stays bounded.
+pub(crate) const EVENTS_WAITING: usize = 4096;
 
-/// Starts the watches that every manager has.
-pub(crate) fn start(client: &Client, namespace: &str, news: &mpsc::Sender<News>, tasks: &mut JoinSet<()>) {
-    start_for(client, namespace, None, news, tasks);
-    tasks.spawn(follow_kinds(client.clone(), news.clone()));
+/// Which objects of a kind are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    /// Those that have the add-on's name, where one add-on is looked at.
+    Named,
+    /// Those that have the add-on's label.
+    Labelled,
 }
 
-/// The label selector of what belongs to an add-on, or to any.
-pub(crate) fn label_of(addon: Option<&str>) -> String {
-    match addon.filter(|addon| addon.len() <= names::MAX_NAME) {
-        Some(addon) => format!("{}={addon}", labels::ADDON_NAME),
-        None => labels::ADDON_NAME.to_owned(),
+/// Something to be done for every watched kind.
+pub(crate) trait KindVisitor {
+    fn visit<K: Watched<WatchEvent>>(&mut self, which: Which);
+}
+
+/// The watched kinds. Kinds of config are not among them: those are watched while they are
+/// referenced.
+pub(crate) fn watched_kinds(visitor: &mut impl KindVisitor) {
+    visitor.visit::<ClusterManagementAddOn>(Which::Named);
+    visitor.visit::<ManagedClusterAddOn>(Which::Named);
+    visitor.visit::<ManifestWork>(Which::Labelled);
+    visitor.visit::<ManagedCluster>(Which::All);
+    visitor.visit::<Placement>(Which::All);
+    visitor.visit::<PlacementDecision>(Which::All);
+    visitor.visit::<ControllerRevision>(Which::Labelled);
+}
+
+impl Which {
+    /// The label and field selectors for one add-on, or for all.
+    pub(crate) fn selectors(self, addon: Option<&str>) -> (Option<String>, Option<String>) {
+        // A label cannot hold a longer name: then all labelled objects are followed.
+        let labelled = match addon.filter(|addon| addon.len() <= names::MAX_NAME) {
+            Some(addon) => format!("{}={addon}", labels::ADDON_NAME),
+            None => labels::ADDON_NAME.to_owned(),
+        };
+        match self {
+            Self::All => (None, None),
+            Self::Named => (None, addon.map(|addon| format!("metadata.name={addon}"))),
+            Self::Labelled => (Some(labelled), None),
+        }
     }
 }
 
-/// Starts the watches of everything that add-ons are made of; of one add-on only, where one is given.
+/// Starts the watches that a manager always has.
+pub(crate) fn start(
+    client: &Client,
+    namespace: &str,
+    events: &mpsc::Sender<WatchEvent>,
+    tasks: &mut JoinSet<()>,
+) {
+    start_for(client, namespace, None, events, tasks);
+    tasks.spawn(follow_kinds(client.clone(), events.clone()));
+}
+
+/// Starts the watches of everything that add-ons are made of; of one add-on only, where one is
+/// given.
 pub(crate) fn start_for(
     client: &Client,
     namespace: &str,
     addon: Option<&str>,
-    news: &mpsc::Sender<News>,
+    events: &mpsc::Sender<WatchEvent>,
     tasks: &mut JoinSet<()>,
 ) {
-    let all = watcher::Config::default;
-    let named = || match addon {
-        Some(addon) => all().fields(&format!("metadata.name={addon}")),
-        None => all(),
-    };
-    let ours = || all().labels(&label_of(addon));
-    let addons: Api<Guarded<ClusterManagementAddOn>> = Api::all(client.clone());
-    tasks.spawn(follow(
-        addons,
-        named(),
-        news.clone(),
-        |object| Some(Box::new(seen::addon(&object))),
-        News::AddOn,
-    ));
-    let instances: Api<Guarded<ManagedClusterAddOn>> = Api::all(client.clone());
-    tasks.spawn(follow(
-        instances,
-        named(),
-        news.clone(),
-        |object| seen::instance(&object).map(Box::new),
-        News::Instance,
-    ));
-    let works: Api<Guarded<ManifestWork>> = Api::all(client.clone());
-    tasks.spawn(follow(works, ours(), news.clone(), |object| seen::work(&object).map(Box::new), News::Work));
-    let clusters: Api<Guarded<ManagedCluster>> = Api::all(client.clone());
-    tasks.spawn(follow(
-        clusters,
-        all(),
-        news.clone(),
-        |object| seen::cluster(&object).map(Box::new),
-        News::Cluster,
-    ));
-    let placements: Api<Guarded<Placement>> = Api::all(client.clone());
-    tasks.spawn(follow(
-        placements,
-        all(),
-        news.clone(),
-        |object| Some(Box::new(seen::placement(object))),
-        News::Placement,
-    ));
-    let decisions: Api<Guarded<PlacementDecision>> = Api::all(client.clone());
-    tasks.spawn(follow(
-        decisions,
-        all(),
-        news.clone(),
-        |object| Some(Box::new(seen::decision(object))),
-        News::Decision,
-    ));
-    let revisions: Api<Guarded<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
-    tasks.spawn(follow(revisions, ours(), news.clone(), |object| seen::revision(&object), News::Revision));
+    watched_kinds(&mut Start { client, namespace, addon, events, tasks });
 }
 
-/// What can be told of a watch. Who manages has nothing to do about a refusal but to try again; who looks on behalf of a person has.
-pub(crate) trait Told: Sized {
+struct Start<'a> {
+    client: &'a Client,
+    namespace: &'a str,
+    addon: Option<&'a str>,
+    events: &'a mpsc::Sender<WatchEvent>,
+    tasks: &'a mut JoinSet<()>,
+}
+
+impl KindVisitor for Start<'_> {
+    fn visit<K: Watched<WatchEvent>>(&mut self, which: Which) {
+        let (label_selector, field_selector) = which.selectors(self.addon);
+        let config = watcher::Config { label_selector, field_selector, ..watcher::Config::default() };
+        let api = K::api(self.client, self.namespace);
+        self.tasks.spawn(follow::<K, WatchEvent>(api, config, self.events.clone()));
+    }
+}
+
+/// An event of a store. A manager can only retry a refused watch; somebody who looks on behalf of a
+/// person reports it.
+pub(crate) trait StoreEvent: Sized {
     fn refused(_: Refused) -> Option<Self> {
         None
     }
 }
 
-impl Told for News {
+impl StoreEvent for WatchEvent {
     fn refused(refused: Refused) -> Option<Self> {
         Some(Self::Refused(refused))
     }
 }
 
-/// That the hub does not know us, or does not let us; `None`: something else is the matter.
+/// Follows the objects of one kind for as long as somebody listens.
+pub(crate) async fn follow<K: Watched<E>, E: StoreEvent>(
+    api: Api<Guarded<K>>,
+    config: watcher::Config,
+    events: mpsc::Sender<E>,
+) {
+    let resource = GroupResource::new(&K::group(&()), &K::plural(&()));
+    stream(api, config, &resource, events, K::read, K::EVENT).await;
+}
+
+/// Follows the configs of one kind.
+pub(crate) async fn follow_configs(
+    client: Client,
+    kind: GroupResource,
+    resource: ApiResource,
+    events: mpsc::Sender<WatchEvent>,
+) {
+    let api: Api<Guarded<DynamicObject>> = Api::all_with(client, &resource);
+    let read = |object: DynamicObject| Some(seen::config(&kind, &object));
+    let wrap = |change| WatchEvent::Config(kind.clone(), change);
+    stream(api, watcher::Config::default(), &kind, events, read, wrap).await;
+}
+
+async fn stream<K, T, E>(
+    api: Api<Guarded<K>>,
+    config: watcher::Config,
+    resource: &GroupResource,
+    events: mpsc::Sender<E>,
+    read: impl Fn(K) -> Option<T>,
+    wrap: impl Fn(Change<T>) -> E,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    E: StoreEvent,
+{
+    let stream = watcher(api, config).default_backoff();
+    pin_mut!(stream);
+    while let Some(event) = stream.next().await {
+        let event = match event {
+            Ok(Event::Init) => wrap(Change::Begin),
+            Ok(Event::InitDone) => wrap(Change::End),
+            Ok(Event::Apply(object) | Event::InitApply(object)) => wrap(put(resource, object, &read)),
+            Ok(Event::Delete(object)) => wrap(Change::Gone(ObjectVersion::of(object.meta()))),
+            Err(error) => {
+                note_interruption(resource, &error);
+                match refusal(resource, error).and_then(E::refused) {
+                    Some(refused) => refused,
+                    None => continue,
+                }
+            }
+        };
+        if events.send(event).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn put<K: Resource, T>(
+    resource: &GroupResource,
+    object: Guarded<K>,
+    read: impl Fn(K) -> Option<T>,
+) -> Change<T> {
+    let version = ObjectVersion::of(object.meta());
+    match object.0.map(read) {
+        Ok(Some(seen)) => Change::Put(version, seen),
+        Ok(None) => Change::Unreadable(version),
+        Err(error) => {
+            let Key { namespace, name } = &version.key;
+            tracing::warn!(%resource, %namespace, %name, %error, "an object cannot be read; what was known of it stays");
+            Change::Unreadable(version)
+        }
+    }
+}
+
+/// The hub's refusal, where an error is one.
 fn refusal(resource: &GroupResource, error: watcher::Error) -> Option<Refused> {
     let said = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(said))
@@ -126,112 +208,29 @@ fn refusal(resource: &GroupResource, error: watcher::Error) -> Option<Refused> {
         | watcher::Error::WatchError(said) => said,
         _ => return None,
     };
-    matches!(said.code, 401 | 403).then(|| Refused {
-        resource: resource.clone(),
-        doing: format!("watch {resource}"),
-        said,
-    })
+    let doing = format!("watch {resource}");
+    matches!(said.code, 401 | 403).then(|| Refused { resource: resource.clone(), doing, said })
 }
 
-/// Follows the objects of one kind for as long as somebody listens.
-pub(crate) async fn follow<K, T, N>(
-    api: Api<Guarded<K>>,
-    config: watcher::Config,
-    news: mpsc::Sender<N>,
-    read: impl Fn(K) -> Option<T> + Send,
-    wrap: impl Fn(Change<T>) -> N + Send,
-) where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-    K::DynamicType: Default,
-    T: Send,
-    N: Told,
-{
-    let stream = watcher(api, config).default_backoff();
-    pin_mut!(stream);
-    let read = |guarded: Guarded<K>| match guarded.0 {
-        Ok(object) => {
-            let key = Key::of(object.meta());
-            match read(object) {
-                Some(read) => Change::Put(key, read),
-                None => Change::Unreadable(key),
-            }
+/// A dropped watch is routine; a failed list blocks planning.
+fn note_interruption(resource: &GroupResource, error: &watcher::Error) {
+    match error {
+        watcher::Error::InitialListFailed(error) => {
+            tracing::warn!(%resource, %error, "a list failed and is tried again: nothing is decided before it succeeds");
         }
-        Err(invalid) => {
-            unreadable(&K::kind(&K::DynamicType::default()), Key::of(&invalid.metadata), &invalid)
-        }
-    };
-    while let Some(event) = stream.next().await {
-        let change = match event {
-            Ok(Event::Init) => Change::Begin,
-            Ok(Event::InitDone) => Change::End,
-            Ok(Event::Apply(object) | Event::InitApply(object)) => read(object),
-            Ok(Event::Delete(object)) => Change::Gone(Key::of(object.meta())),
-            Err(error) => {
-                let kind = K::DynamicType::default();
-                interrupted(&K::kind(&kind), &error);
-                let resource = GroupResource::new(&K::group(&kind), &K::plural(&kind));
-                if let Some(refused) = refusal(&resource, error).and_then(N::refused)
-                    && news.send(refused).await.is_err()
-                {
-                    return;
-                }
-                continue;
-            }
-        };
-        if news.send(wrap(change)).await.is_err() {
-            return;
-        }
+        error => tracing::debug!(%resource, %error, "a watch was interrupted and is resumed"),
     }
 }
 
-/// Follows the configs of one kind.
-pub(crate) async fn follow_configs(
-    client: Client,
-    kind: GroupResource,
-    resource: ApiResource,
-    news: mpsc::Sender<News>,
-) {
-    let api: Api<Guarded<DynamicObject>> = Api::all_with(client, &resource);
-    let stream = watcher(api, watcher::Config::default()).default_backoff();
-    pin_mut!(stream);
-    let kind = Arc::new(kind);
-    while let Some(event) = stream.next().await {
-        let change = match event {
-            Ok(Event::Init) => Change::Begin,
-            Ok(Event::InitDone) => Change::End,
-            Ok(Event::Apply(object) | Event::InitApply(object)) => {
-                let key = Key::of(object.meta());
-                match object.0 {
-                    Ok(object) => Change::Put(key, seen::config(&kind, &object)),
-                    Err(invalid) => unreadable(&kind.to_string(), key, &invalid),
-                }
-            }
-            Ok(Event::Delete(object)) => Change::Gone(Key::of(object.meta())),
-            Err(error) => {
-                interrupted(&kind.to_string(), &error);
-                if let Some(refused) = refusal(&kind, error).and_then(News::refused)
-                    && news.send(refused).await.is_err()
-                {
-                    return;
-                }
-                continue;
-            }
-        };
-        if news.send(News::Config((*kind).clone(), change)).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Tells when a kind may have come or gone.
-async fn follow_kinds(client: Client, news: mpsc::Sender<News>) {
+/// Reports when a kind may have come or gone.
+async fn follow_kinds(client: Client, events: mpsc::Sender<WatchEvent>) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let stream = watcher(api, watcher::Config::default()).default_backoff();
     pin_mut!(stream);
-    let mut known = std::collections::HashMap::new();
+    let mut known = HashMap::new();
     while let Some(event) = stream.next().await {
         let changed = match event {
-            // Its status too: that a kind is established, and so served, is told nowhere else.
+            // Changes of its status count: only there it says that the kind is served.
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
                 let version = object.metadata.resource_version.clone();
                 known.insert(object.name_any(), version.clone()) != Some(version)
@@ -239,23 +238,8 @@ async fn follow_kinds(client: Client, news: mpsc::Sender<News>) {
             Ok(Event::Delete(object)) => known.remove(&object.name_any()).is_some(),
             _ => false,
         };
-        if changed && news.send(News::Kinds).await.is_err() {
+        if changed && events.send(WatchEvent::Kinds).await.is_err() {
             return;
         }
-    }
-}
-
-fn unreadable<T>(kind: &str, object: Key, error: &InvalidObject) -> Change<T> {
-    tracing::warn!(kind, ?object, %error, "an object cannot be read and is left as it was known");
-    Change::Unreadable(object)
-}
-
-/// A list that fails holds everything up; a watch that ends is daily bread.
-fn interrupted(kind: &str, error: &watcher::Error) {
-    match error {
-        watcher::Error::InitialListFailed(error) => {
-            tracing::warn!(kind, %error, "a list failed and is tried again: nothing is decided before it is there");
-        }
-        error => tracing::debug!(kind, %error, "a watch was interrupted and goes on"),
     }
 }

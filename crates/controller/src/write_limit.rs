@@ -1,6 +1,7 @@
-//! How many writes may be under way at once: more while the hub keeps up, fewer when it says that it does not.
+//! How many writes may be under way at once: more while the hub keeps up, fewer when it is
+//! overloaded.
 //!
-//! Owns the limit and nothing else. There is no constant rate: a fast hub is used, a slow one is spared.
+//! There is no constant rate: a fast hub is used fully, a slow one is spared.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,19 +12,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const FEWEST: usize = 2;
 const FIRST: usize = 16;
 const MOST: usize = 64;
-/// An answer that takes longer says that the hub is busy.
+/// An answer that takes longer means that the hub is overloaded.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// The limit of one manager, over all its add-ons.
 #[derive(Clone, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct WriteLimit {
     slots: Arc<Semaphore>,
     limit: Arc<AtomicUsize>,
-    /// Slots that are to vanish when they are given back.
+    /// How many slots to drop when they are given back.
     owed: Arc<Mutex<usize>>,
 }
 
-impl Default for Pace {
+impl Default for WriteLimit {
     fn default() -> Self {
         Self {
             slots: Arc::new(Semaphore::new(FIRST)),
@@ -33,13 +34,13 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl WriteLimit {
     /// Waits for a slot.
     pub(crate) async fn slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).acquire_owned().await.ok()
     }
 
-    /// Gives a slot back, with what the answer says of the hub.
+    /// Gives a slot back, and adapts the limit to how the hub has answered.
     pub(crate) fn give_back(&self, slot: OwnedSemaphorePermit, took: Duration, overloaded: bool) {
         let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = self.limit.load(Ordering::Relaxed);
@@ -68,23 +69,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_grows_while_all_slots_are_used_and_halves_when_told_to() {
-        let pace = Pace::default();
+    async fn it_grows_while_all_slots_are_used_and_halves_on_overload() {
+        let limit = WriteLimit::default();
         let mut held = Vec::new();
         for _ in 0..FIRST {
-            held.extend(pace.slot().await);
+            held.extend(limit.slot().await);
         }
         if let Some(slot) = held.pop() {
-            pace.give_back(slot, Duration::ZERO, false);
+            limit.give_back(slot, Duration::ZERO, false);
         }
-        assert_eq!(pace.limit(), FIRST + 1);
+        assert_eq!(limit.limit(), FIRST + 1);
         if let Some(slot) = held.pop() {
-            pace.give_back(slot, Duration::ZERO, true);
+            limit.give_back(slot, Duration::ZERO, true);
         }
-        assert_eq!(pace.limit(), FIRST.div_ceil(2));
+        assert_eq!(limit.limit(), FIRST.div_ceil(2));
         for slot in held {
-            pace.give_back(slot, Duration::ZERO, false);
+            limit.give_back(slot, Duration::ZERO, false);
         }
-        assert_eq!(pace.slots.available_permits(), pace.limit(), "what was owed is paid");
+        assert_eq!(limit.slots.available_permits(), limit.limit(), "what was owed is paid");
     }
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // One add-on: what it is at, why, and every cluster of it.
 
 import { attribute, framed, h, optional, text } from './dom.js';
@@ -8,9 +9,15 @@ import { Banners, bar, chip, Events, Reasons, Revisions } from './sections.js';
 import { Legend, Squares } from './squares.js';
 import { Rollout } from './state.js';
 import { Timeline } from './timeline.js';
-import { counted, FAILED, IN_FLIGHT, number, since, stateOf, WAITING } from './words.js';
+import { counted, number, since, stateOf } from './words.js';
 
 export class AddOnView {
+  /**
+   * @param {HTMLElement} main
+   * @param {HTMLElement} panel
+   * @param {string} addon
+   * @param {import('./messages').Info} info
+   */
   constructor(main, panel, addon, info) {
     this.addon = addon;
     this.main = main;
@@ -31,6 +38,10 @@ export class AddOnView {
     this.timeline?.close();
   }
 
+  /**
+   * @param {string} name
+   * @param {any} data an `AddOnMessage` or an `AddOnDelta`, by its name
+   */
   event(name, data) {
     if (name === 'gone') return this.gone();
     if (name === 'addon') this.rollout.replace(data);
@@ -38,7 +49,7 @@ export class AddOnView {
     this.draw();
   }
 
-  /** Says what is wrong while there is nothing else to show. */
+  /** Shows an error while there is nothing else to show. */
   trouble(cause) {
     if (!this.built) text(this.loading, cause);
   }
@@ -53,7 +64,7 @@ export class AddOnView {
     this.rollout.addon = null;
     if (!this.loading.isConnected) this.main.append(this.loading);
     text(this.loading, `There is no add-on ${this.addon} on this hub.`);
-    document.title = `${this.addon} is not there · Aviary`;
+    document.title = `${this.addon} not found · Aviary`;
   }
 
   tick() {
@@ -91,9 +102,9 @@ export class AddOnView {
     this.banners = new Banners(act && (() => act('acknowledge', { acknowledge: rollout.addon.brake.acknowledge, words: counted(rollout.addon.brake.held, 'deletion') })));
     this.placements = new Placements(act);
     const open = (cluster) => this.go(cluster);
-    this.inspector = h('p.inspector', { 'aria-live': 'polite' }, 'Point at a square to see its cluster, or move with the arrow keys; Enter opens it.');
+    this.inspector = h('p.inspector', { 'aria-live': 'polite' }, 'Point at a square to see its cluster, or use the arrow keys; Enter opens it.');
     this.squares = new Squares(rollout, { open, tell: (words) => text(this.inspector, words) });
-    this.legend = new Legend((kind) => this.find(kind));
+    this.legend = new Legend(() => this.find());
     this.search = h('input.search', { type: 'search', placeholder: 'Find clusters by name, reason or revision', 'aria-label': 'Find clusters', input: () => this.find(), keydown: (event) => this.searchKey(event) });
     this.found = h('span.found.numbers', { role: 'status' }, '');
     this.squares.node.append(this.placements.node);
@@ -133,7 +144,7 @@ export class AddOnView {
     }
     if (any('rows', 'layout')) {
       this.legend.update(this.rollout.clusters.kind);
-      // What matches a search may do so no longer.
+      // A search result may no longer match.
       if (this.matcher()) this.find();
       else this.squares.refresh();
     }
@@ -164,7 +175,7 @@ export class AddOnView {
     if (document.title !== title) document.title = title;
   }
 
-  /** The search and the legend together: what both want is brought out. */
+  /** Highlights the clusters that match both the search and the legend. */
   matcher() {
     const wanted = this.search.value.trim().toLowerCase();
     const kind = this.legend.picked;
@@ -195,9 +206,9 @@ export class AddOnView {
     }
   }
 
-  /** Opens a cluster: its address is in the page's. Focus comes back to where it was. */
+  /** Opens a cluster and puts it into the page's address. Focus returns to where it was. */
   go(cluster) {
-    this.from = document.activeElement;
+    this.from = /** @type {HTMLElement | null} */ (document.activeElement);
     location.hash = `#/addon/${encodeURIComponent(this.addon)}/cluster/${encodeURIComponent(cluster)}`;
   }
 
@@ -221,7 +232,7 @@ export class AddOnView {
     this.follow(true);
   }
 
-  /** Keeps the selection on its cluster, and what the panel says up to date. */
+  /** Keeps the selection on its cluster, and updates the panel. */
   follow(moved) {
     const { cluster } = this.panel;
     if (cluster === null || !this.built) return;
@@ -233,11 +244,14 @@ export class AddOnView {
   }
 }
 
-/** The state in a sentence: what failed, what waits for what, or else what is under way. */
+/**
+ * The state in a sentence: what failed, what waits for what, or else what is under way.
+ * @param {import('./messages').Sections} sections
+ */
 function why({ reasons, message }) {
   const most = (kind) => reasons.find((reason) => reason.kind === kind);
   const told = (reason, verb) => reason && `${counted(reason.count, 'cluster')} ${reason.count === 1 ? verb : verb.replace('waits', 'wait')}: ${reason.message.replace(/^failed: /, '')}.`;
-  const parts = [told(most(FAILED), 'failed'), told(most(WAITING), 'waits')].filter(Boolean);
-  if (!parts.length) parts.push(told(most(IN_FLIGHT), 'in flight'));
+  const parts = [told(most('failed'), 'failed'), told(most('waiting'), 'waits')].filter(Boolean);
+  if (!parts.length) parts.push(told(most('inFlight'), 'in flight'));
   return parts.filter(Boolean).join(' ') || message;
 }

@@ -1,11 +1,12 @@
+// @ts-check
 // Requests to the server that this page came from, with the token that they need.
 
 const KEY = 'aviary-token';
 
-/** The token is refused, or there is none. */
+/** The token was refused, or there is none. */
 export class Refused extends Error {}
 
-/** Anything else that the server does not want or cannot do; its message is for people. */
+/** Any other error of the server, with a message for the user. */
 export class Failed extends Error {
   constructor(status, message) {
     super(message);
@@ -19,7 +20,7 @@ export const token = {
   forget: () => sessionStorage.removeItem(KEY),
 };
 
-/** Takes the token from `#token=…` and leaves no trace of it in the address bar or the history. */
+/** Takes the token from `#token=…` and removes it from the address bar and the history. */
 export function takeToken() {
   const found = /^#token=([^&/]+)(.*)$/.exec(location.hash);
   if (!found) return;
@@ -28,7 +29,7 @@ export function takeToken() {
   history.replaceState(null, '', location.pathname + rest);
 }
 
-/** A request with the token; throws unless it is answered with success. */
+/** Sends a request with the token; throws unless it succeeds. */
 export async function ask(path, options = {}) {
   const headers = { Authorization: `Bearer ${token.get()}`, ...options.headers };
   const answer = await fetch(path, { ...options, headers, cache: 'no-store', credentials: 'omit', redirect: 'error' });
@@ -51,7 +52,7 @@ async function sentence(answer) {
     const { error } = await answer.json();
     if (error) return error;
   } catch {
-    // Not from our server, or cut off: the status has to do.
+    // The response is not from our server, or was cut off: only the status is known.
   }
   return `The server answered ${answer.status} ${answer.statusText}`.trim();
 }

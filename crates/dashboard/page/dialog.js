@@ -1,23 +1,29 @@
+// @ts-check
 // A change of the rollout: what it would do is asked first and shown; only then it can be confirmed.
 
 import { post } from './api.js';
 import { h, text } from './dom.js';
 
 const WORDS = {
-  pause: ['Pause', 'Clusters that have started finish; no other starts until it is resumed.'],
+  pause: ['Pause', 'Clusters in flight finish; no new ones start until you resume.'],
   resume: ['Resume', 'Clusters start again, as the budget allows.'],
-  undo: ['Undo', 'Goes back to what was wanted before, under the same budget and gates.'],
-  acknowledge: ['Acknowledge', 'Lets the deletions that the brake holds go ahead.'],
+  undo: ['Undo', 'Rolls back to the previous revision, within the same budget. No canary delays it.'],
+  acknowledge: ['Approve', 'Approves the deletions that the brake holds.'],
 };
 
-/** Opens the dialog for an action on an add-on. `details` may have `placement`, `toRevision` and `words` for the title. */
+/**
+ * Opens the dialog for an action on an add-on.
+ * @param {string} addon
+ * @param {string} action
+ * @param {{words?: string, placement?: string, toRevision?: number, acknowledge?: string}} [details] `words` are for the title
+ */
 export function confirm(addon, action, { words, ...details } = {}) {
-  const node = document.getElementById('dialog');
+  const node = /** @type {HTMLDialogElement} */ (document.getElementById('dialog'));
   const [verb, meaning] = WORDS[action];
   const abort = new AbortController();
   const path = `/api/addons/${encodeURIComponent(addon)}/actions`;
   const send = (dryRun) => post(path, { action, ...details, dryRun }, abort.signal);
-  const body = h('div.blast', { 'aria-live': 'polite' }, h('p.soft', {}, 'Working out what it would do…'));
+  const body = h('div.blast', { 'aria-live': 'polite' }, h('p.soft', {}, 'Checking what this would do…'));
   const go = h('button.primary', { type: 'submit', disabled: true }, verb);
   const cancel = h('button', { type: 'button', click: () => node.close() }, 'Cancel');
   const title = h('h2', { id: 'dialog-title' }, `${verb} ${words ?? details.placement ?? addon}?`);

@@ -1,14 +1,18 @@
+// @ts-check
 // All add-ons: those that need somebody first.
 
 import { attribute, framed, h, keyed, optional, text } from './dom.js';
 import { bar, chip } from './sections.js';
 import { counted, number, since } from './words.js';
 
+/** @typedef {import('./messages').Summary} Summary */
+
 const URGENCY = { Failed: 0, Progressing: 1, LeftAlone: 2, Done: 3 };
 
 export class ListView {
   constructor(main) {
     this.addon = null;
+    /** @type {Map<string, Summary>} */
     this.addons = new Map();
     this.loaded = false;
     this.draw = framed(() => this.render());
@@ -25,7 +29,7 @@ export class ListView {
     this.draw.cancel();
   }
 
-  /** Says what is wrong while there is nothing else to show. */
+  /** Shows an error while there is nothing else to show. */
   trouble(cause) {
     if (!this.loaded) optional(this.empty, cause);
   }
@@ -34,6 +38,10 @@ export class ListView {
     if (this.loaded) this.draw();
   }
 
+  /**
+   * @param {string} name
+   * @param {any} data a `ListMessage` or a `ListDelta`, by its name
+   */
   event(name, data) {
     if (name === 'addons') {
       this.addons = new Map(data.addons.map((addon) => [addon.name, addon]));
@@ -60,19 +68,25 @@ export class ListView {
   }
 }
 
+/**
+ * @param {Summary} addon
+ * @param {string} wanted
+ */
 function matches(addon, wanted) {
   return [addon.name, addon.displayName, addon.version, addon.state].some((value) => value && value.toLowerCase().includes(wanted));
 }
 
+/** @param {Summary[]} all */
 function told(all) {
   const of = (state) => all.filter((addon) => addon.state === state).length;
   const parts = [counted(all.length, 'add-on')];
-  for (const [state, word] of [['Failed', 'failed'], ['Progressing', 'progressing'], ['LeftAlone', 'left alone'], ['Done', 'done']]) {
+  for (const [state, word] of [['Failed', 'failed'], ['Progressing', 'progressing'], ['LeftAlone', 'not managed'], ['Done', 'done']]) {
     if (of(state)) parts.push(`${number(of(state))} ${word}`);
   }
   return parts.join(' · ');
 }
 
+/** @param {Summary} first */
 function row(first) {
   const state = chip();
   const progress = bar();
@@ -94,7 +108,7 @@ function row(first) {
   );
   return {
     node: h('li', {}, link),
-    update: (addon) => {
+    update: (/** @type {Summary} */ addon) => {
       state.update(addon.state, addon.paused);
       attribute(link, 'data-state', addon.state);
       text(title, addon.displayName || addon.name);

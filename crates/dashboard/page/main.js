@@ -1,3 +1,4 @@
+// @ts-check
 // The frame of the page: the token, which view is shown, the connection, colours.
 
 import { AddOnView } from './addon.js';
@@ -25,7 +26,7 @@ function decoded(part) {
   }
 }
 
-/** Shows what the address says. */
+/** Shows the view of the current address. */
 function show() {
   takeToken();
   if (!token.get()) return askForToken('');
@@ -36,7 +37,7 @@ function show() {
   main.replaceChildren();
   page.view = addon === null ? new ListView(main) : new AddOnView(main, $('panel'), addon, page.info);
   scrollTo(0, 0);
-  // What was focused may be gone with the view before.
+  // The focused element may have been removed with the previous view.
   main.focus({ preventScroll: true });
   follow(addon === null ? '/api/stream' : `/api/stream?addon=${encodeURIComponent(addon)}`);
   page.view.select?.(cluster);
@@ -76,7 +77,7 @@ function connection(state, since, cause) {
   if (state === 'reconnecting' && cause) page.view?.trouble?.(cause);
 }
 
-/** Asks for a token where there is none, or where it was refused. */
+/** Asks for a token if there is none or it was refused. */
 function askForToken(message) {
   leave();
   page.info = null;
@@ -92,20 +93,20 @@ function askForToken(message) {
   const form = h(
     'form.signin.card',
     { submit },
-    h('h1', {}, 'A token, please'),
-    h('p.soft', {}, 'On your own machine, open the whole address that ', h('code', {}, 'aviary dashboard'), ' prints. On a cluster, use a bearer token of yours: you see here what it allows you to see.'),
+    h('h1', {}, 'Sign in'),
+    h('p.soft', {}, 'On your own machine, open the whole address that ', h('code', {}, 'aviary dashboard'), ' prints. In a cluster, use your own bearer token: the page shows what that token may see.'),
     message ? h('p.error', { role: 'alert' }, message) : null,
     h('label', { for: 'token' }, 'Token'),
     field,
     h('button.primary', { type: 'submit' }, 'Open'),
-    h('p.fine', {}, 'It stays in this tab, and goes nowhere but to this server.'),
+    h('p.fine', {}, 'The token stays in this tab and is sent only to this server.'),
   );
   $('main').replaceChildren(form);
   document.title = 'Sign in · Aviary';
   field.focus();
 }
 
-/** Learns who serves the page; then shows it. Tries again while the server cannot be reached. */
+/** Reads the server's info, then shows the view. Retries while the server is unreachable. */
 async function start() {
   takeToken();
   if (!token.get()) return askForToken('');
@@ -123,9 +124,14 @@ async function start() {
     }
   }
   text($('server'), page.info.server);
-  optional($('mode'), page.info.writes ? '' : 'read only');
+  optional($('mode'), page.info.writes ? '' : 'read-only');
   attribute(document.body, 'data-version', page.info.version);
   show();
+}
+
+/** @param {EventTarget | null} target */
+function isField(target) {
+  return target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
 }
 
 const THEMES = ['auto', 'light', 'dark'];
@@ -150,13 +156,13 @@ document.querySelector('.skip').addEventListener('click', (event) => {
 });
 addEventListener('hashchange', () => (page.info ? show() : start()));
 addEventListener('keydown', (event) => {
-  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
-  const field = document.querySelector('main input[type=search]');
-  if (!field || $('dialog').open) return;
+  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
+  const field = /** @type {HTMLElement | null} */ (document.querySelector('main input[type=search]'));
+  if (!field || document.querySelector('dialog[open]')) return;
   event.preventDefault();
   field.focus();
 });
-// Ages grow also when nothing is heard.
+// Ages increase even without events.
 setInterval(() => page.view?.tick?.(), 5000);
 theme(localStorage.getItem('aviary-theme'));
 start();

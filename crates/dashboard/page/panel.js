@@ -1,12 +1,15 @@
+// @ts-check
 // Everything about one cluster, beside the page. It is read from the server when it opens, and again when its cluster changes.
 
 import { get, Refused } from './api.js';
 import { h } from './dom.js';
 import { mark } from './marks.js';
-import { KINDS, moment } from './words.js';
+import { moment, WORDS } from './words.js';
+
+/** @typedef {import('./messages').Condition} Condition */
 
 export class Panel {
-  /** `closed` is called when somebody closes it. */
+  /** `closed` is called when the user closes it. */
   constructor(node, addon, closed) {
     this.node = node;
     this.addon = addon;
@@ -45,7 +48,7 @@ export class Panel {
     this.node.replaceChildren();
   }
 
-  /** Reads it anew; of several at once the last counts. */
+  /** Loads it again; of several concurrent loads the last one wins. */
   async read() {
     const { cluster } = this;
     if (cluster === null) return;
@@ -57,11 +60,12 @@ export class Panel {
       if (!abort.signal.aborted) this.show(detail);
     } catch (error) {
       if (abort.signal.aborted) return;
-      const words = error instanceof Refused ? 'The token is not accepted any more.' : error.message;
+      const words = error instanceof Refused ? 'The token is no longer accepted.' : error.message;
       this.body.replaceChildren(h('p.error', { role: 'alert' }, words));
     }
   }
 
+  /** @param {import('./messages').ClusterDetail} detail */
   show(detail) {
     const open = new Set([...this.body.querySelectorAll('details[open]')].map((one) => one.dataset.name));
     const facts = [
@@ -72,7 +76,7 @@ export class Panel {
     ];
     const labels = Object.entries(detail.labels ?? {});
     this.body.replaceChildren(
-      h('p.panel-state', { 'data-kind': detail.kind }, mark(detail.kind), h('strong', {}, KINDS[detail.kind])),
+      h('p.panel-state', { 'data-kind': detail.kind }, mark(detail.kind), h('strong', {}, WORDS[detail.kind])),
       h('p.message', {}, detail.message),
       h('dl.facts', {}, ...facts.filter(([, value]) => value).flatMap(([label, value]) => [h('dt', {}, label), h('dd', {}, value)])),
       labels.length ? h('ul.labels', { 'aria-label': 'Labels' }, ...labels.map(([key, value]) => h('li', {}, value ? `${key}=${value}` : key))) : '',
@@ -85,6 +89,7 @@ export class Panel {
   }
 }
 
+/** @param {string} command */
 function next(command) {
   if (!command) return [];
   const copy = h('button.small', { type: 'button' }, 'Copy');
@@ -95,9 +100,10 @@ function next(command) {
   return [h('p.next', {}, h('code', {}, command), copy)];
 }
 
+/** @param {Condition[]} all */
 function conditions(all) {
   if (!all?.length) return h('p.empty', {}, 'None reported.');
-  const line = ({ type, status, reason, message, lastTransitionTime }) =>
+  const line = (/** @type {Condition} */ { type, status, reason, message, lastTransitionTime }) =>
     h(
       'li',
       { 'data-worry': isWorry({ type, status }) },
@@ -107,14 +113,19 @@ function conditions(all) {
   return h('ul.conditions', {}, ...all.map(line));
 }
 
-/** Most conditions are well when they are true; of these it is the other way round, and progress is neither. */
+/** Most conditions are good when true; for these it is the opposite, and Progressing is neither. */
 const WELL_WHEN_FALSE = new Set(['Degraded', 'Deleting', 'Failed']);
 
+/** @param {Pick<Condition, 'type' | 'status'>} condition */
 function isWorry({ type, status }) {
   if (type === 'Progressing') return false;
   return WELL_WHEN_FALSE.has(type) ? status === 'True' : status !== 'True';
 }
 
+/**
+ * @param {import('./messages').Work[]} all
+ * @param {Set<string>} open
+ */
 function works(all, open) {
   if (!all?.length) return [h('p.empty', {}, 'None yet.')];
   return all.map((work) =>
@@ -138,6 +149,7 @@ function works(all, open) {
   );
 }
 
+/** @param {Condition[]} all */
 function verdict(all) {
   return (all ?? []).map(({ type, status }) => (status === 'True' ? type : `${type}=${status}`)).join(', ');
 }

@@ -1,15 +1,17 @@
+// @ts-check
 // The placements of an add-on in the order in which a change reaches them, each with its budget, its gate and its squares.
 
 import { attribute, h, keyed, optional, svg, text } from './dom.js';
 import { bar, chip } from './sections.js';
-import { rolloutOrder } from './state.js';
 import { counted, number, short } from './words.js';
+
+/** @typedef {import('./messages').Placement} Placement */
 
 /** The clusters that no placement of the add-on selects. */
 export const NOWHERE = -1;
 
 export class Placements {
-  /** `act` is null where nothing may be written. */
+  /** `act` is null if the dashboard is read-only. */
   constructor(act) {
     this.act = act;
     this.node = h('div.placements', {});
@@ -17,10 +19,15 @@ export class Placements {
     this.places = new Map();
   }
 
+  /**
+   * @param {Placement[]} placements
+   * @param {import('./state').Clusters} clusters
+   */
   update(placements, clusters) {
     const counts = new Map();
     for (const placement of clusters.placement) counts.set(placement, (counts.get(placement) ?? 0) + 1);
-    const cards = rolloutOrder(placements).map((index, at) => ({ index, at, placement: placements[index], count: counts.get(index) ?? 0 }));
+    const order = placements.map((_, index) => index).sort((a, b) => placements[a].position - placements[b].position);
+    const cards = order.map((index, at) => ({ index, at, placement: placements[index], count: counts.get(index) ?? 0 }));
     if (counts.has(NOWHERE)) cards.push({ index: NOWHERE, at: cards.length, placement: null, count: counts.get(NOWHERE) });
     const views = keyed(this.node, cards, (one) => (one.placement ? `of ${one.placement.name}` : 'nowhere'), (one) => (one.placement ? this.card(one) : nowhere()));
     this.places.clear();
@@ -28,6 +35,7 @@ export class Placements {
     attribute(this.node, 'data-count', cards.length);
   }
 
+  /** @param {{placement: Placement}} first */
   card(first) {
     const state = chip();
     const progress = bar();
@@ -57,13 +65,13 @@ export class Placements {
     return {
       node,
       place,
-      update: ({ at, placement, count }) => {
+      update: (/** @type {{at: number, placement: Placement, count: number}} */ { at, placement, count }) => {
         Object.assign(now, { paused: placement.paused, name: placement.name });
         text(step, String(at + 1));
         text(name, short(placement.name));
         optional(space, placement.name.includes('/') ? placement.name.slice(0, placement.name.indexOf('/')) : '');
         state.update(placement.state, placement.paused);
-        // A closed gate says the same, and why.
+        // A closed gate shows the same, with its reason.
         const shut = placement.gate && !placement.gate.open;
         optional(message, shut && placement.message.includes(placement.gate.message) ? '' : placement.message);
         gate.update(placement.gate);
@@ -74,7 +82,7 @@ export class Placements {
         optional(revisions, wants(placement));
         text(pause, placement.paused ? 'Resume…' : 'Pause…');
         attribute(pause, 'aria-label', `${placement.paused ? 'Resume' : 'Pause'} ${placement.name}`);
-        // A placement of 10,000 is wider than one of 100, but not a hundred times as wide.
+        // A placement of 10,000 clusters is wider than one of 100, but not a hundred times as wide.
         const grow = Math.max(1, count ** 0.8).toFixed(1);
         if (node.style.flexGrow !== grow) node.style.flexGrow = grow;
         attribute(node, 'data-placement', placement.name);
@@ -84,11 +92,14 @@ export class Placements {
   }
 }
 
-/** Where it is going, if it is going anywhere. */
+/**
+ * Where it is going, if it is going anywhere.
+ * @param {Placement} placement
+ */
 function wants({ wants: wanted, target, knownGood }) {
   const parts = [];
   if (wanted) parts.push(`wants ${wanted}`);
-  if (target && target !== wanted) parts.push(`goes to ${target}`);
+  if (target && target !== wanted) parts.push(`rolling out ${target}`);
   if (knownGood && knownGood !== wanted) parts.push(`known good ${knownGood}`);
   return parts.join(' · ');
 }
@@ -104,14 +115,14 @@ function nowhere() {
   };
 }
 
-/** How much of the budget is in use: pips where they can be counted, else a line. */
+/** The used part of the budget: pips if there are few slots, otherwise a line. */
 function meter() {
   const used = h('span.used', {});
   const words = h('span.numbers', {}, '');
   const node = h('span.budget', {}, h('span.meter', { 'aria-hidden': 'true' }, used), words);
   return {
     node,
-    update: ({ budget, inFlight, failed }) => {
+    update: (/** @type {Placement} */ { budget, inFlight, failed }) => {
       const held = inFlight + failed;
       text(words, budget === null ? `${number(held)} in flight, no limit` : `${number(held)} of ${number(budget)} slots in use`);
       attribute(node, 'data-full', budget !== null && held >= budget);
@@ -122,7 +133,7 @@ function meter() {
   };
 }
 
-/** What keeps a change from this placement until the canary has passed. */
+/** The canary gate of the placement. */
 function gateView() {
   const bow = svg('path', { d: '', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.6 });
   const lock = svg('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true' }, svg('rect', { x: 3, y: 7, width: 10, height: 7, rx: 1.5, fill: 'currentColor' }), bow);
@@ -131,13 +142,13 @@ function gateView() {
   const node = h('p.gate', { hidden: true }, lock, h('span', {}, title, ' ', message));
   return {
     node,
-    update: (gate) => {
+    update: (/** @type {import('./messages').Gate | null} */ gate) => {
       attribute(node, 'hidden', !gate);
       if (!gate) return;
       attribute(node, 'data-open', gate.open ? 'yes' : 'no');
       attribute(bow, 'd', gate.open ? 'M5 7V5a3 3 0 0 1 5.800-1' : 'M5 7V5a3 3 0 0 1 6 0v2');
-      text(title, gate.open ? `Gate open: ${short(gate.canary)} has passed.` : `Gate closed: waits for ${short(gate.canary)}.`);
-      // Once it is open, who has passed says everything.
+      text(title, gate.open ? `Gate open: ${short(gate.canary)} has passed.` : `Gate closed: waiting for ${short(gate.canary)}.`);
+      // If the gate is open, the title is enough.
       optional(message, gate.open ? '' : gate.message);
     },
   };

@@ -1,8 +1,15 @@
+// @ts-check
 // The parts that both views are made of, and the sections of one add-on that are lists: reasons, revisions, events, problems.
 
 import { attribute, h, keyed, optional, text } from './dom.js';
 import { mark } from './marks.js';
-import { clock, counted, KINDS, moment, number, since, stateOf } from './words.js';
+import { clock, counted, KINDS, moment, number, since, stateOf, WORDS } from './words.js';
+
+/**
+ * @typedef {import('./messages').Reason} Reason
+ * @typedef {import('./messages').Revision} Revision
+ * @typedef {import('./messages').Event} Event
+ */
 
 /** A state: its mark and its word. */
 export function chip() {
@@ -11,7 +18,7 @@ export function chip() {
   let drawn;
   return {
     node,
-    update: (state, paused) => {
+    update: (/** @type {string} */ state, /** @type {boolean} */ paused) => {
       const shown = stateOf(state, paused && state !== 'Done');
       text(word, shown.word);
       attribute(node, 'data-kind', shown.mark);
@@ -23,20 +30,20 @@ export function chip() {
   };
 }
 
-/** How many clusters are where, as one bar. */
+/** The number of clusters in each state, as one bar. */
 export function bar() {
-  const parts = KINDS.slice(0, 4).map((_, kind) => h(`span.part.fill-${kind}`, { hidden: true }));
+  const parts = KINDS.slice(0, 4).map((kind) => h(`span.part.fill-${kind}`, { hidden: true }));
   const node = h('span.bar', { role: 'img' }, ...parts);
   return {
     node,
-    update: ({ settled, inFlight, failed, waiting }) => {
+    update: (/** @type {import('./messages').Counts} */ { settled, inFlight, failed, waiting }) => {
       const counts = [settled, inFlight, failed, waiting];
-      counts.forEach((count, kind) => {
+      counts.forEach((count, at) => {
         const grow = String(count);
-        if (parts[kind].style.flexGrow !== grow) parts[kind].style.flexGrow = grow;
-        attribute(parts[kind], 'hidden', !count);
+        if (parts[at].style.flexGrow !== grow) parts[at].style.flexGrow = grow;
+        attribute(parts[at], 'hidden', !count);
       });
-      attribute(node, 'aria-label', counts.map((count, kind) => `${number(count)} ${KINDS[kind]}`).join(', '));
+      attribute(node, 'aria-label', counts.map((count, at) => `${number(count)} ${WORDS[KINDS[at]]}`).join(', '));
     },
   };
 }
@@ -46,14 +53,16 @@ export function section(id, title, note, ...children) {
   return h(`section.card.${id}`, { 'aria-labelledby': `${id}-title` }, h('div.section-head', {}, h('h2', { id: `${id}-title` }, title), note), ...children);
 }
 
-/** What is wrong with the add-on's objects, and the brake, above everything else. */
+/** Problems with the add-on's objects and held deletions, above everything else. */
 export class Banners {
   constructor(acknowledge) {
     this.node = h('div.banners', {});
     this.acknowledge = acknowledge;
   }
 
-  update({ problems = [], brake = null }) {
+  /** @param {import('./messages').Sections} sections */
+  update({ problems, brake }) {
+    /** @type {{severity: 'warning' | 'error' | 'brake', message: string, title: string}[]} */
     const all = problems.map(({ severity, message }) => ({ severity, message, title: severity === 'error' ? 'Problem' : 'Warning' }));
     if (brake) {
       const title = `The brake holds ${counted(brake.held, 'deletion')}`;
@@ -67,7 +76,7 @@ export class Banners {
     const message = h('p', {}, '');
     const node = h('div.banner', { 'data-severity': severity, role: severity === 'warning' ? 'status' : 'alert' }, h('div', {}, title, message));
     if (severity === 'brake' && this.acknowledge) {
-      node.append(h('button', { type: 'button', click: this.acknowledge }, 'Acknowledge…'));
+      node.append(h('button', { type: 'button', click: this.acknowledge }, 'Approve…'));
     }
     return {
       node,
@@ -83,16 +92,18 @@ export class Banners {
 export class Reasons {
   constructor(open) {
     this.list = h('ul.reason-list', {});
-    this.empty = h('p.empty', {}, 'Nothing waits: every cluster has what it should have.');
+    this.empty = h('p.empty', {}, 'Nothing is waiting: every cluster is up to date.');
     this.open = open;
     this.node = section('why', 'Why is it waiting', null, this.list, this.empty);
   }
 
+  /** @param {Reason[]} reasons */
   update(reasons) {
     attribute(this.empty, 'hidden', reasons.length > 0);
     keyed(this.list, reasons, (reason) => `${reason.kind} ${reason.code}`, (reason) => this.reason(reason));
   }
 
+  /** @param {Reason} first */
   reason({ kind }) {
     const count = h('span.count', {}, '');
     const message = h('p.message', {}, '');
@@ -100,14 +111,14 @@ export class Reasons {
     const examples = h('span.examples', {});
     const node = h('li', {}, h('span.reason-count', {}, mark(kind), count), h('div', {}, message, h('p.fine', {}, code, examples)));
     const example = (cluster) => ({
-      node: h('button.link', { type: 'button', click: (event) => this.open(cluster, event.currentTarget) }, cluster),
+      node: h('button.link', { type: 'button', click: () => this.open(cluster) }, cluster),
       update: () => {},
     });
     return {
       node,
-      update: (reason) => {
+      update: (/** @type {Reason} */ reason) => {
         text(count, number(reason.count));
-        attribute(count, 'aria-label', `${counted(reason.count, 'cluster')} ${KINDS[kind]}`);
+        attribute(count, 'aria-label', `${counted(reason.count, 'cluster')} ${WORDS[kind]}`);
         text(message, reason.message);
         text(code, reason.code);
         keyed(examples, reason.examples, (cluster) => cluster, example);
@@ -116,7 +127,7 @@ export class Reasons {
   }
 }
 
-/** What was wanted when, and what changed, placement by placement. `undo` is null where nothing may be written. */
+/** The revisions of each placement and their changes. `undo` is null if the dashboard is read-only. */
 export class Revisions {
   constructor(undo) {
     this.groups = h('div', {});
@@ -125,6 +136,7 @@ export class Revisions {
     this.node = section('revisions', 'Revisions', null, this.groups, this.empty);
   }
 
+  /** @param {Revision[]} revisions */
   update(revisions) {
     attribute(this.empty, 'hidden', revisions.length > 0);
     const groups = new Map();
@@ -143,6 +155,7 @@ export class Revisions {
     };
   }
 
+  /** @param {Revision} first */
   revision(first) {
     const version = h('strong', {}, '');
     const label = h('code', {}, '');
@@ -157,11 +170,11 @@ export class Revisions {
     const node = h('li', {}, h('p.revision-head', {}, version, label, current, told, at), h('div.revision-foot', {}, details, undo));
     return {
       node,
-      update: (revision) => {
+      update: (/** @type {Revision} */ revision) => {
         state.revision = revision;
         const name = revision.version ?? revision.label;
         text(version, name);
-        // Most are called by their version.
+        // Most revisions are named after their version.
         optional(label, revision.label === name ? '' : revision.label);
         attribute(current, 'hidden', !revision.current);
         text(told, revision.clusters ? counted(revision.clusters, 'cluster') : 'no cluster');
@@ -176,7 +189,7 @@ export class Revisions {
   }
 }
 
-/** What the manager has told, newest first. */
+/** The manager's events, newest first. */
 export class Events {
   constructor(addon) {
     this.addon = addon;
@@ -185,14 +198,19 @@ export class Events {
     this.node = section('events', 'Events', null, this.list, this.empty);
   }
 
+  /** @param {Event[]} events */
   update(events) {
     attribute(this.empty, 'hidden', events.length > 0);
     keyed(this.list, events, (event) => `${event.at} ${event.reason} ${event.about} ${event.message}`, (event) => eventLine(event, this.addon));
   }
 }
 
+/**
+ * @param {Event} first
+ * @param {string} addon
+ */
 function eventLine(first, addon) {
-  // Nearly all are about the add-on itself, and that is what the page is about.
+  // Nearly all events are about the add-on itself, so that is not repeated.
   const about = first.about === `ClusterManagementAddOn ${addon}` ? null : h('span.soft', {}, first.about);
   const age = h('time.soft.numbers', { datetime: first.at, title: moment(first.at) }, '');
   const reason = h('strong', {}, first.reason);

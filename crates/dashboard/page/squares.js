@@ -1,24 +1,27 @@
+// @ts-check
 // One square per cluster: grouped by placement, sorted by state, on one canvas per placement.
 //
-// A square shows only a state, so after a change only those are drawn again whose state is not the one drawn there. What the pointer or the
-// cursor is on is found by arithmetic. The cursor, the selection and the tooltip lie above the canvas and cost no drawing.
+// A square shows only a state, so after a change only squares with another state are redrawn. The
+// square under the pointer or the cursor is computed from coordinates. The cursor, the selection
+// and the tooltip are above the canvas and need no redrawing.
 
 import { attribute, framed, h, text } from './dom.js';
 import { colours, drawMark, mark } from './marks.js';
-import { number, KINDS } from './words.js';
+import { KINDS, number, WORDS } from './words.js';
 
-/** From one square to the next, in CSS pixels: the largest with which everything is seen at once. */
+/** The distance between squares in CSS pixels: the largest at which all squares fit on the screen. */
 const PITCHES = [26, 22, 19, 16, 14, 12, 10, 9, 8, 7, 6];
 const FEW = 60;
 const LARGEST_FOR_MANY = 19;
-/** How high the squares of one placement may get before they are made smaller. */
+/** The maximum height of a placement before its squares get smaller. */
 const HEIGHT = 420;
 const DIM = 8;
 const KIND = 7;
 
 export class Squares {
-  /** `on.open(cluster)` opens one; `on.tell(text)` says what the cursor is on. */
+  /** `on.open(cluster)` opens a cluster; `on.tell(text)` describes the one at the cursor. */
   constructor(rollout, on) {
+    /** @type {import('./state').Rollout} */
     this.rollout = rollout;
     this.on = on;
     this.groups = [];
@@ -48,7 +51,7 @@ export class Squares {
     this.tip.remove();
   }
 
-  /** Puts a canvas into the place of every placement. `places` are by index of the placement, in the order in which they are shown. */
+  /** Inserts a canvas for every placement. `places` are indexed by placement, in display order. */
   regroup(places) {
     const { name, placement, order } = this.rollout.clusters;
     const rows = new Map([...places.keys()].map((index) => [index, []]));
@@ -68,7 +71,7 @@ export class Squares {
     this.groupOf = new Int32Array(placement.length).fill(-1);
     this.cellOf = new Int32Array(placement.length);
     this.groups.forEach((group, at) => group.rows.forEach((row) => (this.groupOf[row] = at)));
-    // Rows may have other numbers now; whoever chose one will do so again.
+    // Row numbers may have changed; the selection is looked up again by name.
     this.cursor = this.rollout.rowOf(this.aimedAt) ?? -1;
     this.chosen = -1;
     this.point(-1);
@@ -94,7 +97,7 @@ export class Squares {
     return group;
   }
 
-  /** One pass: all widths are read, then all sizes are written. */
+  /** Reads all widths, then writes all sizes, to avoid layout thrashing. */
   layout() {
     const widths = this.groups.map((group) => group.place.clientWidth);
     const total = this.rollout.clusters.name.length;
@@ -124,17 +127,17 @@ export class Squares {
     this.draw();
   }
 
-  /** Sorts by state, and draws the squares that are not as they were drawn. Returns how many. */
+  /** Sorts by state, and redraws the squares that have changed. Returns their number. */
   draw() {
     const { kind } = this.rollout.clusters;
     let drawn = 0;
     for (const group of this.groups) {
       const next = new Uint8Array(group.rows.length);
       let cell = 0;
-      // What is done fills it from the top; what moves and what failed is at the front line.
+      // Settled clusters fill it from the top; moving and failed ones are at the boundary.
       for (let sorted = 0; sorted < KINDS.length; sorted += 1) {
         for (const row of group.rows) {
-          if (kind[row] !== sorted) continue;
+          if (kind[row] !== KINDS[sorted]) continue;
           group.cells[cell] = row;
           this.cellOf[row] = cell;
           next[cell] = sorted | (this.hits && !this.hits[row] ? DIM : 0);
@@ -160,10 +163,10 @@ export class Squares {
     const gap = Math.max(1, Math.round((this.pitch > 12 ? 3 : this.pitch > 8 ? 2 : 1) * this.ratio));
     if (over) context.clearRect(x, y, pitch, pitch);
     context.globalAlpha = look & DIM ? 0.16 : 1;
-    drawMark(context, look & KIND, x, y, pitch - gap, this.palette);
+    drawMark(context, KINDS[look & KIND], x, y, pitch - gap, this.palette);
   }
 
-  /** Puts the cursor and the selection where their clusters are now. */
+  /** Moves the cursor and the selection to the current squares of their clusters. */
   place() {
     this.groups.forEach((group, at) => {
       for (const [node, row] of [[group.cursor, this.cursor], [group.chosen, this.chosen]]) {
@@ -179,7 +182,7 @@ export class Squares {
     });
   }
 
-  /** The row at a place of a group, or -1. */
+  /** The row at a position in a group, or -1. */
   rowAt(group, cell) {
     const cells = this.groups[group]?.cells;
     return cells && cell >= 0 && cell < cells.length ? cells[cell] : -1;
@@ -192,14 +195,14 @@ export class Squares {
     return cell < group.cells.length ? group.cells[cell] : -1;
   }
 
-  /** What is to be said of a cluster. */
+  /** The description of a cluster. */
   words(row) {
     const { name, kind, placement } = this.rollout.clusters;
     const place = this.rollout.addon.placements[placement[row]]?.name ?? 'no placement';
     return { name: name[row], kind: kind[row], place, message: this.rollout.message(row), revision: this.rollout.revision(row) };
   }
 
-  /** Shows the tooltip beside the pointer, or beside the square. */
+  /** Shows the tooltip next to the pointer, or next to the square. */
   point(row, event) {
     this.pointed = row;
     attribute(this.tip, 'hidden', row < 0);
@@ -207,7 +210,7 @@ export class Squares {
     const { name, kind, place, message, revision } = this.words(row);
     this.tip.replaceChildren(
       h('p.tip-name', {}, mark(kind), h('strong', {}, name)),
-      h('p', {}, h('b', {}, KINDS[kind]), message ? `: ${message}` : ''),
+      h('p', {}, h('b', {}, WORDS[kind]), message ? `: ${message}` : ''),
       h('p.soft', {}, [place, revision].filter(Boolean).join(' · ')),
     );
     const group = this.groups[this.groupOf[row]];
@@ -226,16 +229,16 @@ export class Squares {
 
   tell(row) {
     const { name, kind, place, message, revision } = this.words(row);
-    this.on.tell(`${name}, ${KINDS[kind]}${message ? `: ${message}` : ''}${revision ? `. Revision ${revision}` : ''}. ${place}`);
+    this.on.tell(`${name}, ${WORDS[kind]}${message ? `: ${message}` : ''}${revision ? `. Revision ${revision}` : ''}. ${place}`);
   }
 
-  /** Where the cursor is from now on, whatever happens to the order. */
+  /** Puts the cursor on a cluster; it stays there when the order changes. */
   aim(row) {
     this.cursor = row;
     this.aimedAt = this.rollout.clusters.name[row];
   }
 
-  /** With the keyboard, the cursor is shown. A click has its own place, and must not be scrolled away from under the pointer. */
+  /** With the keyboard, scrolls to the cursor. After a click, the square must stay under the pointer. */
   focused() {
     if (!this.node.matches(':focus-visible')) return;
     const first = this.groups.findIndex((group) => group.cells.length);
@@ -267,7 +270,7 @@ export class Squares {
     if (next >= 0) this.moveTo(next);
   }
 
-  /** Where a key leads; -1 if nowhere, undefined if it is none of ours. */
+  /** The target row of a key; -1 if there is none, undefined for other keys. */
   step(key, at, cell) {
     const group = this.groups[at];
     const last = group.cells.length - 1;
@@ -319,13 +322,13 @@ export class Squares {
     this.place();
   }
 
-  /** After a change: draws, and says it anew if the cluster that is pointed at has changed. */
+  /** After a change: redraws, and updates the description if the cluster at the cursor has changed. */
   refresh() {
     this.draw();
     if (this.pointed >= 0 && document.activeElement === this.node) this.point(this.pointed);
   }
 
-  /** What each canvas is to somebody who does not see it. */
+  /** The description of each canvas for screen readers. */
   describe(placements) {
     for (const group of this.groups) {
       const name = placements[group.placement]?.name ?? 'no placement';
@@ -338,28 +341,30 @@ function across(width, pitch) {
   return Math.max(1, Math.floor(width / pitch));
 }
 
-/** The legend: the marks with their counts; each is a button that brings its state out. */
+/** The legend: the marks with their counts; each is a button that highlights its state. */
 export class Legend {
   constructor(pick) {
+    /** @type {import('./messages').ClusterKind | null} */
     this.picked = null;
     this.counts = KINDS.map(() => h('span.numbers', {}, ''));
-    this.buttons = KINDS.map((word, kind) =>
-      h('button.key', { type: 'button', 'aria-pressed': 'false', click: () => pick(this.pick(kind)) }, mark(kind), this.counts[kind], h('span', {}, word)),
+    this.buttons = KINDS.map((kind, at) =>
+      h('button.key', { type: 'button', 'aria-pressed': 'false', click: () => pick(this.pick(kind)) }, mark(kind), this.counts[at], h('span', {}, WORDS[kind])),
     );
     this.node = h('div.legend', { role: 'group', 'aria-label': 'States' }, ...this.buttons);
   }
 
   pick(kind) {
     this.picked = this.picked === kind ? null : kind;
-    this.buttons.forEach((button, at) => attribute(button, 'aria-pressed', at === this.picked ? 'true' : 'false'));
+    this.buttons.forEach((button, at) => attribute(button, 'aria-pressed', KINDS[at] === this.picked ? 'true' : 'false'));
     return this.picked;
   }
 
+  /** @param {import('./messages').ClusterKind[]} kinds */
   update(kinds) {
-    const counts = [0, 0, 0, 0, 0];
-    for (const kind of kinds) counts[kind] += 1;
-    counts.forEach((count, kind) => text(this.counts[kind], number(count)));
+    const counts = new Map();
+    for (const kind of kinds) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    KINDS.forEach((kind, at) => text(this.counts[at], number(counts.get(kind) ?? 0)));
     // Removing is rare: it is there when it is needed.
-    attribute(this.buttons[4], 'hidden', !counts[4]);
+    attribute(this.buttons[KINDS.indexOf('removing')], 'hidden', !counts.has('removing'));
   }
 }

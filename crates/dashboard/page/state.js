@@ -1,38 +1,60 @@
+// @ts-check
 // What is known of one add-on, kept up to date by deltas. Owns no element of the page.
+
+/**
+ * @typedef {import('./messages').Sections} Sections
+ * @typedef {import('./messages').Point} Point
+ * @typedef {import('./messages').ClusterKind} ClusterKind
+ * @typedef {import('./messages').ClusterColumns} ClusterColumns
+ * @typedef {Omit<ClusterColumns, 'kind'> & {kind: ClusterKind[]}} Clusters
+ */
 
 /** More points than this are more than a screen can show. */
 const MOST_POINTS = 1200;
-/** Sections of a detail that a delta replaces whole; everything else in it has its own way in. */
+/** Fields of a delta that have their own way in; every other field is a section, and is replaced whole. */
 const APART = new Set(['clusters', 'dictionary', 'timeline', 'dictionaryAppend', 'dictionarySet', 'timelineAppend', 'revisionClusters', 'rows', 'append', 'now']);
 
 export class Rollout {
   constructor() {
+    /** @type {Sections | null} */
     this.addon = null;
     this.forget();
-    /** What has changed since it was last drawn: names of sections, 'rows' and 'all'. */
+    /**
+     * What has changed since it was last drawn: names of sections, 'rows' and 'all'.
+     * @type {Set<string>}
+     */
     this.changed = new Set();
   }
 
   forget() {
+    /** @type {string[]} */
     this.dictionary = [];
+    /** @type {Point[]} */
     this.timeline = [];
-    this.clusters = columns({});
+    /** @type {Clusters} */
+    this.clusters = { name: [], placement: [], kind: [], message: [], revision: [], order: [] };
+    /** @type {Map<string, number>} */
     this.index = new Map();
   }
 
-  /** Takes a whole new state in. */
-  replace(detail) {
+  /**
+   * Takes a whole new state in.
+   * @param {import('./messages').AddOnMessage} message
+   */
+  replace({ now, timeline, dictionary, clusters, ...sections }) {
     this.forget();
-    this.addon = {};
-    for (const [key, value] of Object.entries(detail)) if (!APART.has(key)) this.addon[key] = value;
-    this.dictionary = detail.dictionary ?? [];
-    this.timeline = detail.timeline ?? [];
-    this.clusters = columns(detail.clusters ?? {});
+    this.addon = sections;
+    this.dictionary = dictionary;
+    this.timeline = timeline;
+    this.clusters = this.read(clusters);
     this.remember(0);
     this.changed.add('all');
   }
 
-  /** Takes in what is different. */
+  /**
+   * Takes in what is different.
+   * @param {import('./messages').AddOnDelta} delta
+   */
   apply(delta) {
     if (!this.addon) return;
     for (const [key, value] of Object.entries(delta)) {
@@ -46,7 +68,7 @@ export class Rollout {
     });
     for (const entry of delta.dictionaryAppend ?? []) this.dictionary.push(entry);
     for (const [at, entry] of delta.dictionarySet ?? []) {
-      // Many clusters wait for the same thing, and its words have a number in them.
+      // Many clusters share one reason, and its text contains a count.
       this.dictionary[at] = entry;
       this.changed.add('rows');
     }
@@ -58,25 +80,28 @@ export class Rollout {
     const { kind, message, revision } = this.clusters;
     for (const [row, ...now] of delta.rows ?? []) {
       if (row >= kind.length) continue;
-      [kind[row], message[row], revision[row]] = now;
+      kind[row] = this.kindAt(now[0]);
+      [, message[row], revision[row]] = now;
       this.changed.add('rows');
     }
-    if (delta.append) this.append(columns(delta.append));
+    if (delta.append) this.append(this.read(delta.append));
   }
 
+  /** @param {Clusters} more */
   append(more) {
     const first = this.clusters.name.length;
     for (const key of Object.keys(this.clusters)) for (const value of more[key]) this.clusters[key].push(value);
     this.remember(first);
-    // The squares have to be laid out anew.
+    // The layout of the squares has to be computed again.
     this.changed.add('layout');
   }
 
+  /** @param {Point[]} points */
   extend(points) {
     this.timeline.push(...points);
     this.changed.add('timeline');
     if (this.timeline.length <= MOST_POINTS) return;
-    // Every second point goes, save the newest: what is long ago may be coarse.
+    // Removes every second point of the older part: the distant past may be coarse.
     const keep = this.timeline.length - MOST_POINTS / 4;
     this.timeline = this.timeline.filter((_, at) => at >= keep || at % 2 === 0);
   }
@@ -84,6 +109,23 @@ export class Rollout {
   remember(first) {
     const { name } = this.clusters;
     for (let row = first; row < name.length; row += 1) this.index.set(name[row], row);
+  }
+
+  /**
+   * Columns as they are used here: kinds by name.
+   * @param {ClusterColumns} columns
+   * @returns {Clusters}
+   */
+  read(columns) {
+    return { ...columns, kind: columns.kind.map((place) => this.kindAt(place)) };
+  }
+
+  /**
+   * @param {number} place
+   * @returns {ClusterKind}
+   */
+  kindAt(place) {
+    return /** @type {ClusterKind} */ (this.dictionary[place] ?? 'waiting');
   }
 
   /** The row of a cluster, or undefined. */
@@ -99,33 +141,10 @@ export class Rollout {
     return this.dictionary[this.clusters.revision[row]] ?? '';
   }
 
-  /** Takes note of what has to be drawn, and forgets it. */
+  /** Returns what has to be drawn, and resets it. */
   take() {
     const { changed } = this;
     this.changed = new Set();
     return changed;
   }
-}
-
-function columns(from) {
-  const { name = [], placement = [], kind = [], message = [], revision = [], order = [] } = from;
-  return { name, placement, kind, message, revision, order };
-}
-
-/** Placements in the order in which a change reaches them: a canary comes before what waits for it. Indices of the array as sent. */
-export function rolloutOrder(placements) {
-  const byName = new Map(placements.map((placement, index) => [placement.name, index]));
-  const inOrder = placements.map((_, index) => index);
-  inOrder.sort((a, b) => placements[a].position - placements[b].position);
-  const done = new Set();
-  const visit = (index) => {
-    if (done.has(index)) return;
-    done.add(index);
-    const canary = byName.get(placements[index].gate?.canary);
-    if (canary !== undefined) visit(canary);
-    order.push(index);
-  };
-  const order = [];
-  inOrder.forEach(visit);
-  return order;
 }

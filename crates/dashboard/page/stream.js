@@ -1,10 +1,11 @@
+// @ts-check
 // Server-sent events over fetch, because EventSource cannot send a token. A cut connection is taken up where it ended.
 
 import { ask, Refused } from './api.js';
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10_000;
-/** The server says something every 15 s; after this silence the connection is dead, whatever the network thinks. */
+/** The server sends a keep-alive every 15 s; after this silence the connection counts as dead. */
 const SILENCE = 40_000;
 
 /**
@@ -49,7 +50,7 @@ export class Stream {
       if (this.stopped) return;
       this.since ??= Date.now();
       this.on.state('reconnecting', this.since, this.cause);
-      // Many pages must not come back in step.
+      // Random, so that many pages do not reconnect at the same moment.
       await this.rest(this.pause * (0.5 + Math.random() / 2));
       this.pause = Math.min(this.pause * 2, LONGEST_PAUSE);
     }
@@ -94,12 +95,12 @@ export class Stream {
     if (this.stopped) return;
     this.pause = FIRST_PAUSE;
     this.on.event(name, JSON.parse(data));
-    // Only what was taken in counts as seen.
+    // Only a processed event counts as seen.
     if (id !== null) this.last = id;
   }
 }
 
-/** From text in pieces to events. */
+/** Parses chunks of text into events. */
 export class Parser {
   constructor(take) {
     this.take = take;
@@ -131,7 +132,7 @@ export class Parser {
       return this.clear();
     }
     const colon = line.indexOf(':');
-    // A line that begins with a colon only says that the server is still there.
+    // A line that starts with a colon is a keep-alive.
     if (colon === 0) return;
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');

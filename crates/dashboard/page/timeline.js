@@ -1,12 +1,13 @@
+// @ts-check
 // How the rollout went: settled, in flight, failed and waiting over time, one upon the other.
 
 import { attribute, framed, h, svg, text } from './dom.js';
 import { section } from './sections.js';
 import { mark } from './marks.js';
-import { clock, duration, hubNow, KINDS, number } from './words.js';
+import { clock, duration, hubNow, KINDS, number, WORDS } from './words.js';
 
 const LAYERS = 4;
-/** Between two drawings, in milliseconds. */
+/** The minimum time between two drawings, in milliseconds. */
 const BETWEEN = 500;
 const LEFT = 54;
 const RIGHT = 12;
@@ -15,12 +16,13 @@ const BOTTOM = 26;
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 604800];
 
 export class Timeline {
+  /** @param {import('./state').Rollout} rollout */
   constructor(rollout) {
     this.rollout = rollout;
     this.at = -1;
     this.grid = svg('g', {});
-    this.layers = KINDS.slice(0, LAYERS).map((_, kind) => svg('path', { class: `area-${kind}` }));
-    this.edges = KINDS.slice(0, 3).map((_, kind) => svg('path', { class: `edge edge-${kind}` }));
+    this.layers = KINDS.slice(0, LAYERS).map((kind) => svg('path', { class: `area-${kind}` }));
+    this.edges = KINDS.slice(0, 3).map((kind) => svg('path', { class: `edge edge-${kind}` }));
     this.hair = svg('path', { class: 'hair' });
     this.drawing = svg('svg', { role: 'img', 'aria-labelledby': 'timeline-summary' }, ...this.layers.slice(0, 2), ...this.edges, ...this.layers.slice(2), this.grid, this.hair);
     this.readout = h('p.readout.numbers', { 'aria-live': 'polite' });
@@ -28,7 +30,7 @@ export class Timeline {
     this.figure = h('div.chart', {
       tabindex: 0,
       role: 'group',
-      'aria-label': 'Timeline. Left and right arrows read it.',
+      'aria-label': 'Timeline. Use the left and right arrow keys to read it.',
       pointermove: (event) => this.read(this.pointAt(event)),
       pointerleave: () => this.read(-1),
       blur: () => this.read(-1),
@@ -46,7 +48,7 @@ export class Timeline {
     this.sizes.disconnect();
   }
 
-  /** Draws it soon. A chart of minutes need not be drawn with every change. */
+  /** Schedules a drawing. A chart of minutes need not be drawn with every change. */
   ask() {
     if (!this.shown) return this.frame();
     this.timer ??= setTimeout(() => {
@@ -55,7 +57,7 @@ export class Timeline {
     }, BETWEEN);
   }
 
-  /** The points, and one for now: what was last told still holds. */
+  /** The points, and one for now with the last known counts. */
   points() {
     const { timeline } = this.rollout;
     const last = timeline.at(-1);
@@ -118,15 +120,15 @@ export class Timeline {
     this.grid.replaceChildren(...parts);
   }
 
-  /** The chart in words. */
+  /** The chart as text. */
   tell(points) {
     if (!points.length) return text(this.summary, 'Nothing has been recorded yet.');
     const [first, last] = [points[0], points.at(-1)];
-    const counts = (point) => KINDS.slice(0, LAYERS).map((kind, at) => `${number(point[at + 1])} ${kind}`).join(', ');
+    const counts = (point) => KINDS.slice(0, LAYERS).map((kind, at) => `${number(point[at + 1])} ${WORDS[kind]}`).join(', ');
     const worst = Math.max(...points.map((point) => point[3]));
     const peak = Math.max(...points.map((point) => point[2]));
     const times = `${clock(first[0] * 1000)} to ${clock(last[0] * 1000)}, ${duration((last[0] - first[0]) * 1000)}`;
-    text(this.summary, `${times}. At the beginning ${counts(first)}; now ${counts(last)}. At most ${number(peak)} in flight and ${number(worst)} failed at one time.`);
+    text(this.summary, `${times}. At the start ${counts(first)}; now ${counts(last)}. Peak: ${number(peak)} in flight, ${number(worst)} failed.`);
   }
 
   pointAt({ clientX }) {
@@ -151,8 +153,8 @@ export class Timeline {
     this.at = at;
     const point = this.shown?.[at];
     attribute(this.hair, 'd', point ? `M${this.x(point[0]).toFixed(1)} ${TOP}V${this.figure.clientHeight - BOTTOM}` : null);
-    if (!point) return this.readout.replaceChildren(...KINDS.slice(0, LAYERS).map((word, kind) => h('span', {}, mark(kind), word)));
-    const parts = KINDS.slice(0, LAYERS).map((word, kind) => h('span', {}, mark(kind), `${number(point[kind + 1])} ${word}`));
+    if (!point) return this.readout.replaceChildren(...KINDS.slice(0, LAYERS).map((kind) => h('span', {}, mark(kind), WORDS[kind])));
+    const parts = KINDS.slice(0, LAYERS).map((kind, at) => h('span', {}, mark(kind), `${number(point[at + 1])} ${WORDS[kind]}`));
     this.readout.replaceChildren(h('strong', {}, clock(point[0] * 1000)), ...parts);
   }
 }

@@ -1,30 +1,37 @@
+// @ts-check
 // One word per thing, for states, counts and times.
 
-/** What a cluster can be, by its number on the wire. */
-export const KINDS = ['settled', 'in flight', 'failed', 'waiting', 'removing'];
-export const SETTLED = 0;
-export const IN_FLIGHT = 1;
-export const FAILED = 2;
-export const WAITING = 3;
-export const REMOVING = 4;
+/** @typedef {import('./messages').ClusterKind} ClusterKind */
 
-/** States of add-ons and placements: the word, and the kind whose mark stands for it. */
+/**
+ * What a cluster can be, in the order in which squares, bars and charts show it.
+ * @type {ClusterKind[]}
+ */
+export const KINDS = ['settled', 'inFlight', 'failed', 'waiting', 'removing'];
+
+/** @type {Record<ClusterKind, string>} */
+export const WORDS = { settled: 'settled', inFlight: 'in flight', failed: 'failed', waiting: 'waiting', removing: 'removing' };
+
+/**
+ * States of add-ons and placements: the word, and the mark that stands for it.
+ * @type {Record<string, [string, ClusterKind | 'paused']>}
+ */
 const STATES = {
-  Done: ['Done', SETTLED],
-  Progressing: ['Progressing', IN_FLIGHT],
-  Failed: ['Failed', FAILED],
-  LeftAlone: ['Left alone', REMOVING],
-  Installing: ['Installing', IN_FLIGHT],
-  Installed: ['Installed', SETTLED],
-  Upgrading: ['Upgrading', IN_FLIGHT],
-  Upgraded: ['Upgraded', SETTLED],
-  WaitingForCanary: ['Waiting for canary', WAITING],
+  Done: ['Done', 'settled'],
+  Progressing: ['Progressing', 'inFlight'],
+  Failed: ['Failed', 'failed'],
+  LeftAlone: ['Not managed', 'removing'],
+  Installing: ['Installing', 'inFlight'],
+  Installed: ['Installed', 'settled'],
+  Upgrading: ['Upgrading', 'inFlight'],
+  Upgraded: ['Upgraded', 'settled'],
+  WaitingForCanary: ['Waiting for canary', 'waiting'],
   Paused: ['Paused', 'paused'],
-  Empty: ['Empty', REMOVING],
+  Empty: ['Empty', 'removing'],
 };
 
 export function stateOf(state, paused = false) {
-  const [word, mark] = STATES[paused ? 'Paused' : state] ?? [state, WAITING];
+  const [word, mark] = STATES[paused ? 'Paused' : state] ?? [state, 'waiting'];
   return { word, mark };
 }
 
@@ -38,7 +45,7 @@ export function counted(count, what) {
   return `${number(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 
-/** How far the hub's clock is ahead of this one, in milliseconds: ages are told by the hub's. */
+/** How far the hub's clock is ahead of this one, in milliseconds: ages use the hub's clock. */
 let ahead = 0;
 
 export function hubSays(now) {
@@ -54,7 +61,7 @@ export function clock(date) {
   return new Date(date).toLocaleTimeString('en-GB');
 }
 
-/** A time of today as a clock, an older one with its date. */
+/** The time of day, with the date if it is not today. */
 export function moment(at) {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return '';
@@ -71,13 +78,13 @@ export function duration(milliseconds) {
   return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
 }
 
-/** How long something has lasted, or nothing if it is not known since when. */
+/** How long something has lasted, or nothing if its start is unknown. */
 export function since(at) {
   const from = at ? Date.parse(at) : NaN;
   return Number.isFinite(from) ? duration(hubNow() - from) : '';
 }
 
-/** The last part of `namespace/name`: what people call it. */
+/** The last part of `namespace/name`. */
 export function short(name) {
   return name.slice(name.indexOf('/') + 1);
 }

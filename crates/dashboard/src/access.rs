@@ -1,15 +1,16 @@
-//! Who asks, and with whose rights the hub is looked at.
+//! Authentication, and whose rights are used for requests to the hub.
 //!
-//! There are two ways. Over a kubeconfig, on loopback, a token that was made for this run lets a person in, and the hub is looked at with the
-//! rights of the kubeconfig: one look, which all share. Anywhere else the token is the person's own: every request to the hub is made with it, so
-//! that the hub decides, and each token has its own look, which goes with its last viewer.
+//! There are two modes. On loopback, a token that was created for this run admits a user, and
+//! requests to the hub use the rights of the kubeconfig, with one watcher for everyone. On any
+//! other address, each user has their own token: every request to the hub uses it, so the hub
+//! decides, and each token has its own watcher, which ends with its last viewer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use aviary_controller::{Clock, LookError, Scope};
-use axum::http::header::AUTHORIZATION;
+use aviary_serve::Credential;
 use axum::http::{HeaderMap, StatusCode};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -26,14 +27,15 @@ use crate::{Settings, guard};
 
 /// Longer than any token that is issued.
 const LONGEST_TOKEN: usize = 16 << 10;
-/// How many people may look with tokens of their own at once.
+/// How many users may be signed in with their own tokens at once.
 const MOST_LOOKS: usize = 32;
-/// How many of those questions are put to the hub at once: whoever tries tokens out must wait.
+/// How many tokens may be authenticated at once, so that guessing tokens is slow.
 const MOST_QUESTIONS: usize = 8;
-/// A look outlives its last viewer by so long: a page that comes back goes on where it was.
+/// A watcher outlives its last viewer by this long, so that a page that reconnects continues where
+/// it was.
 pub(crate) const LINGER: Duration = Duration::from_secs(10);
 
-/// Makes clients that have the rights of a token and no others.
+/// Creates clients that have the rights of a token and no others.
 pub trait Connect: Send + Sync {
     fn client(&self, token: &str) -> Result<Client, String>;
 }
@@ -41,9 +43,9 @@ pub trait Connect: Send + Sync {
 /// Whose rights are used.
 #[derive(Clone)]
 pub enum Access {
-    /// Those of a kubeconfig, by whoever has the token of this run.
+    /// Those of a kubeconfig, for anyone who has the token of this run.
     Kubeconfig { client: Client, token: SessionToken },
-    /// Those of the token that comes with the request.
+    /// Those of the token in the request.
     Users(Arc<dyn Connect>),
 }
 
@@ -62,24 +64,24 @@ pub struct SessionToken(String);
 
 /// A token could not be made.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to make a token: {0}")]
+#[error("failed to create a token: {0}")]
 pub struct TokenError(String);
 
 impl SessionToken {
-    /// A new one, which nobody can guess.
+    /// Creates a random token.
     pub fn random() -> Result<Self, TokenError> {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).map_err(|error| TokenError(error.to_string()))?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// One that was made before; `None` if it is none of ours.
+    /// Parses a stored token; `None` if it is not valid.
     pub fn known(text: &str) -> Option<Self> {
         let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (text.len() == 64 && text.bytes().all(hex)).then(|| Self(text.to_owned()))
     }
 
-    /// To be shown to its owner only.
+    /// Only for showing it to its owner.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -95,18 +97,18 @@ impl std::fmt::Debug for SessionToken {
     }
 }
 
-/// Somebody who was let in.
+/// An authenticated user.
 pub(crate) struct Caller {
     pub(crate) client: Client,
-    /// The rights are those of the caller's own token.
+    /// The rights are those of the user's own token.
     pub(crate) own: bool,
     key: Key,
 }
 
-/// Which look: a token is not kept, only what tells it from others.
+/// Identifies a watcher: a hash, so that no token is kept.
 type Key = [u8; 32];
 
-/// A look that is there, or being begun by one and waited for by others.
+/// A watcher that exists, or is being started by one request while others wait for it.
 type Slot = Arc<tokio::sync::Mutex<Weak<Watcher>>>;
 
 pub(crate) struct Doorkeeper {
@@ -114,7 +116,8 @@ pub(crate) struct Doorkeeper {
     namespace: String,
     clock: Clock,
     slots: Mutex<HashMap<Key, Slot>>,
-    /// Over a kubeconfig the look goes on while nobody watches, so that it has something to tell.
+    /// With a kubeconfig, the watcher continues without viewers, so that it can record the
+    /// timeline.
     kept: Mutex<Option<Arc<Watcher>>>,
     looks: Arc<Semaphore>,
     questions: Semaphore,
@@ -149,10 +152,10 @@ impl Doorkeeper {
         }
     }
 
-    /// Who asks. With a token of a person's own the hub is asked whether it knows it.
+    /// Authenticates a request. The hub authenticates a user's own token.
     pub(crate) async fn admit(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
         if guard::is_from_elsewhere(headers) {
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "another page has no business here"));
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "cross-origin request refused"));
         }
         let token = bearer(headers).ok_or_else(Refusal::unknown_token)?;
         match &self.access {
@@ -176,11 +179,11 @@ impl Doorkeeper {
         self.questions.acquire().await.map_err(closed)
     }
 
-    /// The look of a caller: the one that is there, or a new one.
+    /// Returns the watcher of a user: an existing one, or a new one.
     pub(crate) async fn watch(&self, caller: &Caller) -> Result<Arc<Watcher>, Refusal> {
         self.watcher(caller).await.map_err(|shut| match shut {
             Shut::Full => {
-                Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many people are looking: try again later")
+                Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many users are signed in: try again later")
             }
             Shut::Look(error) => Refusal::of_look(&error, caller.own),
         })
@@ -189,7 +192,7 @@ impl Doorkeeper {
     async fn watcher(&self, caller: &Caller) -> Result<Arc<Watcher>, Shut> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            // What nobody has and nobody waits for is forgotten.
+            // Removes slots that nobody uses or waits for.
             slots.retain(|_, slot| {
                 Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|look| look.strong_count() > 0)
             });
@@ -213,26 +216,20 @@ impl Doorkeeper {
     }
 }
 
-/// Why there is no look.
+/// Why there is no watcher.
 enum Shut {
     Full,
     Look(LookError),
 }
 
-/// The token of a request. Two are a confusion of two parties, not a choice.
+/// The token of a request, if it can be one that a hub has issued.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (value, second) = (values.next()?, values.next());
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    let fine = |token: &str| {
-        !token.is_empty() && token.len() <= LONGEST_TOKEN && token.bytes().all(|byte| byte.is_ascii_graphic())
-    };
-    (second.is_none() && scheme.eq_ignore_ascii_case("bearer"))
-        .then(|| token.trim())
-        .filter(|token| fine(token))
+    Credential::of(headers)
+        .token()
+        .filter(|token| token.len() <= LONGEST_TOKEN && token.bytes().all(|byte| byte.is_ascii_graphic()))
 }
 
-/// Asks the hub whether it knows whoever the client speaks for. What they may see is asked with every look.
+/// Asks the hub whether it knows the client's user. Their rights are checked with every request.
 async fn known(client: &Client) -> Result<(), Refusal> {
     let asked = ResourceAttributes {
         group: Some(aviary_api::names::ADDON_GROUP.into()),
@@ -247,38 +244,25 @@ async fn known(client: &Client) -> Result<(), Refusal> {
     let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let answer = reviews.create(&PostParams::default(), &review).await;
-    answer.map(drop).map_err(|error| Refusal::of_hub("ask the hub who you are", &error, true))
+    answer.map(drop).map_err(|error| Refusal::of_hub("authenticate you at the hub", &error, true))
 }
 
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use axum::http::header::AUTHORIZATION;
 
     use super::*;
 
     #[test]
-    fn a_token_stands_in_one_header_and_nowhere_else() {
-        let with = |values: &[&str]| {
-            let mut headers = HeaderMap::new();
-            for value in values {
-                headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-            }
+    fn a_token_is_one_printable_word_of_bounded_length() {
+        let with = |value: &str| {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(value).unwrap())]);
             bearer(&headers).map(str::to_owned)
         };
-        assert_eq!(with(&["Bearer abc"]).as_deref(), Some("abc"));
-        assert_eq!(with(&["bearer  abc "]).as_deref(), Some("abc"));
-        for wrong in [
-            &[][..],
-            &["abc"],
-            &["Basic abc"],
-            &["Bearer"],
-            &["Bearer "],
-            &["Bearer a b"],
-            &["Bearer a", "Bearer a"],
-        ] {
-            assert_eq!(with(wrong), None, "{wrong:?}");
-        }
-        assert_eq!(with(&[&format!("Bearer {}", "a".repeat(LONGEST_TOKEN + 1))]), None);
+        assert_eq!(with("Bearer abc").as_deref(), Some("abc"));
+        assert_eq!(with("Bearer a b"), None);
+        assert_eq!(with(&format!("Bearer {}", "a".repeat(LONGEST_TOKEN + 1))), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the page can do to a rollout. How it is done is for whoever serves the page: the very code of the commands.
+//! The actions of the page. The caller executes them, with the code of the commands.
 
 use futures_util::future::BoxFuture;
 use kube::Client;
@@ -6,70 +6,69 @@ use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
 
-/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// No further cluster is started.
+    /// Start no new clusters.
     Pause,
     Resume,
-    /// Back to a revision that was completed before.
+    /// Roll back to a revision that was completed before.
     Undo,
-    /// Let the deletions go that the brake holds.
+    /// Approve the deletions that the brake holds.
     Acknowledge,
 }
 
-/// What somebody asks for.
+/// A requested action.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Action {
     #[serde(rename = "action")]
     pub verb: Verb,
-    /// One placement, as namespace/name; all of them where none is named.
+    /// One placement, as namespace/name; all if it is absent.
     #[serde(default)]
     pub placement: Option<String>,
     #[serde(default)]
     pub to_revision: Option<i64>,
-    /// The number of deletions that the person has seen and lets go.
+    /// The number of deletions that the user has seen and approves.
     #[serde(default)]
     pub acknowledge: Option<String>,
-    /// Say what would happen and write nothing.
+    /// Show what would happen, and write nothing.
     pub dry_run: bool,
 }
 
 impl Action {
-    /// What cannot be meant.
+    /// Rejects contradictory fields.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let wrong = |message: &str| Err(Refusal::wrong(message));
         match self.verb {
-            Verb::Acknowledge if self.acknowledge.is_none() && !self.dry_run => wrong(
-                "say which number of deletions is acknowledged: between the look and the word it may have changed",
-            ),
+            Verb::Acknowledge if self.acknowledge.is_none() && !self.dry_run => {
+                wrong("give the number of deletions to approve: it may have changed since it was shown")
+            }
             Verb::Pause | Verb::Resume | Verb::Undo if self.acknowledge.is_some() => {
-                wrong("only deletions are acknowledged")
+                wrong("only deletions can be approved")
             }
             Verb::Pause | Verb::Resume | Verb::Acknowledge if self.to_revision.is_some() => {
-                wrong("only undo goes to a revision")
+                wrong("a revision can only be given with undo")
             }
             Verb::Acknowledge if self.placement.is_some() => {
-                wrong("deletions are acknowledged for the add-on as a whole")
+                wrong("deletions are approved for the whole add-on")
             }
             _ => Ok(()),
         }
     }
 }
 
-/// What was done, or would be.
+/// The result of an action, or of its dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
     /// What happens to how many clusters, by placement.
     pub blast: String,
     pub lines: Vec<String>,
-    /// It is written.
+    /// Whether it was written.
     pub done: bool,
 }
 
-/// Carries actions out, with the rights of the client it is given.
+/// Executes actions, with the rights of the given client.
 pub trait Operate: Send + Sync {
     fn operate(
         &self,

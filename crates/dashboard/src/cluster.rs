@@ -1,4 +1,4 @@
-//! One cluster of an add-on: where it stands, why, and what its agent reports.
+//! One cluster of an add-on: its state, its reason, and what its agent reports.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,36 @@ use aviary_api::names::labels;
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::{Condition, Observed};
 use aviary_engine::plan::Plan;
+use aviary_engine::reason::Reason;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::columns::kind;
+use crate::messages::ClusterKind;
 use crate::summary::seconds;
 
 /// More works than an add-on has on one cluster.
 const MOST_WORKS: u32 = 100;
 
-/// What is known of a cluster without asking the hub.
+/// What is known about a cluster without a request to the hub.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     cluster: String,
     placement: Option<String>,
-    kind: u8,
-    code: &'static str,
+    kind: ClusterKind,
+    code: Reason,
     message: String,
     revision: Option<String>,
     labels: BTreeMap<String, String>,
     available: Option<String>,
-    conditions: Vec<Value>,
+    conditions: Vec<ConditionLine>,
 }
 
 impl Found {
     pub(crate) fn of(observed: &Observed, plan: &Plan, name: &ClusterName) -> Option<Self> {
         let clusters = &plan.report.clusters;
-        // In order of name.
+        // Sorted by name.
         let at = clusters.binary_search_by(|report| report.cluster.cmp(name)).ok()?;
         let report = clusters.get(at)?;
         let placement = report.placement.and_then(|index| observed.addon.strategy.placements().get(index));
@@ -43,15 +44,15 @@ impl Found {
         let available = cluster.map(|cluster| match cluster.unreachable {
             None => "reachable".to_owned(),
             Some(unreachable) => match unreachable.since {
-                Some(since) => format!("cannot be reached since {}", seconds(since)),
-                None => "cannot be reached".to_owned(),
+                Some(since) => format!("unreachable since {}", seconds(since)),
+                None => "unreachable".to_owned(),
             },
         });
         let conditions = observed.instances.get(name).map(|instance| &instance.status.conditions);
         Some(Self {
             cluster: name.to_string(),
             placement: placement.map(|spec| spec.name.to_string()),
-            kind: kind(&report.decision),
+            kind: ClusterKind::of(&report.decision),
             code: report.decision.code(),
             message: report.decision.to_string(),
             revision: report.told.as_deref().map(str::to_owned),
@@ -62,67 +63,102 @@ impl Found {
     }
 }
 
-fn of_instance(condition: &Condition) -> Value {
-    json!({
-        "type": condition.kind,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastTransitionTime": condition.since.map(seconds),
-    })
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ConditionLine {
+    #[serde(rename = "type")]
+    type_: String,
+    status: String,
+    reason: Option<String>,
+    message: Option<String>,
+    last_transition_time: Option<String>,
 }
 
-fn of_work(condition: &aviary_api::Condition) -> Value {
-    json!({
-        "type": condition.type_,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastTransitionTime": condition.last_transition_time,
-    })
+/// A work, as its agent reports on it.
+#[derive(Debug, Serialize)]
+pub(crate) struct WorkLine {
+    name: String,
+    conditions: Vec<ConditionLine>,
+    manifests: Vec<ManifestLine>,
 }
 
-/// The works of an add-on on a cluster, as its agent reports on them.
+#[derive(Debug, Serialize)]
+struct ManifestLine {
+    kind: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+    conditions: Vec<ConditionLine>,
+}
+
+/// Everything about one cluster.
+#[derive(Debug, Serialize)]
+pub(crate) struct ClusterAnswer {
+    #[serde(flatten)]
+    pub(crate) found: Found,
+    pub(crate) works: Vec<WorkLine>,
+    /// A command that says more.
+    pub(crate) next: String,
+}
+
+fn of_instance(condition: &Condition) -> ConditionLine {
+    ConditionLine {
+        type_: condition.kind.to_string(),
+        status: condition.status.to_string(),
+        reason: Some(condition.reason.to_string()),
+        message: Some(condition.message.to_string()),
+        last_transition_time: condition.since.map(seconds),
+    }
+}
+
+fn of_work(condition: &aviary_api::Condition) -> ConditionLine {
+    ConditionLine {
+        type_: condition.type_.clone(),
+        status: condition.status.clone(),
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
+        last_transition_time: condition.last_transition_time.clone(),
+    }
+}
+
+/// The works of an add-on on a cluster.
 pub(crate) async fn works(
     client: &Client,
     addon: &str,
     cluster: &ClusterName,
-) -> Result<Vec<Value>, kube::Error> {
+) -> Result<Vec<WorkLine>, kube::Error> {
     let api: Api<ManifestWork> = Api::namespaced(client.clone(), cluster.as_str());
     let params = ListParams::default().labels(&format!("{}={addon}", labels::ADDON_NAME)).limit(MOST_WORKS);
     let works = api.list(&params).await?;
     Ok(works.items.iter().map(work).collect())
 }
 
-fn work(work: &ManifestWork) -> Value {
+fn work(work: &ManifestWork) -> WorkLine {
     let status = work.status.as_ref();
     let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     let reported = status.and_then(|status| status.resource_status.as_ref());
     let reported = reported.map(|reported| reported.manifests.as_slice()).unwrap_or_default();
-    let mut manifests: Vec<Value> = reported
-        .iter()
-        .map(|manifest| {
-            let meta = &manifest.resource_meta;
-            json!({
-                "kind": meta.kind, "namespace": meta.namespace, "name": meta.name,
-                "conditions": manifest.conditions.iter().map(of_work).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    if manifests.is_empty() {
+    let manifests = match reported {
         // The agent has not said anything yet: what it was given.
-        let given = |manifest: &Value| {
-            let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-            json!({
-                "kind": text("/kind"), "namespace": text("/metadata/namespace"), "name": text("/metadata/name"),
-                "conditions": [],
+        [] => work.spec.manifests().iter().map(given).collect(),
+        reported => reported
+            .iter()
+            .map(|manifest| ManifestLine {
+                kind: manifest.resource_meta.kind.clone(),
+                namespace: manifest.resource_meta.namespace.clone(),
+                name: manifest.resource_meta.name.clone(),
+                conditions: manifest.conditions.iter().map(of_work).collect(),
             })
-        };
-        manifests = work.spec.manifests().iter().map(given).collect();
+            .collect(),
+    };
+    WorkLine { name: work.name_any(), conditions: conditions.iter().map(of_work).collect(), manifests }
+}
+
+fn given(manifest: &Value) -> ManifestLine {
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    ManifestLine {
+        kind: text("/kind"),
+        namespace: text("/metadata/namespace"),
+        name: text("/metadata/name"),
+        conditions: Vec::new(),
     }
-    json!({
-        "name": work.name_any(),
-        "conditions": conditions.iter().map(of_work).collect::<Vec<_>>(),
-        "manifests": manifests,
-    })
 }

@@ -1,7 +1,8 @@
-//! One row per cluster, column by column, and the texts that many rows share.
+//! One row per cluster, stored by column, and a dictionary of the texts that rows share.
 //!
-//! Thousands of rows have few different texts. Those that say how many others there are change for all at once, so such a text has a place of its
-//! own that is written anew, and no row of it changes.
+//! Thousands of rows have few different texts. A text that contains counts changes for many rows at
+//! once. Such a text has its own place in the dictionary, which is overwritten, so that no row has
+//! to change.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,22 +11,12 @@ use aviary_engine::explain::{Decision, Wait};
 use aviary_engine::fleet::Fleet;
 use aviary_engine::name::ClusterName;
 use aviary_engine::plan::{Plan, Why};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use aviary_engine::reason::Reason;
 
-/// A dictionary of which so much is not used any more is begun anew.
+use crate::messages::{ClusterChanges, ClusterColumns, ClusterKind};
+
+/// A dictionary with this many unused texts is built again.
 const MOST_UNUSED: usize = 1000;
-
-/// Numbers for what a cluster does, as the page knows them.
-pub(crate) fn kind(decision: &Decision) -> u8 {
-    match decision {
-        Decision::Settled => 0,
-        Decision::InFlight(flight) if flight.is_failure() => 2,
-        Decision::InFlight(_) | Decision::Start(_) => 1,
-        Decision::Delete(_) | Decision::Hold(Wait::Terminating | Wait::ClusterDeleting) => 4,
-        Decision::Hold(_) | Decision::Create => 3,
-    }
-}
 
 /// The clusters of an add-on as they are now.
 pub(crate) struct Rows {
@@ -35,7 +26,7 @@ pub(crate) struct Rows {
 
 struct Row {
     name: ClusterName,
-    /// Place in `reasons`.
+    /// Index in `reasons`.
     reason: usize,
     stage: u32,
 }
@@ -44,7 +35,7 @@ impl Rows {
     pub(crate) fn of(fleet: &Fleet<'_>, plan: &Plan) -> Self {
         let mut known: HashMap<*const Why, usize> = HashMap::new();
         let mut reasons: Vec<Arc<Why>> = Vec::new();
-        // Both are in order of cluster name.
+        // Both are sorted by cluster name.
         let mut lines = fleet.lines.iter().peekable();
         let rows = plan.report.clusters.iter().map(|cluster| {
             let reason = *known.entry(Arc::as_ptr(&cluster.why)).or_insert_with(|| {
@@ -53,7 +44,8 @@ impl Rows {
             });
             while lines.next_if(|line| *line.name < cluster.cluster).is_some() {}
             let line = lines.next_if(|line| *line.name == cluster.cluster);
-            let stage = line.map_or(0, |line| u32::try_from(line.stage()).unwrap_or(u32::MAX));
+            let facts = line.and_then(|line| fleet.cohorts.get(line.cohort())).map(|cohort| &cohort.facts);
+            let stage = facts.map_or(0, |facts| u32::try_from(facts.stage()).unwrap_or(u32::MAX));
             Row { name: cluster.cluster.clone(), reason, stage }
         });
         let rows = rows.collect();
@@ -61,12 +53,12 @@ impl Rows {
     }
 }
 
-/// Which place in the dictionary a text has.
+/// The key of a text in the dictionary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Slot {
     Text(String),
-    /// All of a placement that wait for this have the same text, which changes.
-    Counting(Option<usize>, &'static str),
+    /// All clusters of a placement with this reason share one text, which changes.
+    Counting(Option<usize>, Reason),
 }
 
 impl Slot {
@@ -90,7 +82,7 @@ struct Dictionary {
     slots: HashMap<Slot, usize>,
 }
 
-/// What changed in a dictionary.
+/// Changes of a dictionary.
 #[derive(Default)]
 struct Edits {
     appended: usize,
@@ -107,7 +99,8 @@ impl Dictionary {
         })
     }
 
-    /// The place of a reason's text. `claimed` are the places that have their text of this look already.
+    /// The place of a reason's text. `claimed` are the places that already have their text in this
+    /// pass.
     fn of_reason(&mut self, why: &Why, claimed: &mut HashSet<usize>, edits: &mut Edits) -> usize {
         let text = why.decision.to_string();
         let slot = Slot::of(why, &text);
@@ -122,39 +115,29 @@ impl Dictionary {
             edits.set.push((place, text));
             return place;
         }
-        // Two of one kind with different texts at once: the second stands for itself.
+        // Two different texts for the same key at once: the second gets its own place.
         self.place(Slot::Text(text.clone()), &text, edits)
     }
 }
 
-/// What a row says.
+/// The content of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell {
     placement: i64,
-    kind: u8,
+    kind: i64,
     message: i64,
     revision: i64,
 }
 
-/// The columns as they were told.
+/// The columns as they were sent.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     dictionary: Dictionary,
     names: Vec<ClusterName>,
     orders: Vec<u32>,
     cells: Vec<Cell>,
-    /// Rows in order of name, which is how clusters are looked at.
+    /// Rows sorted by name, the order in which clusters are visited.
     by_name: Vec<usize>,
-}
-
-#[derive(Serialize)]
-struct Told<'a> {
-    name: Vec<&'a str>,
-    placement: Vec<i64>,
-    kind: Vec<u8>,
-    message: Vec<i64>,
-    revision: Vec<i64>,
-    order: &'a [u32],
 }
 
 impl Columns {
@@ -171,7 +154,7 @@ impl Columns {
     fn push(&mut self, row: &Row, cell: Option<Cell>) {
         self.names.push(row.name.clone());
         self.orders.push(row.stage);
-        self.cells.push(cell.unwrap_or(Cell { placement: -1, kind: 3, message: -1, revision: -1 }));
+        self.cells.push(cell.unwrap_or(Cell { placement: -1, kind: -1, message: -1, revision: -1 }));
     }
 
     /// One cell for each reason.
@@ -182,7 +165,10 @@ impl Columns {
             .iter()
             .map(|why| Cell {
                 placement: why.placement.map_or(-1, number),
-                kind: kind(&why.decision),
+                kind: {
+                    let name = ClusterKind::of(&why.decision).name();
+                    number(self.dictionary.place(Slot::Text(name.to_owned()), name, edits))
+                },
                 message: number(self.dictionary.of_reason(why, &mut claimed, edits)),
                 revision: why.told.as_ref().map_or(-1, |told| {
                     number(self.dictionary.place(Slot::Text(told.to_string()), told, edits))
@@ -191,34 +177,36 @@ impl Columns {
             .collect()
     }
 
-    fn told(&self, from: usize) -> Told<'_> {
-        let cells = self.cells.get(from..).unwrap_or_default();
-        Told {
-            name: self.names.iter().skip(from).map(ClusterName::as_str).collect(),
+    pub(crate) fn dictionary(&self) -> &[String] {
+        &self.dictionary.texts
+    }
+
+    pub(crate) fn all(&self) -> ClusterColumns<'_> {
+        self.from(0)
+    }
+
+    fn from(&self, first: usize) -> ClusterColumns<'_> {
+        let cells = self.cells.get(first..).unwrap_or_default();
+        ClusterColumns {
+            name: self.names.iter().skip(first).map(ClusterName::as_str).collect(),
             placement: cells.iter().map(|cell| cell.placement).collect(),
             kind: cells.iter().map(|cell| cell.kind).collect(),
             message: cells.iter().map(|cell| cell.message).collect(),
             revision: cells.iter().map(|cell| cell.revision).collect(),
-            order: self.orders.get(from..).unwrap_or_default(),
+            order: self.orders.get(first..).unwrap_or_default(),
         }
     }
 
-    /// Everything, into the fields of a whole.
-    pub(crate) fn tell(&self, into: &mut Map<String, Value>) {
-        into.insert("dictionary".into(), json!(self.dictionary.texts));
-        into.insert("clusters".into(), json!(self.told(0)));
-    }
-
-    /// Takes in what the clusters look like now, and puts what changed into the fields of a change. Says whether a change can tell it.
-    pub(crate) fn take(&mut self, rows: &Rows, into: &mut Map<String, Value>) -> bool {
-        let Some(places) = self.places(rows) else { return false };
+    /// Takes in what the clusters look like now. `None`: only the whole can tell it.
+    pub(crate) fn take(&mut self, rows: &Rows) -> Option<ClusterChanges<'_>> {
+        let places = self.places(rows)?;
         let mut edits = Edits::default();
         let cells = self.cells_of(rows, &mut edits);
         if self.dictionary.texts.len() > MOST_UNUSED + 4 * cells.len() {
-            return false;
+            return None;
         }
         let before = self.names.len();
-        let mut changed: Vec<(usize, u8, i64, i64)> = Vec::new();
+        let mut changed: Vec<(usize, i64, i64, i64)> = Vec::new();
         let mut by_name = Vec::with_capacity(rows.rows.len());
         for (row, place) in rows.rows.iter().zip(places) {
             let cell = cells.get(row.reason).copied();
@@ -228,9 +216,9 @@ impl Columns {
                 continue;
             };
             by_name.push(at);
-            let (Some(was), Some(is)) = (self.cells.get_mut(at), cell) else { return false };
+            let (was, is) = (self.cells.get_mut(at)?, cell?);
             if was.placement != is.placement || self.orders.get(at) != Some(&row.stage) {
-                return false;
+                return None;
             }
             if *was != is {
                 *was = is;
@@ -238,23 +226,17 @@ impl Columns {
             }
         }
         self.by_name = by_name;
-        if edits.appended > 0 {
-            let new = self.dictionary.texts.len() - edits.appended;
-            into.insert("dictionaryAppend".into(), json!(self.dictionary.texts.get(new..)));
-        }
-        if !edits.set.is_empty() {
-            into.insert("dictionarySet".into(), json!(edits.set));
-        }
-        if !changed.is_empty() {
-            into.insert("rows".into(), json!(changed));
-        }
-        if self.names.len() > before {
-            into.insert("append".into(), json!(self.told(before)));
-        }
-        true
+        let new = self.dictionary.texts.len() - edits.appended;
+        Some(ClusterChanges {
+            dictionary_append: self.dictionary.texts.get(new..).unwrap_or_default(),
+            dictionary_set: edits.set,
+            rows: changed,
+            append: (self.names.len() > before).then(|| self.from(before)),
+        })
     }
 
-    /// For each cluster the row that it has, or that it has none yet; `None` where a row has lost its cluster.
+    /// For each cluster, its row, or `None` if it has none yet. Returns `None` if a row has lost
+    /// its cluster.
     fn places(&self, rows: &Rows) -> Option<Vec<Option<usize>>> {
         let mut places = Vec::with_capacity(rows.rows.len());
         let mut known = self.by_name.iter().copied().peekable();
@@ -277,6 +259,7 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use aviary_engine::explain::Flight;
+    use serde_json::json;
 
     use super::*;
 
@@ -302,38 +285,38 @@ mod tests {
     fn a_text_that_counts_changes_in_its_place_and_no_row_with_it() {
         let mut columns =
             Columns::new(&rows(vec![full(3), why(Decision::Settled)], &[(0, 0), (1, 0), (2, 1)]));
-        let mut delta = Map::new();
-        assert!(
-            columns.take(&rows(vec![full(4), why(Decision::Settled)], &[(0, 0), (1, 0), (2, 1)]), &mut delta)
-        );
-        assert_eq!(json!(delta), json!({"dictionarySet": [[0, "budget full: 4 of 5 in flight"]]}));
-        let mut delta = Map::new();
+        let same = rows(vec![full(4), why(Decision::Settled)], &[(0, 0), (1, 0), (2, 1)]);
+        let changes = json!(columns.take(&same));
+        assert_eq!(changes, json!({"dictionarySet": [[1, "budget full: 4 of 5 in flight"]]}));
         let updating = why(Decision::InFlight(Flight::Updating));
-        assert!(columns.take(&rows(vec![full(4), updating], &[(0, 0), (1, 0), (2, 1), (3, 1)]), &mut delta));
-        let (appended, changed) = (&delta["dictionaryAppend"], &delta["rows"]);
-        assert_eq!((appended, changed), (&json!(["updating"]), &json!([[2, 1, 3, 1]])));
-        assert_eq!(delta["append"]["name"], json!(["c3"]));
+        let more = rows(vec![full(4), updating], &[(0, 0), (1, 0), (2, 1), (3, 1)]);
+        let changes = json!(columns.take(&more));
+        assert_eq!(
+            changes,
+            json!({
+                "dictionaryAppend": ["inFlight", "updating"], "rows": [[2, 4, 5, 2]],
+                "append": {"name": ["c3"], "placement": [0], "kind": [4], "message": [5], "revision": [2], "order": [0]},
+            })
+        );
     }
 
     #[test]
     fn two_texts_of_one_kind_at_once_have_two_places() {
         let columns = Columns::new(&rows(vec![full(3), full(4)], &[(0, 0), (1, 1)]));
-        let mut told = Map::new();
-        columns.tell(&mut told);
-        assert_eq!(told["dictionary"][0], "budget full: 3 of 5 in flight");
-        assert_eq!(told["clusters"]["message"], json!([0, 2]));
-        assert_eq!(told["dictionary"][2], "budget full: 4 of 5 in flight");
+        let messages: Vec<&str> =
+            columns.all().message.iter().map(|at| columns.dictionary()[*at as usize].as_str()).collect();
+        assert_eq!(messages, ["budget full: 3 of 5 in flight", "budget full: 4 of 5 in flight"]);
     }
 
     #[test]
     fn a_cluster_that_leaves_or_changes_its_placement_needs_the_whole() {
         let settled = || vec![why(Decision::Settled)];
         let known = || Columns::new(&rows(settled(), &[(0, 0), (2, 0)]));
-        assert!(!known().take(&rows(settled(), &[(0, 0)]), &mut Map::new()));
-        assert!(!known().take(&rows(settled(), &[(2, 0)]), &mut Map::new()));
-        assert!(known().take(&rows(settled(), &[(0, 0), (1, 0), (2, 0)]), &mut Map::new()));
+        assert!(known().take(&rows(settled(), &[(0, 0)])).is_none());
+        assert!(known().take(&rows(settled(), &[(2, 0)])).is_none());
+        assert!(known().take(&rows(settled(), &[(0, 0), (1, 0), (2, 0)])).is_some());
         let elsewhere =
             Arc::new(Why { placement: Some(1), decision: Decision::Settled, told: Some("v1".into()) });
-        assert!(!known().take(&rows(vec![elsewhere], &[(0, 0), (2, 0)]), &mut Map::new()));
+        assert!(known().take(&rows(vec![elsewhere], &[(0, 0), (2, 0)])).is_none());
     }
 }

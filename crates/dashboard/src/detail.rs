@@ -8,31 +8,33 @@ use aviary_engine::plan::{self, ClusterReport, PlacementReport, Plan};
 use aviary_engine::problem::Problem;
 use aviary_engine::rollout::State;
 use aviary_engine::verdict;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
 
-use crate::columns::{Columns, Rows, kind};
+use crate::columns::{Columns, Rows};
+use crate::events::EventLine;
+use crate::messages::{
+    AddOnDelta, AddOnMessage, BrakeLine, ClusterKind, GateLine, Heading, PlacementLine, ProblemLine,
+    Progress, ReasonLine, Sections,
+};
 use crate::revisions::RevisionLine;
 use crate::summary::{Summary, Title};
 use crate::timeline::{Noted, Point, Timeline};
 use crate::topic::{Picture, Step, data};
 
-/// How many clusters stand for all with one reason, and how many reasons are told apart.
+/// How many clusters are named for one reason, and how many reasons are listed.
 const EXAMPLES: usize = 3;
 const MOST_REASONS: usize = 50;
 
-/// An add-on as it is now.
+/// An add-on at present.
 pub(crate) struct Looked {
-    /// All that is not by cluster and not by time.
-    sections: Map<String, Value>,
+    sections: Sections,
     rows: Rows,
 }
 
-/// An add-on as it was told.
+/// An add-on as it was sent.
 #[derive(Debug)]
 pub(crate) struct Detail {
     now: String,
-    sections: Map<String, Value>,
+    sections: Sections,
     columns: Columns,
     timeline: Vec<Point>,
 }
@@ -44,23 +46,45 @@ impl Looked {
         problems: &[Problem],
         title: &Title,
         summary: &Summary,
-        revisions: &[RevisionLine],
-        events: &impl Serialize,
+        revisions: Vec<RevisionLine>,
+        events: Vec<EventLine>,
     ) -> Self {
-        let mut sections = match json!(summary) {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
+        let Summary {
+            name,
+            display_name,
+            state,
+            message,
+            // The page counts the rows.
+            clusters: _,
+            settled,
+            in_flight,
+            failed,
+            waiting,
+            placements: _,
+            version,
+            oldest_wait_since,
+            paused,
+        } = summary.clone();
+        let sections = Sections {
+            heading: Heading { name, display_name, description: title.description.clone() },
+            progress: Progress {
+                state,
+                message,
+                settled,
+                in_flight,
+                failed,
+                waiting,
+                version,
+                oldest_wait_since,
+                paused,
+            },
+            placements: placements(fleet.observed, plan),
+            problems: problems.iter().map(problem_line).collect(),
+            brake: problems.iter().find_map(brake),
+            reasons: reasons(plan),
+            revisions,
+            events,
         };
-        let mut put = |name: &str, value: Value| sections.insert(name.to_owned(), value);
-        put("description", json!(title.description));
-        put("placements", json!(placements(fleet.observed, plan)));
-        put("problems", json!(problems.iter().map(problem_line).collect::<Vec<_>>()));
-        put("brake", problems.iter().find_map(brake).unwrap_or(Value::Null));
-        put("reasons", json!(reasons(plan)));
-        put("revisions", json!(revisions));
-        put("events", json!(events));
-        // The rows have that name, and are as many.
-        sections.remove("clusters");
         Self { sections, rows: Rows::of(fleet, plan) }
     }
 }
@@ -69,11 +93,13 @@ impl Picture for Detail {
     const EVENT: &'static str = "addon";
 
     fn whole(&self) -> String {
-        let mut fields = self.sections.clone();
-        fields.insert("now".into(), json!(self.now));
-        fields.insert("timeline".into(), json!(self.timeline));
-        self.columns.tell(&mut fields);
-        data(&fields)
+        data(&AddOnMessage {
+            now: &self.now,
+            sections: &self.sections,
+            timeline: &self.timeline,
+            dictionary: self.columns.dictionary(),
+            clusters: self.columns.all(),
+        })
     }
 }
 
@@ -88,100 +114,67 @@ impl Detail {
         }
     }
 
-    /// Takes in what the add-on looks like now.
+    /// Updates the state of the add-on.
     pub(crate) fn take(&mut self, now: &str, looked: Looked, noted: &Noted, timeline: &Timeline) -> Step {
-        let mut delta = Map::new();
-        if !self.columns.take(&looked.rows, &mut delta) {
+        let Some(clusters) = self.columns.take(&looked.rows) else {
             *self = Self::new(now, looked, timeline);
             return Step::Whole;
-        }
-        for (name, value) in looked.sections {
-            let known = self.sections.get(&name);
-            if known == Some(&value) {
-                continue;
-            }
-            match known.filter(|_| name == "revisions").and_then(|known| only_counts(known, &value)) {
-                Some(counts) => delta.insert("revisionClusters".into(), counts),
-                None => delta.insert(name.clone(), value.clone()),
-            };
-            self.sections.insert(name, value);
-        }
-        self.tell_time(noted, timeline, &mut delta);
-        self.told(now, delta)
+        };
+        let mut delta = AddOnDelta::between(&self.sections, &looked.sections);
+        delta.clusters = clusters;
+        let step = tell(now, noted, &mut self.timeline, timeline, delta);
+        self.sections = looked.sections;
+        self.told(now, step)
     }
 
-    /// Only time has gone on.
+    /// Only the time has changed.
     pub(crate) fn note(&mut self, now: &str, noted: &Noted, timeline: &Timeline) -> Step {
-        let mut delta = Map::new();
-        self.tell_time(noted, timeline, &mut delta);
-        self.told(now, delta)
+        let step = tell(now, noted, &mut self.timeline, timeline, AddOnDelta::default());
+        self.told(now, step)
     }
 
-    fn tell_time(&mut self, noted: &Noted, timeline: &Timeline, delta: &mut Map<String, Value>) {
-        match noted {
-            Noted::Nothing => {}
-            Noted::Point(point) => {
-                self.timeline.push(*point);
-                delta.insert("timelineAppend".into(), json!([point]));
-            }
-            Noted::Whole => {
-                self.timeline = timeline.points().to_vec();
-                delta.insert("timeline".into(), json!(self.timeline));
-            }
+    fn told(&mut self, now: &str, step: Step) -> Step {
+        if !matches!(step, Step::Nothing) {
+            now.clone_into(&mut self.now);
         }
-    }
-
-    fn told(&mut self, now: &str, mut delta: Map<String, Value>) -> Step {
-        if delta.is_empty() {
-            return Step::Nothing;
-        }
-        self.now = now.to_owned();
-        delta.insert("now".into(), json!(now));
-        Step::Delta { event: "addon-delta", data: data(&delta) }
+        step
     }
 }
 
-/// The counts of revisions, if nothing else about them is another: the rest is long, and the counts change with every wave.
-fn only_counts(known: &Value, new: &Value) -> Option<Value> {
-    let (known, new) = (known.as_array()?, new.as_array()?);
-    let same = |(known, new): (&Value, &Value)| {
-        let (Some(known), Some(new)) = (known.as_object(), new.as_object()) else { return false };
-        known.len() == new.len()
-            && known.iter().all(|(key, value)| key == "clusters" || new.get(key) == Some(value))
-    };
-    let all_same = known.len() == new.len() && known.iter().zip(new).all(same);
-    all_same.then(|| new.iter().map(|line| line.get("clusters").cloned().unwrap_or_default()).collect())
+/// A change with what became of the timeline; `known` is the timeline as it was told.
+fn tell<'a>(
+    now: &'a str,
+    noted: &Noted,
+    known: &mut Vec<Point>,
+    timeline: &'a Timeline,
+    mut delta: AddOnDelta<'a>,
+) -> Step {
+    match noted {
+        Noted::Nothing => {}
+        Noted::Point(point) => {
+            known.push(*point);
+            delta.timeline_append = Some([*point]);
+        }
+        Noted::Whole => {
+            *known = timeline.points().to_vec();
+            delta.timeline = Some(timeline.points());
+        }
+    }
+    if delta.is_empty() {
+        return Step::Nothing;
+    }
+    delta.now = now;
+    Step::Delta { event: "addon-delta", data: data(&delta) }
 }
 
-fn problem_line(problem: &Problem) -> Value {
+fn problem_line(problem: &Problem) -> ProblemLine {
     let severity = if problem.is_warning() { "warning" } else { "error" };
-    json!({"severity": severity, "message": problem.to_string()})
+    ProblemLine { severity, message: problem.to_string() }
 }
 
-fn brake(problem: &Problem) -> Option<Value> {
+fn brake(problem: &Problem) -> Option<BrakeLine> {
     let Problem::DeletionHeld { count, .. } = problem else { return None };
-    Some(json!({"held": count, "message": problem.to_string(), "acknowledge": count.to_string()}))
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PlacementLine {
-    name: String,
-    position: usize,
-    state: &'static str,
-    message: String,
-    strategy: String,
-    budget: Option<usize>,
-    in_flight: usize,
-    governed: usize,
-    done: usize,
-    failed: usize,
-    waiting: usize,
-    gate: Option<Value>,
-    paused: bool,
-    wants: Option<String>,
-    target: Option<String>,
-    known_good: Option<String>,
+    Some(BrakeLine { held: *count, message: problem.to_string(), acknowledge: count.to_string() })
 }
 
 /// In the order of the add-on's list.
@@ -195,12 +188,12 @@ fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementLine> {
             let counts = &report.counts;
             let recorded = observed.addon.status.placements.get(&spec.name);
             let good = recorded.and_then(|recorded| recorded.known_good.as_ref());
-            // Settled on what is wanted in the end, on the way there, failed at it, and not started.
+            // Settled on the desired revision, on the way to it, failed, and not started.
             let moving = counts.in_flight.saturating_sub(counts.failed);
             PlacementLine {
                 name: report.name.to_string(),
                 position,
-                state: verdict::word(&report.state, report.reason),
+                state: report.verdict(),
                 message: report.message.clone(),
                 strategy: strategy(&spec.rollout),
                 budget: verdict::budget(spec, counts),
@@ -219,7 +212,7 @@ fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementLine> {
         .collect()
 }
 
-/// What holds the gate of each placement shut, as its clusters say.
+/// What keeps the gate of each placement closed, as its clusters report it.
 fn canary_waits(placements: usize, clusters: &[ClusterReport]) -> Vec<Option<String>> {
     let mut waits = vec![None; placements];
     for cluster in clusters {
@@ -233,17 +226,18 @@ fn canary_waits(placements: usize, clusters: &[ClusterReport]) -> Vec<Option<Str
     waits
 }
 
-fn gate(spec: &PlacementSpec, report: &PlacementReport, wait: Option<String>) -> Option<Value> {
+fn gate(spec: &PlacementSpec, report: &PlacementReport, wait: Option<String>) -> Option<GateLine> {
     let canary = spec.rollout.canary.as_ref()?.to_string();
     let shut = match &report.state {
         State::WaitingForCanary(wait) => Some(wait.to_string()),
         _ => wait,
     };
-    let message = shut.clone().unwrap_or_else(|| format!("open: what is wanted has passed {canary}"));
-    Some(json!({"canary": canary, "open": shut.is_none(), "message": message}))
+    let message = shut.clone().unwrap_or_else(|| format!("open: the desired revision has passed {canary}"));
+    Some(GateLine { canary, open: shut.is_none(), message })
 }
 
-/// The rank of each placement in the order in which a revision reaches them: a canary goes before what waits for it.
+/// The rank of each placement in the order in which a revision reaches them: a canary comes before
+/// the placements that wait for it.
 fn positions(specs: &[PlacementSpec]) -> Vec<usize> {
     let canary_of = |spec: &PlacementSpec| {
         let canary = spec.rollout.canary.as_ref()?;
@@ -251,7 +245,7 @@ fn positions(specs: &[PlacementSpec]) -> Vec<usize> {
     };
     let depth = |mut at: usize| {
         let mut depth = 0;
-        // A cycle is a problem of its own: here it only must come to an end.
+        // A cycle is reported as a problem elsewhere. Here the loop only has to terminate.
         while let Some(canary) = specs.get(at).and_then(canary_of).filter(|_| depth <= specs.len()) {
             at = canary;
             depth += 1;
@@ -269,7 +263,6 @@ fn positions(specs: &[PlacementSpec]) -> Vec<usize> {
     positions
 }
 
-/// A rollout strategy in one line.
 fn strategy(rollout: &Rollout) -> String {
     let kind = if rollout.canary.is_some() { "RollingUpdateWithCanary" } else { "RollingUpdate" };
     let mut line = match rollout.pace {
@@ -293,29 +286,20 @@ fn strategy(rollout: &Rollout) -> String {
     line
 }
 
-#[derive(Serialize)]
-struct ReasonLine<'a> {
-    code: &'static str,
-    kind: u8,
-    message: String,
-    count: usize,
-    examples: Vec<&'a str>,
-}
-
 /// What is not settled, and why: failed, removing, in flight, waiting; the largest group first.
-fn reasons(plan: &Plan) -> Vec<ReasonLine<'_>> {
+fn reasons(plan: &Plan) -> Vec<ReasonLine> {
     let unsettled = plan.report.clusters.iter().filter(|cluster| cluster.decision != Decision::Settled);
     let mut groups = verdict::groups(unsettled);
-    groups.sort_by_key(|group| (verdict::rank(&group.why.decision), std::cmp::Reverse(group.clusters.len())));
+    groups.sort_by_key(|group| (group.why.decision.phase().rank(), std::cmp::Reverse(group.clusters.len())));
     groups
         .into_iter()
         .take(MOST_REASONS)
         .map(|group| ReasonLine {
             code: group.why.decision.code(),
-            kind: kind(&group.why.decision),
+            kind: ClusterKind::of(&group.why.decision),
             message: group.message,
             count: group.clusters.len(),
-            examples: group.clusters.iter().take(EXAMPLES).map(|cluster| cluster.as_str()).collect(),
+            examples: group.clusters.iter().take(EXAMPLES).map(ToString::to_string).collect(),
         })
         .collect()
 }
@@ -364,14 +348,5 @@ mod tests {
         assert_eq!(strategy(&rollout), "RollingUpdate 25%, tolerates 2 failed, soaks 5m");
         rollout.canary = Some(PlacementName::new("default", "canary"));
         assert!(strategy(&rollout).starts_with("RollingUpdateWithCanary 25%"));
-    }
-
-    #[test]
-    fn only_the_counts_of_revisions_are_told_where_nothing_else_changed() {
-        let line = |label: &str, clusters: usize| json!({"label": label, "clusters": clusters});
-        let known = json!([line("v1", 3), line("v2", 0)]);
-        assert_eq!(only_counts(&known, &json!([line("v1", 1), line("v2", 2)])), Some(json!([1, 2])));
-        assert_eq!(only_counts(&known, &json!([line("v1", 3)])), None);
-        assert_eq!(only_counts(&known, &json!([line("v1", 3), line("v3", 0)])), None);
     }
 }

@@ -1,7 +1,7 @@
-//! Kubernetes Events about add-ons, as they are published.
+//! Kubernetes Events about add-ons.
 //!
-//! They are kept here after the hub has let them expire: the page tells what happened while it looked. Who may not read Events sees none, and
-//! everything else.
+//! They are kept here even after the hub has expired them, so that the page can show what happened
+//! while it was open. A user who may not read Events sees everything else.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
@@ -18,24 +18,24 @@ use tokio::sync::mpsc;
 
 use crate::summary::seconds;
 
-/// Where Events about objects without a namespace are.
+/// The namespace of Events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
 const KIND: &str = "ClusterManagementAddOn";
-/// How many are told of one add-on.
+/// The maximum number of Events of one add-on.
 const MOST_EVENTS: usize = 100;
 const WAITING: usize = 256;
 
-/// One Event.
 #[derive(Clone, Debug)]
 pub(crate) struct Happened {
     addon: String,
     name: String,
     at: Timestamp,
-    line: Line,
+    line: EventLine,
 }
 
-#[derive(Clone, Debug, Serialize)]
-struct Line {
+/// An Event, as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct EventLine {
     at: String,
     #[serde(rename = "type")]
     kind: String,
@@ -44,7 +44,7 @@ struct Line {
     about: String,
 }
 
-/// Follows the Events about add-ons for as long as somebody listens, and may.
+/// Watches the Events about add-ons, as long as somebody listens and the user may read them.
 pub(crate) fn follow(client: &Client) -> mpsc::Receiver<Happened> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let api: Api<Event> = Api::namespaced(client.clone(), NAMESPACE);
@@ -89,7 +89,7 @@ impl Happened {
             .as_ref()
             .map(|at| at.0))?;
         let addon = about.name.clone()?;
-        let line = Line {
+        let line = EventLine {
             at: seconds(at),
             kind: event.type_.clone().unwrap_or_else(|| "Normal".to_owned()),
             reason: event.reason.clone().unwrap_or_default(),
@@ -104,15 +104,15 @@ impl Happened {
     }
 }
 
-/// What happened, by add-on.
+/// Events by add-on.
 #[derive(Debug, Default)]
-pub(crate) struct Chronicle(HashMap<String, BTreeMap<(Timestamp, String), Line>>);
+pub(crate) struct Chronicle(HashMap<String, BTreeMap<(Timestamp, String), EventLine>>);
 
 impl Chronicle {
     pub(crate) fn take(&mut self, happened: Happened) {
         let Happened { addon, name, at, line } = happened;
         let of = self.0.entry(addon).or_default();
-        // One that is counted up again has another time.
+        // An Event whose count increases gets a new time.
         of.retain(|(_, known), _| *known != name);
         of.insert((at, name), line);
         if of.len() > MOST_EVENTS {
@@ -121,10 +121,8 @@ impl Chronicle {
     }
 
     /// Newest first.
-    pub(crate) fn of(&self, addon: &str) -> impl Serialize + use<> {
-        let lines: Vec<Line> =
-            self.0.get(addon).into_iter().flat_map(|of| of.values().rev()).cloned().collect();
-        lines
+    pub(crate) fn of(&self, addon: &str) -> Vec<EventLine> {
+        self.0.get(addon).into_iter().flat_map(|of| of.values().rev()).cloned().collect()
     }
 
     pub(crate) fn forget(&mut self, addon: &str) {

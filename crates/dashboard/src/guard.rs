@@ -1,7 +1,7 @@
-//! What every request passes before anything looks at it: by which name it calls, from where, and along which path.
+//! Checks every request before anything else: host name, origin and path.
 //!
-//! Owns the headers of every answer as well. It never answers with a CORS header and never sets a cookie. It must not know tokens: those are for
-//! [`crate::access`].
+//! Also owns the headers of every response. It never sends a CORS header and never sets a cookie.
+//! It must not know tokens: those belong to [`crate::access`].
 
 use std::sync::Arc;
 
@@ -18,24 +18,23 @@ use axum::response::{IntoResponse, Response};
 
 use crate::refusal::Refusal;
 
-/// Whether a `Host`, with or without a port, is one of ours.
+/// Whether a `Host`, with or without a port, belongs to the dashboard.
 pub type HostCheck = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Longer than any path of ours with the longest names.
+/// Longer than any path of the dashboard with the longest names.
 const LONGEST_PATH: usize = 1024;
 const LONGEST_QUERY: usize = 512;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// What is checked against.
 #[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) hosts: HostCheck,
     pub(crate) secure: bool,
 }
 
-/// Lets a request in, or says why not.
+/// Admits a request, or refuses it.
 pub(crate) async fn pass(State(guard): State<Guard>, request: Request<Body>, next: Next) -> Response {
     match guard.check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
@@ -46,21 +45,19 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request<Body>, nex
 impl Guard {
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = self.host(uri, headers).ok_or_else(|| {
-            Refusal::new(
-                StatusCode::FORBIDDEN,
-                "this dashboard does not answer to the host that the request names",
-            )
+            Refusal::new(StatusCode::FORBIDDEN, "this host name does not belong to the dashboard")
         })?;
         if !is_plain(uri) {
-            return Err(Refusal::wrong("there is no such path"));
+            return Err(Refusal::wrong("invalid path"));
         }
         if !self.is_own(headers, &host) {
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "another page has no business here"));
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "cross-origin request refused"));
         }
         Ok(())
     }
 
-    /// The one host that a request names: in `Host`, or in HTTP/2's `:authority`, or in both alike.
+    /// The host of a request: from `Host`, from HTTP/2's `:authority`, or from both if they are
+    /// equal.
     fn host(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
         let mut named = headers.get_all(HOST).iter();
         let (host, second) = (named.next(), named.next());
@@ -78,7 +75,7 @@ impl Guard {
         (all_ours && same).then(|| one.to_ascii_lowercase())
     }
 
-    /// Comes from our own page, or from no page at all.
+    /// Whether the request comes from our own page, or from no page at all.
     fn is_own(&self, headers: &HeaderMap, host: &str) -> bool {
         let scheme = if self.secure { "https" } else { "http" };
         let own = format!("{scheme}://{host}");
@@ -88,13 +85,14 @@ impl Guard {
     }
 }
 
-/// A request of the browser's on behalf of another site, as far as browsers say so. A link to the page itself may come from anywhere.
+/// Whether the browser marks the request as cross-site. A link to the page itself may come from
+/// anywhere.
 pub(crate) fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter();
     sites.any(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
-/// No name of ours needs an escape, so whoever sends one means something else.
+/// No path of the dashboard needs an escape, so a path with one is refused.
 fn is_plain(uri: &Uri) -> bool {
     let path = uri.path();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'.' | b'_');
@@ -106,7 +104,7 @@ fn is_plain(uri: &Uri) -> bool {
         && (path == "/" || segments.split('/').all(proper))
 }
 
-/// Puts the headers on every answer.
+/// Adds the headers to every response.
 pub(crate) async fn with_headers(request: Request<Body>, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

@@ -1,8 +1,9 @@
-//! The web page: a rollout over thousands of clusters at a glance, live.
+//! The web page: shows a rollout over thousands of clusters, live.
 //!
-//! Owns the routes, the events that are pushed, and the static page, which is in the binary. It has no rights of its own: it looks at a hub with
-//! the rights of the kubeconfig it was given, or with those of whoever asks. What it tells is worked out by the engine, as for every other
-//! command. Whatever comes from a cluster leaves here as JSON data and nothing else.
+//! Owns the routes, the events that are pushed, and the static page, which is part of the binary.
+//! It has no rights of its own: it uses those of the given kubeconfig, or those of the user who
+//! sends a request. The engine computes what is shown, as for every other command. Everything that
+//! comes from a cluster is sent as JSON data and nothing else.
 
 mod access;
 mod action;
@@ -12,6 +13,7 @@ mod detail;
 mod events;
 mod guard;
 mod list;
+mod messages;
 mod page;
 mod refusal;
 mod revisions;
@@ -38,21 +40,21 @@ pub use serve::serve;
 
 use access::Doorkeeper;
 
-/// How a dashboard is served.
+/// The settings of a dashboard.
 #[derive(Clone)]
 pub struct Settings {
-    /// Of the program, for people.
+    /// The version of the program, for display.
     pub version: String,
-    /// The address of the hub, for people.
+    /// The address of the hub, for display.
     pub server: String,
-    /// Where the hub's manager keeps revisions.
+    /// The namespace where the hub's manager keeps revisions.
     pub namespace: String,
     pub access: Access,
-    /// By which names it may be called.
+    /// The host names of the dashboard.
     pub hosts: HostCheck,
-    /// It is served over TLS.
+    /// Served over TLS.
     pub secure: bool,
-    /// Carries actions out; without it there are none.
+    /// Executes actions; without it there are none.
     pub operate: Option<Arc<dyn Operate>>,
     pub clock: Clock,
 }
@@ -63,7 +65,7 @@ impl std::fmt::Debug for Settings {
     }
 }
 
-/// A dashboard. Clones are the same one.
+/// A dashboard. Clones share the same state.
 #[derive(Clone)]
 pub struct Dashboard {
     shared: Arc<Shared>,
@@ -79,7 +81,7 @@ impl std::fmt::Debug for Dashboard {
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) doorkeeper: Doorkeeper,
-    /// Whether it is closing: streams do not end by themselves.
+    /// Set while closing, because streams do not end by themselves.
     pub(crate) closing: watch::Sender<bool>,
 }
 
@@ -89,17 +91,17 @@ impl Dashboard {
         Self { shared: Arc::new(Shared { settings, doorkeeper, closing: watch::Sender::new(false) }) }
     }
 
-    /// Looks at the hub for the first time, where that needs nobody's token. Fails if it cannot be read.
+    /// Reads the hub for the first time, if that needs no user's token. Fails if the hub cannot be
+    /// read.
     pub async fn open(&self) -> Result<(), aviary_controller::LookError> {
         self.shared.doorkeeper.open().await
     }
 
-    /// Everything that is served.
     pub fn router(&self) -> Router {
         routes::router(&self.shared)
     }
 
-    /// Ends all streams: those who watch come back when it is there again.
+    /// Ends all streams. Pages reconnect when the dashboard is available again.
     pub fn close(&self) {
         self.shared.closing.send_replace(true);
     }

@@ -3,10 +3,25 @@
 use std::collections::BTreeMap;
 
 use aviary_engine::name::Text;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::summary::Summary;
 use crate::topic::{Picture, Step, data};
+
+/// All add-ons: the event `addons`.
+#[derive(Serialize)]
+struct ListMessage<'a> {
+    now: &'a str,
+    addons: Vec<&'a Summary>,
+}
+
+/// What changed: the event `addons-delta`.
+#[derive(Serialize)]
+struct ListDelta<'a> {
+    now: &'a str,
+    changed: Vec<Summary>,
+    gone: Vec<Text>,
+}
 
 #[derive(Debug)]
 pub(crate) struct List {
@@ -18,7 +33,7 @@ impl Picture for List {
     const EVENT: &'static str = "addons";
 
     fn whole(&self) -> String {
-        data(&json!({"now": self.now, "addons": self.addons.values().collect::<Vec<_>>()}))
+        data(&ListMessage { now: &self.now, addons: self.addons.values().collect() })
     }
 }
 
@@ -27,7 +42,7 @@ impl List {
         Self { now: now.to_owned(), addons: BTreeMap::new() }
     }
 
-    /// Takes in what some add-ons look like now; `None`: it is gone.
+    /// Updates some add-ons; `None` means deleted.
     pub(crate) fn take(&mut self, now: &str, looked: Vec<(Text, Option<Summary>)>) -> Step {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         for (name, summary) in looked {
@@ -44,7 +59,7 @@ impl List {
             return Step::Nothing;
         }
         self.now = now.to_owned();
-        let data = data(&json!({"now": now, "changed": changed, "gone": gone}));
+        let data = data(&ListDelta { now, changed, gone });
         Step::Delta { event: "addons-delta", data }
     }
 }

@@ -1,4 +1,4 @@
-//! The one way to say no: a status, and a sentence for a person.
+//! The error response: a status and a sentence for the user.
 
 use aviary_controller::LookError;
 use axum::Json;
@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// Why a request is not answered.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
@@ -28,24 +28,23 @@ impl Refusal {
     }
 
     pub(crate) fn unknown_token() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "a valid token is needed")
+        Self::new(StatusCode::UNAUTHORIZED, "a valid token is required")
     }
 
-    /// What a hub said, passed on. `own` says that the token was the caller's: only then is it for them to give another.
+    /// Passes on a hub's error. `own` means that the token was the user's: only then should they
+    /// give another.
     pub(crate) fn of_hub(doing: &str, error: &kube::Error, own: bool) -> Self {
         let kube::Error::Api(said) = error else {
             return Self::new(
                 StatusCode::BAD_GATEWAY,
-                format!("failed to {doing}: the hub cannot be reached: {error}"),
+                format!("failed to {doing}: the hub is unreachable: {error}"),
             );
         };
         match said.code {
             401 if own => Self::unknown_token(),
             401 => Self::new(
                 StatusCode::BAD_GATEWAY,
-                format!(
-                    "failed to {doing}: the hub does not accept the credentials of the kubeconfig any more"
-                ),
+                format!("failed to {doing}: the hub no longer accepts the credentials of the kubeconfig"),
             ),
             403 => Self::new(StatusCode::FORBIDDEN, format!("failed to {doing}: {}", said.message)),
             404 => Self::new(StatusCode::NOT_FOUND, format!("failed to {doing}: {}", said.message)),

@@ -1,4 +1,5 @@
-//! The revisions of an add-on: what each placement wants and has completed, and what one changed against the one before.
+//! The revisions of an add-on: what each placement wants and has completed, and what each revision
+//! changed.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,11 +16,11 @@ use serde_json::Value;
 
 use crate::summary::seconds;
 
-/// How many lines tell what changed, and how long one may be.
+/// How many lines describe a change, and how long a line may be.
 const MOST_LINES: usize = 12;
 const LONGEST_VALUE: usize = 120;
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RevisionLine {
     label: Text,
     number: Option<i64>,
@@ -28,8 +29,37 @@ pub(crate) struct RevisionLine {
     at: Option<String>,
     current: bool,
     /// How many clusters of the placement have been told it.
-    clusters: usize,
+    pub(crate) clusters: usize,
     changes: Vec<String>,
+}
+
+impl RevisionLine {
+    pub(crate) fn differs_in_count_only(&self, other: &Self) -> bool {
+        let Self { label, number, placement, version, at, current, clusters: _, changes } = self;
+        *label == other.label
+            && *number == other.number
+            && *placement == other.placement
+            && *version == other.version
+            && *at == other.at
+            && *current == other.current
+            && *changes == other.changes
+    }
+}
+
+#[cfg(test)]
+impl RevisionLine {
+    pub(crate) fn sample(label: &str, clusters: usize) -> Self {
+        Self {
+            label: label.into(),
+            number: Some(1),
+            placement: "default/fleet".into(),
+            version: None,
+            at: None,
+            current: false,
+            clusters,
+            changes: Vec::new(),
+        }
+    }
 }
 
 /// Placement by placement, newest first.
@@ -48,7 +78,7 @@ pub(crate) fn lines(fleet: &Fleet<'_>, plan: &Plan, history: &[Kept]) -> Vec<Rev
         let new = wanted.filter(|wanted| own.iter().all(|kept| kept.revision != **wanted));
         let all: Vec<(Option<&Kept>, &Revision)> =
             own.iter().map(|kept| (Some(*kept), &kept.revision)).chain(new.map(|new| (None, new))).collect();
-        // Of one that was completed several times the last is the one that counts.
+        // If a revision was completed several times, the last time counts.
         let last = all.iter().rposition(|(_, revision)| Some(*revision) == wanted);
         let mut of_placement = Vec::new();
         let mut before: Option<&Revision> = None;
@@ -73,7 +103,7 @@ pub(crate) fn lines(fleet: &Fleet<'_>, plan: &Plan, history: &[Kept]) -> Vec<Rev
     lines
 }
 
-/// What one revision has that the one before had not, config by config.
+/// What a revision changes compared with the previous one, config by config.
 fn changes(observed: &Observed, before: &Revision, after: &Revision) -> Vec<String> {
     let pins = before.pins().iter().chain(after.pins());
     let kinds: BTreeSet<&GroupResource> = pins.map(|pin| &pin.config.kind).collect();
@@ -91,8 +121,8 @@ fn changes(observed: &Observed, before: &Revision, after: &Revision) -> Vec<Stri
                     lines.extend(difference::between(old, new).iter().map(field));
                 }
             }
-            (None, Some(new)) => lines.push(format!("{}: {} is new", kind.resource, named(new))),
-            (Some(old), None) => lines.push(format!("{}: {} is gone", kind.resource, named(old))),
+            (None, Some(new)) => lines.push(format!("{}: {} added", kind.resource, named(new))),
+            (Some(old), None) => lines.push(format!("{}: {} removed", kind.resource, named(old))),
             (None, None) => {}
         }
     }
@@ -116,7 +146,7 @@ fn field(field: &Field) -> String {
     format!("{}: {} → {}", field.path, shown(&field.from), shown(&field.to))
 }
 
-/// A value, cut where it is long.
+/// A value, shortened.
 fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(LONGEST_VALUE) {

@@ -1,4 +1,4 @@
-//! The routes: who may call what. A handler translates; everything else is decided elsewhere.
+//! The routes. A handler only translates; all decisions are made elsewhere.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,17 @@ use serde_json::{Value, json};
 
 use crate::access::Caller;
 use crate::action::Action;
+use crate::cluster::ClusterAnswer;
 use crate::guard::{self, Guard};
 use crate::refusal::Refusal;
 use crate::topic::Place;
 use crate::{Shared, cluster, page, stream};
 
-/// An action is a few words.
+/// The maximum size of an action.
 const MOST_BODY: usize = 16 << 10;
-/// Whatever is not a stream is answered by then.
+/// The time limit for every response that is not a stream.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// For a body to arrive.
+/// The time limit for receiving a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
@@ -47,19 +48,19 @@ fn is_api(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
 }
 
-/// The page's files, which need no token; under /api there is nothing else.
+/// The page's files, which need no token. There is nothing else under /api.
 async fn elsewhere(request: Request) -> Response {
     if is_api(request.uri().path()) {
-        return Refusal::not_found("there is no such path").into_response();
+        return Refusal::not_found("not found").into_response();
     }
     page::file(request).await
 }
 
 fn wrong_method() -> Response {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this cannot be done here").into_response()
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed").into_response()
 }
 
-/// Lets only those to the API who have a token, and does not let them wait for ever.
+/// Requires a token for the API, and limits the time of a request.
 async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     if !is_api(request.uri().path()) {
         return next.run(request).await;
@@ -77,12 +78,10 @@ async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
         request.extensions_mut().insert(Arc::new(caller));
         next.run(request).await
     };
-    // A stream is answered at once as well: what never ends is its body.
+    // A stream also responds at once: only its body is endless.
     match tokio::time::timeout(PATIENCE, answer).await {
         Ok(answer) => answer,
-        Err(_) => {
-            Refusal::new(StatusCode::GATEWAY_TIMEOUT, "the hub does not answer in time").into_response()
-        }
+        Err(_) => Refusal::new(StatusCode::GATEWAY_TIMEOUT, "the hub did not answer in time").into_response(),
     }
 }
 
@@ -98,7 +97,7 @@ async fn info(State(shared): State<Arc<Shared>>) -> Json<Value> {
     }))
 }
 
-/// The list, or one add-on, as it is and as it changes.
+/// Streams the list, or one add-on, and its changes.
 async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Who,
@@ -127,26 +126,26 @@ async fn events(
 }
 
 fn lost() -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub cannot be followed right now: try again")
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub cannot be watched right now: try again")
 }
 
-/// The add-on that is named in a query, if one is.
+/// The add-on in the query, if there is one.
 fn asked_for(query: &str) -> Result<Option<Text>, Refusal> {
     let mut asked = None;
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         if key != "addon" || asked.is_some() {
-            return Err(Refusal::wrong("only one add-on can be asked for, as in ?addon=NAME"));
+            return Err(Refusal::wrong("give at most one add-on, as ?addon=NAME"));
         }
         asked = Some(addon_name(&value)?);
     }
     Ok(asked)
 }
 
-/// A name that no object can have is nobody's.
+/// Rejects a name that no object can have.
 fn addon_name(name: &str) -> Result<Text, Refusal> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     let fine = !name.is_empty() && name.len() <= 253 && name.bytes().all(plain);
-    fine.then(|| name.into()).ok_or_else(|| Refusal::wrong("that is no name of an add-on"))
+    fine.then(|| name.into()).ok_or_else(|| Refusal::wrong("invalid name of an add-on"))
 }
 
 fn last_seen(headers: &HeaderMap) -> Option<Place> {
@@ -157,10 +156,10 @@ async fn one_cluster(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Who,
     Path((addon, cluster)): Path<(String, String)>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<ClusterAnswer>, Refusal> {
     let addon = addon_name(&addon)?;
-    let name = ClusterName::parse(&cluster)
-        .map_err(|error| Refusal::wrong(format!("the name of a cluster {error}")))?;
+    let name =
+        ClusterName::parse(&cluster).map_err(|error| Refusal::wrong(format!("the cluster name {error}")))?;
     let watcher = shared.doorkeeper.watch(&caller).await?;
     let unknown = || Refusal::not_found(format!("add-on {addon} has no cluster {name}"));
     let found = watcher.cluster(addon.clone(), name.clone()).await.ok_or_else(lost)?.ok_or_else(unknown)?;
@@ -169,10 +168,8 @@ async fn one_cluster(
         let doing = format!("list the manifestworks of {name}");
         Refusal::of_hub(&doing, &error, caller.own)
     })?;
-    let mut told = json!(found);
-    told["works"] = json!(works);
-    told["next"] = json!(format!("aviary explain {addon} {name}"));
-    Ok(Json(told))
+    let next = format!("aviary explain {addon} {name}");
+    Ok(Json(ClusterAnswer { found, works, next }))
 }
 
 async fn act(
@@ -182,7 +179,7 @@ async fn act(
     request: Request,
 ) -> Result<Response, Refusal> {
     let Some(operate) = &shared.settings.operate else {
-        let message = "this dashboard only looks: it was started without --enable-writes";
+        let message = "this dashboard is read-only: it was started without --enable-writes";
         return Err(Refusal::new(StatusCode::FORBIDDEN, message));
     };
     let addon = addon_name(&addon)?;
@@ -190,26 +187,23 @@ async fn act(
     action.check()?;
     let answer = operate.operate(caller.client.clone(), addon.to_string(), action).await;
     answer.map(|answer| Json(answer).into_response()).map_err(|refusal| match refusal.status {
-        // It is not the caller's token that the hub does not accept.
+        // The hub rejected the credentials of the kubeconfig, not the user's token.
         StatusCode::UNAUTHORIZED if !caller.own => Refusal { status: StatusCode::BAD_GATEWAY, ..refusal },
         _ => refusal,
     })
 }
 
-/// The action in a body.
+/// Reads the action in a body.
 async fn asked(request: Request<Body>) -> Result<Action, Refusal> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    // Nothing that a form of another page could send.
+    // Rejects everything that a form on another page could send.
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Refusal::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "an action is given as application/json",
-        ));
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "an action must be application/json"));
     }
     let body = tokio::time::timeout(BODY_PATIENCE, to_bytes(request.into_body(), MOST_BODY)).await;
     let body = body
         .map_err(|_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the action did not arrive in time"))?
-        .map_err(|_| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "that is too long for an action"))?;
-    serde_json::from_slice(&body).map_err(|error| Refusal::wrong(format!("that is no action: {error}")))
+        .map_err(|_| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the action is too long"))?;
+    serde_json::from_slice(&body).map_err(|error| Refusal::wrong(format!("invalid action: {error}")))
 }

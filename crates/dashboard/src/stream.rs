@@ -1,4 +1,4 @@
-//! Server-sent events: a topic, as one reader gets it.
+//! Server-sent events: the stream of a topic for one reader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::access::LINGER;
 use crate::topic::{Picture, Place, Topic};
 use crate::watcher::Watcher;
 
-/// So often something is sent, so that nobody in between takes the stream for dead.
+/// A keep-alive is sent this often, so that proxies do not close the stream.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
@@ -31,7 +31,7 @@ struct Reader<S> {
     _look: Look,
 }
 
-/// Keeps a look alive for a little longer than its reader.
+/// Keeps a watcher alive slightly longer than its reader.
 struct Look(Option<Arc<Watcher>>);
 
 impl Drop for Look {
@@ -46,7 +46,7 @@ impl Drop for Look {
     }
 }
 
-/// The answer that never ends by itself.
+/// A response that does not end by itself.
 pub(crate) fn answer<S: Picture + Send + 'static>(
     watcher: Arc<Watcher>,
     topic: Arc<Topic<S>>,
@@ -63,7 +63,7 @@ pub(crate) fn answer<S: Picture + Send + 'static>(
     });
     let mut response = Response::new(Body::from_stream(frames));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
-    // A proxy that gathers answers before it passes them on would keep the news from the page.
+    // A proxy that buffers responses would delay the events.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

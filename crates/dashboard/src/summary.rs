@@ -5,11 +5,12 @@ use aviary_engine::name::Text;
 use aviary_engine::observed::{Condition, Observed};
 use aviary_engine::plan::Plan;
 use aviary_engine::problem::Problem;
-use aviary_engine::verdict::{self, Tally};
+use aviary_engine::reason::Reason;
+use aviary_engine::verdict::{self, ClusterTally, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// How an add-on's author calls it.
+/// The display name and description of an add-on.
 #[derive(Debug)]
 pub(crate) struct Title {
     pub(crate) display_name: Option<Text>,
@@ -21,7 +22,7 @@ pub(crate) struct Title {
 pub(crate) struct Summary {
     pub(crate) name: Text,
     pub(crate) display_name: Text,
-    pub(crate) state: &'static str,
+    pub(crate) state: Verdict,
     pub(crate) message: String,
     pub(crate) clusters: usize,
     pub(crate) settled: usize,
@@ -36,7 +37,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     pub(crate) fn of(observed: &Observed, plan: &Plan, problems: &[Problem], title: &Title) -> Self {
-        let tally = Tally::of(plan);
+        let tally = ClusterTally::of(plan);
         let (state, message) = verdict::judge(observed, plan, &tally, problems);
         let name = observed.addon.name.clone();
         let placements = observed.addon.strategy.placements();
@@ -63,24 +64,24 @@ impl Summary {
     }
 }
 
-/// A time in whole seconds, as Kubernetes has them.
+/// A time in whole seconds, as in Kubernetes.
 pub(crate) fn seconds(at: Timestamp) -> String {
     Timestamp::from_second(at.as_second()).unwrap_or(at).to_string()
 }
 
-/// What all placements want, or the first of several things; without placements, what most of the clusters have been told is not asked.
+/// The version that all placements want, or the first of several. Absent without placements.
 fn wanted(plan: &Plan) -> Option<Text> {
     let wanted = plan.report.placements.iter().find_map(|placement| placement.desired.clone());
     wanted.or_else(|| plan.report.clusters.iter().find_map(|cluster| cluster.told.clone()))
 }
 
-/// Since when clusters wait for a rollout that is under way or has stopped.
+/// Since when clusters have been waiting for a rollout that is in progress or has stopped.
 fn oldest_wait(observed: &Observed, plan: &Plan) -> Option<Timestamp> {
     let waiting = plan.report.placements.iter().filter(|placement| placement.counts.waiting > 0);
     let since = waiting.filter_map(|placement| {
         let recorded = observed.addon.status.placements.get(&placement.name)?;
         let condition = Condition::find(&recorded.conditions, PROGRESSING)?;
-        let stands = condition.is_true() || condition.reason.ends_with("Failed");
+        let stands = condition.is_true() || condition.reason.is(Reason::is_failure);
         condition.since.filter(|_| stands)
     });
     since.min()

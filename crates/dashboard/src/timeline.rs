@@ -1,10 +1,11 @@
-//! How many clusters were where over time.
+//! The number of clusters in each state over time.
 //!
-//! What was before the first look is read from the times that statuses carry; from then on it is noted as it changes, at most once a second. Its
-//! length is bounded: when it is full, every second point goes.
+//! The time before the dashboard started is reconstructed from the times in statuses. Later changes
+//! are recorded, at most once a second. The length is limited: when the timeline is full, every
+//! second point is removed.
 
 use aviary_api::names::conditions::PROGRESSING;
-use aviary_engine::explain::Decision;
+use aviary_engine::explain::Phase;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::Plan;
 use jiff::{SignedDuration, Timestamp};
@@ -13,37 +14,37 @@ use jiff::{SignedDuration, Timestamp};
 pub(crate) type Point = [i64; 5];
 
 const MOST_POINTS: usize = 600;
-/// The past is told in so many points at most.
+/// The maximum number of points for the past.
 const MOST_SEEDED: usize = 120;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
     points: Vec<Point>,
-    /// What has not been noted yet, because the second is not over.
+    /// Counts that are not recorded yet, because the second is not over.
     waiting: Option<[i64; 4]>,
 }
 
-/// What became of a timeline.
+/// The effect of a record on the timeline.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Noted {
     Nothing,
     Point(Point),
-    /// It was thinned.
+    /// The timeline was thinned out.
     Whole,
 }
 
 impl Timeline {
-    /// What the statuses say of the time before.
+    /// Reconstructs the past from the statuses.
     pub(crate) fn seeded(observed: &Observed, plan: &Plan) -> Self {
         let mut moments: Vec<(i64, usize)> = plan
             .report
             .clusters
             .iter()
             .filter_map(|cluster| {
-                let kind = match &cluster.decision {
-                    Decision::Settled => 0,
-                    Decision::InFlight(flight) if flight.is_failure() => 2,
-                    Decision::InFlight(_) => 1,
+                let kind = match cluster.decision.phase() {
+                    Phase::Settled => 0,
+                    Phase::InFlight => 1,
+                    Phase::Failed => 2,
                     _ => return None,
                 };
                 let status = &observed.instances.get(&cluster.cluster)?.status;
@@ -72,7 +73,7 @@ impl Timeline {
         &self.points
     }
 
-    /// Notes how many are where now. A second that is not over may bring more: until then the last word waits.
+    /// Records the current counts. Within one second, the last counts win.
     pub(crate) fn note(&mut self, counts: [usize; 4], now: Timestamp) -> Noted {
         let counts = counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
         let last = self.points.last();
@@ -95,7 +96,7 @@ impl Timeline {
         Noted::Whole
     }
 
-    /// When something is to be noted that waits, and what.
+    /// When pending counts are due, and the counts.
     pub(crate) fn due(&self) -> Option<(Timestamp, [usize; 4])> {
         let counts = self.waiting?.map(|count| usize::try_from(count).unwrap_or(0));
         let last = Timestamp::from_second(self.points.last()?[0]).ok()?;
@@ -103,7 +104,7 @@ impl Timeline {
     }
 }
 
-/// So many points at most: the first and the last, and others evenly between them.
+/// At most this many points: the first, the last, and others evenly between them.
 fn thinned(points: &[Point], most: usize) -> Vec<Point> {
     if points.len() <= most || most < 2 {
         return points.to_vec();

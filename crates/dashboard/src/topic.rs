@@ -1,7 +1,9 @@
-//! Something that is watched: its state now, and the last changes, so that everybody can go on from where they are.
+//! A state that is watched, and its recent changes, so that every reader can continue from where it
+//! is.
 //!
-//! Readers have a place in the order of changes and no buffer of their own: one that is slow, or was away, gets the changes it has missed, and
-//! if those are not kept any more, the whole. Nothing grows with the number of readers.
+//! Readers have a position in the sequence of changes and no buffer. A slow or reconnected reader
+//! gets the changes that it missed, or the whole state if those are no longer kept. Memory does not
+//! grow with the number of readers.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,19 +12,19 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::watch;
 
-/// What is kept of changes, by number and by size.
+/// Limits for the kept changes, by number and by size.
 const MOST_CHANGES: usize = 512;
 const MOST_BYTES: usize = 2 << 20;
 
-/// A state that can be told whole.
+/// A state that can be sent as a whole.
 pub(crate) trait Picture {
-    /// The name of the event that tells it.
+    /// The name of the event for the whole state.
     const EVENT: &'static str;
 
     fn whole(&self) -> String;
 }
 
-/// What became of a state.
+/// The effect of a change.
 pub(crate) enum Step {
     Nothing,
     /// Only this changed.
@@ -30,11 +32,11 @@ pub(crate) enum Step {
         event: &'static str,
         data: String,
     },
-    /// It must be told whole.
+    /// The whole state must be sent.
     Whole,
 }
 
-/// Where a reader is.
+/// The position of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     epoch: u64,
@@ -42,7 +44,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// As it stands in the id of an event.
+    /// Parses the id of an event.
     pub(crate) fn parse(id: &str) -> Option<Self> {
         let (epoch, number) = id.split_once('-')?;
         Some(Self { epoch: u64::from_str_radix(epoch, 16).ok()?, number: number.parse().ok()? })
@@ -55,15 +57,16 @@ pub(crate) struct Topic<S> {
 }
 
 struct Inner<S> {
-    /// Another with every whole that is told in place of a change: what was told before does not lead there.
+    /// Changes whenever the whole state is sent instead of a delta: earlier positions are then
+    /// invalid.
     epoch: u64,
-    /// Of the last change.
+    /// The number of the last change.
     number: u64,
-    /// `None`: it does not exist.
+    /// `None` if it does not exist.
     state: Option<S>,
     changes: VecDeque<(u64, Bytes)>,
     bytes: usize,
-    /// The whole as it was told last, by number.
+    /// The last encoding of the whole state, by number.
     told: Option<(u64, Bytes)>,
     over: bool,
 }
@@ -86,7 +89,7 @@ impl<S: Picture> Topic<S> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state, and tells those who listen.
+    /// Changes the state, and notifies the readers.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Option<S>) -> Step) {
         let mut inner = self.lock();
         let step = change(&mut inner.state);
@@ -99,7 +102,7 @@ impl<S: Picture> Topic<S> {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Nothing more will come.
+    /// Ends the topic.
     pub(crate) fn end(&self) {
         self.lock().over = true;
         self.changed.send_modify(|count| *count += 1);
@@ -113,7 +116,7 @@ impl<S: Picture> Topic<S> {
         self.changed.receiver_count()
     }
 
-    /// What is to be sent to a reader at this place; `None` when nothing more will come.
+    /// Returns what to send to a reader at this position; `None` if the topic has ended.
     pub(crate) fn since(&self, place: &mut Option<Place>) -> Option<Bytes> {
         let mut inner = self.lock();
         let here = Place { epoch: inner.epoch, number: inner.number };
@@ -145,7 +148,7 @@ impl<S: Picture> Inner<S> {
         self.told = None;
     }
 
-    /// The changes since, if all of them are kept.
+    /// The changes since a position, if all of them are kept.
     fn missed(&self, at: Place) -> Option<Bytes> {
         if at.epoch != self.epoch || at.number > self.number {
             return None;
@@ -177,20 +180,20 @@ impl<S: Picture> Inner<S> {
     }
 }
 
-/// One that no earlier run of the program has used either.
+/// An epoch that no earlier run of the program has used.
 fn fresh_epoch() -> u64 {
     let mut bytes = [0_u8; 8];
     match getrandom::fill(&mut bytes) {
         Ok(()) => u64::from_be_bytes(bytes),
-        // Without chance the address of something alive at least differs from topic to topic.
+        // Without random numbers, an address at least differs from topic to topic.
         Err(_) => (&raw const bytes).addr() as u64,
     }
 }
 
-/// A value as the data of an event: one line.
+/// Encodes a value as the data of an event, on one line.
 pub(crate) fn data(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| {
-        tracing::error!(%error, "a state cannot be told");
+        tracing::error!(%error, "failed to encode a state");
         "{}".to_owned()
     })
 }

@@ -1,7 +1,8 @@
-//! One look at a hub that goes on: followed by watches, worked out once for every change, told to all who watch.
+//! Watches a hub: computes every change once and sends it to all viewers.
 //!
-//! Owns the pace. What changes at the same time is worked out together, and working it out never takes more than a third of the time, however
-//! large the fleet. Nothing is asked of the hub but to tell what changes.
+//! Owns the pace. Changes that arrive together are computed together, and computing never takes
+//! more than a third of the time, however large the fleet. After the first list, the hub is only
+//! watched.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,13 +30,13 @@ use crate::summary::{Summary, Title, seconds};
 use crate::timeline::{Noted, Timeline};
 use crate::topic::{Step, Topic};
 
-/// How many streams one look serves.
+/// The maximum number of streams of one watcher.
 const MOST_STREAMS: usize = 64;
-/// Working something out may rest for so long afterwards at most.
+/// The longest pause after a computation.
 const LONGEST_REST: Duration = Duration::from_secs(2);
 const COMMANDS_WAITING: usize = 64;
 
-/// A look, as those who watch hold it. It ends with the last of them.
+/// A watcher, as viewers hold it. It ends with the last of them.
 pub(crate) struct Watcher {
     commands: mpsc::Sender<Command>,
     list: Arc<Topic<List>>,
@@ -50,7 +51,7 @@ enum Command {
 }
 
 impl Watcher {
-    /// Reads the hub, and goes on looking.
+    /// Reads the hub, and keeps watching it.
     pub(crate) async fn start(
         client: &Client,
         scope: Scope,
@@ -73,7 +74,7 @@ impl Watcher {
             rested: Instant::now(),
         };
         look.dirty.extend(look.follower.view().addons());
-        // The list is there before anybody asks for it.
+        // The list is ready before anybody requests it.
         look.work_out();
         let happened = events::follow(client);
         let ended = Arc::clone(&over);
@@ -81,7 +82,7 @@ impl Watcher {
             if let Err(error) = look.go_on(received, happened).await {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "the hub cannot be followed any more; those who watch must come back"
+                    "the hub can no longer be watched; viewers have to reconnect"
                 );
             }
             ended.store(true, Ordering::Release);
@@ -96,7 +97,7 @@ impl Watcher {
         }))
     }
 
-    /// It has ended by itself.
+    /// Whether it has ended by itself.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
@@ -105,19 +106,20 @@ impl Watcher {
         Arc::clone(&self.list)
     }
 
-    /// A place for one more stream.
+    /// Reserves a stream.
     pub(crate) fn seat(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.seats).try_acquire_owned().ok()
     }
 
-    /// One add-on, there or not. `None`: the look has ended.
+    /// The topic of one add-on, even if it does not exist. `None` if the watcher has ended.
     pub(crate) async fn detail(&self, addon: Text) -> Option<Arc<Topic<Detail>>> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Detail(addon, reply)).await.ok()?;
         answer.await.ok()
     }
 
-    /// One cluster of an add-on. The outer `None`: the look has ended; the inner: there is no such cluster.
+    /// One cluster of an add-on. The outer `None` means that the watcher has ended; the inner, that
+    /// there is no such cluster.
     pub(crate) async fn cluster(&self, addon: Text, cluster: ClusterName) -> Option<Option<Found>> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Cluster(addon, cluster, reply)).await.ok()?;
@@ -125,7 +127,7 @@ impl Watcher {
     }
 }
 
-/// What is followed, and what was told of it.
+/// The state of the watcher, and what was sent.
 struct Look {
     follower: Follower,
     clock: Clock,
@@ -133,21 +135,21 @@ struct Look {
     list: Arc<Topic<List>>,
     details: HashMap<Text, Watched>,
     timelines: HashMap<Text, Timeline>,
-    /// When time alone changes something about an add-on.
+    /// When the state of an add-on changes by time alone.
     rechecks: HashMap<Text, Timestamp>,
-    /// Add-ons that may look different now.
+    /// Add-ons that may have changed.
     dirty: BTreeSet<Text>,
-    /// Nothing is worked out before.
+    /// The earliest time of the next computation.
     rested: Instant,
 }
 
-/// An add-on that is watched, or was a moment ago.
+/// An add-on that has viewers, or had some a moment ago.
 struct Watched {
     topic: Arc<Topic<Detail>>,
     alone_since: Option<Instant>,
 }
 
-/// What one pass over an add-on gives.
+/// The result of one pass over an add-on.
 struct Pass {
     summary: Summary,
     looked: Option<Looked>,
@@ -155,7 +157,7 @@ struct Pass {
 }
 
 impl Look {
-    /// Until nobody holds it any more.
+    /// Runs until nobody holds the watcher any more.
     async fn go_on(
         &mut self,
         mut commands: mpsc::Receiver<Command>,
@@ -196,7 +198,7 @@ impl Look {
             Instant::now() + wait
         };
         let dirty = (!self.dirty.is_empty()).then_some(self.rested);
-        // Decisions are made in whole seconds: a moment later the second is surely over.
+        // Decisions are made in whole seconds: slightly later, the second is certainly over.
         let recheck = self.rechecks.values().min().map(|at| when(*at) + Duration::from_secs(1));
         let point = self.timelines.values().filter_map(Timeline::due).map(|(at, _)| when(at)).min();
         let left =
@@ -209,7 +211,7 @@ impl Look {
         [dirty, recheck, point, left, notice].into_iter().flatten().min()
     }
 
-    /// Works out what may have changed, and tells it.
+    /// Computes what may have changed, and sends it.
     fn work_out(&mut self) {
         let begun = Instant::now();
         self.forget_unwatched(begun);
@@ -230,7 +232,7 @@ impl Look {
         self.note_points(now);
     }
 
-    /// One add-on: its line of the list, and all of it where somebody watches.
+    /// Updates one add-on: its line in the list, and everything if it has viewers.
     fn look_at(&mut self, addon: &Text, now: Timestamp) -> Option<Summary> {
         let is_watched = self.details.contains_key(addon);
         let Some(pass) = self.pass(addon, now, is_watched) else {
@@ -264,10 +266,10 @@ impl Look {
         Some(summary)
     }
 
-    /// Asks the engine. What is not to be told is not worked out.
+    /// Asks the engine. Computes only what will be sent.
     fn pass(&mut self, addon: &Text, now: Timestamp, whole: bool) -> Option<Pass> {
         let seeds = !self.timelines.contains_key(addon);
-        let events = whole.then(|| self.chronicle.of(addon));
+        let events = if whole { self.chronicle.of(addon) } else { Vec::new() };
         let view = self.follower.view();
         let [display_name, description] = view.title(addon);
         let title = Title { display_name, description };
@@ -279,7 +281,7 @@ impl Look {
             let summary = Summary::of(observed, &plan, &problems, &title);
             let looked = whole.then(|| {
                 let revisions = revisions::lines(&fleet, &plan, &history);
-                Looked::of(&fleet, &plan, &problems, &title, &summary, &revisions, &events)
+                Looked::of(&fleet, &plan, &problems, &title, &summary, revisions, events)
             });
             let line = seeds.then(|| Timeline::seeded(observed, &plan));
             (Pass { summary, looked, recheck_at: plan.recheck_at }, line)
@@ -293,7 +295,7 @@ impl Look {
     fn answer(&mut self, command: Command) {
         match command {
             Command::Detail(addon, reply) => {
-                // Whoever asked may be gone by now.
+                // The requester may have gone away.
                 let _ = reply.send(self.detail(addon));
             }
             Command::Cluster(addon, cluster, reply) => {
@@ -323,7 +325,7 @@ impl Look {
         topic
     }
 
-    /// What nobody has watched for a while is not told any more.
+    /// Drops add-ons that have had no viewers for a while.
     fn forget_unwatched(&mut self, now: Instant) {
         self.details.retain(|_, watched| {
             if watched.topic.listeners() > 0 {
@@ -334,7 +336,7 @@ impl Look {
         });
     }
 
-    /// The last word of a second that is over now.
+    /// Records the last counts of a second that is over.
     fn note_points(&mut self, now: Timestamp) {
         for (addon, line) in &mut self.timelines {
             let Some((_, counts)) = line.due().filter(|(at, _)| *at <= now) else { continue };

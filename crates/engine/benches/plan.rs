@@ -2,6 +2,9 @@
 //!
 //! `cargo bench -p aviary-engine` prints divan's table for each shape of pass, then the ratio between 20,000 and 2,000 clusters, which
 //! says more than any time on any machine: 10 is linear.
+//!
+//! `--pass STATE CLUSTERS` runs one pass in [`counted_pass`] and nothing else, so that callgrind can count its instructions
+//! (docs/performance.md has the command).
 
 #![allow(
     clippy::print_stdout,
@@ -14,7 +17,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use aviary_engine::observed::Observed;
-use aviary_engine::plan::plan;
+use aviary_engine::plan::{Plan, plan};
 use aviary_engine::simulate::agents::Profile;
 use aviary_engine::simulate::{fleet, rehearse};
 use aviary_engine::{normalise, observed::Lookup};
@@ -23,12 +26,21 @@ use serde_json::json;
 
 const SIZES: [usize; 2] = [2_000, 20_000];
 
+const SHAPES: [(&str, Shape); 3] =
+    [("at rest", at_rest), ("first wave", first_wave), ("mid rollout", mid_rollout)];
+
 fn main() {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--pass").skip(1);
+    if let Some(state) = arguments.next() {
+        let clusters = arguments.next().and_then(|number| number.parse().ok()).expect("a number of clusters");
+        let (_, shape) = SHAPES.iter().find(|(name, _)| *name == state).expect("a state");
+        let plan = counted_pass(&shape(clusters));
+        println!("{state}, {clusters} clusters: {} reported", plan.report.clusters.len());
+        return;
+    }
     divan::main();
     println!();
-    let shapes: [(&str, Shape); 3] =
-        [("at rest", at_rest), ("first wave", first_wave), ("mid rollout", mid_rollout)];
-    for (what, shape) in shapes {
+    for (what, shape) in SHAPES {
         let fleets = SIZES.map(shape);
         for (caches, evict) in [("cold", true), ("warm", false)] {
             let Compared { small, large, ratio, fastest } = compare(&fleets, evict);
@@ -48,7 +60,13 @@ fn main() {
     );
 }
 
-/// Makes a fleet of so many clusters.
+/// Not inlined: callgrind finds it by its name.
+#[inline(never)]
+fn counted_pass(observed: &Observed) -> Plan {
+    plan(black_box(observed), begin())
+}
+
+/// Makes a fleet of this many clusters.
 type Shape = fn(usize) -> Observed;
 
 struct Compared {

@@ -1,7 +1,8 @@
 //! Objects by the name of their cluster, kept so that walking over all of them is cheap.
 //!
-//! The objects of a large fleet lie scattered over more memory than a cache holds, and a pass that fetched each of them would spend its time on
-//! waiting. So what nearly every pass asks of an object is noted beside its name when it is stored, and the notes lie in order, side by side.
+//! The objects of a large fleet are scattered over more memory than a cache holds, and a pass that
+//! fetched each of them would spend its time waiting. So a small summary of each object is stored
+//! next to its name, and summaries lie side by side, in order.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,69 +10,70 @@ use std::sync::Arc;
 
 use crate::name::ClusterName;
 
-/// What can be told of an object at a glance.
-pub trait AtAGlance {
+/// What can be told of an object at a summary.
+pub trait Summarised {
     /// Small, and of nothing but the object itself.
-    type Glance: Copy + fmt::Debug;
+    type Summary: Copy + fmt::Debug;
 
-    fn glance(&self) -> Self::Glance;
+    fn summary(&self) -> Self::Summary;
 }
 
-/// A sorted map that is walked much more often than it is changed: few long rows, in each of which all that is of one sort lies in one piece.
-pub struct ByCluster<T: AtAGlance> {
-    /// None of them is empty. A row that somebody else has too is copied by whoever changes it.
-    rows: Vec<Arc<Row<T>>>,
+/// A sorted map that is walked much more often than it is changed: few long rows of names,
+/// summaries and values.
+pub struct ByCluster<T: Summarised> {
+    /// None is empty. Copied on write where a plan still refers to one.
+    rows: Vec<Arc<ObjectRow<T>>>,
     len: usize,
 }
 
-/// So many that a walk seldom leaves a row, and so few that making room in one costs little.
+/// Large enough that a walk rarely changes rows, small enough that inserting into one is cheap.
 const ROW: usize = 256;
 
 /// Three lists of one length.
-struct Row<T: AtAGlance> {
+struct ObjectRow<T: Summarised> {
     names: Vec<ClusterName>,
     /// Always those of the values.
-    glances: Vec<T::Glance>,
+    summaries: Vec<T::Summary>,
     values: Vec<Arc<T>>,
 }
 
-impl<T: AtAGlance> Clone for Row<T> {
+impl<T: Summarised> Clone for ObjectRow<T> {
     fn clone(&self) -> Self {
-        Self { names: self.names.clone(), glances: self.glances.clone(), values: self.values.clone() }
+        Self { names: self.names.clone(), summaries: self.summaries.clone(), values: self.values.clone() }
     }
 }
 
-impl<T: AtAGlance> Row<T> {
+impl<T: Summarised> ObjectRow<T> {
     fn new() -> Self {
         Self {
             names: Vec::with_capacity(ROW),
-            glances: Vec::with_capacity(ROW),
+            summaries: Vec::with_capacity(ROW),
             values: Vec::with_capacity(ROW),
         }
     }
 
     fn insert(&mut self, at: usize, name: ClusterName, value: Arc<T>) {
         self.names.insert(at, name);
-        self.glances.insert(at, value.glance());
+        self.summaries.insert(at, value.summary());
         self.values.insert(at, value);
     }
 
     fn split_off(&mut self, at: usize) -> Self {
         let mut second = Self::new();
         second.names.extend(self.names.drain(at..));
-        second.glances.extend(self.glances.drain(at..));
+        second.summaries.extend(self.summaries.drain(at..));
         second.values.extend(self.values.drain(at..));
         second
     }
 
     fn remove(&mut self, at: usize) -> Arc<T> {
         self.names.remove(at);
-        self.glances.remove(at);
+        self.summaries.remove(at);
         self.values.remove(at)
     }
 }
 
-impl<T: AtAGlance> ByCluster<T> {
+impl<T: Summarised> ByCluster<T> {
     pub fn len(&self) -> usize {
         self.len
     }
@@ -108,7 +110,7 @@ impl<T: AtAGlance> ByCluster<T> {
     /// Of a place that `find` or `put` gave.
     fn change(&mut self, (row, at): (usize, usize)) -> Changing<'_, T> {
         let row = Arc::make_mut(&mut self.rows[row]);
-        Changing { glance: &mut row.glances[at], value: &mut row.values[at] }
+        Changing { summary: &mut row.summaries[at], value: &mut row.values[at] }
     }
 
     /// Gives back the one that was there before.
@@ -123,7 +125,7 @@ impl<T: AtAGlance> ByCluster<T> {
         }
     }
 
-    /// The one that is there, else a new one. To change it, or to leave it.
+    /// The one that is there, else a new one.
     pub fn get_or_insert_with(&mut self, name: ClusterName, make: impl FnOnce() -> T) -> Changing<'_, T> {
         let place = match self.find(&name) {
             Ok(place) => place,
@@ -132,15 +134,15 @@ impl<T: AtAGlance> ByCluster<T> {
         self.change(place)
     }
 
-    /// Makes room for a new one, and says where it came to lie.
+    /// Inserts a new one, and returns its place.
     fn put(&mut self, (mut row, mut at): (usize, usize), name: ClusterName, value: Arc<T>) -> (usize, usize) {
         self.len += 1;
         let last = row + 1 >= self.rows.len();
         match self.rows.get_mut(row) {
-            None => self.rows.push(Arc::new(Row::new())),
+            None => self.rows.push(Arc::new(ObjectRow::new())),
             // Names that come in order fill row after row.
             Some(full) if full.names.len() >= ROW && at == full.names.len() && last => {
-                self.rows.push(Arc::new(Row::new()));
+                self.rows.push(Arc::new(ObjectRow::new()));
                 (row, at) = (row + 1, 0);
             }
             Some(full) if full.names.len() >= ROW => {
@@ -181,32 +183,33 @@ impl<T: AtAGlance> ByCluster<T> {
         self.rows.iter().flat_map(|row| &row.values)
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_, T>> {
-        let all = self.rows.iter().flat_map(|row| row.glances.iter().zip(&row.values));
-        all.map(|(glance, value)| Entry { glance: *glance, value })
+    pub(crate) fn entries(&self) -> impl Iterator<Item = RowEntry<'_, T>> {
+        let all = self.rows.iter().flat_map(|row| row.summaries.iter().zip(&row.values));
+        all.map(|(summary, value)| RowEntry { summary: *summary, value })
     }
 
     pub fn values_mut(&mut self) -> impl Iterator<Item = Changing<'_, T>> {
         let rows = self.rows.iter_mut().map(Arc::make_mut);
-        let all = rows.flat_map(|row| row.glances.iter_mut().zip(&mut row.values));
-        all.map(|(glance, value)| Changing { glance, value })
+        let all = rows.flat_map(|row| row.summaries.iter_mut().zip(&mut row.values));
+        all.map(|(summary, value)| Changing { summary, value })
     }
 
     pub(crate) fn cursor(&self) -> Cursor<'_, T> {
         let mut cursor =
-            Cursor { all: &self.rows, row: 0, names: &[], glances: &[], values: &[], here: 0, at: 0 };
+            Cursor { all: &self.rows, row: 0, names: &[], summaries: &[], values: &[], here: 0, at: 0 };
         cursor.enter(0);
         cursor
     }
 }
 
-/// An object that is being changed: a copy of it if somebody else has it too. Noted anew when it is let go.
-pub struct Changing<'a, T: AtAGlance> {
-    glance: &'a mut T::Glance,
+/// An object that is being changed: a copy of it if somebody else has it too. Recomputes the
+/// summary on drop.
+pub struct Changing<'a, T: Summarised> {
+    summary: &'a mut T::Summary,
     value: &'a mut Arc<T>,
 }
 
-impl<T: AtAGlance> Deref for Changing<'_, T> {
+impl<T: Summarised> Deref for Changing<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -214,39 +217,40 @@ impl<T: AtAGlance> Deref for Changing<'_, T> {
     }
 }
 
-impl<T: AtAGlance + Clone> DerefMut for Changing<'_, T> {
+impl<T: Summarised + Clone> DerefMut for Changing<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         Arc::make_mut(self.value)
     }
 }
 
-impl<T: AtAGlance> Drop for Changing<'_, T> {
+impl<T: Summarised> Drop for Changing<'_, T> {
     fn drop(&mut self) {
-        *self.glance = self.value.glance();
+        *self.summary = self.value.summary();
     }
 }
 
 /// One object as it lies in the map.
-pub(crate) struct Entry<'a, T: AtAGlance> {
-    pub(crate) glance: T::Glance,
+pub(crate) struct RowEntry<'a, T: Summarised> {
+    pub(crate) summary: T::Summary,
     pub(crate) value: &'a Arc<T>,
 }
 
-impl<T: AtAGlance> Clone for Entry<'_, T> {
+impl<T: Summarised> Clone for RowEntry<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: AtAGlance> Copy for Entry<'_, T> {}
+impl<T: Summarised> Copy for RowEntry<'_, T> {}
 
-/// An object as it was, whatever becomes of the map. Holds its whole row, so that holding very many costs little.
-pub struct Held<T: AtAGlance> {
-    row: Arc<Row<T>>,
+/// An object as it was, whatever becomes of the map. Refers to its whole row, so that thousands of
+/// them stay cheap.
+pub struct RowRef<T: Summarised> {
+    row: Arc<ObjectRow<T>>,
     at: usize,
 }
 
-impl<T: AtAGlance> Deref for Held<T> {
+impl<T: Summarised> Deref for RowRef<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -255,18 +259,18 @@ impl<T: AtAGlance> Deref for Held<T> {
     }
 }
 
-impl<T: AtAGlance> Clone for Held<T> {
+impl<T: Summarised> Clone for RowRef<T> {
     fn clone(&self) -> Self {
         Self { row: Arc::clone(&self.row), at: self.at }
     }
 }
 
 /// A place in the order of names. Quick for names that come in order, right for any.
-pub(crate) struct Cursor<'a, T: AtAGlance> {
-    all: &'a [Arc<Row<T>>],
+pub(crate) struct Cursor<'a, T: Summarised> {
+    all: &'a [Arc<ObjectRow<T>>],
     row: usize,
     names: &'a [ClusterName],
-    glances: &'a [T::Glance],
+    summaries: &'a [T::Summary],
     values: &'a [Arc<T>],
     /// In this row.
     here: usize,
@@ -274,13 +278,13 @@ pub(crate) struct Cursor<'a, T: AtAGlance> {
     at: usize,
 }
 
-impl<'a, T: AtAGlance> Cursor<'a, T> {
+impl<'a, T: Summarised> Cursor<'a, T> {
     fn head(&self) -> Option<&'a ClusterName> {
         self.names.get(self.here)
     }
 
-    fn pass_head(&mut self) -> Option<Entry<'a, T>> {
-        let entry = Entry { glance: *self.glances.get(self.here)?, value: self.values.get(self.here)? };
+    fn pass_head(&mut self) -> Option<RowEntry<'a, T>> {
+        let entry = RowEntry { summary: *self.summaries.get(self.here)?, value: self.values.get(self.here)? };
         self.pass(1);
         Some(entry)
     }
@@ -289,20 +293,20 @@ impl<'a, T: AtAGlance> Cursor<'a, T> {
     pub(crate) fn next_up_to(
         &mut self,
         last: Option<&ClusterName>,
-    ) -> Option<(&'a ClusterName, Entry<'a, T>)> {
+    ) -> Option<(&'a ClusterName, RowEntry<'a, T>)> {
         let name = self.head().filter(|name| last.is_none_or(|last| *name <= last))?;
         Some((name, self.pass_head()?))
     }
 
     /// The object of this name.
-    pub(crate) fn take(&mut self, name: &ClusterName) -> Option<Entry<'a, T>> {
+    pub(crate) fn take(&mut self, name: &ClusterName) -> Option<RowEntry<'a, T>> {
         self.find(name)?;
         self.pass_head()
     }
 
-    pub(crate) fn hold(&mut self, name: &ClusterName) -> Option<Held<T>> {
+    pub(crate) fn hold(&mut self, name: &ClusterName) -> Option<RowRef<T>> {
         self.find(name)?;
-        let held = Held { row: Arc::clone(self.all.get(self.row)?), at: self.here };
+        let held = RowRef { row: Arc::clone(self.all.get(self.row)?), at: self.here };
         self.pass(1);
         Some(held)
     }
@@ -327,7 +331,7 @@ impl<'a, T: AtAGlance> Cursor<'a, T> {
         self.here = 0;
         let row = self.all.get(row);
         self.names = row.map_or(&[], |row| &row.names);
-        self.glances = row.map_or(&[], |row| &row.glances);
+        self.summaries = row.map_or(&[], |row| &row.summaries);
         self.values = row.map_or(&[], |row| &row.values);
     }
 
@@ -364,7 +368,7 @@ impl<'a, T: AtAGlance> Cursor<'a, T> {
     }
 }
 
-impl<T: AtAGlance> FromIterator<(ClusterName, Arc<T>)> for ByCluster<T> {
+impl<T: Summarised> FromIterator<(ClusterName, Arc<T>)> for ByCluster<T> {
     fn from_iter<I: IntoIterator<Item = (ClusterName, Arc<T>)>>(objects: I) -> Self {
         let mut all = Self::default();
         for (name, value) in objects {
@@ -374,31 +378,31 @@ impl<T: AtAGlance> FromIterator<(ClusterName, Arc<T>)> for ByCluster<T> {
     }
 }
 
-impl<T: AtAGlance> Default for ByCluster<T> {
+impl<T: Summarised> Default for ByCluster<T> {
     fn default() -> Self {
         Self { rows: Vec::new(), len: 0 }
     }
 }
 
-impl<T: AtAGlance> Clone for ByCluster<T> {
+impl<T: Summarised> Clone for ByCluster<T> {
     fn clone(&self) -> Self {
         Self { rows: self.rows.clone(), len: self.len }
     }
 }
 
-impl<T: AtAGlance + fmt::Debug> fmt::Debug for ByCluster<T> {
+impl<T: Summarised + fmt::Debug> fmt::Debug for ByCluster<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
 }
 
-impl<T: AtAGlance + fmt::Debug> fmt::Debug for Held<T> {
+impl<T: Summarised + fmt::Debug> fmt::Debug for RowRef<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<T: AtAGlance + fmt::Debug> fmt::Debug for Changing<'_, T> {
+impl<T: Summarised + fmt::Debug> fmt::Debug for Changing<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
     }
@@ -412,10 +416,10 @@ mod tests {
 
     use super::*;
 
-    impl AtAGlance for u32 {
-        type Glance = u32;
+    impl Summarised for u32 {
+        type Summary = u32;
 
-        fn glance(&self) -> u32 {
+        fn summary(&self) -> u32 {
             *self
         }
     }
@@ -427,7 +431,7 @@ mod tests {
     fn is_sound(map: &ByCluster<u32>) {
         for row in &map.rows {
             assert!((1..=ROW).contains(&row.names.len()));
-            assert!(row.glances.iter().eq(row.values.iter().map(|value| &**value)));
+            assert!(row.summaries.iter().eq(row.values.iter().map(|value| &**value)));
         }
         assert!(map.keys().zip(map.keys().skip(1)).all(|(one, next)| one < next));
         assert_eq!((map.keys().count(), map.values().count()), (map.len(), map.len()));

@@ -1,9 +1,10 @@
-//! Configs and revisions: what an add-on is configured with, layer by layer, and which hash pins it (semantics §2).
+//! Configs and revisions: what an add-on is configured with, layer by layer, and which hash pins it
+//! (semantics §2).
 //!
-//! This module decides *what is wanted*. It never decides when a cluster gets it (that is [`crate::rollout`]), and it never
-//! reads a config's content except to find a version in it.
+//! This module decides *what is wanted*. It never decides when a cluster gets it (that is
+//! [`crate::rollout`]), and it never reads a config's content except to find a version in it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
@@ -12,8 +13,9 @@ use serde_json::{Value, json};
 
 use crate::hash::{self, Hash};
 use crate::name::{Text, same};
-use crate::observed::{Instance, Lookup, Observed, PlacementSpec, Reference};
+use crate::observed::{Instance, Lookup, Observed, PlacementSpec, Reference, StatusFields};
 use crate::problem::Problem;
+use crate::shared::{ById, SharedId};
 use crate::versions;
 
 /// A kind of config. Written `resource.group`.
@@ -52,6 +54,17 @@ impl GroupResource {
         &KIND
     }
 
+    /// Configs of this kind say which version is wanted, and nothing else.
+    pub(crate) fn chooses_version(&self) -> bool {
+        [Self::hub_configs(), Self::templates()].contains(&self)
+    }
+
+    /// Secrets are never configs: a config's content is kept in revisions, which others may read
+    /// than those who may read Secrets.
+    pub(crate) fn is_secrets(&self) -> bool {
+        self.group.is_empty() && *self.resource == *"secrets"
+    }
+
     pub fn templates() -> &'static Self {
         static KIND: LazyLock<GroupResource> =
             LazyLock::new(|| GroupResource::new(names::ADDON_GROUP, names::ADDON_TEMPLATES));
@@ -86,8 +99,8 @@ impl fmt::Display for ConfigRef {
     }
 }
 
-/// A config together with the hash that pins its content. The name is for people; the hash is what counts. Small: thousands of instances
-/// pin the same few configs.
+/// A config together with the hash that pins its content. The name is for people; the hash is what
+/// counts. Small: thousands of instances pin the same few configs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pin {
     pub config: Arc<ConfigRef>,
@@ -96,7 +109,8 @@ pub struct Pin {
 
 /// The ordered set of pinned configs that a placement wants, at most one of each kind.
 ///
-/// Two revisions are the same when they pin the same content: a config that was only renamed starts no rollout.
+/// Two revisions are the same when they pin the same content: a config that was only renamed starts
+/// no rollout.
 #[derive(Clone, Default)]
 pub struct Revision(Arc<Vec<Pin>>);
 
@@ -138,7 +152,7 @@ impl Revision {
     }
 
     /// Whether the content is the same, and the names as well.
-    pub fn same_names(&self, other: &Self) -> bool {
+    pub(crate) fn same_names(&self, other: &Self) -> bool {
         *self.0 == *other.0
     }
 }
@@ -167,22 +181,23 @@ impl fmt::Debug for Revision {
 
 /// What one layer (the add-on, a placement, an instance) says about one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Source {
+enum ConfigSource {
     Config(ConfigRef),
     /// The version shorthand: an AddOnHubConfig that stands inline.
     Version(Text),
 }
 
-type Layered = BTreeMap<GroupResource, Source>;
+type Layered = BTreeMap<GroupResource, ConfigSource>;
 
 /// Lays configs and the version shorthand over what is there: whole replacement, kind by kind.
-/// A reference to an AddOnHubConfig in the same layer is more explicit than the shorthand, and wins.
+/// A reference to an AddOnHubConfig in the same layer is more explicit than the shorthand, and
+/// wins.
 fn overlay(layers: &mut Layered, configs: &[ConfigRef], version: Option<&Text>) {
     if let Some(version) = version {
-        layers.insert(GroupResource::hub_configs().clone(), Source::Version(version.clone()));
+        layers.insert(GroupResource::hub_configs().clone(), ConfigSource::Version(version.clone()));
     }
     for config in configs {
-        layers.insert(config.kind.clone(), Source::Config(config.clone()));
+        layers.insert(config.kind.clone(), ConfigSource::Config(config.clone()));
     }
 }
 
@@ -190,14 +205,21 @@ fn overlay(layers: &mut Layered, configs: &[ConfigRef], version: Option<&Text>) 
 pub type Wanted = Result<Revision, Problem>;
 
 /// What an instance's own configs change.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Overrides {
+    /// Its version is given by the shorthand.
+    pub by_version: bool,
+    /// A config that it names chooses its version.
+    pub by_config: bool,
     /// Kinds that follow the instance and not its placement.
     pub kinds: BTreeSet<GroupResource>,
     /// The pins of those kinds.
     pub pins: Vec<Pin>,
-    /// What is wrong with the others: they are left out, the rest goes on.
+    /// Overrides that the instance may not have: they are left out, the rest goes on.
     pub problems: Vec<Problem>,
+    /// An override that it may have and that cannot be resolved: the instance keeps what it has
+    /// until it can be.
+    pub unresolved: Option<Problem>,
 }
 
 impl Overrides {
@@ -205,11 +227,20 @@ impl Overrides {
         self.kinds.contains(kind)
     }
 
-    /// Why an instance that was told nothing yet must not begin: it chooses a version, and cannot have it.
-    pub fn keeps_from_starting(&self) -> Option<&Problem> {
-        self.problems.iter().find(|problem| {
-            matches!(problem, Problem::VersionUnsupported { .. } | Problem::VersionAmbiguous { .. })
-        })
+    /// What is wrong, the most serious first.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.all_problems().next()
+    }
+
+    pub(crate) fn all_problems(&self) -> impl Iterator<Item = &Problem> {
+        self.unresolved.iter().chain(&self.problems)
+    }
+
+    /// Whether an instance with this status was told all of it.
+    pub(crate) fn are_told(&self, status: &StatusFields) -> bool {
+        self.pins
+            .iter()
+            .all(|pin| status.told().any(|told| told.config.kind == pin.config.kind && told.hash == pin.hash))
     }
 
     fn add(&mut self, pin: Pin) {
@@ -217,9 +248,10 @@ impl Overrides {
         self.pins.push(pin);
     }
 
-    fn drop_kind(&mut self, kind: &GroupResource) {
-        self.kinds.remove(kind);
-        self.pins.retain(|pin| pin.config.kind != *kind);
+    /// One of them cannot be resolved. None of them is applied then: they were chosen together.
+    fn give_up(&mut self, status: &StatusFields, problem: Problem) {
+        self.unresolved.get_or_insert(problem);
+        self.pins = status.told().filter(|pin| self.kinds.contains(&pin.config.kind)).cloned().collect();
     }
 }
 
@@ -258,13 +290,14 @@ impl<'a> Resolver<'a> {
         Self { observed, offered: versions::offered(observed), supported, templates_gone, open_namespaces }
     }
 
-    /// The kinds of config that instances may override; `None` where that is for the add-on's own manager to say.
+    /// The kinds of config that instances may override; `None` where that is for the add-on's own
+    /// manager to say.
     pub fn supported(&self) -> Option<&BTreeSet<GroupResource>> {
         self.supported.as_ref()
     }
 
     /// What the add-on's defaults and, where one is given, a placement's configs add up to.
-    pub fn wanted_by(&self, placement: Option<&PlacementSpec>) -> Wanted {
+    pub(crate) fn wanted_by(&self, placement: Option<&PlacementSpec>) -> Wanted {
         self.resolve(&self.layers_of(placement))
     }
 
@@ -277,41 +310,49 @@ impl<'a> Resolver<'a> {
         layers
     }
 
-    /// Resolves an instance's own configs over what its placement (or the add-on) says. `None` when it has none.
+    /// Resolves an instance's own configs over what its placement (or the add-on) says. `None` when
+    /// it has none.
     pub fn overrides(&self, placement: Option<&PlacementSpec>, instance: &Instance) -> Option<Overrides> {
         if !instance.has_own() {
             return None;
         }
-        let mut found = Overrides::default();
+        let mut found = Overrides {
+            by_version: instance.version.is_some(),
+            by_config: instance.overrides.iter().any(|config| config.kind.chooses_version()),
+            ..Overrides::default()
+        };
         let usable = self.usable(instance, &mut found.problems);
         let mut own = Layered::new();
         overlay(&mut own, &usable, instance.version.as_ref());
-        for source in own.values() {
-            match self.pin_of(source) {
-                Ok(pin) => found.add(pin),
-                Err(problem) => found.problems.push(problem),
+        if let Err(problem) = self.resolve_own(&own, placement, &mut found) {
+            found.kinds.extend(own.into_keys());
+            if found.covers(GroupResource::hub_configs()) {
+                found.kinds.insert(GroupResource::templates().clone());
             }
-        }
-        if !found.covers(GroupResource::hub_configs()) || found.covers(GroupResource::templates()) {
-            return Some(found);
-        }
-        // A version chooses a template, so an instance's own version takes the template out of its placement's hands too.
-        let mut layers = self.layers_of(placement);
-        overlay(&mut layers, &usable, instance.version.as_ref());
-        match self.template_of(&layers) {
-            Ok(Some(pin)) => found.add(pin),
-            Ok(None) => {}
-            Err(problem) => {
-                // It cannot have the version it asks for, and did not ask for its placement's: it stays on what it was told.
-                for kind in [GroupResource::hub_configs(), GroupResource::templates()] {
-                    found.drop_kind(kind);
-                    let told = instance.status.told().find(|pin| pin.config.kind == *kind);
-                    told.into_iter().for_each(|pin| found.add(pin.clone()));
-                }
-                found.problems.push(problem);
-            }
+            found.give_up(&instance.status, problem);
         }
         Some(found)
+    }
+
+    /// Pins what an instance's own layer names, and the template that its version chooses.
+    fn resolve_own(
+        &self,
+        own: &Layered,
+        placement: Option<&PlacementSpec>,
+        found: &mut Overrides,
+    ) -> Result<(), Problem> {
+        for source in own.values() {
+            found.add(self.pin_of(source)?);
+        }
+        if !own.contains_key(GroupResource::hub_configs()) || own.contains_key(GroupResource::templates()) {
+            return Ok(());
+        }
+        // A version chooses a template, so an instance's own version takes the template out of its
+        // placement's hands too.
+        let mut layers = self.layers_of(placement);
+        layers.extend(own.clone());
+        self.template_of(&layers)?.into_iter().for_each(|pin| found.add(pin));
+        Ok(())
     }
 
     /// An instance's configs that it may have; what is wrong with the others goes to `refused`.
@@ -324,6 +365,8 @@ impl<'a> Resolver<'a> {
             };
             if !supported {
                 refused.push(Problem::ConfigUnsupported { config: config.clone() });
+            } else if let Some(owner) = self.template_owner(config) {
+                refused.push(Problem::TemplateOfAnother { template: config.name.clone(), owner });
             } else if !self.may_reach(instance, config) {
                 refused.push(Problem::ConfigOutOfReach {
                     config: config.clone(),
@@ -336,8 +379,20 @@ impl<'a> Resolver<'a> {
         usable
     }
 
-    /// An override reaches what is cluster-scoped, in the cluster's own namespace, in a namespace that the add-on itself
-    /// references, or in one that the manager was told to allow: its author must not be able to read more through us.
+    /// The other add-on that a template is for. An instance may choose among the templates of its
+    /// own add-on only: its author may not be allowed to deploy the others.
+    fn template_owner(&self, config: &ConfigRef) -> Option<Text> {
+        if config.kind != *GroupResource::templates() {
+            return None;
+        }
+        let Some(Lookup::Found(live)) = self.observed.configs.get(config) else { return None };
+        let owner = live.content.get("spec")?.get("addonName")?.as_str()?;
+        (*owner != *self.observed.addon.name).then(|| owner.into())
+    }
+
+    /// An override reaches what is cluster-scoped, in the cluster's own namespace, in a namespace
+    /// that the add-on itself references, or in one that the manager was told to allow: its author
+    /// must not be able to read more through us.
     fn may_reach(&self, instance: &Instance, config: &ConfigRef) -> bool {
         config.namespace.as_ref().is_none_or(|namespace| {
             **namespace == *instance.cluster.as_str() || self.open_namespaces.contains(namespace)
@@ -353,16 +408,19 @@ impl<'a> Resolver<'a> {
         Ok(Revision::new(pins))
     }
 
-    fn pin_of(&self, source: &Source) -> Result<Pin, Problem> {
+    fn pin_of(&self, source: &ConfigSource) -> Result<Pin, Problem> {
         let config = match source {
-            Source::Version(version) => {
+            ConfigSource::Version(version) => {
                 return Ok(Pin {
                     config: inline_config(version),
                     hash: hash::spec_hash(&inline_content(version)),
                 });
             }
-            Source::Config(config) => config,
+            ConfigSource::Config(config) => config,
         };
+        if config.kind.is_secrets() {
+            return Err(Problem::SecretAsConfig { config: config.clone() });
+        }
         if !self.observed.addon.may_name(&config.kind) {
             return Err(Problem::CoreConfigNotListed { config: config.clone() });
         }
@@ -378,8 +436,9 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The template that the layers choose: by reference, else by version, else the default version's. Checks the version on
-    /// the way, also for an add-on that renders its own works but publishes its versions.
+    /// The template that the layers choose: by reference, else by version, else the default
+    /// version's. Checks the version on the way, also for an add-on that renders its own works but
+    /// publishes its versions.
     fn template_of(&self, layers: &Layered) -> Result<Option<Pin>, Problem> {
         if layers.contains_key(GroupResource::templates()) {
             return Ok(None);
@@ -388,8 +447,8 @@ impl<'a> Resolver<'a> {
             return Err(Problem::TemplatesGone);
         }
         let asked = match layers.get(GroupResource::hub_configs()) {
-            Some(Source::Version(version)) => Some(version.clone()),
-            Some(Source::Config(config)) => match self.observed.configs.get(config) {
+            Some(ConfigSource::Version(version)) => Some(version.clone()),
+            Some(ConfigSource::Config(config)) => match self.observed.configs.get(config) {
                 Some(Lookup::Found(live)) => version_in(&live.content),
                 _ => None,
             },
@@ -424,13 +483,10 @@ impl<'a> Resolver<'a> {
 
 /// Some instance was told a template of ours.
 fn was_rendered(observed: &Observed) -> bool {
-    // Neighbours mostly have the same status, which needs one look.
-    let mut last = 0;
-    let mut instances = observed.instances.entries();
-    instances.any(|instance| {
-        let seen = std::mem::replace(&mut last, instance.glance.status) == instance.glance.status;
-        let is_template = |reference: &Reference| reference.kind == *GroupResource::templates();
-        !seen && instance.value.status.references.iter().any(is_template)
+    let mut seen: HashSet<SharedId, ById> = HashSet::default();
+    let is_template = |reference: &Reference| reference.kind == *GroupResource::templates();
+    observed.instances.entries().any(|instance| {
+        seen.insert(instance.summary.status) && instance.value.status.references.iter().any(is_template)
     })
 }
 
@@ -445,7 +501,7 @@ pub fn inline_content(version: &str) -> Value {
 }
 
 /// The version that an AddOnHubConfig asks for.
-pub fn version_in(hub_config: &Value) -> Option<Text> {
+pub(crate) fn version_in(hub_config: &Value) -> Option<Text> {
     let version = hub_config.get("spec")?.get("desiredVersion")?.as_str()?;
     (!version.is_empty()).then(|| version.into())
 }

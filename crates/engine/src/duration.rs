@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Why a duration cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{0:?} is not a duration: give one such as 90s, 10m or 1h30m")]
 pub struct DurationError(String);
 

@@ -1,4 +1,5 @@
-//! Why: one typed reason for every cluster, in one place, for conditions, commands, metrics and tests alike.
+//! Why: one typed reason for every cluster, in one place, for conditions, commands, metrics and
+//! tests alike.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,9 +7,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::configs::GroupResource;
 use crate::duration;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::problem::Problem;
+use crate::reason::Reason;
+use crate::wire::wire_enum;
 
 /// What is decided for one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +56,10 @@ pub enum Flight {
     },
     /// Applied, and not available since.
     Unavailable {
+        why: Text,
+    },
+    /// Works are there, and do not prove what it was told.
+    Unproven {
         why: Text,
     },
     /// The agent could not apply it, or it could not be rendered.
@@ -101,6 +109,8 @@ pub enum Wait {
     Kept,
     /// Selected, but the hub has no such cluster.
     ClusterAbsent,
+    /// Selected, but the hub has no namespace for it, in which its instance would be.
+    NamespaceMissing,
     /// Selected, but annotated to get no add-on by itself.
     OptedOut,
     /// The cluster is being deleted, and has no instance any more.
@@ -116,52 +126,104 @@ pub enum Wait {
 /// What a canary gate waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CanaryWait {
-    NotFound { placement: PlacementName },
-    Empty { placement: PlacementName },
-    InMotion { placement: PlacementName, published: usize, decided: usize },
-    NotPassed { placement: PlacementName, missing: usize, of: usize, first: ClusterName },
+    NotFound {
+        placement: PlacementName,
+    },
+    Empty {
+        placement: PlacementName,
+    },
+    InMotion {
+        placement: PlacementName,
+        published: usize,
+        decided: usize,
+    },
+    NotPassed {
+        placement: PlacementName,
+        missing: usize,
+        of: usize,
+        first: ClusterName,
+        /// Kinds of config that the canary does not prove, because its clusters reference other
+        /// objects.
+        not_compared: Vec<GroupResource>,
+    },
+    ComparesNothing {
+        placement: PlacementName,
+        cluster: ClusterName,
+    },
+}
+
+wire_enum! {
+    /// Where a cluster is: the one classification of decisions. The names are those of metrics and
+    /// JSON.
+    pub enum Phase {
+        Creating = "create",
+        Deleting = "delete",
+        Starting = "start",
+        InFlight = "in flight",
+        Failed = "failed",
+        /// It is going, by somebody else's decision.
+        Leaving = "hold",
+        Waiting = "hold",
+        Settled = "settled",
+    }
+}
+
+impl Phase {
+    /// What to look at first.
+    pub fn rank(self) -> u8 {
+        match self {
+            Self::Failed => 0,
+            Self::Deleting => 1,
+            Self::InFlight => 2,
+            Self::Starting | Self::Creating => 3,
+            Self::Leaving | Self::Waiting => 4,
+            Self::Settled => 5,
+        }
+    }
 }
 
 impl Decision {
-    /// The word for the kind of decision.
-    pub fn kind(&self) -> &'static str {
+    /// Where the cluster is.
+    pub fn phase(&self) -> Phase {
         match self {
-            Self::Create => "create",
-            Self::Delete(_) => "delete",
-            Self::Start(_) => "start",
-            Self::InFlight(Flight::Failed { .. } | Flight::TimedOut { .. }) => "failed",
-            Self::InFlight(_) => "in flight",
-            Self::Hold(_) => "hold",
-            Self::Settled => "settled",
+            Self::Create => Phase::Creating,
+            Self::Delete(_) => Phase::Deleting,
+            Self::Start(_) => Phase::Starting,
+            Self::InFlight(flight) if flight.is_failure() => Phase::Failed,
+            Self::InFlight(_) => Phase::InFlight,
+            Self::Hold(Wait::Terminating | Wait::ClusterDeleting) => Phase::Leaving,
+            Self::Hold(_) => Phase::Waiting,
+            Self::Settled => Phase::Settled,
         }
     }
 
     /// The machine-readable reason.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Reason {
         match self {
-            Self::Create => "Create",
-            Self::Delete(Removal::Deselected) => "Deselected",
-            Self::Delete(Removal::ClusterDeleting) => "ClusterDeleting",
-            Self::Start(Start::Install) => "Install",
-            Self::Start(Start::Update) => "Update",
-            Self::Start(Start::Retarget) => "Retarget",
+            Self::Create => Reason::Create,
+            Self::Delete(Removal::Deselected) => Reason::Deselected,
+            Self::Delete(Removal::ClusterDeleting) => Reason::ClusterDeleting,
+            Self::Start(Start::Install) => Reason::Install,
+            Self::Start(Start::Update) => Reason::Update,
+            Self::Start(Start::Retarget) => Reason::Retarget,
             Self::InFlight(flight) => flight.code(),
             Self::Hold(wait) => wait.code(),
-            Self::Settled => "Settled",
+            Self::Settled => Reason::Settled,
         }
     }
 }
 
 impl Flight {
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Reason {
         match self {
-            Self::Installing => "Installing",
-            Self::Updating => "Updating",
-            Self::Soaking { .. } => "Soaking",
-            Self::Unavailable { .. } => "Unavailable",
-            Self::Failed { .. } => "Failed",
-            Self::TimedOut { .. } => "TimedOut",
-            Self::Offline { .. } => "OfflineInFlight",
+            Self::Installing => Reason::Installing,
+            Self::Updating => Reason::Updating,
+            Self::Soaking { .. } => Reason::Soaking,
+            Self::Unavailable { .. } => Reason::Unavailable,
+            Self::Unproven { .. } => Reason::Unproven,
+            Self::Failed { .. } => Reason::Failed,
+            Self::TimedOut { .. } => Reason::TimedOut,
+            Self::Offline { .. } => Reason::OfflineInFlight,
         }
     }
 
@@ -171,26 +233,27 @@ impl Flight {
 }
 
 impl Wait {
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Reason {
         match self {
-            Self::BudgetFull { .. } => "BudgetFull",
-            Self::Canary(_) => "WaitingForCanary",
-            Self::KnownGoodFirst { .. } => "KnownGoodFirst",
-            Self::Stage { .. } => "WaitingForGroup",
-            Self::Halted { .. } => "Halted",
-            Self::Paused => "Paused",
-            Self::Offline { .. } => "Offline",
+            Self::BudgetFull { .. } => Reason::BudgetFull,
+            Self::Canary(_) => Reason::WaitingForCanary,
+            Self::KnownGoodFirst { .. } => Reason::KnownGoodFirst,
+            Self::Stage { .. } => Reason::WaitingForGroup,
+            Self::Halted { .. } => Reason::Halted,
+            Self::Paused => Reason::Paused,
+            Self::Offline { .. } => Reason::Offline,
             Self::Problem(problem) => problem.code(),
-            Self::PlacementUncertain => "PlacementUncertain",
-            Self::DeletionHeld => "DeletionHeld",
-            Self::DeletionWaits => "DeletionWaits",
-            Self::Kept => "Kept",
-            Self::ClusterAbsent => "ClusterAbsent",
-            Self::OptedOut => "OptedOut",
-            Self::ClusterDeleting => "ClusterDeleting",
-            Self::Terminating => "Terminating",
-            Self::OtherOwner => "OtherOwner",
-            Self::NothingKnownGood => "NothingKnownGood",
+            Self::PlacementUncertain => Reason::PlacementUncertain,
+            Self::DeletionHeld => Reason::DeletionHeld,
+            Self::DeletionWaits => Reason::DeletionWaits,
+            Self::Kept => Reason::Kept,
+            Self::ClusterAbsent => Reason::ClusterAbsent,
+            Self::NamespaceMissing => Reason::ClusterNamespaceMissing,
+            Self::OptedOut => Reason::OptedOut,
+            Self::ClusterDeleting => Reason::ClusterDeleting,
+            Self::Terminating => Reason::Terminating,
+            Self::OtherOwner => Reason::OtherOwner,
+            Self::NothingKnownGood => Reason::NothingKnownGood,
         }
     }
 }
@@ -218,6 +281,7 @@ impl fmt::Display for Flight {
             Self::Updating => f.write_str("updating"),
             Self::Soaking { until } => write!(f, "healthy, soaking until {until}"),
             Self::Unavailable { why } => write!(f, "applied but not available: {why}"),
+            Self::Unproven { why } => write!(f, "not proven: {why}"),
             Self::Failed { why } => write!(f, "failed: {why}"),
             Self::TimedOut { after } => write!(f, "failed: not settled within {}", duration::shown(*after)),
             Self::Offline { since } => write_offline(f, *since, "in flight"),
@@ -256,6 +320,9 @@ impl fmt::Display for Wait {
             }
             Self::Kept => f.write_str("kept as it is: no placement governs it any more"),
             Self::ClusterAbsent => f.write_str("selected, but there is no such cluster"),
+            Self::NamespaceMissing => {
+                f.write_str("selected, but its namespace on the hub, which has its name, does not exist")
+            }
             Self::OptedOut => f.write_str("selected, but the cluster opts out of automatic installation"),
             Self::ClusterDeleting => f.write_str("the cluster is being deleted"),
             Self::Terminating => f.write_str("the instance is being deleted"),
@@ -276,8 +343,16 @@ impl fmt::Display for CanaryWait {
                     "canary {placement} publishes {published} clusters but its decisions hold {decided}"
                 )
             }
-            Self::NotPassed { placement, missing, of, first } => {
-                write!(f, "canary {placement}: {missing} of {of} not passed, first {first}")
+            Self::NotPassed { placement, missing, of, first, not_compared } => {
+                write!(f, "canary {placement}: {missing} of {of} not passed, first {first}")?;
+                for (at, kind) in not_compared.iter().enumerate() {
+                    let before = if at == 0 { "; it references other objects of kind" } else { "," };
+                    write!(f, "{before} {kind}")?;
+                }
+                Ok(())
+            }
+            Self::ComparesNothing { placement, cluster } => {
+                write!(f, "canary {placement}: {cluster} has none of the configs that would be rolled out")
             }
         }
     }

@@ -1,29 +1,26 @@
-//! The snapshot lined up cluster by cluster: who selects it, who governs it, what it was told, what its works prove.
+//! The snapshot lined up cluster by cluster, and sorted into cohorts of clusters with the same
+//! facts.
 //!
-//! Built once per pass, in time linear in the clusters. Everything behind this module works on positions in
-//! [`Fleet::lines`], which are in order of cluster name.
+//! Built once per pass, in time linear in the clusters. Everything behind this module decides by
+//! cohort; positions in [`Fleet::lines`] are in order of cluster name.
 
-mod known;
+mod cohorts;
+mod facts;
 mod lineup;
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use crate::by_cluster::ByCluster;
 use crate::configs::{Overrides, Resolver, Revision, Wanted};
-use crate::evidence::Evidence;
 use crate::limit::Limit;
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{
-    Cluster, GroupKey, Instance, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection, StatusFields,
-    Unreachable, Work,
-};
+use crate::observed::{GroupKey, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection};
 use crate::problem::Problem;
 use crate::render::Templates;
-pub use known::Known;
-use known::{Knowledge, own_works};
-use lineup::{Claims, Lineup};
+pub use cohorts::Cohort;
+use cohorts::Cohorts;
+pub use facts::{BudgetShare, ClusterFacts, InstanceFacts, WorkFacts};
+use lineup::{Claims, small};
 
 /// One add-on's clusters and placements at one moment.
 #[derive(Debug)]
@@ -33,13 +30,9 @@ pub struct Fleet<'a> {
     /// We render the works; otherwise somebody else does.
     pub renders: bool,
     /// In order of cluster name.
-    pub lines: Vec<Line<'a>>,
-    /// The different things that are known of them.
-    pub known: Vec<Known<'a>>,
-    /// What users chose for their clusters, by position and in order.
-    pub overridden: Vec<(usize, Overrides)>,
-    /// Positions of all but those that are selected, have their instance and keep it.
-    pub in_question: Vec<usize>,
+    pub lines: Vec<FleetLine<'a>>,
+    /// In the order in which their first members appear.
+    pub cohorts: Vec<Cohort<'a>>,
     /// In the order of the add-on's list.
     pub governors: Vec<Governor<'a>>,
     /// The instances that no placement governs, as if one did.
@@ -47,116 +40,17 @@ pub struct Fleet<'a> {
     pub problems: Vec<Problem>,
 }
 
-/// One cluster that is selected for the add-on, or has an instance of it, in short.
-///
-/// Small, and with what nearly every decision asks: the objects themselves lie scattered, and are only fetched where something is written.
+/// One cluster that is selected for the add-on, or has an instance of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Line<'a> {
+pub struct FleetLine<'a> {
     pub name: &'a ClusterName,
-    pub instance: Option<&'a Arc<Instance>>,
-    known: u32,
-    governor: u32,
-    stage: u32,
-    flags: Flags,
+    cohort: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub enum Flag {
-    /// The install strategy selects it.
-    Selected,
-    /// The hub has such a cluster.
-    Present,
-    /// The cluster is being deleted.
-    Leaving,
-    /// The cluster is annotated to get no add-on by itself.
-    OptedOut,
-    /// The hub has word from the cluster.
-    Reachable,
-    /// Its instance is being deleted.
-    Terminating,
-    /// Its instance belongs to an earlier add-on of this name.
-    OtherOwner,
-    /// Its works are all there, rendered from what it is told and for this instance, and nobody has changed them since.
-    WorksStand,
-    /// Its user chose configs for it.
-    HasOverrides,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Flags(u16);
-
-impl Flags {
-    fn set(&mut self, flag: Flag, on: bool) {
-        self.0 |= u16::from(on) << (flag as u16);
-    }
-}
-
-impl Line<'_> {
-    pub fn is(&self, flag: Flag) -> bool {
-        self.flags.0 & (1 << (flag as u16)) != 0
-    }
-
-    /// The place in [`Fleet::known`] of what follows from its status and its works.
-    pub fn known_at(&self) -> usize {
-        self.known as usize
-    }
-
-    /// The placement whose configs and strategy hold for it: the last in the list that selects it.
-    pub fn governor(&self) -> Option<usize> {
-        (self.governor != u32::MAX).then_some(self.governor as usize)
-    }
-
-    /// Its place in the order in which that placement's stages go.
-    pub fn stage(&self) -> usize {
-        self.stage as usize
-    }
-
-    /// It is selected, has its instance and keeps it.
-    fn plainly_stays(&self) -> bool {
-        let is_there = self.instance.is_some() && self.is(Flag::Present);
-        is_there && self.is(Flag::Selected) && !self.is(Flag::Terminating) && !self.is(Flag::Leaving)
-    }
-}
-
-/// One cluster with all that is known of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Member<'f> {
-    line: &'f Line<'f>,
-    known: &'f Known<'f>,
-    pub overrides: Option<&'f Overrides>,
-    clusters: &'f ByCluster<Cluster>,
-}
-
-impl<'f> Deref for Member<'f> {
-    type Target = Line<'f>;
-
-    fn deref(&self) -> &Line<'f> {
-        self.line
-    }
-}
-
-impl<'f> Member<'f> {
-    /// Of its works: where we render them, ours only.
-    pub fn own_works(&self, works: &'f [Work]) -> impl Iterator<Item = &'f Work> + Clone {
-        own_works(works, self.known.prepared.as_ref())
-    }
-
-    /// What follows from its status and its works.
-    pub fn known(&self) -> &'f Known<'f> {
-        self.known
-    }
-
-    pub fn evidence(&self) -> &'f Evidence {
-        &self.known.evidence
-    }
-
-    /// The status of its instance.
-    pub fn status(&self) -> Option<&'f StatusFields> {
-        self.known.status
-    }
-
-    pub fn offline(&self) -> Option<Unreachable> {
-        if self.is(Flag::Reachable) { None } else { self.clusters.get(self.name)?.unreachable }
+impl FleetLine<'_> {
+    /// The place of its cohort in [`Fleet::cohorts`].
+    pub fn cohort(&self) -> usize {
+        self.cohort as usize
     }
 }
 
@@ -167,17 +61,20 @@ pub struct Governor<'a> {
     pub recorded: Option<&'a Recorded>,
     /// Revisions that the placement completed, oldest first.
     pub completed: &'a [Revision],
+    /// Revisions that it completed and then rolled back from.
+    pub withdrawn: &'a [Revision],
     pub desired: Wanted,
-    /// Positions in [`Fleet::lines`], in order.
-    pub members: Vec<usize>,
+    /// Places in [`Fleet::cohorts`], in order.
+    pub cohorts: Vec<usize>,
     /// The names of the stages, in order: decision groups that go one after another.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<GroupStage>,
     pub canary: Option<Canary<'a>>,
     /// It exists; its clusters are known.
     pub known: bool,
     /// It exists, and which clusters it has is not certain.
     pub in_motion: bool,
-    /// Some later placement in the list does not say for certain which clusters it takes from this one.
+    /// Some later placement in the list does not say for certain which clusters it takes from this
+    /// one.
     pub later_uncertain: bool,
     /// Its clusters per decision group, where it says so.
     pub group_size: Option<Limit>,
@@ -185,15 +82,19 @@ pub struct Governor<'a> {
 }
 
 impl Governor<'_> {
-    /// Whether the cluster at this position is one of the placement's canary clusters.
-    pub fn in_canary(&self, position: usize) -> bool {
-        self.canary.as_ref().is_some_and(|canary| canary.includes.get(position) == Some(&true))
+    /// Its known good revision has never been everywhere yet.
+    pub(crate) fn is_rolling_to_known_good(&self) -> bool {
+        self.recorded.is_some_and(|recorded| {
+            recorded.known_good.as_ref().is_some_and(|known_good| {
+                recorded.applied.as_ref() != Some(known_good) && !self.completed.contains(known_good)
+            })
+        })
     }
 }
 
 /// Clusters that must all have settled before those of the next stage start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct GroupStage {
     pub name: Text,
     /// Of a mandatory decision group: no failure is tolerated in it.
     pub mandatory: bool,
@@ -207,10 +108,9 @@ pub struct Canary<'a> {
     pub clusters: Option<Vec<&'a ClusterName>>,
     /// Its decisions do not add up to the count that it publishes.
     pub in_motion: Option<(usize, usize)>,
-    /// By position in [`Fleet::lines`]: whether that cluster is one of them.
-    pub includes: Vec<bool>,
-    /// Positions of the canary clusters that are members; the others have no instance and cannot have.
-    pub members: Vec<usize>,
+    /// Positions in [`Fleet::lines`] of those that are there, in order; the others have no instance
+    /// and cannot have.
+    pub members: Vec<u32>,
 }
 
 impl<'a> Fleet<'a> {
@@ -218,60 +118,100 @@ impl<'a> Fleet<'a> {
         let resolver = Resolver::new(observed);
         let mut templates = Templates::new(observed);
         let mut problems = observed.problems.clone();
-        let mut governors: Vec<Governor<'a>> = Vec::new();
-        let mut claims = Claims::new(observed);
-        for (index, spec) in observed.addon.strategy.placements().iter().enumerate() {
-            let selection = observed.placements.get(&spec.name);
-            problems.extend(doubt(spec, selection));
-            let desired = renderable(&mut templates, resolver.wanted_by(Some(spec)));
-            governors.push(Governor::new(observed, spec, selection, desired));
-            if let Some(selection) = selection {
-                claims.enter(index, spec, selection);
-            }
-        }
-        let mut later_uncertain = false;
-        for governor in governors.iter_mut().rev() {
-            governor.later_uncertain = later_uncertain;
-            later_uncertain |= doubt(governor.spec, observed.placements.get(&governor.spec.name)).is_some();
-        }
-        for (governor, cycle) in governors.iter_mut().zip(canary_cycles(observed.addon.strategy.placements()))
-        {
-            if let Some(cycle) = cycle {
-                problems.push(cycle.clone());
-                governor.fault.get_or_insert(cycle);
-            }
-        }
-        let renders = observed.renders_templates();
+        let mut governors = governors(observed, &resolver, &mut templates, &mut problems);
         let defaults = renderable(&mut templates, resolver.wanted_by(None));
-        let mut knowledge = Knowledge::new(templates);
         let mut free = Governor::new(observed, &FREE, None, defaults);
-        let Lineup { lines, overridden, in_question } =
-            lineup::line_up(observed, &resolver, &mut knowledge, claims, &mut governors, &mut free);
+        let mut cohorts = Cohorts::new(&resolver, templates);
+        let lines = lineup::line_up(Claims::of_placements(observed), &mut cohorts);
+        let cohorts = cohorts.into_found();
+        for (at, Cohort { facts, .. }) in cohorts.iter().enumerate() {
+            match facts.governor().and_then(|index| governors.get_mut(index)) {
+                Some(governor) => governor.cohorts.push(at),
+                None if facts.instance.is_some() => free.cohorts.push(at),
+                None => {}
+            }
+        }
         for governor in &mut governors {
             governor.canary = canary(observed, governor.spec, &lines);
         }
-        let known = knowledge.into_all();
-        Self { observed, resolver, renders, lines, known, overridden, in_question, governors, free, problems }
+        let renders = observed.renders_templates();
+        Self { observed, resolver, renders, lines, cohorts, governors, free, problems }
     }
 
-    /// The cluster at this position.
-    pub fn member(&self, position: usize) -> Option<Member<'_>> {
-        let line = self.lines.get(position)?;
-        let known = self.known.get(line.known_at())?;
-        let own = line
-            .is(Flag::HasOverrides)
-            .then(|| self.overridden.binary_search_by_key(&position, |(at, _)| *at));
-        let overrides =
-            own.and_then(|found| self.overridden.get(found.ok()?)).map(|(_, overrides)| overrides);
-        Some(Member { line, known, overrides, clusters: &self.observed.clusters })
+    /// The facts of the cluster at this position.
+    pub fn facts(&self, position: usize) -> Option<&ClusterFacts<'a>> {
+        self.cohort_at(position).map(|cohort| &cohort.facts)
+    }
+
+    pub(crate) fn cohort_at(&self, position: usize) -> Option<&Cohort<'a>> {
+        self.cohorts.get(self.lines.get(position)?.cohort())
+    }
+
+    pub(crate) fn cohorts_of(&self, governor: &Governor<'a>) -> impl Iterator<Item = &Cohort<'a>> + Clone {
+        governor.cohorts.iter().filter_map(|&at| self.cohorts.get(at))
+    }
+
+    /// The placement that governs clusters with these facts, or what stands in for one.
+    pub fn governor_of(&self, facts: &ClusterFacts<'_>) -> &Governor<'a> {
+        facts.governor().and_then(|index| self.governors.get(index)).unwrap_or(&self.free)
+    }
+
+    /// What users chose for their clusters: the different ones, in order of the first cluster that
+    /// has them.
+    pub fn overrides(&self) -> impl Iterator<Item = &Overrides> {
+        self.cohorts.iter().filter_map(|cohort| cohort.facts.overrides())
+    }
+
+    /// The first few clusters of these cohorts, in order of name.
+    pub(crate) fn first_names<'f>(
+        &'f self,
+        cohorts: impl Iterator<Item = &'f Cohort<'a>>,
+        most: usize,
+    ) -> Vec<&'a ClusterName> {
+        let mut positions: Vec<u32> = cohorts.flat_map(|cohort| &cohort.members).copied().collect();
+        if most < positions.len() {
+            positions.select_nth_unstable(most);
+            positions.truncate(most);
+        }
+        positions.sort_unstable();
+        positions.into_iter().filter_map(|at| self.lines.get(at as usize)).map(|line| line.name).collect()
     }
 
     /// Some listed placement does not say for certain which clusters it selects.
-    pub fn uncertain(&self) -> bool {
+    pub(crate) fn uncertain(&self) -> bool {
         self.problems.iter().any(|problem| {
             matches!(problem, Problem::PlacementUnknown { .. } | Problem::PlacementInMotion { .. })
         })
     }
+}
+
+/// The listed placements without their clusters, which are not lined up yet.
+fn governors<'a>(
+    observed: &'a Observed,
+    resolver: &Resolver<'a>,
+    templates: &mut Templates<'_>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Governor<'a>> {
+    let placements = observed.addon.strategy.placements();
+    let mut governors = Vec::with_capacity(placements.len());
+    for spec in placements {
+        let selection = observed.placements.get(&spec.name);
+        problems.extend(doubt(spec, selection));
+        let desired = renderable(templates, resolver.wanted_by(Some(spec)));
+        governors.push(Governor::new(observed, spec, selection, desired));
+    }
+    let mut later_uncertain = false;
+    for governor in governors.iter_mut().rev() {
+        governor.later_uncertain = later_uncertain;
+        later_uncertain |= doubt(governor.spec, observed.placements.get(&governor.spec.name)).is_some();
+    }
+    for (governor, cycle) in governors.iter_mut().zip(canary_cycles(placements)) {
+        if let Some(cycle) = cycle {
+            problems.push(cycle.clone());
+            governor.fault.get_or_insert(cycle);
+        }
+    }
+    governors
 }
 
 /// What is not certain about a placement's clusters.
@@ -303,8 +243,9 @@ impl<'a> Governor<'a> {
             spec,
             recorded: observed.addon.status.placements.get(&spec.name),
             completed: observed.revisions.completed.get(&spec.name).map_or(&[], Vec::as_slice),
+            withdrawn: observed.revisions.withdrawn.get(&spec.name).map_or(&[], Vec::as_slice),
             desired,
-            members: Vec::with_capacity(selection.map_or(0, Selection::len)),
+            cohorts: Vec::new(),
             stages: selection.map(|selection| stages(spec, selection)).unwrap_or_default(),
             canary: None,
             known: selection.is_some(),
@@ -331,7 +272,8 @@ struct Together {
     mandatory: bool,
 }
 
-/// The order in which decision groups go: mandatory ones as listed, then the others, together or one by one.
+/// The order in which decision groups go: mandatory ones as listed, then the others, together or
+/// one by one.
 fn group_order(spec: &PlacementSpec, selection: &Selection) -> Vec<Together> {
     let mut left: Vec<usize> = (0..selection.groups.len()).collect();
     let mut order = Vec::new();
@@ -358,7 +300,7 @@ fn group_order(spec: &PlacementSpec, selection: &Selection) -> Vec<Together> {
     order
 }
 
-fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<Stage> {
+fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<GroupStage> {
     let name = |groups: &[usize]| match groups {
         [one] => match selection.groups.get(*one) {
             Some(group) if !group.name.is_empty() => format!("group {}", group.name),
@@ -369,33 +311,31 @@ fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<Stage> {
     let order = group_order(spec, selection);
     order
         .iter()
-        .map(|together| Stage { name: name(&together.groups).into(), mandatory: together.mandatory })
+        .map(|together| GroupStage { name: name(&together.groups).into(), mandatory: together.mandatory })
         .collect()
 }
 
-fn canary<'a>(observed: &'a Observed, spec: &'a PlacementSpec, lines: &[Line<'a>]) -> Option<Canary<'a>> {
+fn canary<'a>(
+    observed: &'a Observed,
+    spec: &'a PlacementSpec,
+    lines: &[FleetLine<'a>],
+) -> Option<Canary<'a>> {
     let name = spec.rollout.canary.as_ref()?;
     let selection = observed.placements.get(name);
     let clusters: Option<Vec<&ClusterName>> = selection.map(|selection| selection.clusters().collect());
     let in_motion = selection.and_then(Selection::in_motion);
-    let mut includes = vec![false; lines.len()];
-    let mut found: Vec<usize> = Vec::new();
+    let mut members: Vec<u32> = Vec::new();
     for &cluster in clusters.iter().flatten() {
         // Neighbours in the canary mostly are neighbours in the fleet.
-        let next = found.last().map_or(0, |last| last + 1);
+        let next = members.last().map_or(0, |last| *last as usize + 1);
         let position = match lines.get(next) {
             Some(line) if line.name == cluster => Ok(next),
             _ => lines.binary_search_by(|line| line.name.cmp(cluster)),
         };
-        if let Ok(position) = position
-            && let Some(included) = includes.get_mut(position)
-        {
-            *included = true;
-            found.push(position);
-        }
+        members.extend(position.ok().map(small));
     }
-    found.sort_unstable();
-    Some(Canary { name, clusters, in_motion, includes, members: found })
+    members.sort_unstable();
+    Some(Canary { name, clusters, in_motion, members })
 }
 
 /// For each placement, the cycle of canary references that it is part of, if any.
@@ -407,7 +347,8 @@ fn canary_cycles(placements: &[PlacementSpec]) -> Vec<Option<Problem>> {
     placements
         .iter()
         .map(|spec| {
-            // Each placement has at most one canary, so following them either ends or comes back within the list's length.
+            // Each placement has at most one canary, so following them either ends or comes back
+            // within the list's length.
             let mut path = vec![spec.name.clone()];
             let mut at = &spec.name;
             while let Some(&canary) = next.get(at) {

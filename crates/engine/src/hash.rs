@@ -1,7 +1,8 @@
 //! The spec hash: what a config says, as 64 hex digits.
 //!
-//! Computed exactly as OCM's Go code computes it, so that hashes written by other managers and by us are the same: the
-//! object without `apiVersion`, `kind`, `metadata` and `status`, encoded as Go's `encoding/json` encodes it.
+//! Computed exactly as OCM's Go code computes it, so that hashes written by other managers and by
+//! us are the same: the object without `apiVersion`, `kind`, `metadata` and `status`, encoded as
+//! Go's `encoding/json` encodes it.
 
 use std::fmt::{self, Write as _};
 
@@ -78,7 +79,7 @@ pub fn spec_hash(object: &Value) -> Hash {
 }
 
 /// The spec hash, and how many bytes of content it stands for.
-pub fn spec_hash_and_size(object: &Value) -> (Hash, usize) {
+pub(crate) fn spec_hash_and_size(object: &Value) -> (Hash, usize) {
     let text = match object {
         Value::Object(fields) => {
             let mut out = String::new();
@@ -152,7 +153,8 @@ fn write_object(out: &mut String, fields: &Map<String, Value>, keep: impl Fn(&st
     out.push('}');
 }
 
-/// Kubernetes decodes a number as int64 where it fits, else as float64; Go prints floats in its own way.
+/// Kubernetes decodes a number as int64 where it fits, else as float64; Go prints floats in its own
+/// way.
 fn write_number(out: &mut String, number: &Number) {
     if let Some(int) = number.as_i64() {
         let _ = write!(out, "{int}");
@@ -168,7 +170,8 @@ fn write_float(out: &mut String, float: f64) {
     }
     let magnitude = float.abs();
     if (1e-6..1e21).contains(&magnitude) {
-        // Rust prints the shortest digits that read back the same, as Go does, and never an exponent here.
+        // Rust prints the shortest digits that read back the same, as Go does, and never an
+        // exponent here.
         let _ = write!(out, "{float}");
         return;
     }
@@ -176,7 +179,8 @@ fn write_float(out: &mut String, float: f64) {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let sign = if exponent.starts_with('-') { '-' } else { '+' };
     let exponent = exponent.trim_start_matches('-');
-    // Go pads the exponent to two digits, and its JSON encoder takes a leading zero of a negative one away again.
+    // Go pads the exponent to two digits, and its JSON encoder takes a leading zero of a negative
+    // one away again.
     let padding = if sign == '+' && exponent.len() < 2 { "0" } else { "" };
     let _ = write!(out, "{digits}e{sign}{padding}{exponent}");
 }

@@ -1,17 +1,19 @@
-//! The install controller as a function: which instances to create and which to delete (semantics §4).
+//! The install controller as a function: which instances to create and which to delete (semantics
+//! §4).
 //!
-//! It never changes an instance, never deletes one that a user made, and never takes "unknown" for "none".
-
-use std::collections::BTreeMap;
+//! It never changes an instance, never deletes one that a user made, and never takes "unknown" for
+//! "none".
 
 use aviary_api::names;
 use aviary_api::names::conditions::DELETIONS_HELD;
 
+use crate::by_cluster::ByCluster;
 use crate::explain::{Decision, Removal, Wait};
-use crate::fleet::{Flag, Fleet, Line};
+use crate::fleet::{ClusterFacts, Cohort, Fleet, FleetLine};
 use crate::name::{ClusterName, Text};
-use crate::observed::{InstallStrategy, Instance};
+use crate::observed::{Cluster, InstallStrategy, Instance, Maker};
 use crate::problem::Problem;
+use crate::reason::Reason;
 
 /// An instance to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,124 +36,142 @@ pub struct Delete {
 pub struct Install {
     pub creates: Vec<Create>,
     pub deletes: Vec<Delete>,
-    /// By position in the fleet: clusters about which the rollout has nothing to say.
-    pub decisions: BTreeMap<usize, Decision>,
+    /// For each cohort of the fleet; `None`: it is there and stays.
+    pub decisions: Vec<Option<Decision>>,
     pub problem: Option<Problem>,
     /// So many deletions are under way on a person's word.
     pub acknowledged: Option<usize>,
 }
 
-enum Presence {
-    Create,
-    Delete(Removal),
-    Hold(Wait),
-    /// It is there and stays; what it is told is for the rollout.
-    Stays,
+/// The instances of an add-on that is not there, on clusters that are being deleted: nobody else
+/// removes them, and they would keep their cluster's namespace forever. Other instances without an
+/// add-on are left to their users.
+pub fn abandoned(instances: &ByCluster<Instance>, clusters: &ByCluster<Cluster>) -> Vec<Delete> {
+    let is_leaving = |instance: &Instance| {
+        !instance.deleting && clusters.get(&instance.cluster).is_some_and(|cluster| cluster.deleting)
+    };
+    let leaving = instances.values().filter(|instance| is_leaving(instance));
+    leaving
+        .map(|instance| Delete {
+            cluster: instance.cluster.clone(),
+            uid: instance.uid.clone(),
+            why: Removal::ClusterDeleting,
+        })
+        .collect()
 }
 
 pub fn decide(fleet: &Fleet<'_>) -> Install {
     let uncertain = fleet.uncertain();
-    let mut install = Install::default();
-    let mut deselected = Vec::new();
-    let mut leaving = 0;
-    for &position in &fleet.in_question {
-        let Some(member) = fleet.lines.get(position) else { continue };
-        match presence(fleet, member, uncertain) {
-            Presence::Create => {
-                install.creates.push(create(fleet, member));
-                install.decisions.insert(position, Decision::Create);
+    let mut decisions: Vec<Option<Decision>> =
+        fleet.cohorts.iter().map(|cohort| presence(fleet, &cohort.facts, uncertain)).collect();
+    let count = |is_so: &dyn Fn(&Cohort<'_>, &Decision) -> bool| -> usize {
+        let decided = fleet.cohorts.iter().zip(&decisions);
+        let counted =
+            decided.filter(|(cohort, one)| one.as_ref().is_some_and(|decision| is_so(cohort, decision)));
+        counted.map(|(cohort, _)| cohort.members.len()).sum()
+    };
+    let deselected = count(&|_, decision| *decision == Decision::Delete(Removal::Deselected));
+    let leaving =
+        count(&|cohort, decision| *decision == Decision::Hold(Wait::Terminating) && !cohort.facts.selected);
+    let brake = brake(fleet, deselected, leaving);
+    if brake == BrakeState::Holds {
+        for decision in decisions.iter_mut().flatten() {
+            if *decision == Decision::Delete(Removal::Deselected) {
+                *decision = Decision::Hold(Wait::DeletionHeld);
             }
-            Presence::Delete(Removal::Deselected) => deselected.push(position),
-            Presence::Delete(why) => install.delete(position, member, why),
-            Presence::Hold(wait) => {
-                leaving += usize::from(wait == Wait::Terminating && !member.is(Flag::Selected));
-                install.decisions.insert(position, Decision::Hold(wait));
-            }
-            Presence::Stays => {}
         }
     }
-    let brake = brake(fleet, deselected.len(), leaving);
-    for &position in &deselected {
-        match fleet.lines.get(position) {
-            Some(_) if brake == Brake::Holds => {
-                install.decisions.insert(position, Decision::Hold(Wait::DeletionHeld));
-            }
-            Some(member) => install.delete(position, member, Removal::Deselected),
-            None => {}
-        }
-    }
+    let mut install = Install { decisions, ..Install::default() };
     match brake {
-        Brake::Holds => {
+        BrakeState::Holds => {
             let of = fleet.observed.instances.len();
-            install.problem = Some(Problem::DeletionHeld { count: deselected.len(), of });
+            install.problem = Some(Problem::DeletionHeld { count: deselected, of });
         }
-        Brake::Acknowledged(number) => install.acknowledged = Some(number),
-        Brake::Free => {}
+        BrakeState::Acknowledged(number) => install.acknowledged = Some(number),
+        BrakeState::Free => {}
     }
+    install.write(fleet);
     install
 }
 
 impl Install {
-    fn delete(&mut self, position: usize, member: &Line<'_>, why: Removal) {
-        if let Some(instance) = member.instance {
-            self.deletes.push(Delete {
-                cluster: member.name.clone(),
-                uid: instance.uid.clone(),
-                why: why.clone(),
-            });
-            self.decisions.insert(position, Decision::Delete(why));
+    /// The writes that follow from the decisions, cluster by cluster. Deletions that nobody could
+    /// want back come first.
+    fn write(&mut self, fleet: &Fleet<'_>) {
+        if self.decisions.iter().all(Option::is_none) {
+            return;
+        }
+        for line in &fleet.lines {
+            let Some(Some(decision)) = self.decisions.get(line.cohort()) else { continue };
+            match decision {
+                Decision::Create => self.creates.extend(create(fleet, line)),
+                Decision::Delete(why) => {
+                    let instance = fleet.observed.instances.get(line.name);
+                    self.deletes.extend(instance.map(|instance| Delete {
+                        cluster: line.name.clone(),
+                        uid: instance.uid.clone(),
+                        why: why.clone(),
+                    }));
+                }
+                _ => {}
+            }
+        }
+        self.deletes.sort_by_key(|delete| delete.why == Removal::Deselected);
+    }
+}
+
+/// Whether there should be an instance. `None`: it is there and stays; what it is told is for the
+/// rollout.
+fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Option<Decision> {
+    let is_leaving = facts.cluster.is_some_and(|cluster| cluster.deleting);
+    let Some(instance) = &facts.instance else {
+        return Some(match facts.cluster {
+            None => Decision::Hold(Wait::ClusterAbsent),
+            Some(_) if is_leaving => Decision::Hold(Wait::ClusterDeleting),
+            Some(cluster) if cluster.opted_out => Decision::Hold(Wait::OptedOut),
+            Some(_) if facts.lacks_namespace => Decision::Hold(Wait::NamespaceMissing),
+            Some(_) => Decision::Create,
+        });
+    };
+    if instance.terminating {
+        return Some(Decision::Hold(Wait::Terminating));
+    }
+    if is_leaving {
+        return Some(Decision::Delete(Removal::ClusterDeleting));
+    }
+    // A leftover of an earlier add-on of the same name is not ours to delete.
+    let made_by_strategy = instance.made_by != Maker::User && !instance.other_owner;
+    if facts.selected || !made_by_strategy {
+        // Without its ManagedCluster nothing can be delivered, and no placement governs it: it must
+        // not fall back to the defaults.
+        return facts.cluster.is_none().then_some(Decision::Hold(Wait::ClusterAbsent));
+    }
+    match &fleet.observed.addon.strategy {
+        // Changed to Manual: everything is kept. What placements had rolled out stays as it is; no
+        // placement governs it any more.
+        InstallStrategy::Manual | InstallStrategy::Unusable(_) => {
+            (instance.made_by == Maker::Placements).then_some(Decision::Hold(Wait::Kept))
+        }
+        InstallStrategy::Placements(_) if uncertain => Some(Decision::Hold(Wait::DeletionWaits)),
+        InstallStrategy::Placements(_) | InstallStrategy::Labels(_) => {
+            Some(Decision::Delete(Removal::Deselected))
         }
     }
 }
 
-fn presence(fleet: &Fleet<'_>, member: &Line<'_>, uncertain: bool) -> Presence {
-    let Some(instance) = member.instance else {
-        return match member {
-            absent if !absent.is(Flag::Present) => Presence::Hold(Wait::ClusterAbsent),
-            leaving if leaving.is(Flag::Leaving) => Presence::Hold(Wait::ClusterDeleting),
-            opted_out if opted_out.is(Flag::OptedOut) => Presence::Hold(Wait::OptedOut),
-            _ => Presence::Create,
-        };
-    };
-    if member.is(Flag::Terminating) {
-        return Presence::Hold(Wait::Terminating);
-    }
-    if member.is(Flag::Leaving) {
-        return Presence::Delete(Removal::ClusterDeleting);
-    }
-    if member.is(Flag::Selected) || !made_by_strategy(instance, fleet) {
-        // Without its ManagedCluster nothing can be delivered, and no placement governs it: it must not fall back to the defaults.
-        return if member.is(Flag::Present) { Presence::Stays } else { Presence::Hold(Wait::ClusterAbsent) };
-    }
-    match &fleet.observed.addon.strategy {
-        // Changed to Manual: everything is kept. What placements had rolled out stays as it is; no placement governs it any more.
-        InstallStrategy::Manual | InstallStrategy::Unusable(_) => match instance.marker.as_deref() {
-            Some("Placements") => Presence::Hold(Wait::Kept),
-            _ => Presence::Stays,
-        },
-        InstallStrategy::Placements(_) if uncertain => Presence::Hold(Wait::DeletionWaits),
-        InstallStrategy::Placements(_) | InstallStrategy::Labels(_) => Presence::Delete(Removal::Deselected),
-    }
-}
-
-/// It carries our marker, and is not a leftover of an earlier add-on of the same name.
-fn made_by_strategy(instance: &Instance, fleet: &Fleet<'_>) -> bool {
-    instance.marker.is_some()
-        && instance.owner.as_deref().is_none_or(|owner| owner == &*fleet.observed.addon.uid)
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Brake {
+enum BrakeState {
     Free,
     Holds,
     /// It would hold, had not somebody given this number.
     Acknowledged(usize),
 }
 
-/// Deletions under way count towards the brake, so that it cannot be passed in small steps; what needs a person's word is
-/// the number still to be deleted. That word holds until they are deleted, however often that is interrupted: the add-on's status says what
-/// it was given for, so that it is good for nothing else later.
-fn brake(fleet: &Fleet<'_>, deselected: usize, leaving: usize) -> Brake {
+/// Deletions under way count towards the brake, so that it cannot be passed in small steps; what
+/// needs a person's word is the number still to be deleted. That word holds until they are deleted,
+/// however often that is interrupted: the add-on's status says what it was given for, so that it is
+/// good for nothing else later.
+fn brake(fleet: &Fleet<'_>, deselected: usize, leaving: usize) -> BrakeState {
     let addon = &fleet.observed.addon;
     let brake = fleet.observed.options.brake;
     let at_once = deselected + leaving;
@@ -159,38 +179,34 @@ fn brake(fleet: &Fleet<'_>, deselected: usize, leaving: usize) -> Brake {
         && at_once > brake.more_than
         && at_once * 100 > fleet.observed.instances.len() * brake.more_than_percent;
     if !holds {
-        return Brake::Free;
+        return BrakeState::Free;
     }
     let given = |number: usize| {
         let message = acknowledgement(number);
         addon.status.conditions.iter().any(|condition| {
             condition.kind == DELETIONS_HELD
-                && condition.reason == ACKNOWLEDGED
+                && condition.reason == Reason::DeletionAcknowledged
                 && *condition.message == *message
         })
     };
     match addon.allow_deletions {
         Some(number) if number == deselected || (at_once <= number && given(number)) => {
-            Brake::Acknowledged(number)
+            BrakeState::Acknowledged(number)
         }
-        _ => Brake::Holds,
+        _ => BrakeState::Holds,
     }
 }
 
-/// The reason of a condition that says which number of deletions was acknowledged.
-pub const ACKNOWLEDGED: &str = "DeletionAcknowledged";
-
-pub fn acknowledgement(number: usize) -> String {
+pub(crate) fn acknowledgement(number: usize) -> String {
     format!("{number} deletions were acknowledged and are under way")
 }
 
-fn create(fleet: &Fleet<'_>, member: &Line<'_>) -> Create {
-    let strategy = &fleet.observed.addon.strategy;
-    let placement = member.governor().and_then(|index| strategy.placements().get(index));
-    let namespace = placement.and_then(|placement| placement.install_namespace.clone());
-    Create {
-        cluster: member.name.clone(),
+fn create(fleet: &Fleet<'_>, line: &FleetLine<'_>) -> Option<Create> {
+    let facts = &fleet.cohorts.get(line.cohort())?.facts;
+    let namespace = fleet.governor_of(facts).spec.install_namespace.clone();
+    Some(Create {
+        cluster: line.name.clone(),
         install_namespace: namespace.unwrap_or_else(|| names::DEFAULT_INSTALL_NAMESPACE.into()),
-        marker: strategy.marker(),
-    }
+        marker: fleet.observed.addon.strategy.marker(),
+    })
 }

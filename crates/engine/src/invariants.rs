@@ -1,21 +1,28 @@
-//! The promises, as one function: `check(before, write, after)` says which of them a write breaks (S1–S18 of the targets, as far
-//! as they are about values).
+//! The promises, as one function: `check(before, write, after)` says which of them a write breaks
+//! (S1–S18 of the targets, as far as they are about values).
 //!
-//! Written from the promises and not from the rollout code: it reads the snapshot itself, and shares no decision with what it
-//! checks. Where it cannot tell without a clock it gives the benefit of the doubt; the properties in the tests are stricter.
+//! Written from the promises and not from the rollout code: it reads the snapshot itself, and
+//! shares no decision with what it checks. Where it cannot tell without a clock it gives the
+//! benefit of the doubt; the properties in the tests are stricter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
-use crate::configs::{GroupResource, Pin, Revision};
-use crate::evidence::Clock;
+use aviary_api::names::conditions::REVISION_HEALTHY;
+
+use crate::clock::{Clock, Doubt};
+use crate::configs::{ConfigRef, GroupResource, Pin, Revision, version_in};
 use crate::hash::Hash;
-use crate::name::{ClusterName, PlacementName};
+use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
-    AddOnStatus, InstallStrategy, Instance, Observed, Pace, PlacementSpec, Recorded, Seen, Selection,
+    AddOnStatus, InstallStrategy, Instance, Lookup, Observed, Pace, PlacementSpec, Recorded, Seen, Selection,
+    Work,
 };
 use crate::plan::Write;
+use crate::reason::Reason;
 use crate::status::publish;
+use crate::versions;
 
 /// A promise that a write breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,14 +58,15 @@ pub fn check(before: &Observed, write: &Write, after: &Observed) -> Vec<Violatio
 
 /// Checks one write against the promises, whoever made it: `before` and `after` are what was there.
 pub fn check_deed(before: &Observed, deed: Deed<'_>, after: &Observed) -> Vec<Violation> {
-    check_counted(before, deed, after, &mut Counts::default())
+    check_counted(before, deed, after, &mut CountCache::default())
 }
 
-/// Checks writes that follow one another, with nothing else between them: what takes a look at the whole fleet is counted once, and then
-/// kept up with each write, so that a plan of thousands of writes is not thousands of looks.
+/// Checks writes that follow one another, with nothing else between them: what takes a look at the
+/// whole fleet is counted once, and then kept up with each write, so that a plan of thousands of
+/// writes is not thousands of looks.
 #[derive(Debug, Default)]
 pub struct Series {
-    counts: Counts,
+    counts: CountCache,
 }
 
 impl Series {
@@ -70,12 +78,12 @@ impl Series {
             Write::Instance(write) => Deed::Instance(&write.cluster),
             Write::Work(write) => Deed::Work { cluster: &write.cluster, told: write.told() },
             Write::AddOn(status) => Deed::AddOn(status),
-            Write::Complete(placement, revision) => Deed::Complete(placement, revision),
+            Write::Complete(completed) => Deed::Complete(&completed.placement, &completed.revision),
             Write::DeleteWork(delete) => {
                 self.counts.follow(before, &delete.cluster, after);
                 return Vec::new();
             }
-            Write::Keep(_) | Write::Forget(_) => return Vec::new(),
+            Write::Keep(_) | Write::Forget(_) | Write::Withdraw(..) | Write::Offer(_) => return Vec::new(),
         };
         let found = check_counted(before, deed, after, &mut self.counts);
         match deed {
@@ -91,14 +99,14 @@ impl Series {
 
 /// What promises need to know of a whole fleet, where it was asked for.
 #[derive(Debug, Default)]
-struct Counts {
+struct CountCache {
     /// By placement: how many it governs, and how many of those count as in flight.
     flights: BTreeMap<PlacementName, (usize, usize)>,
     /// How many of our instances nothing selects.
     leaving: Option<usize>,
 }
 
-impl Counts {
+impl CountCache {
     fn flights(&mut self, observed: &Observed, spec: &PlacementSpec) -> (usize, usize) {
         *self.flights.entry(spec.name.clone()).or_insert_with(|| {
             let governed = governed(observed, spec);
@@ -131,7 +139,12 @@ impl Counts {
     }
 }
 
-fn check_counted(before: &Observed, deed: Deed<'_>, after: &Observed, counts: &mut Counts) -> Vec<Violation> {
+fn check_counted(
+    before: &Observed,
+    deed: Deed<'_>,
+    after: &Observed,
+    counts: &mut CountCache,
+) -> Vec<Violation> {
     let mut found = Checker { before, counts, violations: Vec::new() };
     match deed {
         Deed::Create(cluster) => found.create(cluster),
@@ -146,7 +159,7 @@ fn check_counted(before: &Observed, deed: Deed<'_>, after: &Observed, counts: &m
 
 struct Checker<'a> {
     before: &'a Observed,
-    counts: &'a mut Counts,
+    counts: &'a mut CountCache,
     violations: Vec<Violation>,
 }
 
@@ -170,7 +183,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// S6 and S7: deleted only if ours, deselected in a complete snapshot, this very object, and within the brake.
+    /// S6 and S7: deleted only if ours, deselected in a complete snapshot, this very object, and
+    /// within the brake.
     fn delete(&mut self, cluster: &ClusterName, uid: &str) {
         let Some(instance) = self.before.instances.get(cluster) else { return };
         if *instance.uid != *uid {
@@ -267,7 +281,7 @@ impl<'a> Checker<'a> {
             Pace::Rolling(limit) => limit,
             Pace::AllAtOnce | Pace::RollingByGroupSize | Pace::PerGroup => return,
         };
-        if !is_installed(old) || !has_arrived_except(self.before, old, &own_kinds(old)) {
+        if !is_installed(self.before, old) || !has_arrived_except(self.before, old, &own_kinds(old)) {
             return;
         }
         let (governed, in_flight) = self.counts.flights(self.before, spec);
@@ -282,7 +296,7 @@ impl<'a> Checker<'a> {
         let Some(spec) = governor(self.before, cluster) else { return };
         let Some(canary) = &spec.rollout.canary else { return };
         let inside = includes(self.before.placements.get(canary), cluster);
-        let first = !is_installed(old);
+        let first = !is_installed(self.before, old);
         if inside || first || !old.overrides.is_empty() || old.version.is_some() {
             return;
         }
@@ -332,44 +346,79 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// S8, S2 and S2b: the known good revision takes only passed values, and while a placement rolls to it only a rollback replaces it.
+    /// S8, S2 and S2b: the known good revision takes only passed values, and while a placement
+    /// rolls to it only a rollback replaces it.
     fn promotion(&mut self, spec: &PlacementSpec, old: Option<&Recorded>, new: &Recorded) {
         let Some(revision) = &new.known_good else { return };
         let completed =
             self.before.revisions.completed.get(&spec.name).is_some_and(|history| history.contains(revision));
-        if completed || all_settled(self.before, spec, revision) {
+        let Some(canary) = &spec.rollout.canary else {
+            let was_applied = old.is_some_and(|old| old.applied.as_ref() == Some(revision));
+            if !(completed || was_applied || all_settled(self.before, spec, revision)) {
+                self.broken(
+                    "S8",
+                    format!("{}: the known good revision is not applied everywhere", spec.name),
+                );
+            }
+            return;
+        };
+        let is_first = old.is_none_or(|old| old.known_good.is_none());
+        if completed || (is_first && all_installed(self.before, spec, canary, revision)) {
             return;
         }
-        let Some(canary) = &spec.rollout.canary else {
-            self.broken("S8", format!("{}: the known good revision is not applied everywhere", spec.name));
-            return;
-        };
-        let clusters: BTreeSet<&ClusterName> = self
-            .before
-            .placements
-            .get(canary)
-            .map(|selection| selection.clusters().collect())
-            .unwrap_or_default();
-        let passed = |name: &ClusterName| {
-            self.before.instances.get(name).is_some_and(|instance| {
-                let told: Vec<&Pin> = instance.status.told().collect();
-                let has = |pin: &Pin| {
-                    told.iter().any(|own| own.hash == pin.hash && own.config.kind == pin.config.kind)
-                };
-                revision.pins().iter().all(has) && has_arrived(self.before, instance)
-            })
-        };
+        let previous = old.and_then(|old| old.known_good.as_ref());
+        self.passed(spec, canary, previous, revision);
+        if let Some(previous) = previous {
+            let was_completed = old.is_some_and(|old| old.applied.as_ref() == Some(previous));
+            self.rolled_out(spec, canary, previous, was_completed);
+        }
+    }
+
+    /// S2: every canary cluster proves what of the revision it can prove.
+    fn passed(
+        &mut self,
+        spec: &PlacementSpec,
+        canary: &PlacementName,
+        previous: Option<&Revision>,
+        revision: &Revision,
+    ) {
+        let clusters = self.canary_clusters(canary);
         let torn =
             self.before.placements.get(canary).is_some_and(|selection| selection.in_motion().is_some());
-        if torn || clusters.is_empty() || !clusters.iter().all(|name| passed(name)) {
+        let instances: Option<Vec<&Arc<Instance>>> =
+            clusters.iter().map(|name| self.before.instances.get(name)).collect();
+        let passed = instances.as_ref().is_some_and(|instances| {
+            let proved =
+                |instance: &&Arc<Instance>| proves(instance, revision) && has_arrived(self.before, instance);
+            instances.iter().all(proved)
+                || previous.is_some_and(|previous| uncovered(instances, previous, revision))
+        });
+        if torn || clusters.is_empty() || !passed {
             self.broken("S2", format!("{}: the canary has not passed", spec.name));
         }
-        let Some(previous) = old.and_then(|old| old.known_good.as_ref()) else { return };
+    }
+
+    /// S2b: no gated cluster is still on its way to the previous known good revision.
+    fn rolled_out(
+        &mut self,
+        spec: &PlacementSpec,
+        canary: &PlacementName,
+        previous: &Revision,
+        was_completed: bool,
+    ) {
+        let clusters = self.canary_clusters(canary);
         let under_way = governed(self.before, spec)
             .into_iter()
             .filter(|name| !clusters.contains(name))
-            .filter(|name| self.before.instances.get(name).is_some_and(|instance| is_installed(instance)))
+            .filter(|name| self.before.instances.get(name).is_some_and(|instance| was_well(instance)))
             .filter(|name| !settled_on(self.before, name, previous) && !has_failed(self.before, name))
+            .filter(|name| {
+                self.before.instances.get(name).is_none_or(|instance| {
+                    let told = instance.status.told_revision();
+                    let assigned = was_completed && told_same_except(instance, &told, previous);
+                    !assigned && !is_left_out(self.before, spec, instance) && doubt(instance).is_none()
+                })
+            })
             .filter(|_| spec.rollout.progress_deadline.is_none())
             .count();
         if under_way > 0 {
@@ -383,18 +432,98 @@ impl<'a> Checker<'a> {
         }
     }
 
+    fn canary_clusters(&self, canary: &PlacementName) -> BTreeSet<&'a ClusterName> {
+        let selection = self.before.placements.get(canary).into_iter();
+        selection.flat_map(Selection::clusters).collect()
+    }
+
     fn completed(&mut self, placement: &PlacementName, revision: &Revision) {
         let specs = self.before.addon.strategy.placements();
-        if let Some(spec) = specs.iter().find(|spec| spec.name == *placement)
-            && !all_settled(self.before, spec, revision)
-        {
+        let Some(spec) = specs.iter().find(|spec| spec.name == *placement) else { return };
+        if !all_settled(self.before, spec, revision) {
             self.broken("S8", format!("{placement}: a revision is completed that not all have settled on"));
         }
+        let Some(canary) = &spec.rollout.canary else { return };
+        let known_good = self.recorded(placement).and_then(|recorded| recorded.known_good.as_ref());
+        let is_good = match known_good {
+            Some(known_good) => known_good == revision,
+            None => all_installed(self.before, spec, canary, revision),
+        };
+        let was_completed =
+            self.before.revisions.completed.get(placement).is_some_and(|history| history.contains(revision));
+        if !is_good && !was_completed && !self.canary_has(canary, revision) {
+            self.broken("S2", format!("{placement}: a revision is completed that the canary has not passed"));
+        }
+    }
+
+    /// Every canary cluster, and there is one, has what of the revision it can have.
+    fn canary_has(&self, canary: &PlacementName, revision: &Revision) -> bool {
+        let clusters = self.canary_clusters(canary);
+        let has = |name: &&ClusterName| {
+            let instance = self.before.instances.get(name);
+            instance.is_some_and(|instance| proves(instance, revision) && has_arrived(self.before, instance))
+        };
+        !clusters.is_empty() && clusters.iter().all(has)
     }
 
     fn recorded(&self, placement: &PlacementName) -> Option<&'a Recorded> {
         self.before.addon.status.placements.get(placement)
     }
+}
+
+/// Of a kind of config that decides the version, a canary cluster must have the very content.
+fn decides_version(revision: &Revision, kind: &GroupResource) -> bool {
+    let template = revision.pin(GroupResource::templates()).is_some();
+    *kind == *GroupResource::templates() || (!template && *kind == *GroupResource::hub_configs())
+}
+
+/// A canary cluster references another object of this kind, so that it says nothing about the one
+/// that is rolled out.
+fn references_another(instance: &Instance, revision: &Revision, pin: &Pin) -> bool {
+    let own = instance.status.told().find(|own| own.config.kind == pin.config.kind);
+    !decides_version(revision, &pin.config.kind) && own.is_none_or(|own| own.config != pin.config)
+}
+
+/// A canary cluster has all of a revision that it does not reference another object for, and
+/// something of it.
+fn proves(instance: &Instance, revision: &Revision) -> bool {
+    let has = |pin: &Pin| {
+        instance.status.told().any(|own| own.hash == pin.hash && own.config.kind == pin.config.kind)
+    };
+    let pins = revision.pins();
+    pins.iter().all(|pin| has(pin) || references_another(instance, revision, pin))
+        && (pins.is_empty() || pins.iter().any(has))
+}
+
+/// The canary clusters reference other objects for all that changes.
+fn uncovered(instances: &[&Arc<Instance>], previous: &Revision, revision: &Revision) -> bool {
+    let changed = |pin: &&Pin| previous.pin(&pin.config.kind).is_none_or(|before| before.hash != pin.hash);
+    let removed = previous.pins().iter().filter(|pin| revision.pin(&pin.config.kind).is_none());
+    let all = |pin: &Pin| instances.iter().all(|instance| references_another(instance, revision, pin));
+    revision.pins().iter().filter(changed).all(all) && removed.into_iter().all(all)
+}
+
+/// What it is told is this revision, but for what its user overrides.
+fn told_same_except(instance: &Instance, told: &Revision, revision: &Revision) -> bool {
+    let own = own_kinds(instance);
+    let hashes = |revision: &Revision| -> Vec<Hash> {
+        let pins = revision.pins().iter().filter(|pin| !own.contains(&pin.config.kind));
+        pins.map(|pin| pin.hash.clone()).collect()
+    };
+    hashes(told) == hashes(revision)
+}
+
+/// Why an unhealthy instance with overrides does not count.
+fn doubt(instance: &Instance) -> Option<Doubt> {
+    Clock::carried_by(&instance.status)?.doubt.filter(|_| !own_kinds(instance).is_empty())
+}
+
+/// Its user has chosen something that it has not been told yet.
+fn has_new_override(observed: &Observed, instance: &Instance) -> bool {
+    instance.overrides.iter().any(|config| match observed.configs.get(config) {
+        Some(Lookup::Found(live)) => instance.status.told().all(|pin| pin.hash != live.hash),
+        _ => false,
+    })
 }
 
 fn selects(observed: &Observed, cluster: &ClusterName) -> bool {
@@ -448,12 +577,78 @@ fn is_leaving(observed: &Observed, cluster: &ClusterName) -> bool {
     ours && !selects(observed, cluster)
 }
 
-/// Something was applied on it once.
-fn is_installed(instance: &Instance) -> bool {
+/// Something was applied on it once, healthy or not.
+fn is_installed(observed: &Observed, instance: &Instance) -> bool {
+    let works = observed.works.get(&instance.cluster).into_iter().flat_map(|works| works.iter());
+    let mut own = works.filter(|work| work.owner.as_ref().is_none_or(|owner| *owner == instance.uid));
+    let clock = instance.status.condition(REVISION_HEALTHY);
+    was_well(instance)
+        || clock.is_some_and(|clock| clock.reason == Reason::NeverHealthy)
+        || (clock.is_some() && own.any(|work| work.applied == Seen::Yes))
+}
+
+/// Something was applied and healthy on it once.
+fn was_well(instance: &Instance) -> bool {
     instance.status.references.iter().any(|reference| reference.applied.is_some())
 }
 
-/// The kinds that its user decides: those overridden, and with a version of its own the template that the version chooses.
+/// It keeps what it has, whatever its placement does: its user chose something that cannot be had,
+/// or it came from elsewhere and its placement's gate may be closed.
+fn is_left_out(observed: &Observed, spec: &PlacementSpec, instance: &Instance) -> bool {
+    let not_offered = |version: &Text| {
+        !observed.templates.iter().any(|template| template.version.as_ref() == Some(version))
+    };
+    let cannot_be_had = |config: &ConfigRef| match observed.configs.get(config) {
+        Some(Lookup::Found(live)) if config.kind == *GroupResource::hub_configs() => {
+            version_in(&live.content).is_some_and(|version| not_offered(&version))
+        }
+        Some(Lookup::Found(_)) => false,
+        _ => true,
+    };
+    let came_from = Clock::carried_by(&instance.status).and_then(|clock| clock.placement);
+    instance.overrides.iter().any(cannot_be_had)
+        || instance.version.as_ref().is_some_and(not_offered)
+        || (spec.rollout.canary.is_some()
+            && !is_rolling(observed, spec)
+            && came_from.is_some_and(|placement| placement != spec.name))
+}
+
+/// The placement's known good revision has never been everywhere yet: whoever it governs goes
+/// there.
+fn is_rolling(observed: &Observed, spec: &PlacementSpec) -> bool {
+    let recorded = observed.addon.status.placements.get(&spec.name);
+    let completed = observed.revisions.completed.get(&spec.name);
+    recorded.is_some_and(|recorded| {
+        recorded.known_good.is_some()
+            && recorded.applied != recorded.known_good
+            && !completed.into_iter().flatten().any(|one| Some(one) == recorded.known_good.as_ref())
+    })
+}
+
+/// Every governed cluster has the revision, none is kept back by the gate, and one of those that
+/// the canary gates got it from its placement.
+fn all_installed(
+    observed: &Observed,
+    spec: &PlacementSpec,
+    canary: &PlacementName,
+    revision: &Revision,
+) -> bool {
+    let governed = governed(observed, spec);
+    let has = |name: &ClusterName| {
+        let instance = observed.instances.get(name);
+        settled_on(observed, name, revision)
+            || instance.is_some_and(|instance| !instance.overrides.is_empty() || instance.version.is_some())
+    };
+    let gated = |name: &ClusterName| {
+        let instance = observed.instances.get(name);
+        let own = instance.is_some_and(|one| !one.overrides.is_empty() || one.version.is_some());
+        !own && !includes(observed.placements.get(canary), name)
+    };
+    governed.iter().all(|name| has(name)) && governed.iter().any(|name| gated(name))
+}
+
+/// The kinds that its user decides: those overridden, and with a version of its own the template
+/// that the version chooses.
 fn own_kinds(instance: &Instance) -> BTreeSet<GroupResource> {
     let mut own: BTreeSet<GroupResource> =
         instance.overrides.iter().map(|config| config.kind.clone()).collect();
@@ -480,27 +675,42 @@ fn moves(old: &Instance, new: &Instance) -> bool {
     told_except(old, &own) != told_except(new, &own)
 }
 
-/// Every work carries what the instance is told, and the agent has applied it and found it available as it is now.
+/// Every work carries what the instance is told, and the agent has applied it and found it
+/// available as it is now.
 fn has_arrived(observed: &Observed, instance: &Instance) -> bool {
     has_arrived_except(observed, instance, &BTreeSet::new())
 }
 
 fn has_arrived_except(observed: &Observed, instance: &Instance, own: &BTreeSet<GroupResource>) -> bool {
     let told = told_except(instance, own);
-    observed.works.get(&instance.cluster).is_some_and(|works| {
-        !works.is_empty()
-            && works.iter().all(|work| {
-                let carried = work.hashes.iter().flatten().filter(|(kind, _)| !own.contains(kind));
-                carried.eq(told.iter()) && work.applied == Seen::Yes && work.available == Seen::Yes
-            })
-    })
+    // A work without hashes whose version is the one that was told proves what chooses the version,
+    // and no more.
+    let by_version = |work: &Work| {
+        let version = versions::of_revision(observed, &instance.status.told_revision());
+        let chooses = [GroupResource::hub_configs(), GroupResource::templates()];
+        work.version.is_some()
+            && work.version == version
+            && told.iter().all(|(kind, _)| chooses.contains(&kind))
+    };
+    let carries = |work: &Work| match &work.hashes {
+        Some(hashes) => hashes.iter().filter(|(kind, _)| !own.contains(kind)).eq(told.iter()),
+        None => told.is_empty() || by_version(work),
+    };
+    let mut works = works_of(observed, &instance.cluster).peekable();
+    works.peek().is_some()
+        && works.all(|work| carries(work) && work.applied == Seen::Yes && work.available == Seen::Yes)
+}
+
+/// A cluster's works. Where we render them, one that nobody owns and that we did not render is
+/// somebody else's, whatever its label.
+fn works_of<'a>(observed: &'a Observed, cluster: &ClusterName) -> impl Iterator<Item = &'a Work> {
+    let rendered = observed.renders_templates();
+    let works = observed.works.get(cluster).into_iter().flat_map(|works| works.iter());
+    works.filter(move |work| !rendered || work.owner.is_some() || work.rendered_from.is_some())
 }
 
 fn has_failed(observed: &Observed, cluster: &ClusterName) -> bool {
-    observed
-        .works
-        .get(cluster)
-        .is_some_and(|works| works.iter().any(|work| matches!(work.applied, Seen::No { .. })))
+    works_of(observed, cluster).any(|work| matches!(work.applied, Seen::No { .. }))
 }
 
 fn settled_on(observed: &Observed, cluster: &ClusterName, revision: &Revision) -> bool {
@@ -514,24 +724,39 @@ fn settled_on(observed: &Observed, cluster: &ClusterName, revision: &Revision) -
 
 fn all_settled(observed: &Observed, spec: &PlacementSpec, revision: &Revision) -> bool {
     let governed = governed(observed, spec);
-    !governed.is_empty() && governed.iter().all(|name| settled_on(observed, name, revision))
+    let done = |name: &ClusterName| {
+        settled_on(observed, name, revision)
+            || observed.instances.get(name).is_some_and(|instance| is_left_out(observed, spec, instance))
+    };
+    !governed.is_empty() && governed.iter().all(|name| done(name))
 }
 
-/// Installed and not where it was told to be. What only a clock or the tolerance of failures could excuse is excused.
+/// Installed and not where it was told to be. What only a clock or the tolerance of failures could
+/// excuse is excused.
 fn counts_in_flight(observed: &Observed, spec: &PlacementSpec, cluster: &ClusterName) -> bool {
     let Some(instance) = observed.instances.get(cluster) else { return false };
     let own = own_kinds(instance);
-    if !is_installed(instance) || instance.deleting || has_arrived_except(observed, instance, &own) {
+    if !is_installed(observed, instance)
+        || instance.deleting
+        || has_arrived_except(observed, instance, &own)
+        || is_left_out(observed, spec, instance)
+    {
+        return false;
+    }
+    // Its own override may be at fault.
+    let had_arrived = Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived);
+    if doubt(instance).is_some() || (!own.is_empty() && had_arrived) || has_new_override(observed, instance) {
         return false;
     }
     let unreachable = observed.clusters.get(cluster).is_some_and(|cluster| cluster.unreachable.is_some());
-    let at_rest = Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived)
-        && instance.status.references.iter().filter(|reference| !own.contains(&reference.kind)).all(
-            |reference| {
-                let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
-                hash(&reference.desired) == hash(&reference.applied)
-            },
-        );
+    let at_rest = !was_well(instance)
+        || Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived)
+            && instance.status.references.iter().filter(|reference| !own.contains(&reference.kind)).all(
+                |reference| {
+                    let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
+                    hash(&reference.desired) == hash(&reference.applied)
+                },
+            );
     let forgiven = spec.rollout.max_failures.is_some()
         && (has_failed(observed, cluster) || spec.rollout.progress_deadline.is_some());
     let excused = unreachable && (at_rest || spec.rollout.progress_deadline.is_some());

@@ -1,20 +1,22 @@
 //! The whole of Aviary's decisions as pure functions.
 //!
-//! A snapshot and a time go in, a [`plan::Plan`] with a reason for every cluster comes out. Nothing in this crate can reach
-//! a network, a clock, a disk, the environment or a source of randomness: `clippy.toml` forbids the calls, a test forbids
-//! the dependencies. What is decided here is the same on the embedded hub, on a real API server, in a rehearsal and
-//! in the tests.
+//! A snapshot and a time go in, a [`plan::Plan`] with a reason for every cluster comes out. Nothing
+//! in this crate can reach a network, a clock, a disk, the environment or a source of randomness:
+//! `clippy.toml` forbids the calls, a test forbids the dependencies. What is decided here is the
+//! same on the embedded hub, on a real API server, in a rehearsal and in the tests.
 //!
-//! Read in the order of the data flow: [`normalise`] turns every dialect of the API into the model of [`observed`];
-//! [`fleet`] lines the snapshot up cluster by cluster; [`install`], [`rollout`] and [`render`] decide; [`status`]
-//! and [`explain`] say what was decided; [`plan`] is all of it together. [`invariants`] checks any write against the
-//! promises, [`simulate`] runs the real plan on a made-up fleet in virtual time.
+//! Read in the order of the data flow: [`normalise`] turns every dialect of the API into the model
+//! of [`observed`]; [`fleet`] lines the snapshot up cluster by cluster; [`install`], [`rollout`]
+//! and [`render`] decide; [`status`] and [`explain`] say what was decided; [`plan`] is all of it
+//! together. [`invariants`] checks any write against the promises, [`simulate`] runs the real plan
+//! on a made-up fleet in virtual time.
 
 pub mod by_cluster;
+pub mod clock;
 pub mod configs;
 pub mod difference;
 pub mod duration;
-pub mod evidence;
+mod evidence;
 pub mod explain;
 pub mod fleet;
 pub mod hash;
@@ -24,8 +26,10 @@ pub mod limit;
 pub mod name;
 pub mod normalise;
 pub mod observed;
+pub mod placement;
 pub mod plan;
 pub mod problem;
+pub mod reason;
 pub mod render;
 pub mod rollout;
 pub mod selector;
@@ -34,3 +38,4 @@ pub mod simulate;
 pub mod status;
 pub mod verdict;
 pub mod versions;
+mod wire;

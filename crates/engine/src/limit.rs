@@ -1,12 +1,12 @@
-//! A number of clusters, absolute or as a share of the governed ones. Parsed once; a limit that makes no sense is an error
-//! and never "no limit".
+//! A number of clusters, absolute or as a share of the governed ones. Parsed once; a limit that
+//! makes no sense is an error and never "no limit".
 
 use std::fmt;
 
 use aviary_api::IntOrString;
 
 /// Why a limit cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error(
     "{given} is not a limit: give a whole number from {least} to 2147483647, or a percentage from {least}% to 100%"
 )]
@@ -67,8 +67,9 @@ impl Limit {
         }
     }
 
-    /// The number of clusters this is out of `governed`: percentages are rounded up, so that any share above nothing is at least one
-    /// cluster; a count above the fleet's size is the fleet's size.
+    /// The number of clusters this is out of `governed`: percentages are rounded up, so that any
+    /// share above nothing is at least one cluster; a count above the fleet's size is the fleet's
+    /// size.
     pub fn of(self, governed: usize) -> usize {
         match self {
             Self::Count(count) => (count as usize).min(governed.max(1)),

@@ -1,15 +1,19 @@
 //! Names that have been checked: of clusters and of placements.
 //!
-//! A cluster's name becomes a namespace and part of object names, so nothing behind this module handles one that
-//! Kubernetes would not accept, nor one whose namespace belongs to the hub itself.
+//! A cluster's name becomes a namespace and part of object names, so nothing behind this module
+//! handles one that Kubernetes would not accept, nor one whose namespace belongs to the hub itself.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// Text that is shared rather than copied: the same few names and hashes stand in thousands of objects.
+use sha2::{Digest, Sha256};
+
+/// Text that is shared rather than copied: the same few names and hashes stand in thousands of
+/// objects.
 pub type Text = Arc<str>;
 
 /// Whether two texts are equal. Those that are shared are, without a look at them.
@@ -17,16 +21,25 @@ pub fn same(one: &Text, other: &Text) -> bool {
     Arc::ptr_eq(one, other) || one == other
 }
 
-/// Tells texts apart without a look at them, for as long as they live: one address never has two. Two addresses may have the same text.
-pub(crate) fn address(text: &Text) -> usize {
-    Arc::as_ptr(text).addr()
+/// Identifies a text: 64 bits of its SHA-256, so equal texts have the same id wherever they are
+/// kept, and nobody can find another text with the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TextId(NonZeroU64);
+
+impl TextId {
+    pub(crate) fn of(text: &str) -> Self {
+        let digest: [u8; 32] = Sha256::digest(text).into();
+        let first = digest.first_chunk().copied().unwrap_or_default();
+        Self(NonZeroU64::new(u64::from_be_bytes(first)).unwrap_or(NonZeroU64::MAX))
+    }
 }
 
-/// A word of the conditions' vocabulary: static where it is one of ours, so that thousands of conditions share it.
+/// A word of the conditions' vocabulary: static where it is one of ours, so that thousands of
+/// conditions share it.
 pub type Word = Cow<'static, str>;
 
 /// Why a cluster name cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NameError {
     #[error("is empty")]
     Empty,
@@ -42,13 +55,14 @@ pub enum NameError {
 
 /// The name of a managed cluster, which is also the name of its namespace on the hub.
 ///
-/// Clusters are lined up by name in every pass, and a name that lay elsewhere would have to be fetched for every comparison and counted for
-/// every copy. So one of usual length is held in place.
+/// Clusters are lined up by name in every pass, and a name that lay elsewhere would have to be
+/// fetched for every comparison and counted for every copy. So one of usual length is held in
+/// place.
 #[derive(Clone)]
-pub struct ClusterName(Held);
+pub struct ClusterName(NameBytes);
 
 #[derive(Clone)]
-enum Held {
+enum NameBytes {
     Short { len: u8, text: [u8; SHORT] },
     Long(Text),
 }
@@ -60,8 +74,8 @@ impl PartialEq for ClusterName {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             // Names have no zeros: what is behind their end makes no difference.
-            (Held::Short { text, .. }, Held::Short { text: other, .. }) => text == other,
-            (Held::Long(text), Held::Long(other)) => same(text, other),
+            (NameBytes::Short { text, .. }, NameBytes::Short { text: other, .. }) => text == other,
+            (NameBytes::Long(text), NameBytes::Long(other)) => same(text, other),
             _ => false,
         }
     }
@@ -78,7 +92,7 @@ impl Hash for ClusterName {
 impl Ord for ClusterName {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            (Held::Short { text, .. }, Held::Short { text: other, .. }) => text.cmp(other),
+            (NameBytes::Short { text, .. }, NameBytes::Short { text: other, .. }) => text.cmp(other),
             _ => self.bytes().cmp(other.bytes()),
         }
     }
@@ -114,24 +128,24 @@ impl ClusterName {
         Ok(Self(match (text.get_mut(..name.len()), u8::try_from(name.len())) {
             (Some(place), Ok(len)) => {
                 place.copy_from_slice(bytes);
-                Held::Short { len, text }
+                NameBytes::Short { len, text }
             }
-            _ => Held::Long(name.into()),
+            _ => NameBytes::Long(name.into()),
         }))
     }
 
     pub fn as_str(&self) -> &str {
         match &self.0 {
             // It was a text when it was parsed.
-            Held::Short { .. } => std::str::from_utf8(self.bytes()).unwrap_or_default(),
-            Held::Long(text) => text,
+            NameBytes::Short { .. } => std::str::from_utf8(self.bytes()).unwrap_or_default(),
+            NameBytes::Long(text) => text,
         }
     }
 
     fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Held::Short { len, text } => text.get(..usize::from(*len)).unwrap_or_default(),
-            Held::Long(text) => text.as_bytes(),
+            NameBytes::Short { len, text } => text.get(..usize::from(*len)).unwrap_or_default(),
+            NameBytes::Long(text) => text.as_bytes(),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The snapshot: everything about one add-on at one moment, as plain values in one model.
 //!
-//! Filled by [`crate::normalise`] from whatever dialect the objects were written in. What is not needed for a decision is
-//! not here: a store that keeps these values keeps no manifests, no managed fields, no spelling variants.
+//! Filled by [`crate::normalise`] from whatever dialect the objects were written in. What is not
+//! needed for a decision is not here: a store that keeps these values keeps no manifests, no
+//! managed fields, no spelling variants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +12,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::by_cluster::{AtAGlance, ByCluster};
+use crate::by_cluster::{ByCluster, Summarised};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
 use crate::limit::Limit;
-use crate::name::{self, ClusterName, PlacementName, Text, Word};
+use crate::name::{self, ClusterName, PlacementName, Text, TextId, Word};
 use crate::problem::Problem;
+use crate::reason::ConditionReason;
 use crate::selector::Selector;
-use crate::shared::Shared;
+use crate::shared::{Shared, SharedId};
 
 /// One add-on and all that bears on it.
 #[derive(Clone, Debug, Default)]
@@ -27,25 +29,39 @@ pub struct Observed {
     pub clusters: ByCluster<Cluster>,
     pub instances: ByCluster<Instance>,
     pub works: ByCluster<Vec<Work>>,
-    /// Placements that exist. One that is listed and not here is unknown, which is not the same as empty.
+    /// Placements that exist. One that is listed and not here is unknown, which is not the same as
+    /// empty.
     pub placements: BTreeMap<PlacementName, Selection>,
     pub configs: BTreeMap<ConfigRef, Lookup>,
     /// The templates whose `addonName` is this add-on.
     pub templates: Vec<Template>,
     pub revisions: Revisions,
+    /// Clusters of which the hub has said that it has no namespace for them.
+    pub without_namespace: Arc<BTreeSet<ClusterName>>,
+    /// AddOnHubConfigs whose status is the manager's to keep; none where nobody writes it.
+    pub offers: BTreeMap<ConfigRef, Offers>,
     /// What normalising found wrong.
     pub problems: Vec<Problem>,
     pub options: Options,
 }
 
+/// The versions of an AddOnHubConfig.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// What its status lists.
+    pub listed: Vec<Text>,
+    /// The versions of the other add-ons that reference it.
+    pub others: BTreeMap<Text, Vec<Text>>,
+}
+
 impl Observed {
     /// Whether we render this add-on's works from templates, or somebody else writes them.
     pub fn renders_templates(&self) -> bool {
-        self.templates.iter().any(|template| template.version.is_some())
-            || self.addon.referenced_configs().any(|config| config.kind == *GroupResource::templates())
+        self.addon.renders_templates(self.templates.iter())
     }
 
-    /// The content that a hash pins: from the kept revisions, else from a live object that still has that very content.
+    /// The content that a hash pins: from the kept revisions, else from a live object that still
+    /// has that very content.
     pub fn content(&self, pin: &Pin) -> Option<&Arc<Value>> {
         if let Some(kept) = self.revisions.contents.get(&pin.hash) {
             return Some(kept);
@@ -110,6 +126,12 @@ pub struct AddOn {
 }
 
 impl AddOn {
+    /// Whether we render its works from templates, given those that are for it.
+    pub fn renders_templates<'t>(&self, mut templates: impl Iterator<Item = &'t Template>) -> bool {
+        templates.any(|template| template.version.is_some())
+            || self.referenced_configs().any(|config| config.kind == *GroupResource::templates())
+    }
+
     /// Every config that the add-on's author named.
     pub fn referenced_configs(&self) -> impl Iterator<Item = &ConfigRef> {
         self.defaults.iter().chain(self.strategy.placements().iter().flat_map(|placement| &placement.configs))
@@ -119,10 +141,10 @@ impl AddOn {
         self.supported.as_ref().is_some_and(|supported| supported.contains(kind))
     }
 
-    /// Whether a config of this kind may be looked at because somebody names it: one of the core kinds, Secrets above all, only where the
-    /// author of the add-on lists it.
+    /// Whether a config of this kind may be looked at because somebody names it: one of the core
+    /// kinds only where the author of the add-on lists it, and Secrets never.
     pub fn may_name(&self, kind: &GroupResource) -> bool {
-        !kind.group.is_empty() || self.lists(kind)
+        !kind.is_secrets() && (!kind.group.is_empty() || self.lists(kind))
     }
 
     /// Whether one that an instance names may be looked at, as far as the add-on tells.
@@ -169,7 +191,8 @@ pub struct PlacementSpec {
     pub version: Option<Text>,
     pub install_namespace: Option<Text>,
     pub rollout: Rollout,
-    /// Its rollout strategy cannot be used: nothing but known good installs moves until it is mended.
+    /// Its rollout strategy cannot be used: nothing but known good installs moves until it is
+    /// fixed.
     pub fault: Option<Problem>,
 }
 
@@ -209,6 +232,8 @@ pub enum GroupKey {
 /// What the add-on's status says, as far as it is memory and not derived anew.
 #[derive(Clone, Debug, Default)]
 pub struct AddOnStatus {
+    /// The generation of the add-on that the rest speaks of.
+    pub observed_generation: Option<i64>,
     pub placements: BTreeMap<PlacementName, Recorded>,
     pub supported_versions: Vec<Text>,
     pub default_version: Option<Text>,
@@ -230,7 +255,7 @@ pub struct Condition {
     pub kind: Word,
     /// `True`, `False` or `Unknown`.
     pub status: Word,
-    pub reason: Word,
+    pub reason: ConditionReason,
     pub message: Word,
     pub since: Option<Timestamp>,
     pub observed_generation: Option<i64>,
@@ -258,27 +283,26 @@ pub struct Cluster {
     pub unreachable: Option<Unreachable>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct ClusterGlance {
-    pub(crate) deleting: bool,
-    pub(crate) opted_out: bool,
-    pub(crate) reachable: bool,
+/// What the rules may know of a cluster itself. Part of the facts by which clusters are sorted into
+/// cohorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClusterSummary {
+    pub deleting: bool,
+    pub opted_out: bool,
+    pub reachable: bool,
 }
 
-impl AtAGlance for Cluster {
-    type Glance = ClusterGlance;
+impl Summarised for Cluster {
+    type Summary = ClusterSummary;
 
-    fn glance(&self) -> ClusterGlance {
-        ClusterGlance {
-            deleting: self.deleting,
-            opted_out: self.opted_out,
-            reachable: self.unreachable.is_none(),
-        }
+    fn summary(&self) -> ClusterSummary {
+        let Self { deleting, opted_out, unreachable, name: _, labels: _ } = self;
+        ClusterSummary { deleting: *deleting, opted_out: *opted_out, reachable: unreachable.is_none() }
     }
 }
 
-/// The hub has no word from the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The hub has no contact with the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Unreachable {
     pub since: Option<Timestamp>,
 }
@@ -288,13 +312,15 @@ pub struct Unreachable {
 pub struct Selection {
     /// The count that the placement publishes, if it publishes one.
     pub published: Option<usize>,
-    /// The placement says beside the count how far it could be satisfied: somebody has counted. Then 0 is a count, too.
+    /// The placement says beside the count how far it could be satisfied: somebody has counted.
+    /// Then 0 is a count, too.
     pub counted: bool,
     /// How many clusters the placement puts into one decision group.
     pub group_size: Option<Limit>,
     /// Decision groups in their order; without groups, one. No cluster is in two of them.
     pub groups: Vec<DecisionGroup>,
-    /// How many names were decided that no cluster can have. They are left out, and counted where counts are compared.
+    /// How many names were decided that no cluster can have. They are left out, and counted where
+    /// counts are compared.
     pub refused: usize,
 }
 
@@ -313,15 +339,17 @@ impl Selection {
         self.groups.iter().map(|group| group.clusters.len()).sum()
     }
 
-    /// The published count and what the decisions hold, where the two do not agree: its decisions are being rewritten.
+    /// The published count and what the decisions hold, where the two do not agree: its decisions
+    /// are being rewritten.
     pub fn in_motion(&self) -> Option<(usize, usize)> {
         let (published, decided) = (self.published.unwrap_or(0), self.len() + self.refused);
         let says = published > 0 || (self.counted && self.published.is_some());
         (says && published != decided).then_some((published, decided))
     }
 
-    /// Nobody has said yet what it selects: no count and no decision. What clusters do does not hang on it; what people are told does.
-    pub fn is_undecided(&self) -> bool {
+    /// Nobody has said yet what it selects: no count and no decision. What clusters do does not
+    /// hang on it; what people are told does.
+    pub(crate) fn is_undecided(&self) -> bool {
         self.published.is_none() && self.refused == 0 && self.is_empty()
     }
 
@@ -352,16 +380,20 @@ pub struct LiveConfig {
 }
 
 /// Why a content cannot be kept as a revision, and so be told to nobody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Unkeepable {
+    #[error("it has {kib} KiB of content, more than {}", Self::MOST_KIB)]
     TooLarge { kib: usize },
+    #[error("its content nests deeper than {} levels", Self::MOST_LEVELS)]
     TooDeep,
 }
 
 impl Unkeepable {
-    /// The largest content, in KiB: an API server takes objects of 1.5 MiB, and a revision is a little more than its content.
-    pub const MOST_KIB: usize = 1280;
-    /// The most levels: a revision has a few more, and many a JSON parser ends soon after a hundred.
+    /// The largest content, in KiB: an API server takes objects of 1.5 MiB, and a revision is a
+    /// little more than its content.
+    pub(crate) const MOST_KIB: usize = 1280;
+    /// The most levels: a revision has a few more, and many a JSON parser ends soon after a
+    /// hundred.
     pub const MOST_LEVELS: usize = 90;
 
     /// What is wrong with a content of this many bytes.
@@ -409,6 +441,25 @@ pub struct Revisions {
     pub contents: BTreeMap<Hash, Arc<Value>>,
     /// Oldest first.
     pub completed: BTreeMap<PlacementName, Vec<Revision>>,
+    /// Completed, and then rolled back from: to want one of them again is an upgrade like any
+    /// other.
+    pub withdrawn: BTreeMap<PlacementName, Vec<Revision>>,
+}
+
+impl Revisions {
+    pub(crate) fn complete(&mut self, placement: &PlacementName, revision: &Revision, limit: usize) {
+        self.withdrawn.entry(placement.clone()).or_default().retain(|withdrawn| withdrawn != revision);
+        let history = self.completed.entry(placement.clone()).or_default();
+        history.retain(|known| known != revision);
+        history.push(revision.clone());
+        let surplus = history.len().saturating_sub(limit);
+        history.drain(..surplus);
+    }
+
+    pub(crate) fn withdraw(&mut self, placement: &PlacementName, revision: &Revision) {
+        self.completed.entry(placement.clone()).or_default().retain(|completed| completed != revision);
+        self.withdrawn.entry(placement.clone()).or_default().push(revision.clone());
+    }
 }
 
 /// A ManagedClusterAddOn: this add-on on one cluster.
@@ -432,34 +483,48 @@ pub struct Instance {
 
 impl Instance {
     /// Its user chose a config or a version for it.
-    pub fn has_own(&self) -> bool {
+    pub(crate) fn has_own(&self) -> bool {
         !self.overrides.is_empty() || self.version.is_some()
     }
 }
 
-/// Texts and values stand here by their address, 0 for none: what has the same address is the same, what has another may still be equal.
 #[derive(Clone, Copy, Debug)]
-pub struct InstanceGlance {
-    pub(crate) status: usize,
-    pub(crate) uid: usize,
-    pub(crate) owner: usize,
-    pub(crate) install_namespace: usize,
+pub struct InstanceSummary {
+    pub(crate) status: SharedId,
+    pub(crate) uid: TextId,
+    pub(crate) owner: Option<TextId>,
+    pub(crate) install_namespace: TextId,
     pub(crate) generation: i64,
     pub(crate) deleting: bool,
+    pub(crate) made_by: Maker,
     pub(crate) has_own: bool,
 }
 
-impl AtAGlance for Instance {
-    type Glance = InstanceGlance;
+/// Who made an instance, as its marker label says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Maker {
+    User,
+    Placements,
+    /// Another install strategy.
+    Strategy,
+}
 
-    fn glance(&self) -> InstanceGlance {
-        InstanceGlance {
-            status: self.status.address(),
-            uid: name::address(&self.uid),
-            owner: self.owner.as_ref().map_or(0, name::address),
-            install_namespace: name::address(&self.install_namespace),
+impl Summarised for Instance {
+    type Summary = InstanceSummary;
+
+    fn summary(&self) -> InstanceSummary {
+        InstanceSummary {
+            status: self.status.id(),
+            uid: TextId::of(&self.uid),
+            owner: self.owner.as_deref().map(TextId::of),
+            install_namespace: TextId::of(&self.install_namespace),
             generation: self.generation,
             deleting: self.deleting,
+            made_by: match self.marker.as_deref() {
+                None => Maker::User,
+                Some("Placements") => Maker::Placements,
+                Some(_) => Maker::Strategy,
+            },
             has_own: self.has_own(),
         }
     }
@@ -468,11 +533,12 @@ impl AtAGlance for Instance {
 impl ByCluster<Instance> {
     /// Those whose users chose a config or a version for them.
     pub fn with_own(&self) -> impl Iterator<Item = &Arc<Instance>> {
-        self.entries().filter(|entry| entry.glance.has_own).map(|entry| entry.value)
+        self.entries().filter(|entry| entry.summary.has_own).map(|entry| entry.value)
     }
 }
 
-/// An instance's status, both as it was found and as it should be. The instances of one wave mostly have the same.
+/// An instance's status, both as it was found and as it should be. The instances of one wave mostly
+/// have the same.
 pub type InstanceStatus = Shared<StatusFields>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -522,41 +588,54 @@ pub struct Work {
     pub rendered_digest: Option<Text>,
     /// The digest of the manifests as they are.
     pub digest: Option<Text>,
-    /// What its annotations say it was made from; `None` when they say nothing, or contradict each other.
+    /// What its annotations say it was made from; `None` when they say nothing, or contradict each
+    /// other.
     pub hashes: Option<WorkHashes>,
     /// Its fields can be read and set as if they were the work's own.
     pub state: Shared<WorkState>,
 }
 
-/// How many works a cluster has, and the addresses in the first of them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WorksGlance {
-    pub(crate) state: usize,
-    pub(crate) hashes: usize,
-    pub(crate) owner: usize,
-    /// Nobody has changed it since it was rendered.
-    pub(crate) untouched: bool,
-    pub(crate) several: bool,
+/// A cluster's works in short. Nearly every cluster has one.
+#[derive(Clone, Copy, Debug)]
+pub enum WorksSummary {
+    None,
+    One(WorkSummary),
+    Several,
 }
 
-impl AtAGlance for Vec<Work> {
-    type Glance = WorksGlance;
+#[derive(Clone, Copy, Debug)]
+pub struct WorkSummary {
+    pub(crate) state: SharedId,
+    pub(crate) hashes: Option<SharedId>,
+    pub(crate) owner: Option<TextId>,
+    /// Nobody has changed it since it was rendered.
+    pub(crate) untouched: bool,
+}
 
-    fn glance(&self) -> WorksGlance {
-        let Some(first) = self.first() else { return WorksGlance::default() };
-        WorksGlance {
-            state: first.state.address(),
-            hashes: first.hashes.as_ref().map_or(0, Shared::address),
-            owner: first.owner.as_ref().map_or(0, name::address),
-            untouched: first.is_untouched(),
-            several: self.len() > 1,
+impl Summarised for Vec<Work> {
+    type Summary = WorksSummary;
+
+    fn summary(&self) -> WorksSummary {
+        match self.as_slice() {
+            [] => WorksSummary::None,
+            [one] => WorksSummary::One(one.summary()),
+            _ => WorksSummary::Several,
         }
     }
 }
 
 impl Work {
+    pub(crate) fn summary(&self) -> WorkSummary {
+        WorkSummary {
+            state: self.state.id(),
+            hashes: self.hashes.as_ref().map(Shared::id),
+            owner: self.owner.as_deref().map(TextId::of),
+            untouched: self.is_untouched(),
+        }
+    }
+
     /// Its manifests are still those that we wrote.
-    pub fn is_untouched(&self) -> bool {
+    pub(crate) fn is_untouched(&self) -> bool {
         match (&self.rendered_digest, &self.digest) {
             (Some(written), Some(found)) => name::same(written, found),
             _ => false,

@@ -1,88 +1,96 @@
-//! All of it together: a snapshot and a time in; what to write, and a reason for every cluster, out.
+//! All of it together: a snapshot and a time in; what to write, and a reason for every cluster,
+//! out.
 //!
-//! Deterministic and total. An empty plan is the state of rest. Per cluster the writes come one after another over several
-//! passes: its status says what it is told, then its works are rendered from that, then its status says what was applied. Whatever
-//! is lost in between, the same rules go on from what is there.
+//! Deterministic and total. An empty plan is the state of rest. Per cluster the writes come one
+//! after another over several passes: its status says what it is told, then its works are rendered
+//! from that, then its status says what was applied. Whatever is lost in between, the same rules go
+//! on from what is there.
 
+mod events;
 mod members;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use aviary_api::names::conditions::PROGRESSING;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::by_cluster::Held;
-use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
+use crate::by_cluster::RowRef;
+use crate::configs::{ConfigRef, Pin, Revision};
 use crate::explain::Decision;
 use crate::fleet::{Fleet, Governor};
 use crate::hash::Hash;
 use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{AddOnStatus, Condition, Instance, InstanceStatus, Lookup, Observed};
+use crate::observed::{AddOnStatus, Instance, InstanceStatus, Lookup, Observed};
 use crate::problem::Problem;
-use crate::render::{Prepared, Site};
-use crate::rollout::{self, Counts, Failure, Outcome, State, gate::Promotion};
+use crate::reason::{EventReason, Reason};
+use crate::render::{Prepared, WorkSite};
+use crate::rollout::{self, Counts, PlacementOutcome, State};
 use crate::status;
 
-/// Everything to be written, in the order in which it is safe to write it.
+/// What is decided: the writes in the one order in which it is safe to make them, and why.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Contents to keep before anybody is told their hash.
-    pub keeps: Vec<Keep>,
-    pub creates: Vec<Create>,
-    pub deletes: Vec<Delete>,
-    /// The add-on's own status, where it changes. Written before any start: it reserves the wave.
-    pub addon: Option<AddOnStatus>,
-    /// Statuses that tell an instance another revision.
-    pub starts: Vec<StatusWrite>,
-    /// All other statuses that change.
-    pub statuses: Vec<StatusWrite>,
-    pub works: Vec<WorkWrite>,
-    pub surplus_works: Vec<SurplusWork>,
-    /// AddOnHubConfigs whose status should list the versions offered.
-    pub hub_configs: Vec<ConfigRef>,
-    /// Revisions that placements completed.
-    pub completed: Vec<(PlacementName, Revision)>,
-    /// Contents that nobody needs any more.
-    pub forgets: Vec<Hash>,
+    /// In order of [`Step`].
+    pub stages: Vec<Stage>,
+    /// To be published once the add-on's status records what they are about.
     pub events: Vec<Event>,
     pub report: Report,
     /// When to look again if nothing happens before.
     pub recheck_at: Option<Timestamp>,
 }
 
-impl Plan {
-    /// Nothing is to be written: the add-on is at rest.
-    pub fn is_at_rest(&self) -> bool {
-        let Self {
-            keeps,
-            creates,
-            deletes,
-            addon,
-            starts,
-            statuses,
-            works,
-            surplus_works,
-            completed,
-            forgets,
-            hub_configs: _,
-            events: _,
-            report: _,
-            recheck_at: _,
-        } = self;
-        keeps.is_empty()
-            && creates.is_empty()
-            && deletes.is_empty()
-            && addon.is_none()
-            && starts.is_empty()
-            && statuses.is_empty()
-            && works.is_empty()
-            && surplus_works.is_empty()
-            && completed.is_empty()
-            && forgets.is_empty()
+/// Writes that may be made concurrently. They begin when those of the stage before are done.
+#[derive(Debug)]
+pub struct Stage {
+    pub step: Step,
+    /// Never empty, except for a reservation that leaves the add-on's status as it is.
+    pub writes: Vec<Write>,
+}
+
+/// What a stage is for. The order of the variants is the order of the stages, and nothing else
+/// states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Content is kept before any instance is assigned its hash.
+    Keep,
+    /// Before the add-on's status records the rollback. A manager that died in between would take a
+    /// return to a revision that is not withdrawn for a rollback, and would not gate it.
+    Withdraw,
+    Complete,
+    /// The add-on's own status reserves the wave: a manager that no longer leads fails here and
+    /// starts nothing.
+    Reserve,
+    Offer,
+    Create,
+    Delete,
+    /// Settled statuses come before starts: an observer that counts statuses never sees more than
+    /// the budget in flight.
+    Settle,
+    /// Statuses that assign an instance another revision.
+    Start,
+    /// Works are rendered from what a status records, so they follow the statuses.
+    Render,
+    RemoveWorks,
+    Forget,
+}
+
+impl Step {
+    /// Whether nothing after it may be written unless all of its writes were made.
+    pub fn is_required(self) -> bool {
+        match self {
+            Self::Keep | Self::Withdraw | Self::Complete | Self::Reserve => true,
+            Self::Offer
+            | Self::Create
+            | Self::Delete
+            | Self::Settle
+            | Self::Start
+            | Self::Render
+            | Self::RemoveWorks
+            | Self::Forget => false,
+        }
     }
 }
 
@@ -90,46 +98,98 @@ impl Plan {
 #[derive(Clone, Debug)]
 pub enum Write {
     Keep(Keep),
+    Withdraw(PlacementName, Revision),
+    Complete(Completion),
+    AddOn(Box<AddOnStatus>),
+    Offer(Offer),
     Create(Create),
     Delete(Delete),
-    AddOn(Box<AddOnStatus>),
-    Instance(Box<StatusWrite>),
+    Instance(StatusWrite),
     Work(Box<WorkWrite>),
     DeleteWork(SurplusWork),
-    Complete(PlacementName, Revision),
     Forget(Hash),
 }
 
 impl Plan {
-    /// The writes, in the order in which it is safe to make them: content before anybody is told its hash, the add-on's status before
-    /// a wave, that a cluster has settled before another takes its slot, what was told before it is rendered.
-    pub fn writes(self) -> impl Iterator<Item = Write> {
-        let Self {
-            keeps,
-            creates,
-            deletes,
-            addon,
-            starts,
-            statuses,
-            works,
-            surplus_works,
-            completed,
-            forgets,
-            hub_configs: _,
-            events: _,
-            report: _,
-            recheck_at: _,
-        } = self;
-        (keeps.into_iter().map(Write::Keep))
-            .chain(completed.into_iter().map(|(placement, revision)| Write::Complete(placement, revision)))
-            .chain(addon.into_iter().map(|status| Write::AddOn(Box::new(status))))
-            .chain(creates.into_iter().map(Write::Create))
-            .chain(deletes.into_iter().map(Write::Delete))
-            .chain(statuses.into_iter().chain(starts).map(|write| Write::Instance(Box::new(write))))
-            .chain(works.into_iter().map(|write| Write::Work(Box::new(write))))
-            .chain(surplus_works.into_iter().map(Write::DeleteWork))
-            .chain(forgets.into_iter().map(Write::Forget))
+    fn new(drafts: Drafts, events: Vec<Event>, report: Report, recheck_at: Option<Timestamp>) -> Self {
+        let stages = drafts.0.into_iter().map(|(step, writes)| Stage { step, writes }).collect();
+        Self { stages, events, report, recheck_at }
     }
+
+    fn left_alone(why: &'static str) -> Self {
+        Self { report: Report { left_alone: Some(why), ..Report::default() }, ..Self::default() }
+    }
+
+    /// Nothing but these deletions.
+    pub fn of_deletes(deletes: Vec<Delete>) -> Self {
+        let mut drafts = Drafts::default();
+        drafts.extend(Step::Delete, deletes.into_iter().map(Write::Delete));
+        Self::new(drafts, Vec::new(), Report::default(), None)
+    }
+
+    /// Nothing is to be written: the add-on is at rest.
+    pub fn is_at_rest(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// All writes, in order.
+    pub fn writes(self) -> impl Iterator<Item = Write> {
+        self.stages.into_iter().flat_map(|stage| stage.writes)
+    }
+
+    /// The writes of one step.
+    pub fn step(&self, step: Step) -> &[Write] {
+        self.stages.iter().find(|stage| stage.step == step).map_or(&[], |stage| &stage.writes)
+    }
+
+    /// The instances that are assigned another revision.
+    pub fn starts(&self) -> impl Iterator<Item = &StatusWrite> {
+        self.step(Step::Start).iter().filter_map(|write| match write {
+            Write::Instance(write) => Some(write),
+            _ => None,
+        })
+    }
+
+    /// The add-on's status, where it changes.
+    pub fn addon(&self) -> Option<&AddOnStatus> {
+        self.step(Step::Reserve).iter().find_map(|write| match write {
+            Write::AddOn(status) => Some(&**status),
+            _ => None,
+        })
+    }
+}
+
+/// The stages while they are being filled.
+#[derive(Debug, Default)]
+struct Drafts(BTreeMap<Step, Vec<Write>>);
+
+impl Drafts {
+    fn push(&mut self, step: Step, write: Write) {
+        self.0.entry(step).or_default().push(write);
+    }
+
+    fn extend(&mut self, step: Step, writes: impl IntoIterator<Item = Write>) {
+        let mut writes = writes.into_iter().peekable();
+        if writes.peek().is_some() {
+            self.0.entry(step).or_default().extend(writes);
+        }
+    }
+}
+
+/// A revision that a placement has completed, and how many of its completions to keep, this one
+/// included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    pub placement: PlacementName,
+    pub revision: Revision,
+    pub keep: usize,
+}
+
+/// An AddOnHubConfig and the versions that its status should list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    pub config: ConfigRef,
+    pub versions: Vec<Text>,
 }
 
 /// Content to keep under its hash.
@@ -143,7 +203,7 @@ pub struct Keep {
 #[derive(Clone, Debug)]
 pub struct StatusWrite {
     /// Its fields can be read as if they were the write's own, but for the status.
-    pub instance: Held<Instance>,
+    pub instance: RowRef<Instance>,
     pub status: InstanceStatus,
 }
 
@@ -173,7 +233,7 @@ impl WorkWrite {
     /// The work as it is to be written.
     pub fn object(&self) -> Value {
         let told: Vec<&Pin> = self.told.pins().iter().collect();
-        let site = Site {
+        let site = WorkSite {
             cluster: &self.cluster,
             install_namespace: &self.install_namespace,
             instance_uid: &self.instance_uid,
@@ -195,7 +255,7 @@ impl WorkWrite {
         self.prepared.version.as_ref()
     }
 
-    pub fn instance_uid(&self) -> &Text {
+    pub(crate) fn instance_uid(&self) -> &Text {
         &self.instance_uid
     }
 }
@@ -212,7 +272,7 @@ pub struct SurplusWork {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub placement: PlacementName,
-    pub reason: &'static str,
+    pub reason: EventReason,
     pub message: String,
 }
 
@@ -257,7 +317,7 @@ pub struct PlacementReport {
     pub state: State,
     pub counts: Counts,
     /// `Progressing`, as it stands in the status.
-    pub reason: &'static str,
+    pub reason: Reason,
     pub message: String,
     pub desired: Option<Text>,
     pub target: Option<Text>,
@@ -267,47 +327,69 @@ pub struct PlacementReport {
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     // Kubernetes keeps times in whole seconds: what is written must read back as the same.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let mut plan = Plan::default();
     if observed.addon.self_managed {
-        plan.report.left_alone = Some("its lifecycle annotation says that it manages itself");
-        return plan;
+        return Plan::left_alone("its lifecycle annotation says that it manages itself");
     }
     if observed.addon.deleting {
-        plan.report.left_alone = Some("it is being deleted, and its instances with it");
-        return plan;
+        return Plan::left_alone("it is being deleted, and its instances with it");
     }
     let fleet = Fleet::line_up(observed);
     let install = install::decide(&fleet);
-    let outcomes: Vec<Outcome> =
+    let outcomes: Vec<PlacementOutcome> =
         fleet.governors.iter().map(|governor| rollout::decide(&fleet, governor, now)).collect();
     let free = rollout::decide(&fleet, &fleet.free, now);
 
-    plan.keeps = keeps(&fleet);
-    members::decide(&fleet, &install, &outcomes, &free, now, &mut plan);
-    let status = status::addon::next(&fleet, &install, &outcomes, now);
-    plan.addon = (!same_status(&status, &observed.addon.status)).then_some(status);
-    plan.hub_configs = hub_configs(observed);
+    let mut drafts = Drafts::default();
+    let clusters = members::decide(&fleet, &install, &outcomes, &free, now, &mut drafts);
+    drafts.extend(Step::Keep, keeps(&fleet).into_iter().map(Write::Keep));
     for (governor, outcome) in fleet.governors.iter().zip(&outcomes) {
-        let name = &governor.spec.name;
-        plan.completed.extend(outcome.completed.clone().map(|revision| (name.clone(), revision)));
-        plan.events.extend(events(&fleet, governor, outcome));
-        let (_, reason, message) = status::addon::summary(&fleet, governor, outcome);
-        plan.report.placements.push(PlacementReport {
-            name: name.clone(),
-            state: outcome.state.clone(),
-            counts: outcome.counts,
-            reason,
-            message,
-            desired: outcome.aim.desired.as_ref().ok().map(|revision| label(observed, revision)),
-            target: outcome.aim.target.as_ref().map(|revision| label(observed, revision)),
-        });
+        record(observed, governor, outcome, &mut drafts);
     }
-    plan.recheck_at = outcomes.iter().chain([&free]).filter_map(|outcome| outcome.recheck_at).min();
-    plan.forgets = forgets(&fleet, &outcomes);
-    plan.creates = install.creates;
-    plan.deletes = install.deletes;
-    plan.report.problems = fleet.problems.into_iter().chain(install.problem).collect();
-    plan
+    let status = status::addon::next(&fleet, &install, &outcomes, &free, now);
+    let offers = offers(observed, &status.supported_versions);
+    drafts.extend(Step::Offer, offers.into_iter().map(Write::Offer));
+    if !same_status(&status, &observed.addon.status) {
+        drafts.push(Step::Reserve, Write::AddOn(Box::new(status)));
+    } else if drafts.0.contains_key(&Step::Start) {
+        drafts.0.entry(Step::Reserve).or_default();
+    }
+    drafts.extend(Step::Forget, forgets(&fleet, &outcomes).into_iter().map(Write::Forget));
+    drafts.extend(Step::Create, install.creates.into_iter().map(Write::Create));
+    drafts.extend(Step::Delete, install.deletes.into_iter().map(Write::Delete));
+
+    let events = fleet.governors.iter().zip(&outcomes);
+    let events = events.flat_map(|(governor, outcome)| events::of(&fleet, governor, outcome)).collect();
+    let placements = fleet.governors.iter().zip(&outcomes);
+    let placements = placements.map(|(governor, outcome)| placement(&fleet, governor, outcome)).collect();
+    let recheck_at = outcomes.iter().chain([&free]).filter_map(|outcome| outcome.recheck_at).min();
+    let gates = outcomes.into_iter().filter_map(|outcome| outcome.aim.gate_problem);
+    let problems = fleet.problems.into_iter().chain(install.problem).chain(gates).collect();
+    Plan::new(drafts, events, Report { clusters, placements, problems, left_alone: None }, recheck_at)
+}
+
+/// What a placement has completed, and what it has gone back behind.
+fn record(observed: &Observed, governor: &Governor<'_>, outcome: &PlacementOutcome, drafts: &mut Drafts) {
+    let name = &governor.spec.name;
+    let completed = outcome.completed.iter().map(|revision| {
+        let keep = observed.options.history_limit;
+        Write::Complete(Completion { placement: name.clone(), revision: revision.clone(), keep })
+    });
+    drafts.extend(Step::Complete, completed);
+    let withdrawn = outcome.withdrawn.iter();
+    drafts.extend(Step::Withdraw, withdrawn.map(|revision| Write::Withdraw(name.clone(), revision.clone())));
+}
+
+fn placement(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> PlacementReport {
+    let (_, reason, message) = status::addon::summary(fleet, governor, outcome);
+    PlacementReport {
+        name: governor.spec.name.clone(),
+        state: outcome.state.clone(),
+        counts: outcome.counts,
+        reason,
+        message,
+        desired: outcome.aim.desired.as_ref().ok().map(|revision| label(fleet.observed, revision)),
+        target: outcome.aim.targets.target.as_ref().map(|revision| label(fleet.observed, revision)),
+    }
 }
 
 /// A revision for people: its version, else its id.
@@ -316,8 +398,11 @@ pub fn label(observed: &Observed, revision: &Revision) -> Text {
 }
 
 fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
-    let AddOnStatus { placements, supported_versions, default_version, conditions } = a;
-    *supported_versions == b.supported_versions
+    let AddOnStatus { observed_generation, placements, supported_versions, default_version, conditions } = a;
+    // A hub whose schema does not know the field drops it: what does not come back must not be
+    // written for ever.
+    (b.observed_generation.is_none() || *observed_generation == b.observed_generation)
+        && *supported_versions == b.supported_versions
         && *default_version == b.default_version
         && *conditions == b.conditions
         && placements.len() == b.placements.len()
@@ -335,13 +420,13 @@ fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
         })
 }
 
-/// Contents that somebody is, or is about to be, told, and that are not kept yet. The version shorthand needs no keeping: its
-/// name is its content.
+/// Contents that somebody is, or is about to be, told, and that are not kept yet. The version
+/// shorthand needs no keeping: its name is its content.
 fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
     let observed = fleet.observed;
     let wanted =
         fleet.governors.iter().chain([&fleet.free]).filter_map(|governor| governor.desired.as_ref().ok());
-    let own = fleet.overridden.iter().flat_map(|(_, overrides)| &overrides.pins);
+    let own = fleet.overrides().flat_map(|overrides| &overrides.pins);
     let mut seen = HashSet::new();
     wanted
         .flat_map(Revision::pins)
@@ -351,8 +436,9 @@ fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
         .collect()
 }
 
-/// Kept contents that are neither wanted, known good, applied, told, nor in any placement's history.
-fn forgets(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Vec<Hash> {
+/// Kept contents that are neither wanted, known good, applied, told, nor in any placement's
+/// history.
+fn forgets(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Vec<Hash> {
     let observed = fleet.observed;
     let mut left: HashSet<&Hash> = observed.revisions.contents.keys().collect();
     let mut need = |pins: &[Pin]| {
@@ -366,7 +452,7 @@ fn forgets(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Vec<Hash> {
             .recorded
             .into_iter()
             .flat_map(|recorded| [&recorded.desired, &recorded.known_good, &recorded.applied]);
-        let current = [&aim.target, &aim.canary_target, &aim.known_good, &outcome.applied];
+        let current = [&aim.targets.target, &aim.targets.canary, &outcome.known_good, &outcome.applied];
         for revision in remembered.chain(current).flatten() {
             need(revision.pins());
         }
@@ -377,9 +463,10 @@ fn forgets(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Vec<Hash> {
     if let Ok(revision) = &fleet.free.desired {
         need(revision.pins());
     }
-    let told = fleet.known.iter().filter_map(|known| known.status).flat_map(|status| &status.references);
+    let instances = fleet.cohorts.iter().filter_map(|cohort| cohort.facts.instance.as_ref());
+    let told = instances.flat_map(|instance| &instance.status.references);
     let told = told.flat_map(|reference| [&reference.desired, &reference.applied]).flatten();
-    let own = fleet.overridden.iter().flat_map(|(_, overrides)| &overrides.pins);
+    let own = fleet.overrides().flat_map(|overrides| &overrides.pins);
     for pin in told.chain(own) {
         if left.is_empty() {
             break;
@@ -391,55 +478,24 @@ fn forgets(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Vec<Hash> {
     forgets
 }
 
-/// The AddOnHubConfigs that the add-on or its instances reference and that exist.
-fn hub_configs(observed: &Observed) -> Vec<ConfigRef> {
+/// The AddOnHubConfigs whose status does not list what it should. A config that several add-ons
+/// reference offers what any of them has.
+fn offers(observed: &Observed, versions: &[Text]) -> Vec<Offer> {
     if !observed.renders_templates() {
         return Vec::new();
     }
-    observed
-        .configs
-        .iter()
-        .filter(|(config, found)| {
-            config.kind == *GroupResource::hub_configs() && matches!(found, Lookup::Found(_))
-        })
-        .map(|(config, _)| config.clone())
-        .collect()
-}
-
-/// What happened since the recorded status, told once: an event follows a change of what is recorded.
-fn events(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome) -> Vec<Event> {
-    let mut events = Vec::new();
-    let mut tell =
-        |reason, message| events.push(Event { placement: governor.spec.name.clone(), reason, message });
-    let recorded = governor.recorded;
-    let clusters = outcome.counts.governed;
-    if let Ok(desired) = &outcome.aim.desired
-        && !desired.is_empty()
-        && recorded.and_then(|recorded| recorded.desired.as_ref()) != Some(desired)
-    {
-        let shown = label(fleet.observed, desired);
-        match governor.completed.contains(desired) {
-            true => tell("RolledBack", format!("rolling back to {shown} on {clusters} clusters")),
-            false => tell("RolloutStarted", format!("rolling out {shown} to {clusters} clusters")),
+    let exists = |config: &ConfigRef| matches!(observed.configs.get(config), Some(Lookup::Found(_)));
+    let offers = observed.offers.iter().filter(|(config, _)| exists(config)).filter_map(|(config, known)| {
+        let mut all: BTreeMap<&Text, &[Text]> =
+            known.others.iter().map(|(addon, versions)| (addon, versions.as_slice())).collect();
+        all.insert(&observed.addon.name, versions);
+        let mut wanted: Vec<Text> = Vec::new();
+        for version in all.into_values().flatten() {
+            if !wanted.contains(version) {
+                wanted.push(version.clone());
+            }
         }
-    }
-    if let (Some(Promotion::CanaryPassed), Some(passed)) = (outcome.aim.promotion, &outcome.aim.known_good) {
-        tell("CanaryPassed", format!("{} passed the canary", label(fleet.observed, passed)));
-    }
-    if let Some(completed) = &outcome.completed {
-        tell(
-            "RolloutCompleted",
-            format!("all {clusters} clusters have {}", label(fleet.observed, completed)),
-        );
-    }
-    let progressing = recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
-    let was_failed =
-        progressing.is_some_and(|condition| matches!(&*condition.reason, "InstallFailed" | "UpgradeFailed"));
-    if let State::Failed(failure) = &outcome.state
-        && !was_failed
-    {
-        let stands = matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. });
-        tell(if stands { "RolloutHalted" } else { "RolloutFailed" }, failure.to_string());
-    }
-    events
+        (known.listed != wanted).then(|| Offer { config: config.clone(), versions: wanted })
+    });
+    offers.collect()
 }

@@ -1,97 +1,169 @@
-//! What is wrong with an input, named so that the person who can mend it knows which object and what to do.
+//! What is wrong with an input, named so that the person who can mend it knows which object and
+//! what to do.
 //!
-//! A problem is a value that travels in the report and ends in a condition. It is never an `Err` that stops a pass: one
-//! bad object is one object's problem.
+//! A problem is a value that travels in the report and ends in a condition. It is never an `Err`
+//! that stops a pass: one bad object is one object's problem.
 
 use std::fmt;
 
-use crate::configs::ConfigRef;
+use crate::configs::{ConfigRef, GroupResource};
 use crate::duration::DurationError;
 use crate::hash::Hash;
 use crate::limit::LimitError;
 use crate::name::{ClusterName, NameError, PlacementName, Text};
 use crate::observed::Unkeepable;
+use crate::reason::Reason;
+use crate::render::{TEMPLATE_LIMIT, WORK_LIMIT};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Problem {
     // The add-on's own spec.
+    #[error("install strategy type {given:?} is not known: use Manual, ClusterLabelSelector or Placements")]
     InstallTypeUnknown { given: Text },
+    #[error("the label selector cannot be used: {why}")]
     LabelSelectorInvalid { why: String },
+    #[error(
+        "placement {placement}: rollout type {given:?} is not known: use UpdateAll, RollingUpdate or RollingUpdateWithCanary"
+    )]
     RolloutTypeUnknown { placement: PlacementName, given: Text },
+    #[error("placement {placement}: {field}: {error}")]
     LimitInvalid { placement: PlacementName, field: &'static str, error: LimitError },
+    #[error("placement {placement}: {field}: {error}")]
     DurationInvalid { placement: PlacementName, field: &'static str, error: DurationError },
+    #[error("placement {placement} is listed twice: the later entry is used")]
     PlacementListedTwice { placement: PlacementName },
+    #[error("{} is configured twice in one list: {config} is used", .config.kind)]
     ConfigListedTwice { config: ConfigRef },
+    #[error("placement {placement}: RollingUpdateWithCanary needs rollingUpdateWithCanary.placement")]
     CanaryNotNamed { placement: PlacementName },
+    #[error("placements wait for each other as canary: {}", joined(.path, " -> "))]
     CanaryCycle { path: Vec<PlacementName> },
+    #[error(
+        "placement {placement}: canary {canary} proves nothing: cluster {cluster} has none of the configs that {placement} wants, so the gate stays closed"
+    )]
+    CanaryComparesNothing { placement: PlacementName, canary: PlacementName, cluster: ClusterName },
+    #[error("placement {placement}: canary {canary} does not cover this change of {}: its clusters reference other objects, so the change rolls out without it", joined(.kinds, ", "))]
+    NotCoveredByCanary { placement: PlacementName, canary: PlacementName, kinds: Vec<GroupResource> },
+    #[error(
+        "desiredVersion {desired} and installVersion {install} are the same setting and differ: {desired} is used"
+    )]
     VersionsDiffer { desired: Text, install: Text },
+    #[error(
+        "the annotation addon.open-cluster-management.io/manager-term is {term}, and no manager has come further than {own}: it is ignored; remove it"
+    )]
+    TermUnreached { term: u64, own: u64 },
+    #[error("{field} is deprecated and ignored: use {instead}")]
     FieldDeprecated { field: &'static str, instead: &'static str },
     // Placements and clusters.
+    #[error("placement {placement} does not exist: its clusters are unknown, so nothing is deleted")]
     PlacementUnknown { placement: PlacementName },
+    #[error(
+        "placement {placement} publishes {published} clusters but its decisions hold {decided}: deletions wait until they agree"
+    )]
     PlacementInMotion { placement: PlacementName, published: usize, decided: usize },
+    #[error("placement {placement} names the cluster {given:?}, which {error}: it is left out")]
     ClusterNameInvalid { placement: PlacementName, given: Text, error: NameError },
     // Configs and versions.
+    #[error("{config} not found")]
     ConfigMissing { config: ConfigRef },
+    #[error("{config}: the hub does not serve {}: install its CustomResourceDefinition", .config.kind)]
     ConfigKindUnknown { config: ConfigRef },
+    #[error("{config}: the hub does not let the manager read {}: allow it to list and watch them, with a ClusterRole", .config.kind)]
     ConfigForbidden { config: ConfigRef },
+    #[error("{config}: {} are namespaced: the reference needs a namespace", .config.kind)]
     ConfigNeedsNamespace { config: ConfigRef },
+    #[error("{config} cannot be kept: {why}")]
     ConfigUnkeepable { config: ConfigRef, why: Unkeepable },
+    #[error("{config} is not applied: the add-on does not support configs of {}", .config.kind)]
     ConfigUnsupported { config: ConfigRef },
+    #[error(
+        "{config} is not applied: an override on cluster {cluster} may not use configs from that namespace"
+    )]
     ConfigOutOfReach { config: ConfigRef, cluster: ClusterName },
+    #[error("{config}: {} must be listed in supportedConfigs to be used as a config", .config.kind)]
     CoreConfigNotListed { config: ConfigRef },
+    #[error(
+        "template {template} is not applied: it is a template of add-on {owner:?}, and an instance may use only those of its own add-on"
+    )]
+    TemplateOfAnother { template: Text, owner: Text },
+    #[error(
+        "{config}: a Secret cannot be a config, because its content would be copied into revisions that others may read: reference a config that names the Secret"
+    )]
+    SecretAsConfig { config: ConfigRef },
+    #[error("invalid version {version}")]
     VersionUnsupported { version: Text, supported: Vec<Text> },
+    #[error("version {version} is offered by two templates, {} and {}", .templates[0], .templates[1])]
     VersionAmbiguous { version: Text, templates: [Text; 2] },
+    #[error("the content of {config} at {} is no longer kept", .hash.short())]
     RevisionLost { config: ConfigRef, hash: Hash },
+    #[error("no AddOnTemplate of this add-on is left: clusters stay on what they have")]
     TemplatesGone,
     // Rendering.
+    #[error("template {template} has no manifests")]
     TemplateEmpty { template: Text },
+    #[error("template {template}: {why}")]
     TemplateMalformed { template: Text, why: String },
+    #[error("template {template} has {manifest} twice")]
     ManifestDuplicate { template: Text, manifest: String },
-    ManifestTooLarge { template: Text, manifest: String, kib: usize },
+    #[error("template {template}: {manifest} has more than {} KiB once its variables are filled in, more than a work can carry", WORK_LIMIT / 1024)]
+    ManifestTooLarge { template: Text, manifest: String },
+    #[error("template {template}: its manifests have more than {} KiB in all once their variables are filled in", TEMPLATE_LIMIT / 1024)]
+    TemplateTooLarge { template: Text },
+    #[error("template {template} uses the variable {variable}, which is not defined")]
     VariableUnknown { template: Text, variable: String },
+    #[error("{config} defines the variable {variable}, which is built in and cannot be replaced")]
     VariableReserved { config: ConfigRef, variable: String },
     // Install.
+    #[error(
+        "{count} of {of} instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions=\"{count}\""
+    )]
     DeletionHeld { count: usize, of: usize },
 }
 
 impl Problem {
     /// The reason under which conditions and `-o json` name it.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Reason {
         match self {
-            Self::InstallTypeUnknown { .. } => "InstallTypeUnknown",
-            Self::LabelSelectorInvalid { .. } => "LabelSelectorInvalid",
-            Self::RolloutTypeUnknown { .. } => "RolloutTypeUnknown",
-            Self::LimitInvalid { .. } => "LimitInvalid",
-            Self::DurationInvalid { .. } => "DurationInvalid",
-            Self::PlacementListedTwice { .. } => "PlacementListedTwice",
-            Self::ConfigListedTwice { .. } => "ConfigListedTwice",
-            Self::CanaryNotNamed { .. } => "CanaryNotNamed",
-            Self::CanaryCycle { .. } => "CanaryCycle",
-            Self::VersionsDiffer { .. } => "VersionsDiffer",
-            Self::FieldDeprecated { .. } => "FieldDeprecated",
-            Self::PlacementUnknown { .. } => "PlacementUnknown",
-            Self::PlacementInMotion { .. } => "PlacementInMotion",
-            Self::ClusterNameInvalid { .. } => "ClusterNameInvalid",
-            Self::ConfigMissing { .. } => "ConfigurationMissing",
-            Self::ConfigKindUnknown { .. } => "ConfigurationKindUnknown",
-            Self::ConfigForbidden { .. } => "ConfigurationForbidden",
-            Self::ConfigNeedsNamespace { .. } => "ConfigurationNeedsNamespace",
-            Self::ConfigUnkeepable { why: Unkeepable::TooLarge { .. }, .. } => "ConfigurationTooLarge",
-            Self::ConfigUnkeepable { why: Unkeepable::TooDeep, .. } => "ConfigurationTooDeep",
-            Self::ConfigUnsupported { .. } => "ConfigurationUnsupported",
-            Self::ConfigOutOfReach { .. } => "ConfigurationOutOfReach",
-            Self::CoreConfigNotListed { .. } => "ConfigurationNotListed",
-            Self::VersionUnsupported { .. } => "VersionUnsupported",
-            Self::VersionAmbiguous { .. } => "VersionAmbiguous",
-            Self::RevisionLost { .. } => "RevisionLost",
-            Self::TemplatesGone => "TemplatesGone",
-            Self::TemplateEmpty { .. } => "TemplateEmpty",
-            Self::TemplateMalformed { .. } => "TemplateMalformed",
-            Self::ManifestDuplicate { .. } => "ManifestDuplicate",
-            Self::ManifestTooLarge { .. } => "ManifestTooLarge",
-            Self::VariableUnknown { .. } => "VariableUnknown",
-            Self::VariableReserved { .. } => "VariableReserved",
-            Self::DeletionHeld { .. } => "DeletionHeld",
+            Self::InstallTypeUnknown { .. } => Reason::InstallTypeUnknown,
+            Self::LabelSelectorInvalid { .. } => Reason::LabelSelectorInvalid,
+            Self::RolloutTypeUnknown { .. } => Reason::RolloutTypeUnknown,
+            Self::LimitInvalid { .. } => Reason::LimitInvalid,
+            Self::DurationInvalid { .. } => Reason::DurationInvalid,
+            Self::PlacementListedTwice { .. } => Reason::PlacementListedTwice,
+            Self::ConfigListedTwice { .. } => Reason::ConfigListedTwice,
+            Self::CanaryNotNamed { .. } => Reason::CanaryNotNamed,
+            Self::CanaryCycle { .. } => Reason::CanaryCycle,
+            Self::CanaryComparesNothing { .. } => Reason::CanaryComparesNothing,
+            Self::NotCoveredByCanary { .. } => Reason::NotCoveredByCanary,
+            Self::VersionsDiffer { .. } => Reason::VersionsDiffer,
+            Self::TermUnreached { .. } => Reason::ManagerTermUnreached,
+            Self::FieldDeprecated { .. } => Reason::FieldDeprecated,
+            Self::PlacementUnknown { .. } => Reason::PlacementUnknown,
+            Self::PlacementInMotion { .. } => Reason::PlacementInMotion,
+            Self::ClusterNameInvalid { .. } => Reason::ClusterNameInvalid,
+            Self::ConfigMissing { .. } => Reason::ConfigurationMissing,
+            Self::ConfigKindUnknown { .. } => Reason::ConfigurationKindUnknown,
+            Self::ConfigForbidden { .. } => Reason::ConfigurationForbidden,
+            Self::ConfigNeedsNamespace { .. } => Reason::ConfigurationNeedsNamespace,
+            Self::ConfigUnkeepable { why: Unkeepable::TooLarge { .. }, .. } => Reason::ConfigurationTooLarge,
+            Self::ConfigUnkeepable { why: Unkeepable::TooDeep, .. } => Reason::ConfigurationTooDeep,
+            Self::ConfigUnsupported { .. } => Reason::ConfigurationUnsupported,
+            Self::ConfigOutOfReach { .. } => Reason::ConfigurationOutOfReach,
+            Self::CoreConfigNotListed { .. } => Reason::ConfigurationNotListed,
+            Self::TemplateOfAnother { .. } => Reason::TemplateOfAnother,
+            Self::SecretAsConfig { .. } => Reason::ConfigurationIsSecret,
+            Self::VersionUnsupported { .. } => Reason::VersionUnsupported,
+            Self::VersionAmbiguous { .. } => Reason::VersionAmbiguous,
+            Self::RevisionLost { .. } => Reason::RevisionLost,
+            Self::TemplatesGone => Reason::TemplatesGone,
+            Self::TemplateEmpty { .. } => Reason::TemplateEmpty,
+            Self::TemplateMalformed { .. } => Reason::TemplateMalformed,
+            Self::ManifestDuplicate { .. } => Reason::ManifestDuplicate,
+            Self::ManifestTooLarge { .. } => Reason::ManifestTooLarge,
+            Self::TemplateTooLarge { .. } => Reason::TemplateTooLarge,
+            Self::VariableUnknown { .. } => Reason::VariableUnknown,
+            Self::VariableReserved { .. } => Reason::VariableReserved,
+            Self::DeletionHeld { .. } => Reason::DeletionHeld,
         }
     }
 
@@ -99,139 +171,15 @@ impl Problem {
     pub fn is_warning(&self) -> bool {
         matches!(
             self,
-            Self::FieldDeprecated { .. } | Self::ConfigListedTwice { .. } | Self::PlacementListedTwice { .. }
+            Self::FieldDeprecated { .. }
+                | Self::ConfigListedTwice { .. }
+                | Self::PlacementListedTwice { .. }
+                | Self::NotCoveredByCanary { .. }
+                | Self::TermUnreached { .. }
         )
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InstallTypeUnknown { given } => write!(
-                f,
-                "install strategy type {given:?} is not known: use Manual, ClusterLabelSelector or Placements"
-            ),
-            Self::LabelSelectorInvalid { why } => write!(f, "the label selector cannot be used: {why}"),
-            Self::RolloutTypeUnknown { placement, given } => write!(
-                f,
-                "placement {placement}: rollout type {given:?} is not known: use UpdateAll, RollingUpdate or RollingUpdateWithCanary"
-            ),
-            Self::LimitInvalid { placement, field, error } => {
-                write!(f, "placement {placement}: {field}: {error}")
-            }
-            Self::DurationInvalid { placement, field, error } => {
-                write!(f, "placement {placement}: {field}: {error}")
-            }
-            Self::PlacementListedTwice { placement } => {
-                write!(f, "placement {placement} is listed twice: the later entry is used")
-            }
-            Self::ConfigListedTwice { config } => {
-                write!(f, "{} is configured twice in one list: {config} is used", config.kind)
-            }
-            Self::CanaryNotNamed { placement } => {
-                write!(
-                    f,
-                    "placement {placement}: RollingUpdateWithCanary needs rollingUpdateWithCanary.placement"
-                )
-            }
-            Self::CanaryCycle { path } => {
-                f.write_str("placements wait for each other as canary: ")?;
-                for (i, placement) in path.iter().enumerate() {
-                    write!(f, "{}{placement}", if i == 0 { "" } else { " -> " })?;
-                }
-                Ok(())
-            }
-            Self::VersionsDiffer { desired, install } => write!(
-                f,
-                "desiredVersion {desired} and installVersion {install} are the same setting and differ: {desired} is used"
-            ),
-            Self::FieldDeprecated { field, instead } => {
-                write!(f, "{field} is deprecated and ignored: use {instead}")
-            }
-            Self::PlacementUnknown { placement } => {
-                write!(
-                    f,
-                    "placement {placement} does not exist: its clusters are unknown, so nothing is deleted"
-                )
-            }
-            Self::PlacementInMotion { placement, published, decided } => write!(
-                f,
-                "placement {placement} publishes {published} clusters but its decisions hold {decided}: deletions wait until they agree"
-            ),
-            Self::ClusterNameInvalid { placement, given, error } => {
-                write!(f, "placement {placement} names the cluster {given:?}, which {error}: it is left out")
-            }
-            Self::ConfigMissing { config } => write!(f, "{config} not found"),
-            Self::ConfigKindUnknown { config } => {
-                write!(
-                    f,
-                    "{config}: the hub does not serve {}: install its CustomResourceDefinition",
-                    config.kind
-                )
-            }
-            Self::ConfigForbidden { config } => write!(
-                f,
-                "{config}: the hub does not let the manager read {}: allow it to list and watch them, with a ClusterRole",
-                config.kind
-            ),
-            Self::ConfigNeedsNamespace { config } => {
-                write!(f, "{config}: {} are namespaced: the reference needs a namespace", config.kind)
-            }
-            Self::ConfigUnkeepable { config, why: Unkeepable::TooLarge { kib } } => write!(
-                f,
-                "{config} cannot be kept: it has {kib} KiB of content, more than {}",
-                Unkeepable::MOST_KIB
-            ),
-            Self::ConfigUnkeepable { config, why: Unkeepable::TooDeep } => write!(
-                f,
-                "{config} cannot be kept: its content nests deeper than {} levels",
-                Unkeepable::MOST_LEVELS
-            ),
-            Self::ConfigUnsupported { config } => {
-                write!(f, "{config} is not applied: the add-on does not support configs of {}", config.kind)
-            }
-            Self::ConfigOutOfReach { config, cluster } => write!(
-                f,
-                "{config} is not applied: an override on cluster {cluster} may not use configs from that namespace"
-            ),
-            Self::CoreConfigNotListed { config } => {
-                write!(
-                    f,
-                    "{config}: {} must be listed in supportedConfigs to be used as a config",
-                    config.kind
-                )
-            }
-            Self::VersionUnsupported { version, .. } => write!(f, "invalid version {version}"),
-            Self::VersionAmbiguous { version, templates: [one, other] } => {
-                write!(f, "version {version} is offered by two templates, {one} and {other}")
-            }
-            Self::RevisionLost { config, hash } => {
-                write!(f, "the content of {config} at {} is no longer kept", hash.short())
-            }
-            Self::TemplatesGone => {
-                f.write_str("no AddOnTemplate of this add-on is left: clusters stay on what they have")
-            }
-            Self::TemplateEmpty { template } => write!(f, "template {template} has no manifests"),
-            Self::TemplateMalformed { template, why } => write!(f, "template {template}: {why}"),
-            Self::ManifestDuplicate { template, manifest } => {
-                write!(f, "template {template} has {manifest} twice")
-            }
-            Self::ManifestTooLarge { template, manifest, kib } => {
-                write!(f, "template {template}: {manifest} is {kib} KiB, more than a work can carry")
-            }
-            Self::VariableUnknown { template, variable } => {
-                write!(f, "template {template} uses the variable {variable}, which is not defined")
-            }
-            Self::VariableReserved { config, variable } => {
-                write!(
-                    f,
-                    "{config} defines the variable {variable}, which is built in and cannot be replaced"
-                )
-            }
-            Self::DeletionHeld { count, of } => write!(
-                f,
-                "{count} of {of} instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions=\"{count}\""
-            ),
-        }
-    }
+fn joined<T: fmt::Display>(all: &[T], by: &str) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(by)
 }

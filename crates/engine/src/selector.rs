@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 /// All requirements must hold. No requirement: every label set matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    requirements: Vec<Requirement>,
+    requirements: Vec<LabelRequirement>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Requirement {
+enum LabelRequirement {
     In { key: String, values: Vec<String> },
     NotIn { key: String, values: Vec<String> },
     Exists { key: String },
@@ -22,16 +22,16 @@ impl Selector {
     ) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for (key, value) in selector.match_labels.iter().flatten() {
-            requirements.push(Requirement::In { key: key.clone(), values: vec![value.clone()] });
+            requirements.push(LabelRequirement::In { key: key.clone(), values: vec![value.clone()] });
         }
         for expression in selector.match_expressions.iter().flatten() {
             let key = expression.key.clone();
             let values = expression.values.clone().unwrap_or_default();
             requirements.push(match (expression.operator.as_str(), values.is_empty()) {
-                ("In", false) => Requirement::In { key, values },
-                ("NotIn", false) => Requirement::NotIn { key, values },
-                ("Exists", true) => Requirement::Exists { key },
-                ("DoesNotExist", true) => Requirement::DoesNotExist { key },
+                ("In", false) => LabelRequirement::In { key, values },
+                ("NotIn", false) => LabelRequirement::NotIn { key, values },
+                ("Exists", true) => LabelRequirement::Exists { key },
+                ("DoesNotExist", true) => LabelRequirement::DoesNotExist { key },
                 ("In" | "NotIn", true) => {
                     return Err(format!("{} on {key} needs values", expression.operator));
                 }
@@ -50,10 +50,14 @@ impl Selector {
 
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements.iter().all(|requirement| match requirement {
-            Requirement::In { key, values } => labels.get(key).is_some_and(|value| values.contains(value)),
-            Requirement::NotIn { key, values } => labels.get(key).is_none_or(|value| !values.contains(value)),
-            Requirement::Exists { key } => labels.contains_key(key),
-            Requirement::DoesNotExist { key } => !labels.contains_key(key),
+            LabelRequirement::In { key, values } => {
+                labels.get(key).is_some_and(|value| values.contains(value))
+            }
+            LabelRequirement::NotIn { key, values } => {
+                labels.get(key).is_none_or(|value| !values.contains(value))
+            }
+            LabelRequirement::Exists { key } => labels.contains_key(key),
+            LabelRequirement::DoesNotExist { key } => !labels.contains_key(key),
         })
     }
 }

@@ -1,28 +1,60 @@
 //! Values that many objects of a fleet have in common, kept once.
 //!
-//! A pass over a large fleet costs what it has to fetch from memory. Thousands of instances have the very same status and their works are in
-//! the very same state, so these are kept once and looked at once.
+//! The cost of a pass over a large fleet is what it fetches from memory. Thousands of instances
+//! have the same status and their works are in the same state, so equal values are kept once and
+//! compared by their id.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
-use std::hash::{Hash, Hasher};
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::num::NonZeroU64;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::name::Text;
 
 /// A value that is shared by all that have it. Changing it makes a copy for the one who changes it.
-#[derive(Debug, Default, Eq)]
-pub struct Shared<T>(Arc<T>);
+pub struct Shared<T>(Arc<WithId<T>>);
+
+#[derive(Clone)]
+struct WithId<T> {
+    id: SharedId,
+    value: T,
+}
+
+/// Identifies a shared value. An id is never used for a second value. Equal values may have
+/// different ids: a [`Pool`] gives them the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SharedId(NonZeroU64);
+
+impl SharedId {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NonZeroU64::new(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap_or(NonZeroU64::MAX))
+    }
+}
 
 impl<T> Shared<T> {
     pub fn new(value: T) -> Self {
-        Self(Arc::new(value))
+        Self(Arc::new(WithId { id: SharedId::next(), value }))
     }
 
-    /// Tells shared values apart without a look at them, for as long as they live. Two addresses may have equal values; one never has two.
-    pub(crate) fn address(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
+    pub(crate) fn id(&self) -> SharedId {
+        self.0.id
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: Default> Default for Shared<T> {
+    fn default() -> Self {
+        Self::new(T::default())
     }
 }
 
@@ -36,19 +68,21 @@ impl<T> Deref for Shared<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.0
+        &self.0.value
     }
 }
 
 impl<T: Clone> DerefMut for Shared<T> {
     fn deref_mut(&mut self) -> &mut T {
-        Arc::make_mut(&mut self.0)
+        let changed = Arc::make_mut(&mut self.0);
+        changed.id = SharedId::next();
+        &mut changed.value
     }
 }
 
 impl<T> Borrow<T> for Shared<T> {
     fn borrow(&self) -> &T {
-        &self.0
+        &self.0.value
     }
 }
 
@@ -66,24 +100,60 @@ where
     type IntoIter = <&'a T as IntoIterator>::IntoIter;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.0.value.into_iter()
     }
 }
 
-/// The same one is equal without a look at it.
 impl<T: PartialEq> PartialEq for Shared<T> {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || *self.0 == *other.0
+        self.id() == other.id() || **self == **other
     }
 }
+
+impl<T: Eq> Eq for Shared<T> {}
 
 impl<T: Hash> Hash for Shared<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        self.0.value.hash(state);
     }
 }
 
-/// Finds the one that is there already. Who reads objects one by one keeps a pool, and so keeps equal values once.
+/// Builds hashers for maps that are keyed by ids.
+pub(crate) type ById = BuildHasherDefault<IdHasher>;
+
+/// Mixes numbers and no more. Ids are given out by us or are hashes already, so nobody can choose
+/// them to collide.
+#[derive(Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u8(*byte));
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    /// The multiplication leaves its best bits at the top, and maps look at the lowest.
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
+    }
+}
+
+/// Keeps equal values once: whoever reads objects one by one passes their values through a pool.
 #[derive(Clone, Debug)]
 pub struct Pool<T> {
     known: HashSet<Shared<T>>,
@@ -148,8 +218,9 @@ mod tests {
         let mut pool = Pool::default();
         let one = pool.share(Shared::new(vec![1]));
         let mut other = pool.share(Shared::new(vec![1]));
-        assert_eq!(one.address(), other.address());
+        assert_eq!(one.id(), other.id());
         other.push(2);
+        assert_ne!(one.id(), other.id());
         assert_eq!((&*one, &*other), (&vec![1], &vec![1, 2]));
     }
 

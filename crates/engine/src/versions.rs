@@ -1,4 +1,5 @@
-//! Versions of an add-on: which are offered, in which order, and which is the default (semantics §3).
+//! Versions of an add-on: which are offered, in which order, and which is the default (semantics
+//! §3).
 
 use std::cmp::Ordering;
 
@@ -6,7 +7,8 @@ use crate::configs::{self, GroupResource, Revision};
 use crate::name::Text;
 use crate::observed::Observed;
 
-/// The versions offered, newest first: those of the add-on's templates, else what its own manager published.
+/// The versions offered, newest first: those of the add-on's templates, else what its own manager
+/// published.
 pub fn offered(observed: &Observed) -> Vec<Text> {
     let mut offered: Vec<Text> =
         observed.templates.iter().filter_map(|template| template.version.clone()).collect();
@@ -31,8 +33,9 @@ fn is_prerelease(version: &str) -> bool {
     semantic(version).is_some_and(|version| !version.pre.is_empty())
 }
 
-/// Semantic versions in their own order; anything else is older than those, in natural order. A total order: versions that
-/// compare equal by precedence (build metadata, a leading `v`) are told apart by their text.
+/// Semantic versions in their own order; anything else is older than those, in natural order. A
+/// total order: versions that compare equal by precedence (build metadata, a leading `v`) are told
+/// apart by their text.
 pub fn compare(a: &str, b: &str) -> Ordering {
     match (semantic(a), semantic(b)) {
         (Some(x), Some(y)) => x.cmp_precedence(&y).then_with(|| natural(a, b)).then_with(|| a.cmp(b)),
@@ -42,8 +45,9 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Whether going from `other` to `version` goes back. Where one of them is no semantic version, only their numbers can tell.
-pub fn is_before(version: &str, other: &str) -> bool {
+/// Whether going from `other` to `version` goes back. Where one of them is no semantic version,
+/// only their numbers can tell.
+pub(crate) fn is_before(version: &str, other: &str) -> bool {
     match (semantic(version), semantic(other)) {
         (Some(a), Some(b)) => a.cmp_precedence(&b).is_lt(),
         _ => natural(version, other).is_lt(),
@@ -80,7 +84,8 @@ fn next_run(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// The version that a revision stands for, where it can be told: its template's, else the one its AddOnHubConfig asks for.
+/// The version that a revision stands for, where it can be told: its template's, else the one its
+/// AddOnHubConfig asks for.
 pub fn of_revision(observed: &Observed, revision: &Revision) -> Option<Text> {
     let template = revision.pin(GroupResource::templates()).and_then(|pin| observed.content(pin));
     if let Some(version) = template.and_then(|content| content.get("spec")?.get("version")?.as_str()) {

@@ -253,3 +253,531 @@ fn while_a_cluster_may_have_joined_nothing_is_completed() {
         "#]],
     );
 }
+
+#[test]
+fn rule_6_a_withdrawn_revision_waits_for_the_canary_again() {
+    check(
+        "
+        config xxx v0.10.0
+        config yyy v0.11.0
+        place canary: c1
+        place prod: p1..p8
+        rollout prod config=xxx Canary 8 canary=canary
+        rollout canary config=xxx
+        settle
+        rollout prod config=yyy Canary 8 canary=canary
+        rollout canary config=yyy
+        settle
+        rollout prod config=xxx Canary 8 canary=canary
+        rollout canary config=xxx
+        settle
+        show status
+        events
+        note the second yyy fails on the canary
+        fail c1
+        rollout prod config=yyy Canary 8 canary=canary
+        rollout canary config=yyy
+        settle
+        show clusters
+        show status
+        note until it passes
+        ack c1
+        settle
+        show status
+        events",
+        &expect![[r#"
+            prod  False UpgradeSucceed  8/8 upgrade completed with no errors.
+                desired xxx good xxx applied xxx
+            canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired xxx good xxx applied xxx
+            event  default/prod RolloutStarted: rolling out v0.10.0 to 8 clusters
+            event  default/canary RolloutStarted: rolling out v0.10.0 to 1 clusters
+            event  default/prod CanaryPassed: v0.10.0 passed the canary
+            event  default/prod RolloutCompleted: all 8 clusters have v0.10.0
+            event  default/canary RolloutCompleted: all 1 clusters have v0.10.0
+            event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
+            event  default/canary RolloutStarted: rolling out v0.11.0 to 1 clusters
+            event  default/prod CanaryPassed: v0.11.0 passed the canary
+            event  default/canary RolloutCompleted: all 1 clusters have v0.11.0
+            event  default/prod RolloutCompleted: all 8 clusters have v0.11.0
+            event  default/prod RolledBack: rolling back to v0.10.0 on 8 clusters
+            event  default/canary RolledBack: rolling back to v0.10.0 on 1 clusters
+            event  default/prod RolloutCompleted: all 8 clusters have v0.10.0
+            event  default/canary RolloutCompleted: all 1 clusters have v0.10.0
+            -- the second yyy fails on the canary
+            c1               failed    v0.11.0  failed: work reports Applied=False: boom
+            p1..p8 (8)       hold      v0.10.0  canary default/canary: 1 of 1 not passed, first c1
+            prod  True WaitingForCanary  waitingForCanary... canary default/canary: 1 of 1 not passed, first c1
+                desired yyy good xxx applied xxx
+            canary  False UpgradeFailed  1/1 upgrade failed: completed with failures, 1 failed: c1
+                desired yyy good xxx applied xxx
+            -- until it passes
+            prod  False UpgradeSucceed  8/8 upgrade completed with no errors.
+                desired yyy good yyy applied yyy
+            canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired yyy good yyy applied yyy
+            event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
+            event  default/canary RolloutStarted: rolling out v0.11.0 to 1 clusters
+            event  default/canary RolloutFailed: completed with failures, 1 failed
+            event  default/prod CanaryPassed: v0.11.0 passed the canary
+            event  default/canary RolloutCompleted: all 1 clusters have v0.11.0
+            event  default/prod RolloutCompleted: all 8 clusters have v0.11.0
+        "#]],
+    );
+}
+
+#[test]
+fn rule_6_a_rollback_under_way_finishes_before_a_withdrawn_revision_follows() {
+    check(
+        "
+        config xxx v0.10.0
+        config yyy v0.11.0
+        place canary: c1
+        place prod: p1 p2 p3
+        rollout prod config=xxx Canary 1 canary=canary
+        rollout canary config=xxx
+        settle
+        rollout prod config=yyy Canary 1 canary=canary
+        rollout canary config=yyy
+        settle
+        note back on prod only: the canary keeps yyy, healthy
+        rollout prod config=xxx Canary 1 canary=canary
+        pass
+        rollout prod config=yyy Canary 1 canary=canary
+        pass
+        show clusters
+        settle
+        show status",
+        &expect![[r#"
+            -- back on prod only: the canary keeps yyy, healthy
+            p1               in flight v0.10.0  updating
+            p2..p3 (2)       hold      v0.11.0  budget full: 1 of 1 in flight
+            prod  False UpgradeSucceed  3/3 upgrade completed with no errors.
+                desired yyy good yyy applied yyy
+            canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired yyy good yyy applied yyy
+        "#]],
+    );
+}
+
+const SETTINGS: &str = "
+    template v1 v2
+    config A v1
+    config B v2
+    deploy default/canary-config X=1
+    deploy default/global-config X=2
+    place canary: c1
+    place prod: p1 p2
+    rollout prod config=A deploy=default/global-config Canary 1 canary=canary
+    rollout canary config=A deploy=default/canary-config
+    settle
+";
+
+#[test]
+fn rule_4_a_kind_for_which_the_canary_references_another_object_is_not_compared() {
+    check(
+        &format!(
+            "{SETTINGS}
+            rollout prod config=B deploy=default/global-config Canary 1 canary=canary
+            rollout canary config=B deploy=default/canary-config
+            pass 2
+            show clusters
+            settle
+            show status"
+        ),
+        &expect![[r#"
+            c1               in flight v2       updating
+            p1..p2 (2)       hold      v1       canary default/canary: 1 of 1 not passed, first c1; it references other objects of kind addondeploymentconfigs.addon.open-cluster-management.io
+            prod  False UpgradeSucceed  2/2 upgrade completed with no errors.
+                desired global-config+B good global-config+B applied global-config+B
+            canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired canary-config+B good canary-config+B applied canary-config+B
+            versions v2 v1 default v2
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_a_change_of_what_the_canary_does_not_compare_rolls_by_budget_and_is_warned_about() {
+    check(
+        &format!(
+            "{SETTINGS}
+            deploy default/global-config X=3
+            show problems
+            pass
+            show clusters
+            settle
+            show status
+            note taking it away is such a change, too
+            rollout prod config=A Canary 1 canary=canary
+            show problems"
+        ),
+        &expect![[r#"
+            problem  NotCoveredByCanary: placement default/prod: canary default/canary does not cover this change of addondeploymentconfigs.addon.open-cluster-management.io: its clusters reference other objects, so the change rolls out without it
+            p1               in flight v1       updating
+            p2               hold      v1       budget full: 1 of 1 in flight
+            prod  False UpgradeSucceed  2/2 upgrade completed with no errors.
+                desired global-config+A good global-config+A applied global-config+A
+            canary  False InstallSucceed  1/1 install completed with no errors.
+                desired canary-config+A good canary-config+A applied canary-config+A
+            versions v2 v1 default v2
+            -- taking it away is such a change, too
+            problem  NotCoveredByCanary: placement default/prod: canary default/canary does not cover this change of addondeploymentconfigs.addon.open-cluster-management.io: its clusters reference other objects, so the change rolls out without it
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_what_canary_and_fleet_reference_together_is_compared() {
+    check(
+        "
+        template v1 vars X
+        config A v1
+        deploy default/shared X=1
+        place canary: c1
+        place prod: p1 p2
+        rollout prod config=A deploy=default/shared Canary 1 canary=canary
+        rollout canary config=A deploy=default/shared
+        settle
+        deploy default/shared X=2
+        stuck c1
+        pass 2
+        show clusters
+        ack c1
+        settle
+        show status",
+        &expect![[r#"
+            c1               in flight v1       updating
+            p1..p2 (2)       hold      v1       canary default/canary: 1 of 1 not passed, first c1
+            prod  False UpgradeSucceed  2/2 upgrade completed with no errors.
+                desired shared+A good shared+A applied shared+A
+            canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired shared+A good shared+A applied shared+A
+            versions v1 default v1
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_a_canary_that_compares_nothing_keeps_the_gate_closed_and_is_named() {
+    check(
+        "
+        deploy default/one X=1
+        deploy default/two X=2
+        place canary: c1 c2
+        place strange: c2
+        place prod: p1 p2
+        rollout prod deploy=default/one Canary 1 canary=canary
+        rollout canary deploy=default/one
+        rollout strange deploy=default/two
+        settle
+        deploy default/one X=3
+        settle
+        show clusters
+        show problems",
+        &expect![[r#"
+            p1..p2 (2)       hold      cf40f4be4bbc canary default/canary: c2 has none of the configs that would be rolled out
+            problem  CanaryComparesNothing: placement default/prod: canary default/canary proves nothing: cluster c2 has none of the configs that default/prod wants, so the gate stays closed
+        "#]],
+    );
+}
+
+#[test]
+fn rule_8_a_cluster_that_joins_behind_a_closed_gate_stays_on_what_it_has() {
+    check(
+        "
+        config A v0.10.0
+        config B v0.13.0
+        place canary: c1
+        place other: o1
+        place prod: p1 p2
+        rollout prod config=A Canary 2 canary=canary
+        rollout canary config=A
+        rollout other config=A
+        settle
+        rollout other config=B
+        settle
+        fail c1
+        rollout prod config=B Canary 2 canary=canary
+        rollout canary config=B
+        settle
+        note o1 leaves the other placement for prod, whose canary fails
+        rollout other config=B
+        place other:
+        place prod: o1 p1 p2
+        settle
+        show clusters
+        show status
+        show o1
+        note it cannot keep the gate closed
+        unavailable o1
+        ack c1
+        settle
+        show clusters
+        show status",
+        &expect![[r#"
+            -- o1 leaves the other placement for prod, whose canary fails
+            c1               failed    v0.13.0  failed: work reports Applied=False: boom
+            o1               hold      v0.13.0  canary default/canary: 1 of 1 not passed, first c1
+            p1..p2 (2)       hold      v0.10.0  canary default/canary: 1 of 1 not passed, first c1
+            prod  True WaitingForCanary  waitingForCanary... canary default/canary: 1 of 1 not passed, first c1
+                desired B good A applied A
+            canary  False UpgradeFailed  1/1 upgrade failed: completed with failures, 1 failed: c1
+                desired B good A applied A
+            other  False InstallSucceed  0/0 the placement selects no cluster
+                desired B good B applied B
+            o1  addonhubconfigs desired B@aa8d94f3 applied B@aa8d94f3
+            o1  version desired v0.13.0 current v0.13.0 last v0.10.0
+            o1  Progressing False UpgradeSucceed: upgrade completed with no errors.
+            o1  Configured True ConfigurationsConfigured: all configurations are resolved
+            -- it cannot keep the gate closed
+            o1               in flight v0.13.0  applied but not available: work reports Available=False: crash loop
+            prod  True Upgrading  3/3 upgrading...
+                desired B good B applied A
+            canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired B good B applied B
+            other  False InstallSucceed  0/0 the placement selects no cluster
+                desired B good B applied B
+        "#]],
+    );
+}
+
+#[test]
+fn rule_1_a_first_install_that_never_gets_well_is_gated_from_then_on() {
+    check(
+        "
+        config A v1
+        config B v2
+        config C v3
+        place canary: c1
+        place prod: p1 p2 p3
+        rollout prod config=A Canary 1 canary=canary
+        rollout canary config=A
+        unavailable p1 p2 p3
+        settle
+        show clusters
+        note applied and never well: the next revision waits for its canary and keeps its budget
+        stuck c1
+        rollout prod config=B Canary 1 canary=canary
+        rollout canary config=B
+        settle
+        show clusters
+        ack c1
+        pass 3
+        show clusters
+        stuck p1
+        pass 2
+        note also while the works of the next one are not answered yet
+        rollout prod config=C Canary 1 canary=canary
+        rollout canary config=C
+        stuck c1
+        pass 3
+        show clusters",
+        &expect![[r#"
+            p1..p3 (3)       in flight v1       applied but not available: work reports Available=False: crash loop
+            -- applied and never well: the next revision waits for its canary and keeps its budget
+            c1               in flight v2       updating
+            p1..p3 (3)       in flight v1       applied but not available: work reports Available=False: crash loop
+            p1               in flight v2       installing
+            p2..p3 (2)       hold      v1       budget full: 3 of 1 in flight
+            -- also while the works of the next one are not answered yet
+            c1               in flight v3       updating
+            p1               in flight v2       installing
+            p2..p3 (2)       hold      v1       budget full: 3 of 1 in flight
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_a_fresh_cluster_beside_an_adopted_fleet_passes_nothing_for_it() {
+    check(
+        "
+        config A v1
+        config B v2
+        defaults config=A
+        clusters p1..p3 n1
+        user p1
+        user p2
+        user p3
+        settle
+        place canary:
+        place prod: p1 p2 p3 n1
+        rollout prod config=B Canary 1 canary=canary
+        settle
+        show clusters
+        show status",
+        &expect![[r#"
+            p1..p3 (3)       hold      v1       canary default/canary selects no cluster
+            prod  True WaitingForCanary  waitingForCanary... canary default/canary selects no cluster
+                desired B good - applied B
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_a_cluster_with_an_override_passes_nothing_for_an_adopted_fleet() {
+    check(
+        "
+        config A v1
+        config B v2
+        addon { supportedConfigs: [ { group: addon.open-cluster-management.io, resource: addonhubconfigs } ] }
+        defaults config=A
+        clusters p1..p3
+        place canary: c1
+        user p1
+        user p2
+        user p3 {configs: [{group: addon.open-cluster-management.io, resource: addonhubconfigs, name: B}]}
+        settle
+        fail c1
+        place prod: p1 p2 p3
+        rollout prod config=B Canary 1 canary=canary
+        rollout canary config=B
+        settle
+        show clusters
+        show status",
+        &expect![[r#"
+            c1               failed    v2       failed: work reports Applied=False: boom
+            p1..p2 (2)       hold      v1       canary default/canary: 1 of 1 not passed, first c1
+            prod  True WaitingForCanary  waitingForCanary... canary default/canary: 1 of 1 not passed, first c1
+                desired B good - applied B
+            canary  False InstallFailed  1/1 install failed: completed with failures, 1 failed: c1
+                desired B good - applied -
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_canary_clusters_alone_complete_nothing_for_their_own_placement() {
+    check(
+        "
+        config A v1
+        config B v2
+        place canary: e1 u1
+        place eu: e1
+        place us: u1
+        rollout us config=A
+        rollout eu config=A Canary 1 canary=canary
+        settle
+        fail u1
+        rollout us config=B
+        rollout eu config=B Canary 1 canary=canary
+        settle
+        show clusters
+        show status
+        note e2 joins: it gets what is known to be good
+        place eu: e1 e2
+        settle
+        show clusters
+        show status",
+        &expect![[r#"
+            u1               failed    v2       failed: work reports Applied=False: boom
+            us  False UpgradeFailed  1/1 upgrade failed: completed with failures, 1 failed: u1
+                desired B good A applied A
+            eu  True WaitingForCanary  waitingForCanary... canary default/canary: 1 of 2 not passed, first u1
+                desired B good A applied B
+            -- e2 joins: it gets what is known to be good
+            e2               hold      v1       canary default/canary: 1 of 2 not passed, first u1
+            u1               failed    v2       failed: work reports Applied=False: boom
+            us  False UpgradeFailed  1/1 upgrade failed: completed with failures, 1 failed: u1
+                desired B good A applied A
+            eu  True WaitingForCanary  waitingForCanary... canary default/canary: 1 of 2 not passed, first u1
+                desired B good A applied B
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_a_canary_whose_own_revision_cannot_be_told_stays_in_the_way() {
+    check(
+        "
+        config A v1
+        template v1
+        config B v9
+        deploy default/D SIZE=1
+        place canary: c1
+        place prod: p1 p2
+        rollout prod config=A deploy=default/D Canary 2 canary=canary
+        rollout canary config=A deploy=default/D
+        settle
+        note the canary is to have a version that does not exist
+        rollout canary config=B deploy=default/D
+        deploy default/D SIZE=2
+        settle
+        show clusters
+        show status",
+        &expect![[r#"
+            -- the canary is to have a version that does not exist
+            c1               hold      v1       invalid version v9
+            p1..p2 (2)       hold      v1       canary default/canary: 1 of 1 not passed, first c1
+            prod  True WaitingForCanary  waitingForCanary... canary default/canary: 1 of 1 not passed, first c1
+                desired D+A good D+A applied D+A
+            canary  False UpgradeFailed  0/1 upgrade failed: invalid version v9
+                desired D+A good D+A applied D+A
+            versions v1 default v1
+        "#]],
+    );
+}
+
+#[test]
+fn rule_5_a_placement_that_was_renamed_finishes_what_it_began() {
+    check(
+        "
+        config A v1
+        config B v2
+        config C v3
+        place canary: c1
+        place old: p1 p2 p3
+        rollout old config=A Canary 1 canary=canary
+        rollout canary config=A
+        settle
+        note the entry gets another name
+        drop old
+        place prod: p1 p2 p3
+        rollout prod config=A Canary 1 canary=canary
+        rollout canary config=A
+        settle
+        rollout prod config=B Canary 1 canary=canary
+        rollout canary config=B
+        pass
+        ack c1
+        pass 2
+        ack p1
+        fail c1
+        rollout prod config=C Canary 1 canary=canary
+        rollout canary config=C
+        settle
+        show clusters
+        show status",
+        &expect![[r#"
+            -- the entry gets another name
+            c1               failed    v3       failed: work reports Applied=False: boom
+            p1..p3 (3)       hold      v2       canary default/canary: 1 of 1 not passed, first c1
+            canary  False UpgradeFailed  1/1 upgrade failed: completed with failures, 1 failed: c1
+                desired C good B applied B
+            prod  True WaitingForCanary  waitingForCanary... canary default/canary: 1 of 1 not passed, first c1
+                desired C good B applied B
+        "#]],
+    );
+}
+
+#[test]
+fn rule_4_a_canary_that_compares_nothing_keeps_a_change_of_the_other_object_back() {
+    check(
+        "
+        deploy default/x SIZE=1
+        deploy default/y SIZE=1
+        place canary: c1
+        place prod: p1 p2
+        rollout prod deploy=default/x Canary 1 canary=canary
+        rollout canary deploy=default/y
+        settle
+        deploy default/x SIZE=2
+        settle
+        show clusters
+        show problems",
+        &expect![[r#"
+            p1..p2 (2)       hold      eb17c1778444 canary default/canary: c1 has none of the configs that would be rolled out
+            problem  CanaryComparesNothing: placement default/prod: canary default/canary proves nothing: cluster c1 has none of the configs that default/prod wants, so the gate stays closed
+        "#]],
+    );
+}

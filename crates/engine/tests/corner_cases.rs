@@ -179,7 +179,7 @@ fn where_users_override_everything_a_placement_completes_nothing() {
         show all",
         &expect![[r#"
             prod  True WaitingForCanary  waitingForCanary... canary default/canary: 2 of 2 not passed, first p1
-                desired B good A applied A
+                desired B good - applied A
             p1               settled   v1       settled
             p2               hold      v1       canary default/canary: 2 of 2 not passed, first p1
         "#]],

@@ -166,6 +166,45 @@ fn rule_4_nothing_is_made_for_a_cluster_that_is_absent_going_or_opted_out() {
 }
 
 #[test]
+fn rule_4_a_cluster_without_its_namespace_waits_for_it_and_is_named() {
+    check(
+        "
+        config A v1
+        place prod: a1 a2 a3
+        rollout prod config=A
+        homeless a2 a3
+        settle
+        show all
+        show conditions
+        note their namespaces are there
+        homeless
+        settle
+        show all
+        show conditions",
+        &expect![[r#"
+            a1               settled   v1       settled
+            a2..a3 (2)       hold      -        selected, but its namespace on the hub, which has its name, does not exist
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            NamespacesMissing  True ClusterNamespaceMissing  2 clusters are waiting for their namespaces on the hub: a2, a3
+            Progressing  True Installing  default/prod: 1/3 installing...
+            Succeeded  False Installing  default/prod: 1/3 installing...
+            Reconciling  True Installing  default/prod: 1/3 installing...
+            Stalled  False NotStalled  nothing is stalled
+            -- their namespaces are there
+            a1..a3 (3)       settled   v1       settled
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            NamespacesMissing  False NothingMissing  every cluster has its namespace
+            Progressing  False InstallSucceed  default/prod: 3/3 install completed with no errors.
+            Succeeded  True Settled  every placement has settled on what is desired
+            Reconciling  False Settled  every placement has settled on what is desired
+            Stalled  False Settled  every placement has settled on what is desired
+        "#]],
+    );
+}
+
+#[test]
 fn rule_4_a_deleting_cluster_loses_every_instance_also_a_users() {
     check(
         "
@@ -212,6 +251,9 @@ fn rule_5_a_placement_that_does_not_exist_is_unknown_and_not_empty() {
             Valid  True Valid  the spec is valid
             PlacementsResolved  False PlacementUnknown  placement default/prod does not exist: its clusters are unknown, so nothing is deleted
             Progressing  False UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
+            Succeeded  False UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
+            Reconciling  False Stalled  it goes on when what stalls it is fixed
+            Stalled  True UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
             a1..a3 (3)       settled   v2       settled
         "#]],
     );
@@ -262,12 +304,18 @@ fn rule_5_the_brake_holds_a_mass_deletion_until_a_person_acknowledges_its_number
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
+            Succeeded  True Settled  every placement has settled on what is desired
+            Reconciling  False Settled  every placement has settled on what is desired
+            Stalled  False Settled  every placement has settled on what is desired
             DeletionsHeld  True DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
             -- another number acknowledges nothing
             a26..a40 (15)    hold      v1       no longer selected, but the deletion brake holds
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
+            Succeeded  True Settled  every placement has settled on what is desired
+            Reconciling  False Settled  every placement has settled on what is desired
+            Stalled  False Settled  every placement has settled on what is desired
             DeletionsHeld  False NothingHeld  no deletion is held back
         "#]],
     );
@@ -299,6 +347,9 @@ fn rule_5_an_acknowledged_deletion_that_is_interrupted_goes_on_and_allows_nothin
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
+            Succeeded  True Settled  every placement has settled on what is desired
+            Reconciling  False Settled  every placement has settled on what is desired
+            Stalled  False Settled  every placement has settled on what is desired
             DeletionsHeld  False DeletionAcknowledged  15 deletions were acknowledged and are under way
             -- the same number for another deletion
             a15..a25 (11)    hold      v1       no longer selected, but the deletion brake holds

@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use crate::reference::generate::{self, Event, Setup};
+use crate::reference::Share;
+use crate::reference::generate::{self, Event, KindSetup, PlacementSetup, Setup};
 use crate::reference::promises::{Checked, at_the_end, commit, whole_pass};
 use crate::reference::scene::Scene;
 use aviary_engine::explain::Decision;
@@ -11,6 +12,7 @@ use aviary_engine::invariants::{Series, check};
 use aviary_engine::name::Text;
 use aviary_engine::observed::{InstallStrategy, Observed, Pace, Seen};
 use aviary_engine::plan::plan;
+use aviary_engine::reason::Reason;
 use aviary_engine::shared::{Pool, Shared, Texts};
 use aviary_engine::simulate::world::World;
 use jiff::SignedDuration;
@@ -286,7 +288,7 @@ proptest! {
                     return Err(format!("{name} moves\n{world}"));
                 }
             }
-            let named = plan.report.problems.iter().any(|problem| problem.code() == "CanaryCycle");
+            let named = plan.report.problems.iter().any(|problem| problem.code() == Reason::CanaryCycle);
             if named { Ok(()) } else { Err(format!("nothing says why\n{world}")) }
         }).map(drop))?;
     }
@@ -299,4 +301,52 @@ proptest! {
     fn a_series_of_writes_is_judged_like_each_alone(setup in generate::setup(), events in generate::events(20)) {
         tell(live(&setup, &events, |scene, _| judged_alike(scene).and_then(|()| whole_pass(scene))).map(drop))?;
     }
+}
+
+/// Found by `a_crash_after_any_write_breaks_nothing_and_stops_nothing`.
+#[test]
+fn a_cluster_that_was_told_twice_before_anything_was_applied_keeps_to_the_budget() {
+    let place = |selects: &[usize], config, kind| PlacementSetup {
+        selects: selects.to_vec(),
+        config,
+        kind,
+        budget: Share::Count(1),
+        max_failures: None,
+    };
+    let setup = Setup {
+        clusters: 6,
+        templated: true,
+        configs: ['A', 'A', 'B'],
+        placements: vec![
+            place(&[4, 5], 0, KindSetup::All),
+            place(&[1, 2, 3], 1, KindSetup::Rolling),
+            place(&[], 0, KindSetup::All),
+        ],
+        outside: Vec::new(),
+    };
+    let mut events = vec![Event::Join(0, 0); 2];
+    events.push(Event::Switch(0, 2));
+    events.extend(vec![Event::Join(0, 0); 2]);
+    events.extend([Event::Kind(0, KindSetup::All), Event::Offline(2)]);
+    events.extend(vec![Event::Join(0, 0); 3]);
+    events.push(Event::Render(0));
+    events.push(Event::Join(0, 0));
+    events.extend([
+        Event::Override(2, 0),
+        Event::Budget(0, Share::Count(1)),
+        Event::Offline(0),
+        Event::Budget(2, Share::Count(1)),
+        Event::SwitchAll(2),
+        Event::NoOverride(0),
+        Event::SwitchAll(0),
+        Event::AckAll,
+    ]);
+    let cuts = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 7, 1, 4, 4, 4, 1];
+    let lived = live(&setup, &events, |scene, step| {
+        let plan = scene.look();
+        commit(scene, plan, cuts.get(step).copied().unwrap_or_default())
+    });
+    let mut scene = lived.unwrap();
+    scene.settle().unwrap();
+    at_the_end(&scene).unwrap();
 }

@@ -1,8 +1,9 @@
 //! Rendering, rule by rule (semantics §6), and that no value can ever become structure.
 
 use crate::story::rendering::{ready, shape, works};
-use crate::story::{check, cluster};
+use crate::story::{Story, check, cluster};
 use aviary_engine::normalise;
+use aviary_engine::observed::Seen;
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -192,7 +193,7 @@ fn rule_2_what_cannot_be_rendered_is_named_and_told_to_nobody() {
         a1  Progressing False InstallFailed: install failed: template tpl: manifests[0] has no metadata.name
         a1  Progressing False InstallFailed: install failed: template tpl: manifests[0] has no apiVersion
         a1  Progressing False InstallFailed: install failed: template tpl has Secret s twice
-        a1  Progressing False InstallFailed: install failed: template tpl: ConfigMap settings is 402 KiB, more than a work can carry
+        a1  Progressing False InstallFailed: install failed: template tpl: ConfigMap settings has more than 400 KiB once its variables are filled in, more than a work can carry
     "#]].assert_eq(&told);
 }
 
@@ -320,4 +321,96 @@ proptest! {
         let refused = story.world.observed.instances.get(&cluster("a1")).unwrap().status.condition("Configured").is_some_and(|condition| condition.status == "False");
         prop_assert!(written.len() == 1 || refused);
     }
+}
+
+#[test]
+fn rule_3_a_work_that_carries_only_a_version_proves_the_version_kinds() {
+    for (label, deploy, shown) in
+        [("v2", "", "settled"), ("v1", "", "installing"), ("v2", " deploy=default/d", "not proven")]
+    {
+        let mut story = Story::new();
+        story.run(&format!(
+            "config A v2
+            deploy default/d X=1
+            place prod: a1
+            rollout prod config=A{deploy}
+            pass 3"
+        ));
+        let labelled = json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": { "name": "theirs", "namespace": "a1", "uid": "w", "generation": 1,
+                "labels": { "open-cluster-management.io/addon-name": "helloworld", "addon-version": label } },
+            "spec": {},
+        });
+        let (_, work) = normalise::work(&serde_json::from_value(labelled).unwrap()).unwrap();
+        story.world.put_work(&cluster("a1"), work);
+        story.world.acknowledge(&cluster("a1"), &Seen::Yes, &Seen::Yes);
+        story.pass();
+        story.run("show all");
+        assert!(story.told.contains(shown), "{label}{deploy}: {}", story.told);
+    }
+}
+
+#[test]
+fn h1_variables_cannot_make_a_template_larger_than_a_work_or_than_an_add_on_may_be() {
+    let template = |manifests: Vec<Value>| {
+        json!({
+            "metadata": { "name": "tpl", "generation": 1 },
+            "spec": { "addonName": "helloworld", "version": "v1", "agentSpec": { "workload": { "manifests": manifests } } },
+        })
+    };
+    let config_map = |name: String, text: String| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "default" }, "data": { "text": text } });
+    let long = "x".repeat(4096);
+    let few_large = (0..12).map(|i| config_map(format!("m{i}"), "{{V}}".repeat(20_000))).collect();
+    let many_small = (0..400).map(|i| config_map(format!("m{i}"), "{{V}}".repeat(90))).collect();
+    for (manifests, why) in [
+        (few_large, "ConfigMap default/m0 has more than 400 KiB once its variables are filled in"),
+        (many_small, "its manifests have more than 12800 KiB in all once their variables are filled in"),
+    ] {
+        let mut story = Story::new();
+        story.put_template(&template(manifests));
+        story.run(&format!(
+            "deploy default/d V={long}\n place prod: a1\n rollout prod deploy=default/d\n settle\n show a1"
+        ));
+        assert!(
+            story.told.contains(&format!("InstallFailed: install failed: template tpl: {why}")),
+            "{}",
+            story.told
+        );
+    }
+}
+
+#[test]
+fn h12_a_foreign_work_with_the_label_of_the_add_on_is_neither_deleted_nor_overwritten() {
+    let mut story = Story::new();
+    story.run("template v1\n place prod: a1 a2\n rollout prod\n settle");
+    for (at, name) in [("a1", "addon-helloworld-deploy-7"), ("a2", "addon-helloworld-deploy-0")] {
+        let foreign = json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": { "name": name, "namespace": at, "uid": "foreign", "generation": 1,
+                "labels": { "open-cluster-management.io/addon-name": "helloworld" } },
+            "spec": { "workload": { "manifests": [{ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "theirs" } }] } },
+        });
+        let (_, work) = normalise::work(&serde_json::from_value(foreign).unwrap()).unwrap();
+        let mut works = story.world.observed.works.get_mut(&cluster(at)).unwrap();
+        works.retain(|known| *known.name != *name);
+        works.push(work);
+    }
+    let mut first = Story::new();
+    first.run("template v1\n clusters a1");
+    let foreign = story.world.observed.works.get(&cluster("a1")).unwrap()[1].clone();
+    first.world.put_work(&cluster("a1"), foreign);
+    first.run("place prod: a1\n rollout prod\n settle\n show works\n show status");
+    assert!(first.told.contains("1/1 install completed"), "{}", first.told);
+    story.run("settle\n show works\n show clusters\n show a2");
+    expect![[r#"
+        a1  addon-helloworld-deploy-0 generation 1 version v1
+        a1  addon-helloworld-deploy-7 generation 1 version -
+        a2  addon-helloworld-deploy-0 generation 1 version -
+        a2               failed    v1       failed: work addon-helloworld-deploy-0 is there and belongs to somebody else: delete it, or give it another name
+        a2  version desired v1 current unknown last -
+        a2  Progressing False UpgradeFailed: upgrade failed: work addon-helloworld-deploy-0 is there and belongs to somebody else: delete it, or give it another name
+        a2  Configured True ConfigurationsConfigured: all configurations are resolved
+        a2  Available True WorksAvailable: all works are available
+    "#]].assert_eq(&story.told);
 }

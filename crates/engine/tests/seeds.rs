@@ -287,7 +287,7 @@ fn corner_case_2_a_change_of_the_canary_clusters_after_it_passed_changes_nothing
             -- the canary has passed, a1 moves; then c2 joins the canary and does not get well
             aws  True Upgrading  1/3 upgrading...
                 desired yyy good yyy applied xxx
-            canary  True Installing  2/2 installing...
+            canary  False UpgradeSucceed  2/2 upgrade completed with no errors.
                 desired yyy good yyy applied yyy
             a2               in flight v0.11.0  updating
             a3               hold      v0.10.0  budget full: 1 of 1 in flight

@@ -1,6 +1,7 @@
 //! What the statuses say, rule by rule (semantics §7).
 
 use crate::story::{Story, check, cluster};
+use aviary_engine::plan::Step;
 use expect_test::expect;
 
 #[test]
@@ -214,8 +215,8 @@ fn an_install_takes_four_writes_per_cluster_and_an_upgrade_three() {
         let mut writes = 0;
         loop {
             let plan = aviary_engine::plan::plan(&story.world.observed, story.now);
-            let per_cluster = plan.creates.len() + plan.starts.len() + plan.statuses.len() + plan.works.len();
-            writes += per_cluster;
+            let per_cluster = [Step::Create, Step::Start, Step::Settle, Step::Render];
+            writes += per_cluster.into_iter().map(|step| plan.step(step).len()).sum::<usize>();
             let wrote = story.pass();
             story.run("ack a01..a50");
             if !wrote {
@@ -278,16 +279,16 @@ fn what_is_lost_and_comes_again_is_no_upgrade() {
         settle
         show a1",
         &expect![[r#"
-            a1  version desired v1.0.0 current v1.0.0 last -
-            a1  Progressing False InstallSucceed: install completed with no errors.
+            a1  version desired v1.0.0 current unknown last -
+            a1  Progressing True Installing: installing...
             a1  Configured True ConfigurationsConfigured: all configurations are resolved
             a1  Available True WorksAvailable: all works are available
             a1  version desired v1.0.0 current unknown last -
-            a1  Progressing False InstallFailed: install failed: work reports Applied=False: boom
+            a1  Progressing False UpgradeFailed: upgrade failed: work reports Applied=False: boom
             a1  Configured True ConfigurationsConfigured: all configurations are resolved
             a1  Available True WorksAvailable: all works are available
             a1  version desired v1.0.0 current v1.0.0 last -
-            a1  Progressing False InstallSucceed: install completed with no errors.
+            a1  Progressing False UpgradeSucceed: upgrade completed with no errors.
             a1  Configured True ConfigurationsConfigured: all configurations are resolved
             a1  Available True WorksAvailable: all works are available
         "#]],
@@ -337,4 +338,261 @@ fn the_clock_of_an_override_waits_for_what_the_user_chose() {
         said.push(instance.status.condition("RevisionHealthy").unwrap().reason.to_string());
     }
     assert_eq!(said, ["NotYetHealthy", "NotYetHealthy", "NotYetHealthy", "Healthy"]);
+}
+
+#[test]
+fn rule_2_a_failure_after_anything_was_applied_is_one_of_an_upgrade() {
+    check(
+        "
+        template v1 vars IMAGE
+        deploy default/all IMAGE=one
+        deploy a2/own IMAGE=two
+        defaults deploy=default/all
+        clusters a1 a2
+        user a1
+        user a2 { configs: [ { group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: a2, name: own } ] }
+        settle
+        note a1 follows no placement and cannot be rendered any more, the override of a2 is gone
+        deploy default/all OTHER=one
+        no config own
+        settle
+        show a1
+        show a2",
+        &expect![[r#"
+            -- a1 follows no placement and cannot be rendered any more, the override of a2 is gone
+            a1  addondeploymentconfigs desired all@50c2840a applied all@50c2840a
+            a1  version desired v1 current v1 last -
+            a1  Progressing False UpgradeFailed: upgrade failed: template helloworld-v1 uses the variable IMAGE, which is not defined
+            a1  Configured False VariableUnknown: template helloworld-v1 uses the variable IMAGE, which is not defined
+            a1  Available True WorksAvailable: all works are available
+            a2  addondeploymentconfigs desired own@40dce474 applied own@40dce474
+            a2  version desired v1 current v1 last -
+            a2  Progressing False UpgradeFailed: upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io a2/own not found
+            a2  Configured False ConfigurationMissing: addondeploymentconfigs.addon.open-cluster-management.io a2/own not found
+            a2  Available True WorksAvailable: all works are available
+        "#]],
+    );
+}
+
+#[test]
+fn rule_2_success_after_a_rollback_waits_until_the_works_were_seen_again() {
+    check(
+        "
+        template v1 v2
+        config A v1
+        config B v2
+        place prod: a1
+        rollout prod config=A
+        settle
+        rollout prod config=B
+        pass 2
+        note the agent has seen neither the upgrade nor the way back
+        rollout prod config=A
+        pass 3
+        show works
+        show a1
+        ack a1
+        pass 2
+        show a1",
+        &expect![[r#"
+            -- the agent has seen neither the upgrade nor the way back
+            a1  addon-helloworld-deploy-0 generation 3 version v1
+            a1  addonhubconfigs desired A@b433cd0d applied A@b433cd0d
+            a1  version desired v1 current unknown last v2
+            a1  Progressing True Upgrading: upgrading...
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  Available True WorksAvailable: all works are available
+            a1  addonhubconfigs desired A@b433cd0d applied A@b433cd0d
+            a1  version desired v1 current v1 last v2
+            a1  Progressing False UpgradeSucceed: upgrade completed with no errors.
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  Available True WorksAvailable: all works are available
+        "#]],
+    );
+}
+
+#[test]
+fn rule_3_a_placement_that_has_completed_stays_so_and_says_apart_who_is_unhealthy() {
+    check(
+        "
+        config A v1
+        config B v2
+        place prod: a1..a4
+        rollout prod config=A RollingUpdate 1
+        settle
+        show conditions
+        wait 1h
+        unavailable a2
+        pass 2
+        show status
+        show health
+        show conditions
+        note it holds a slot in the next rollout
+        rollout prod config=B RollingUpdate 1
+        pass
+        show clusters
+        ack a2
+        settle
+        show status
+        show health",
+        &expect![[r#"
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False InstallSucceed  default/prod: 4/4 install completed with no errors.
+            Succeeded  True Settled  every placement has settled on what is desired
+            Reconciling  False Settled  every placement has settled on what is desired
+            Stalled  False Settled  every placement has settled on what is desired
+            prod  False InstallSucceed  4/4 install completed with no errors.
+                desired A good A applied A
+            prod  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
+            prod  Healthy False ClustersUnhealthy since 2026-01-01T01:00:00Z: 1 unhealthy: a2
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False InstallSucceed  default/prod: 4/4 install completed with no errors.
+            Succeeded  True Settled  every placement has settled on what is desired
+            Reconciling  False Settled  every placement has settled on what is desired
+            Stalled  False Settled  every placement has settled on what is desired
+            -- it holds a slot in the next rollout
+            a1               hold      v1       budget full: 1 of 1 in flight
+            a2               in flight v2       updating
+            a3..a4 (2)       hold      v1       budget full: 1 of 1 in flight
+            prod  False UpgradeSucceed  4/4 upgrade completed with no errors.
+                desired B good B applied B
+            prod  Progressing False UpgradeSucceed since 2026-01-01T01:00:00Z: 4/4 upgrade completed with no errors.
+            prod  Healthy True Healthy since 2026-01-01T01:00:00Z: no cluster is unhealthy
+        "#]],
+    );
+}
+
+#[test]
+fn rule_3_succeeded_and_its_companions_follow_the_rollout() {
+    check(
+        "
+        config A v1
+        config B v2
+        place canary: c1
+        place prod: p1 p2
+        rollout prod config=A Canary 1 canary=canary
+        rollout canary config=A
+        pass
+        show conditions
+        settle
+        rollout prod config=B Canary 1 canary=canary
+        rollout canary config=B
+        stuck c1
+        pass 2
+        show conditions
+        fail c1
+        pass 2
+        show conditions
+        ack c1
+        settle
+        show conditions
+        unplace prod
+        pass
+        show conditions",
+        &expect![[r#"
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Installing  default/prod: 0/2 installing...
+            Succeeded  False Installing  default/prod: 0/2 installing...
+            Reconciling  True Installing  default/prod: 0/2 installing...
+            Stalled  False NotStalled  nothing is stalled
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  default/canary: 1/1 upgrading...
+            Succeeded  False WaitingForCanary  default/prod: waitingForCanary... canary default/canary: 1 of 1 not passed, first c1
+            Reconciling  True WaitingForCanary  default/prod: waitingForCanary... canary default/canary: 1 of 1 not passed, first c1
+            Stalled  False NotStalled  nothing is stalled
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False UpgradeFailed  default/canary: 1/1 upgrade failed: completed with failures, 1 failed: c1
+            Succeeded  False UpgradeFailed  default/canary: 1/1 upgrade failed: completed with failures, 1 failed: c1
+            Reconciling  False Stalled  it goes on when what stalls it is fixed
+            Stalled  True UpgradeFailed  default/canary: 1/1 upgrade failed: completed with failures, 1 failed: c1
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False UpgradeSucceed  default/prod: 2/2 upgrade completed with no errors.
+            Succeeded  True Settled  every placement has settled on what is desired
+            Reconciling  False Settled  every placement has settled on what is desired
+            Stalled  False Settled  every placement has settled on what is desired
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  False PlacementUnknown  placement default/prod does not exist: its clusters are unknown, so nothing is deleted
+            Progressing  False UpgradeSucceed  default/canary: 1/1 upgrade completed with no errors.
+            Succeeded  False UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
+            Reconciling  False Stalled  it goes on when what stalls it is fixed
+            Stalled  True UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
+        "#]],
+    );
+}
+
+#[test]
+fn rule_3_a_rollback_of_an_unfinished_upgrade_is_complete_when_its_clusters_are_back() {
+    check(
+        "
+        template v1 v2
+        config A v1
+        config B v2
+        place prod: p1..p3
+        rollout prod config=A UpdateAll
+        settle
+        rollout prod config=B UpdateAll
+        pass 2
+        note back, before any agent has answered
+        rollout prod config=A UpdateAll
+        pass 2
+        show status
+        show conditions
+        note one refuses to go back
+        fail p1
+        ack p2 p3
+        settle
+        show status
+        show conditions",
+        &expect![[r#"
+            -- back, before any agent has answered
+            prod  True Upgrading  3/3 upgrading...
+                desired A good A applied A
+            versions v2 v1 default v2
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  default/prod: 3/3 upgrading...
+            Succeeded  False Upgrading  default/prod: 3/3 upgrading...
+            Reconciling  True Upgrading  default/prod: 3/3 upgrading...
+            Stalled  False NotStalled  nothing is stalled
+            -- one refuses to go back
+            prod  False UpgradeFailed  3/3 upgrade failed: completed with failures, 1 failed: p1
+                desired A good A applied A
+            versions v2 v1 default v2
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False UpgradeFailed  default/prod: 3/3 upgrade failed: completed with failures, 1 failed: p1
+            Succeeded  False UpgradeFailed  default/prod: 3/3 upgrade failed: completed with failures, 1 failed: p1
+            Reconciling  False Stalled  it goes on when what stalls it is fixed
+            Stalled  True UpgradeFailed  default/prod: 3/3 upgrade failed: completed with failures, 1 failed: p1
+        "#]],
+    );
+}
+
+#[test]
+fn rule_3_an_add_on_has_not_succeeded_while_a_selected_cluster_has_no_instance() {
+    check(
+        "
+        config A v1
+        clusters p1 p2
+        homeless p1 p2
+        addon { installStrategy: { type: ClusterLabelSelector, labelSelector: { matchLabels: { name: p1 } } } }
+        defaults config=A
+        pass 2
+        show clusters
+        show conditions",
+        &expect![[r#"
+            p1               hold      -        selected, but its namespace on the hub, which has its name, does not exist
+            Valid  True Valid  the spec is valid
+            NamespacesMissing  True ClusterNamespaceMissing  1 cluster is waiting for its namespace on the hub: p1
+            Succeeded  False Installing  1 cluster has no instance yet
+            Reconciling  True Installing  1 cluster has no instance yet
+            Stalled  False NotStalled  nothing is stalled
+        "#]],
+    );
 }

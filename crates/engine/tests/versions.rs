@@ -1,6 +1,8 @@
 //! Versions, rule by rule (semantics §3), and the version examples of drafts 001 and 002 with their conditions.
 
-use crate::story::check;
+use crate::story::{Story, check};
+use aviary_engine::observed::Offers;
+use aviary_engine::plan::{Offer, Step, Write, plan};
 use expect_test::expect;
 
 #[test]
@@ -183,7 +185,7 @@ fn rule_4_who_waits_for_a_version_that_comes_late_says_what_it_has() {
 
 #[test]
 fn rule_3_two_templates_of_one_version_are_named_and_nothing_moves() {
-    let mut story = crate::story::Story::new();
+    let mut story = Story::new();
     story.run("template v1.0.0 v2.0.0\n place prod: a1\n rollout prod version=v1.0.0\n settle");
     story.put_template(&serde_json::json!({
         "metadata": { "name": "copy" },
@@ -486,7 +488,7 @@ fn rule_3_an_invalid_version_of_one_user_does_not_hold_its_placement_up() {
         show a1
         show a2",
         &expect![[r#"
-            prod  False UpgradeSucceed  2/2 upgrade completed with no errors.
+            prod  False UpgradeSucceed  1/2 upgrade completed with no errors.
                 desired v2 good v2 applied v2
             versions v2 v1 default v2
             a1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
@@ -501,4 +503,21 @@ fn rule_3_an_invalid_version_of_one_user_does_not_hold_its_placement_up() {
             a2  Available True WorksAvailable: all works are available
         "#]],
     );
+}
+
+/// The status of an AddOnHubConfig lists the versions of every add-on that references it, and is written only where it does not.
+#[test]
+fn a_config_that_several_add_ons_reference_offers_the_versions_of_all() {
+    let mut story = Story::new();
+    story.run("template v1 v2\n config A v1\n place prod: a1\n rollout prod config=A\n settle");
+    let observed = &mut story.world.observed;
+    let config = observed.configs.keys().next().expect("the config is referenced").clone();
+    let others = [("another".into(), vec!["v9".into()]), ("zeta".into(), vec!["v2".into(), "v0".into()])];
+    observed.offers.insert(config.clone(), Offers { listed: Vec::new(), others: others.into() });
+    let plan = plan(&story.world.observed, story.now);
+    let [Write::Offer(offer)] = plan.step(Step::Offer) else { panic!("{:?}", plan.stages) };
+    let expected = Offer { config, versions: ["v9", "v2", "v1", "v0"].map(Into::into).into() };
+    assert_eq!(*offer, expected);
+    assert!(story.pass(), "it is written");
+    assert!(!story.pass(), "and then the add-on is at rest");
 }

@@ -1,7 +1,9 @@
-//! How fast a simulated fleet answers, and what that costs: acknowledgements per second and CPU-seconds, on the embedded hub.
+//! Measures how fast a simulated fleet reports, and what that costs: reports per second and
+//! CPU-seconds, on the embedded hub.
 //!
-//! A time budget is not a test: nothing here fails but what goes wrong. `cargo bench --workspace --bench acknowledge`; `--clusters N` for
-//! another fleet. What is measured is the whole chain: works come in by the watch, reports go out, the hub commits them.
+//! Only prints figures; has no targets. Run it with `cargo bench --workspace --bench acknowledge`;
+//! `--clusters N` selects the size of the fleet. It measures the whole path: works arrive by the
+//! watch, reports are written, the hub commits them.
 
 #![allow(
     clippy::unwrap_used,
@@ -48,10 +50,7 @@ fn main() {
 
 async fn measure(name: &str, hub: &Hub, clusters: usize) {
     let client = hub.client();
-    let crds = Api::all(client.clone());
-    for crd in aviary_api::crds::all() {
-        crds.create(&PostParams::default(), &crd).await.unwrap();
-    }
+    aviary_testing::install_crds(&client).await;
     let profile = Profile { latency: (Duration::ZERO, Duration::ZERO), ..Profile::default() };
     let behaviour = Behaviour { profile, ..Behaviour::default() };
     let fleet = Fleet::new(client.clone(), members("c", clusters, &[], 1).unwrap(), behaviour);
@@ -59,7 +58,7 @@ async fn measure(name: &str, hub: &Hub, clusters: usize) {
     fleet.register(|| {}).await.unwrap();
     let registered = clusters as f64 / began.until_now().time.as_secs_f64();
 
-    // The works are there before the agents are: what is measured is answering, not the making of works.
+    // The works exist before the agents start: this measures reporting, not the creation of works.
     let puts = fleet.members().iter().map(|member| {
         let api: Api<ManifestWork> = Api::namespaced(client.clone(), member.name.as_str());
         async move { api.create(&PostParams::default(), &work()).await.map(drop) }

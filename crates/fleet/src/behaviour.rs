@@ -1,4 +1,4 @@
-//! How the clusters of a fleet behave: what the engine's [`Profile`] says, who fails more often, and who lies.
+//! The behaviour of a fleet: the engine's [`Profile`], additional failures, and false reports.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,24 +6,25 @@ use std::time::Duration;
 use aviary_engine::name::ClusterName;
 use aviary_engine::simulate::agents::{Agents, Answer, Profile};
 
-/// What a fleet is like. Equal values behave equally, whatever the order in which things happen.
+/// The behaviour of a fleet. Equal values give equal behaviour, whatever the order of events.
 #[derive(Clone, Debug, Default)]
 pub struct Behaviour {
     pub profile: Profile,
-    /// Where more fail than the profile says.
+    /// Failures in addition to those of the profile.
     pub failures: Vec<Failure>,
-    /// Which share of the clusters tells which lie. A cluster tells one at most, and always the same.
+    /// The share of clusters that make each false report. A cluster makes at most one kind, and
+    /// always the same.
     pub lies: Vec<(Lie, f64)>,
 }
 
-/// A share of clusters that fail, of those that this is about.
+/// The share of clusters that fail, among those in scope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     pub scope: Scope,
     pub share: f64,
 }
 
-/// What a failure is about.
+/// What a failure applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Works of this version.
@@ -32,16 +33,16 @@ pub enum Scope {
     Label { key: String, value: String },
 }
 
-/// What an agent may say that is not so.
+/// A false report of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// All is well, with the generation before the present one.
+    /// Reports success for the previous generation.
     OldGeneration,
-    /// All is well, with a generation that nobody has written yet.
+    /// Reports success for a generation that does not exist yet.
     FutureGeneration,
-    /// It is available; not a word of having been applied.
+    /// Reports `Available`, but never `Applied`.
     OnlyAvailable,
-    /// Nothing, although the cluster can be reached.
+    /// Reports nothing, although the cluster is reachable.
     Silence,
 }
 
@@ -50,7 +51,8 @@ impl Behaviour {
         Agents::new(&self.profile)
     }
 
-    /// What the cluster's agent says to a work, and after which time. Nothing: it never answers.
+    /// Returns what the cluster's agent reports on a work, and after how long. `None`: it never
+    /// reports.
     pub(crate) fn answer(
         &self,
         cluster: &ClusterName,
@@ -73,7 +75,7 @@ impl Behaviour {
         })
     }
 
-    /// The largest share of all that apply.
+    /// The largest share of all failures that apply.
     fn fail_share(&self, labels: &BTreeMap<String, String>, version: Option<&str>) -> f64 {
         let applies = |failure: &&Failure| match &failure.scope {
             Scope::Version(of) => version == Some(of),

@@ -1,23 +1,23 @@
-//! What an agent reports of the status of single objects, where a work asks for it.
+//! Status feedback: the status of single objects, if a work requests it.
 //!
-//! No object runs anywhere: the status is what a healthy one of its kind would have.
+//! No object really runs. Its status is what a healthy object of its kind would have.
 
 use aviary_api::work::FeedbackRule;
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-/// What was asked of an object's status, and found.
+/// The requested fields of an object's status.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Feedback {
     #[default]
     NotAsked,
-    /// `statusFeedback.values` as they are reported.
+    /// `statusFeedback.values` as reported.
     Found(Vec<Value>),
-    /// Not all could be told, and why.
+    /// Some values could not be read, and why.
     Incomplete(Vec<Value>, String),
 }
 
-/// Reads from an object, and the status that it would have, what the rules ask for.
+/// Evaluates the rules on an object with the status that a healthy one would have.
 pub(crate) fn collect(kind: &GroupVersionKind, manifest: &Value, rules: &[FeedbackRule]) -> Feedback {
     if rules.is_empty() {
         return Feedback::NotAsked;
@@ -29,7 +29,7 @@ pub(crate) fn collect(kind: &GroupVersionKind, manifest: &Value, rules: &[Feedba
     let mut values = Vec::new();
     let mut faults = Vec::new();
     let mut ask = |name: &str, path: &str| match look_up(&object, path) {
-        // What is not there is not told, and is no fault.
+        // A missing field is not reported and is not an error.
         Ok(found) => {
             values.extend(found.map(|value| json!({"name": name, "fieldValue": field_value(value)})));
         }
@@ -42,7 +42,7 @@ pub(crate) fn collect(kind: &GroupVersionKind, manifest: &Value, rules: &[Feedba
                 Some(paths) => paths.iter().for_each(|(name, path)| ask(name, path)),
                 None => {
                     unknown = Some(format!(
-                        "there is no well known status of {} {}",
+                        "there is no well-known status of {} {}",
                         kind.api_version(),
                         kind.kind
                     ));
@@ -57,7 +57,7 @@ pub(crate) fn collect(kind: &GroupVersionKind, manifest: &Value, rules: &[Feedba
     if faults.is_empty() { Feedback::Found(values) } else { Feedback::Incomplete(values, faults.join("; ")) }
 }
 
-/// The fields that WellKnownStatus stands for.
+/// The fields of WellKnownStatus.
 fn well_known(kind: &GroupVersionKind) -> Option<&'static [(&'static str, &'static str)]> {
     Some(match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "Deployment") => &[
@@ -113,7 +113,7 @@ fn field_value(value: &Value) -> Value {
     }
 }
 
-/// The value at a path of names, numbers in brackets, and `[?(@.field=="value")]`.
+/// The value at a path of names, indices in brackets, and `[?(@.field=="value")]`.
 fn look_up<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
     let refuse = || format!("the path {path} cannot be read");
     let mut rest = path.trim().trim_start_matches('{').trim_end_matches('}').trim_start_matches('$');
@@ -200,7 +200,7 @@ mod tests {
         let Feedback::Incomplete(values, why) = ask(&config, "WellKnownStatus", &[]) else {
             panic!("no fault")
         };
-        assert_eq!((values.len(), why.as_str()), (0, "there is no well known status of v1 ConfigMap"));
+        assert_eq!((values.len(), why.as_str()), (0, "there is no well-known status of v1 ConfigMap"));
         let Feedback::Incomplete(values, why) =
             ask(&deployment(), "JSONPaths", &[("ok", ".kind"), ("odd", "spec")])
         else {

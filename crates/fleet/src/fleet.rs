@@ -1,6 +1,7 @@
-//! The fleet at work: one watch over the works of all clusters, one over the clusters, and the reports that come of them.
+//! Runs a fleet: one watch for the works of all clusters, one for the clusters, and the reports of
+//! the agents.
 //!
-//! Owns the streams and the writes. What is said and when is the [`Desk`]'s to know.
+//! Owns the watches and the writes. The [`ReportSchedule`] decides what is reported and when.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,20 +23,20 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::behaviour::Behaviour;
-use crate::crew::{AT_ONCE, has_code, passes};
-use crate::desk::Desk;
 use crate::member::Member;
 use crate::register::{self, RegisterError, Registered};
 use crate::report::Report;
+use crate::requests::{AT_ONCE, has_code, passes};
+use crate::schedule::ReportSchedule;
 use crate::seen::{Acknowledged, SeenWork};
 
-/// Tells the time that conditions bear.
+/// Returns the time for conditions.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Nothing is due: look again then.
+/// How long to sleep if nothing is due.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Simulated clusters at a hub.
+/// Simulated clusters on a hub.
 #[derive(Clone)]
 pub struct Fleet {
     client: Client,
@@ -54,16 +55,16 @@ impl std::fmt::Debug for Fleet {
     }
 }
 
-/// What the agents of a fleet have done so far.
+/// Counters of the fleet's agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Works that were new or had changed.
     pub seen: u64,
     /// Reports that were written.
     pub reported: u64,
-    /// Of these, how many said that the work could not be applied.
+    /// Reports that a work could not be applied.
     pub refused: u64,
-    /// Reports that could not be written at first.
+    /// Reports that had to be retried.
     pub retried: u64,
 }
 
@@ -85,7 +86,7 @@ impl Fleet {
         Self { client, members: members.into(), behaviour, clock, counts: Arc::default() }
     }
 
-    /// The same fleet by another clock.
+    /// Uses another clock.
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
@@ -100,14 +101,16 @@ impl Fleet {
         Tally { seen: read(seen), reported: read(reported), refused: read(refused), retried: read(retried) }
     }
 
-    /// Registers the clusters at the hub, a few at a time; those that an earlier fleet registered are taken over. `done` is called after each.
+    /// Registers the clusters on the hub, a few at a time, and takes over those of an earlier
+    /// fleet. Calls `done` after each.
     pub async fn register(&self, done: impl FnMut()) -> Result<Registered, RegisterError> {
         let agents = self.behaviour.agents();
         let offline = |cluster: &ClusterName| agents.is_offline(cluster);
         register::register(&self.client, &self.members, offline, (self.clock)(), done).await
     }
 
-    /// Answers for every work of every cluster until `stop` completes; then finishes what is being written.
+    /// Reports on every work of every cluster until `stop` completes, then finishes the writes in
+    /// progress.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let works: Api<SeenWork> = Api::all(self.client.clone());
         let works = watcher(works, watcher::Config::default()).default_backoff();
@@ -117,7 +120,7 @@ impl Fleet {
         pin_mut!(works, clusters, stop);
         let mut office = Office {
             fleet: self,
-            desk: Desk::new(self.behaviour.clone(), &self.members),
+            schedule: ReportSchedule::new(self.behaviour.clone(), &self.members),
             errands: VecDeque::new(),
             running: JoinSet::new(),
         };
@@ -132,55 +135,55 @@ impl Fleet {
                 () = sleep_until(next) => {}
             }
         }
-        // What was written counts, also when it comes back last.
+        // Counts writes that finish last.
         while let Some(done) = office.running.join_next().await {
             office.take_back(done.ok());
         }
     }
 }
 
-/// Something to write.
 #[derive(Debug)]
 enum Errand {
     Report(Report),
-    /// The agent is done with a work that is being deleted.
+    /// The agent has finished with a work that is being deleted.
     Release {
         cluster: String,
         work: String,
         finalizers: Vec<String>,
     },
-    /// What the hub says of a cluster is not so.
+    /// The conditions of a cluster on the hub are wrong.
     Conditions {
         cluster: ClusterName,
         before: Vec<Condition>,
     },
 }
 
-/// What became of an errand.
+/// The outcome of a write.
 type Returned = (Errand, Timestamp, Result<(), kube::Error>);
 
 struct Office<'a> {
     fleet: &'a Fleet,
-    desk: Desk,
+    schedule: ReportSchedule,
     errands: VecDeque<Errand>,
     running: JoinSet<Returned>,
 }
 
 impl Office<'_> {
-    /// When there is something to do by time alone. With all hands busy it waits for one to come back.
+    /// When the next write is due. With the maximum number of writes in progress, waits for one to
+    /// finish.
     fn wake_at(&mut self) -> Instant {
         let free = self.running.len() < AT_ONCE;
-        self.desk.next_due().filter(|_| free).unwrap_or_else(|| Instant::now() + LONG)
+        self.schedule.next_due().filter(|_| free).unwrap_or_else(|| Instant::now() + LONG)
     }
 
     fn send_out(&mut self) {
         let now = Instant::now();
         while self.running.len() < AT_ONCE {
-            let next = self.errands.pop_front().or_else(|| self.desk.take_due(now).map(Errand::Report));
+            let next = self.errands.pop_front().or_else(|| self.schedule.take_due(now).map(Errand::Report));
             let Some(errand) = next else { break };
             let (client, time) = (self.fleet.client.clone(), (self.fleet.clock)());
             let offline = match &errand {
-                Errand::Conditions { cluster, .. } => self.desk.behaviour().agents().is_offline(cluster),
+                Errand::Conditions { cluster, .. } => self.schedule.behaviour().agents().is_offline(cluster),
                 Errand::Report(_) | Errand::Release { .. } => false,
             };
             self.running.spawn(async move {
@@ -192,7 +195,7 @@ impl Office<'_> {
 
     fn take_back(&mut self, returned: Option<Returned>) {
         let Some((errand, time, result)) = returned else {
-            tracing::error!("a report ended without a word");
+            tracing::error!("a report ended without a result");
             return;
         };
         let now = Instant::now();
@@ -203,50 +206,52 @@ impl Office<'_> {
                 if report.answer == Answer::Failed {
                     count(&counts.refused);
                 }
-                self.desk.written(report, time, now);
+                self.schedule.written(report, time, now);
             }
             (Errand::Report(report), Err(error)) if passes(&error) => {
                 count(&counts.retried);
-                tracing::debug!(cluster = %report.cluster, work = %report.work, %error, "a report is tried again");
-                self.desk.failed(report, now);
+                tracing::debug!(cluster = %report.cluster, work = %report.work, %error, "retrying a report");
+                self.schedule.failed(report, now);
             }
             (Errand::Report(report), Err(error)) => {
-                // Gone, or another one by now: the watch tells of that. Anything else will not get better by trying.
+                // Deleted or replaced: the watch reports that. Retrying does not help with any
+                // other error.
                 if !has_code(&error, 404) && !has_code(&error, 409) {
-                    tracing::warn!(cluster = %report.cluster, work = %report.work, %error, "a report was refused");
+                    tracing::warn!(cluster = %report.cluster, work = %report.work, %error, "a report was rejected");
                 }
-                self.desk.dropped(&report, now);
+                self.schedule.dropped(&report, now);
             }
             (_, Ok(())) => {}
             (errand, Err(error)) => {
-                tracing::warn!(?errand, %error, "a write failed; the next look at the object tries again");
+                tracing::warn!(?errand, %error, "a write failed; the next event of the object retries it");
             }
         }
     }
 
     fn see_work(&mut self, event: Result<Event<SeenWork>, watcher::Error>) {
         match event {
-            Ok(Event::Init) => self.desk.begin_listing(),
-            Ok(Event::InitDone) => self.desk.end_listing(),
+            Ok(Event::Init) => self.schedule.begin_listing(),
+            Ok(Event::InitDone) => self.schedule.end_listing(),
             Ok(Event::Apply(SeenWork(work)) | Event::InitApply(SeenWork(work))) => self.take_work(&work),
-            Ok(Event::Delete(SeenWork(work))) => self.desk.lose(&work),
-            Err(error) => tracing::warn!(%error, "the watch over works was interrupted and goes on"),
+            Ok(Event::Delete(SeenWork(work))) => self.schedule.lose(&work),
+            Err(error) => tracing::warn!(%error, "the watch for works was interrupted and resumes"),
         }
     }
 
     fn take_work(&mut self, work: &ManifestWork) {
         if work.metadata.deletion_timestamp.is_none() {
-            if self.desk.see(work, Instant::now()) {
+            if self.schedule.see(work, Instant::now()) {
                 count(&self.fleet.counts.seen);
             }
             return;
         }
-        self.desk.lose(work);
+        self.schedule.lose(work);
         let namespace = work.namespace().unwrap_or_default();
         let (held, others): (Vec<String>, Vec<String>) =
             work.finalizers().iter().cloned().partition(|name| name == MANIFEST_WORK_CLEANUP);
-        // We put none there ourselves; where a real agent did before us, there is nothing left that it would have to clean up.
-        if !held.is_empty() && self.desk.has(&namespace).is_some() {
+        // The fleet sets no finalizers. If a real agent set one before, there is nothing left to
+        // clean up.
+        if !held.is_empty() && self.schedule.has(&namespace).is_some() {
             let (cluster, work) = (namespace, work.name_any());
             self.errands.push_back(Errand::Release { cluster, work, finalizers: others });
         }
@@ -256,25 +261,25 @@ impl Office<'_> {
         match event {
             Ok(Event::Apply(object) | Event::InitApply(object)) => match object.0 {
                 Ok(cluster) => self.take_cluster(cluster),
-                Err(error) => tracing::warn!(%error, "a cluster cannot be read and is left as it is"),
+                Err(error) => tracing::warn!(%error, "a cluster cannot be read and is ignored"),
             },
             Ok(Event::Delete(object)) => {
-                let name = object.meta().name.as_deref().and_then(|name| self.desk.has(name)).cloned();
+                let name = object.meta().name.as_deref().and_then(|name| self.schedule.has(name)).cloned();
                 if let Some(name) = name {
-                    self.desk.leave(&name);
+                    self.schedule.leave(&name);
                 }
             }
             Ok(Event::Init | Event::InitDone) => {}
-            Err(error) => tracing::warn!(%error, "the watch over clusters was interrupted and goes on"),
+            Err(error) => tracing::warn!(%error, "the watch for clusters was interrupted and resumes"),
         }
     }
 
     fn take_cluster(&mut self, cluster: ManagedCluster) {
-        let Some(name) = self.desk.has(&cluster.name_any()).cloned() else { return };
+        let Some(name) = self.schedule.has(&cluster.name_any()).cloned() else { return };
         if let Some(labels) = &cluster.metadata.labels {
-            self.desk.relabel(&name, labels);
+            self.schedule.relabel(&name, labels);
         }
-        let offline = self.desk.behaviour().agents().is_offline(&name);
+        let offline = self.schedule.behaviour().agents().is_offline(&name);
         let before = cluster.status.map(|status| status.conditions).unwrap_or_default();
         if cluster.metadata.deletion_timestamp.is_none() && !register::are_kept(&before, offline) {
             self.errands.push_back(Errand::Conditions { cluster: name, before });

@@ -1,20 +1,21 @@
-//! Simulated managed clusters over any Kubernetes API server.
+//! Simulated managed clusters on any Kubernetes API server.
 //!
-//! Registers clusters, and is the work agent of all of them: it watches the works of the whole fleet in one stream, and reports on each as an
-//! agent would, in its own time and with its own faults. How a cluster behaves is drawn by `aviary-engine`'s [`Agents`], so a fleet on
-//! a hub does what was rehearsed with the same seed. Nothing here decides a rollout.
+//! Registers clusters and acts as the work agent of all of them: it watches the works of the whole
+//! fleet in one stream, and reports on each as an agent would, with simulated delays and faults.
+//! The behaviour of a cluster comes from [`Agents`] in `aviary-engine`, so a fleet on a hub behaves
+//! as a rehearsal with the same seed. Makes no rollout decisions.
 //!
 //! [`Agents`]: aviary_engine::simulate::agents::Agents
 
 mod behaviour;
-mod crew;
-mod desk;
 mod feedback;
 mod fleet;
 mod member;
 mod outline;
 mod register;
 mod report;
+mod requests;
+mod schedule;
 mod seen;
 
 pub use behaviour::{Behaviour, Failure, Lie, Scope};

@@ -1,11 +1,10 @@
-//! The clusters that a fleet is made of: their names and labels.
+//! The clusters of a fleet: their names and labels.
 
 use std::collections::BTreeMap;
 
 use aviary_engine::name::{ClusterName, NameError};
 use aviary_engine::simulate::agents::{Agents, Profile};
 
-/// One simulated cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub name: ClusterName,
@@ -28,8 +27,9 @@ pub enum MemberError {
     TooMuch { key: String },
 }
 
-/// So many clusters, named after the prefix and numbered from 1. Values of one label key go to different clusters, those of different keys
-/// to clusters that have nothing to do with each other; who gets which is drawn from the seed.
+/// Creates this many clusters, with the prefix and numbers from 1 as names. Different values of one
+/// label key go to different clusters; different keys are independent of each other. The seed
+/// determines which cluster gets which label.
 pub fn members(
     prefix: &str,
     count: usize,
@@ -49,7 +49,7 @@ pub fn members(
     }
     let profile = Profile { seed, ..Profile::default() };
     for (key, values) in by_key {
-        // A little more than 1 is what thirds may add up to.
+        // Thirds may add up to slightly more than 1.
         if values.iter().map(|label| label.share).sum::<f64>() > 1.0 + 1e-9 {
             return Err(MemberError::TooMuch { key: key.to_owned() });
         }

@@ -1,4 +1,5 @@
-//! What an agent remembers of a work until it reports: which objects it has, and what is to be told of each. Never the objects themselves.
+//! What an agent remembers about a work until it reports: its objects' identities and feedback,
+//! never the objects themselves.
 
 use aviary_api::ManifestWork;
 use aviary_api::work::{ManifestConfigOption, ResourceIdentifier};
@@ -7,16 +8,16 @@ use serde_json::{Value, json};
 
 use crate::feedback::{self, Feedback};
 
-/// The objects of a work. Equal for most clusters of a fleet, so that it is kept once for all of them.
+/// The objects of a work. Most clusters of a fleet have equal ones, so they are stored once and
+/// shared.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Outline {
     pub(crate) items: Vec<Item>,
 }
 
-/// One object of a work.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Item {
-    /// `resourceMeta` as it is reported.
+    /// `resourceMeta` as reported.
     pub(crate) meta: Value,
     pub(crate) feedback: Feedback,
 }

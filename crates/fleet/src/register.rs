@@ -1,6 +1,6 @@
-//! Clusters come and go: registering simulated ones at a hub, keeping their conditions, removing them.
+//! Registers simulated clusters on a hub, maintains their conditions, and removes them.
 //!
-//! Only clusters that bear our mark are ever taken over or deleted.
+//! Only clusters with our label are ever taken over or deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -18,26 +18,24 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::crew::{each, has_code, patiently};
 use crate::member::Member;
 use crate::report::seconds;
+use crate::requests::{each, has_code, patiently};
 
-/// The label by which simulated clusters and their namespaces are known.
+/// The label of simulated clusters and their namespaces.
 pub const SIMULATED_BY: &str = "cluster.open-cluster-management.io/simulated-by";
 /// The value of [`SIMULATED_BY`].
 pub const SIMULATOR: &str = "aviary-fleet";
 
-/// What is listed, as people would ask for it.
+/// The resource names in messages.
 const CLUSTERS: &str = "managedclusters.cluster.open-cluster-management.io";
 const PAGE: u32 = 500;
-/// How long a removal waits for namespaces to be empty.
+/// How long a removal waits for namespaces to be deleted.
 const LEAVING: Duration = Duration::from_secs(120);
 
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    #[error(
-        "cluster {name} is there already and is not a simulated one: nothing was registered; use another prefix"
-    )]
+    #[error("cluster {name} exists and is not simulated: nothing was registered; use another prefix")]
     Foreign { name: String },
     #[error("failed to list {what}")]
     List { what: &'static str, source: kube::Error },
@@ -45,24 +43,24 @@ pub enum RegisterError {
     Write { verb: &'static str, what: &'static str, name: String, source: kube::Error },
 }
 
-/// What became of a registration.
+/// The result of a registration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registered {
     pub created: usize,
-    /// There already, from an earlier time.
+    /// Clusters that existed from an earlier run.
     pub taken_over: usize,
-    /// The hub is told that it cannot reach them.
+    /// Clusters that the hub sees as unreachable.
     pub offline: usize,
-    /// Simulated clusters from an earlier time that are not among ours.
+    /// Simulated clusters from an earlier run that are not part of this fleet.
     pub others: usize,
 }
 
-/// What became of a removal.
+/// The result of a removal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     pub clusters: usize,
     pub namespaces: usize,
-    /// Namespaces that still had something in them when the time was up.
+    /// Namespaces that were not empty when the time was up.
     pub leaving: usize,
 }
 
@@ -83,14 +81,15 @@ pub(crate) fn selector() -> String {
     format!("{SIMULATED_BY}={SIMULATOR}")
 }
 
-/// What is to be done for a cluster that is there.
+/// What to do for an existing cluster.
 struct Present {
     marked: bool,
     labels: BTreeMap<String, String>,
     conditions: Vec<Condition>,
 }
 
-/// Registers the clusters, a few at a time. `offline` says which ones the hub is to hold for unreachable; `done` is called after each.
+/// Registers the clusters, a few at a time. `offline` determines which ones the hub sees as
+/// unreachable. Calls `done` after each.
 pub(crate) async fn register(
     client: &Client,
     members: &[Member],
@@ -179,7 +178,7 @@ async fn admit(
     let conditions = found.map(|found| found.conditions).unwrap_or_default();
     if !are_kept(&conditions, offline) {
         tell(client, name, &conditions, offline, now).await.map_err(failed(
-            "tell the state of",
+            "write the status of",
             "cluster",
             name,
         ))?;
@@ -196,13 +195,14 @@ where
     let params = PostParams::default();
     match patiently(|| api.create(&params, &object)).await {
         Ok(_) => Ok(()),
-        // Somebody was faster: an earlier run, or ourselves when the answer was lost.
+        // It exists already: from an earlier run, or from our own request whose response was lost.
         Err(error) if has_code(&error, 409) => Ok(()),
         Err(error) => Err(refused(error)),
     }
 }
 
-/// The conditions that the hub and the agent of a cluster keep, by type: status, reason, message.
+/// The conditions that the hub and the agent of a cluster maintain, by type: status, reason,
+/// message.
 fn kept(offline: bool) -> [(&'static str, &'static str, &'static str, &'static str); 3] {
     let available = match offline {
         false => (CLUSTER_AVAILABLE, "True", "ManagedClusterAvailable", "Managed cluster is available"),
@@ -220,14 +220,14 @@ fn kept(offline: bool) -> [(&'static str, &'static str, &'static str, &'static s
     ]
 }
 
-/// Whether the conditions say what they should.
+/// Whether the conditions are as they should be.
 pub(crate) fn are_kept(conditions: &[Condition], offline: bool) -> bool {
     kept(offline).iter().all(|(type_, status, ..)| {
         Condition::find(conditions, type_).is_some_and(|condition| condition.status == *status)
     })
 }
 
-/// Writes the conditions. Those of other types stay.
+/// Writes the conditions. Conditions of other types are kept.
 pub(crate) async fn tell(
     client: &Client,
     name: &str,
@@ -252,7 +252,8 @@ pub(crate) async fn tell(
     patiently(|| api.patch_status(name, &params, &patch)).await.map(drop)
 }
 
-/// Deletes every simulated cluster and its namespace, and waits until they are gone. `done` is called after each.
+/// Deletes every simulated cluster and its namespace, and waits until they are gone. Calls `done`
+/// after each.
 pub async fn remove(client: &Client, mut done: impl FnMut()) -> Result<Removed, RegisterError> {
     let ours = || ListParams::default().labels(&selector());
     let listed = |what: &'static str| move |source| RegisterError::List { what, source };
@@ -263,7 +264,7 @@ pub async fn remove(client: &Client, mut done: impl FnMut()) -> Result<Removed, 
     let homes: BTreeSet<String> =
         marked.map_err(listed("namespaces"))?.items.iter().map(ResourceExt::name_any).collect();
     let mut told = Removed { clusters: names.len(), namespaces: homes.len(), leaving: 0 };
-    // The cluster first: whoever looks after it stops to do so before its things go.
+    // The cluster goes first, so that controllers stop managing it before its objects are deleted.
     let of_cluster = |name: String| delete(clusters(client), "cluster", name);
     each(names, of_cluster, &mut done).await?;
     each(homes.clone(), |name| delete(namespaces(client), "namespace", name), || {}).await?;
@@ -284,7 +285,7 @@ where
     }
 }
 
-/// Waits until no marked namespace is left. Says how many there still are when the time is up.
+/// Waits until no labelled namespace is left. Returns how many remain when the time is up.
 async fn until_gone(client: &Client) -> usize {
     let api: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
     let events = watcher(api, watcher::Config::default().labels(&selector())).default_backoff();
@@ -305,7 +306,7 @@ async fn until_gone(client: &Client) -> usize {
                 Ok(Event::Delete(object)) => {
                     there.remove(&object.name_any());
                 }
-                Err(error) => tracing::debug!(%error, "a watch was interrupted and goes on"),
+                Err(error) => tracing::debug!(%error, "a watch was interrupted and resumes"),
             }
             if listed && there.is_empty() {
                 return;

@@ -1,4 +1,4 @@
-//! What an agent writes of a work, in the words of OCM's own.
+//! Reports of an agent on a work, with the reasons and messages of OCM's agent.
 
 use aviary_api::ManifestWork;
 use aviary_api::names::conditions::{APPLIED, AVAILABLE};
@@ -15,13 +15,13 @@ use crate::outline::{Item, Outline};
 /// A generation that no object reaches.
 const FUTURE: i64 = 1_000_000_000_000_000_000;
 
-/// What one agent has to say of one work.
+/// A report of one agent on one work.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) cluster: ClusterName,
     pub(crate) work: Text,
     pub(crate) uid: Text,
-    /// Which of the work's reports it is; a later one makes it void.
+    /// The number of the report. A later report of the work replaces it.
     pub(crate) turn: u64,
     pub(crate) generation: i64,
     pub(crate) answer: Answer,
@@ -30,14 +30,14 @@ pub(crate) struct Report {
     pub(crate) before: Before,
 }
 
-/// What the work's status said before.
+/// The status of the work before the report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
     applied: Option<Said>,
     available: Option<Said>,
 }
 
-/// A condition without its words.
+/// A condition without reason and message.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     holds: bool,
@@ -58,7 +58,7 @@ impl Before {
         Self { applied: said(APPLIED), available: said(AVAILABLE) }
     }
 
-    /// The agent has nothing to add for this generation.
+    /// Whether the agent has nothing to add for this generation.
     pub(crate) fn is_answered(&self, generation: i64) -> bool {
         let now = |said: &&Said| said.generation == generation;
         let applied = self.applied.as_ref().filter(now);
@@ -68,18 +68,18 @@ impl Before {
 }
 
 impl Report {
-    /// What the status says after this report.
+    /// The status of the work after this report.
     pub(crate) fn after(&self, now: Timestamp) -> Before {
         let Self { before, answer, lie, .. } = self;
         let say = |holds: bool, earlier: Option<Said>| {
-            // A time tells when the status changed, not when it was looked at.
+            // The time changes only when the status changes.
             let since = earlier.filter(|said| said.holds == holds).map_or(now, |said| said.since);
             Some(Said { holds, since, generation: self.told_generation() })
         };
         let (applied, available) = match answer {
             Answer::Available { .. } => (say(true, before.applied), say(true, before.available)),
             Answer::Unavailable => (say(true, before.applied), say(false, before.available)),
-            // What was there before is still there: not a word of it as it is now.
+            // The previous version still runs; nothing is known about the current one.
             Answer::Failed => (say(false, before.applied), before.available),
         };
         match lie {
@@ -96,7 +96,7 @@ impl Report {
         }
     }
 
-    /// The patch that writes it, over this very work.
+    /// The patch that writes the report, conditional on this work's UID.
     pub(crate) fn patch(&self, now: Timestamp) -> Value {
         json!({"metadata": {"uid": self.uid}, "status": self.status(now)})
     }
@@ -125,7 +125,7 @@ impl Report {
     }
 }
 
-/// One entry of `resourceStatus.manifests`. All objects of a work fare alike.
+/// One entry of `resourceStatus.manifests`. All objects of a work have the same state.
 fn manifest(item: &Item, said: &Before, now: Timestamp) -> Value {
     let mut conditions = Vec::with_capacity(3);
     if let Some(applied) = said.applied {
@@ -142,7 +142,7 @@ fn manifest(item: &Item, said: &Before, now: Timestamp) -> Value {
         };
         conditions.push(of_object(AVAILABLE, available.holds, available.since, reason, message));
     }
-    // It is told for as long as there is something to tell of.
+    // Feedback is reported as long as there is something to report on.
     let since = said.available.or(said.applied).map_or(now, |said| said.since);
     let told = |holds: bool, reason: &str, message: &str| {
         of_object("StatusFeedbackSynced", holds, since, reason, message)
@@ -177,7 +177,7 @@ fn of_object(type_: &str, holds: bool, since: Timestamp, reason: &str, message: 
     json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": seconds(since)})
 }
 
-/// A time as conditions have it.
+/// A time in the format of conditions.
 pub(crate) fn seconds(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }

@@ -1,17 +1,19 @@
-//! Many requests, a few at a time, and patience with a hub that is busy.
+//! Many requests to the hub, a limited number at once, with retries while it is busy.
 
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-/// How many requests are under way at once. A durable hub writes what comes together in one go, so one at a time would be slow.
+/// The number of concurrent requests. A durable hub commits concurrent writes together, so one
+/// request at a time would be slow.
 pub(crate) const AT_ONCE: usize = 64;
 
 const TRIES: u32 = 6;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Does something for each of many, a few at a time. The first error ends it: what is under way is finished, nothing else is begun.
+/// Runs a request for each item, a limited number at once. After the first error no new requests
+/// start.
 pub(crate) async fn each<T, E, F>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
@@ -35,13 +37,13 @@ where
             None => break,
             Some(Ok(Ok(()))) => done(),
             Some(Ok(Err(error))) => failed = failed.or(Some(error)),
-            Some(Err(error)) => tracing::error!(%error, "a request ended without a word"),
+            Some(Err(error)) => tracing::error!(%error, "a request ended without a result"),
         }
     }
     failed.map_or(Ok(()), Err)
 }
 
-/// Tries until it succeeds, fails for good, or has been tried often enough.
+/// Retries until the request succeeds, fails permanently, or has been tried often enough.
 pub(crate) async fn patiently<T, F>(request: impl Fn() -> F) -> Result<T, kube::Error>
 where
     F: Future<Output = Result<T, kube::Error>>,
@@ -57,7 +59,7 @@ where
     request().await
 }
 
-/// Whether an error may be gone the next time.
+/// Whether an error may be temporary.
 pub(crate) fn passes(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => matches!(status.code, 429 | 500..=599),
@@ -66,7 +68,6 @@ pub(crate) fn passes(error: &kube::Error) -> bool {
     }
 }
 
-/// Whether a server has answered with this code.
 pub(crate) fn has_code(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }

@@ -1,7 +1,8 @@
-//! The desk at which the agents of all clusters sit: what they have seen, what they will say, and when.
+//! The agents of all clusters: what they have seen, what they will report, and when.
 //!
-//! Owns the state of every agent and the one queue of times for all of them. Reads no clock and writes nothing: times are arguments, and
-//! reports are handed out. One report of a work is under way at a time, so that an older one can never overtake a newer.
+//! Owns the state of every agent and one queue of times for all of them. Reads no clock and writes
+//! nothing: times are arguments, and reports are returned. Only one report per work is in progress
+//! at a time, so an older one can never overtake a newer one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
@@ -23,21 +24,21 @@ use crate::member::Member;
 use crate::outline::Outline;
 use crate::report::{Before, Report};
 
-/// A report that could not be written is tried again after so long.
+/// How long to wait before a failed report is retried.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Names of works that are kept once; beyond that they are kept as often as they come.
+/// The number of names of works that are shared; further names are stored once per work.
 const NAMES: usize = 1024;
 
 pub(crate) type Labels = BTreeMap<String, String>;
 
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct ReportSchedule {
     behaviour: Behaviour,
     members: HashMap<ClusterName, Shared<Labels>>,
     works: HashMap<Key, Known>,
     due: BinaryHeap<Reverse<Due>>,
     turns: u64,
-    /// Which listing of all works is under way, or was last.
+    /// The number of the current or last listing of all works.
     round: u32,
     outlines: Pool<Outline>,
     labels: Pool<Labels>,
@@ -50,7 +51,7 @@ struct Key {
     work: Text,
 }
 
-/// When which work is reported on.
+/// When a work is reported on.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Instant,
@@ -58,22 +59,22 @@ struct Due {
     key: Key,
 }
 
-/// What an agent knows of one work.
+/// What an agent knows about one work.
 #[derive(Debug)]
 struct Known {
-    /// Tells a work from an earlier one of the same name.
+    /// Distinguishes a work from an earlier one of the same name.
     uid: u64,
     generation: i64,
-    /// Which of its reports is the newest.
+    /// The number of its newest report.
     turn: u64,
     round: u32,
     writing: bool,
-    /// Its time came while an earlier report was under way.
+    /// Its report became due while an earlier one was in progress.
     overdue: bool,
     waiting: Option<Box<Waiting>>,
 }
 
-/// What will be said.
+/// What will be reported.
 #[derive(Debug)]
 struct Waiting {
     uid: Text,
@@ -83,7 +84,7 @@ struct Waiting {
     before: Before,
 }
 
-impl Desk {
+impl ReportSchedule {
     pub(crate) fn new(behaviour: Behaviour, members: &[Member]) -> Self {
         let mut labels = Pool::default();
         let members =
@@ -110,7 +111,7 @@ impl Desk {
         &self.behaviour
     }
 
-    /// A cluster has other labels now.
+    /// Updates the labels of a cluster.
     pub(crate) fn relabel(&mut self, cluster: &ClusterName, labels: &Labels) {
         if let Some(known) = self.members.get_mut(cluster)
             && **known != *labels
@@ -119,14 +120,14 @@ impl Desk {
         }
     }
 
-    /// A cluster is gone, and its agent with it.
+    /// Removes a deleted cluster and its agent.
     pub(crate) fn leave(&mut self, cluster: &ClusterName) {
         if self.members.remove(cluster).is_some() {
             self.works.retain(|key, _| key.cluster != *cluster);
         }
     }
 
-    /// All works follow; what does not follow is gone.
+    /// Starts a listing of all works. Works that are not in it are deleted.
     pub(crate) fn begin_listing(&mut self) {
         self.round = self.round.wrapping_add(1);
     }
@@ -136,7 +137,7 @@ impl Desk {
         self.works.retain(|_, known| known.round == round);
     }
 
-    /// An agent sees a work. Says whether it is a new one or has changed.
+    /// An agent sees a work. Returns whether the work is new or has changed.
     pub(crate) fn see(&mut self, work: &ManifestWork, now: Instant) -> bool {
         let Some(key) = self.key(work) else { return false };
         let generation = work.metadata.generation.unwrap_or(0);
@@ -159,7 +160,7 @@ impl Desk {
             overdue: false,
             waiting: None,
         };
-        // An agent that was restarted finds its own words.
+        // After a restart, an agent finds its own earlier report.
         if fresh && before.is_answered(generation) {
             self.works.insert(key, known);
             return false;
@@ -178,14 +179,13 @@ impl Desk {
         true
     }
 
-    /// A work is gone: nobody speaks of it any more.
+    /// Removes a deleted work.
     pub(crate) fn lose(&mut self, work: &ManifestWork) {
         if let Some(key) = self.key(work) {
             self.works.remove(&key);
         }
     }
 
-    /// When the next report is due.
     pub(crate) fn next_due(&mut self) -> Option<Instant> {
         while let Some(Reverse(due)) = self.due.peek() {
             if self.works.get(&due.key).is_some_and(|known| known.turn == due.turn) {
@@ -196,7 +196,7 @@ impl Desk {
         None
     }
 
-    /// The next report whose time has come. Whoever takes it tells what became of it.
+    /// Takes the next due report. The caller must report its outcome.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Report> {
         while self.next_due().is_some_and(|at| at <= now)
             && let Some(Reverse(Due { turn, key, .. })) = self.due.pop()
@@ -215,7 +215,7 @@ impl Desk {
         None
     }
 
-    /// A report was written: the agent may have more to say in a while.
+    /// A report was written. The agent may have another report later.
     pub(crate) fn written(&mut self, report: Report, time: Timestamp, now: Instant) {
         let before = report.after(time);
         let next = self.behaviour.agents().after(&report.cluster, &report.answer);
@@ -225,13 +225,13 @@ impl Desk {
         }
     }
 
-    /// A report was not written, for a reason that may pass.
+    /// A report was not written, for a temporary reason.
     pub(crate) fn failed(&mut self, report: Report, now: Instant) {
         let (answer, before) = (report.answer.clone(), report.before);
         self.say_later(report, answer, before, now + PAUSE, now);
     }
 
-    /// There is nothing to report on any more.
+    /// The work of a report does not exist any more.
     pub(crate) fn dropped(&mut self, report: &Report, now: Instant) {
         self.done(report, now);
     }
@@ -246,7 +246,8 @@ impl Desk {
         self.due.push(Reverse(Due { at, turn, key: Key { cluster, work } }));
     }
 
-    /// Nothing is under way for the work any more. Gives what is known of it, if the report was on the work as it is now.
+    /// Ends the report in progress. Returns the state of the work if the report was about its
+    /// current generation.
     fn done(&mut self, report: &Report, now: Instant) -> Option<&mut Known> {
         let key = Key { cluster: report.cluster.clone(), work: report.work.clone() };
         let known = self.works.get_mut(&key)?;
@@ -285,8 +286,8 @@ impl Desk {
     }
 }
 
-/// The revision that a work says it was rendered from, under the name that a rehearsal draws by. A work that says nothing of the kind goes by its
-/// generation.
+/// The revision in the work's annotation, as a rehearsal identifies it. Without the annotation, the
+/// generation is used.
 fn revision(work: &ManifestWork) -> Text {
     match normalise::work_hashes(&work.metadata) {
         Some(hashes) => Revision::id_of(hashes.iter().map(|(kind, hash)| (kind, hash))),

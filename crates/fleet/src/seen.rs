@@ -1,7 +1,8 @@
-//! Works as they are read: what an agent needs of them and nothing else, in one go.
+//! Reads only the fields of a work that an agent needs.
 //!
-//! Thousands of works a second come by, each at least twice: when it changes, and when its own report does. Most of what is written on
-//! them (who manages which field, the status of each object) is none of an agent's business, and is passed over unread.
+//! Thousands of works arrive per second, each at least twice: when it changes, and when its own
+//! report is written. Most of a work (managed fields, the status of each object) does not concern
+//! an agent and is skipped.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use kube::core::ObjectMeta;
 use kube::{Resource, core::NamespaceResourceScope};
 use serde::Deserialize;
 
-/// A work, as far as an agent looks.
+/// The part of a work that an agent reads.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Raw")]
 pub(crate) struct SeenWork(pub(crate) ManifestWork);
@@ -27,7 +28,6 @@ struct Raw {
     status: Option<Said>,
 }
 
-/// The fields of the metadata that are looked at.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Head {
@@ -79,14 +79,13 @@ impl From<Raw> for SeenWork {
     }
 }
 
-/// The answer to a report: that there is one is all that is read of it.
+/// The response to a report; its content is ignored.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Acknowledged {
     #[serde(skip)]
     metadata: ObjectMeta,
 }
 
-/// Both are works under another name.
 macro_rules! is_a_work {
     ($type:ty, $($metadata:tt)+) => {
         impl Resource for $type {

@@ -1,4 +1,4 @@
-//! A simulated fleet on the embedded hub: what is registered, what agents report, what they get wrong on purpose.
+//! A simulated fleet on the embedded hub: registration, reports, and deliberate faults.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,7 +31,7 @@ struct World {
     _hub: Hub,
 }
 
-/// A fleet at work, until it is stopped.
+/// A running fleet.
 struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -57,10 +57,7 @@ impl World {
     async fn new() -> Self {
         let hub = Hub::ephemeral(Default::default()).await.unwrap();
         let client = hub.client();
-        let api = Api::all(client.clone());
-        for crd in aviary_api::crds::all() {
-            api.create(&PostParams::default(), &crd).await.unwrap();
-        }
+        aviary_testing::install_crds(&client).await;
         Self { client, _hub: hub }
     }
 
@@ -68,7 +65,7 @@ impl World {
         Fleet::new(self.client.clone(), members("c", count, &[], 1).unwrap(), behaviour)
     }
 
-    /// Registers a fleet and lets it work.
+    /// Registers and runs a fleet.
     async fn run(&self, count: usize, behaviour: Behaviour) -> (Fleet, Running) {
         let fleet = self.fleet(count, behaviour);
         fleet.register(|| {}).await.unwrap();
@@ -83,14 +80,14 @@ impl World {
         Api::namespaced(self.client.clone(), cluster)
     }
 
-    /// Puts a work of a version on a cluster.
+    /// Creates or updates a work with a version on a cluster.
     async fn put(&self, cluster: &str, version: &str) {
         let object = work(version);
         let params = PatchParams::apply("test").force();
         self.works(cluster).patch("w", &params, &Patch::Apply(&object)).await.unwrap();
     }
 
-    /// Waits until a work is as it should be.
+    /// Waits until a work satisfies a condition.
     async fn until(&self, cluster: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
         let config = watcher::Config::default();
         let mut events = std::pin::pin!(watcher(self.works(cluster), config));
@@ -136,7 +133,7 @@ fn work(version: &str) -> Value {
     })
 }
 
-/// A condition of a work: its status and the generation that it is about.
+/// The status and generation of a condition of a work.
 fn said(work: &Value, type_: &str) -> Option<(String, i64)> {
     let conditions = work["status"]["conditions"].as_array()?;
     let condition = conditions.iter().find(|condition| condition["type"] == type_)?;
@@ -280,7 +277,8 @@ async fn works_that_were_there_before_the_agents_are_answered_and_answers_are_no
 
     let fleet = world.fleet(3, honest());
     let running = start(&fleet);
-    // The second work comes after the first in the stream: when it is answered, the first has been looked at.
+    // The second work comes later in the stream: when it has a report, the first has been
+    // processed.
     world.put("c-2", "v1").await;
     world.until("c-2", "an answer", is_well).await;
     running.stop().await;
@@ -361,7 +359,7 @@ async fn a_flapping_cluster_goes_down_once_and_recovers() {
                 Event::Apply(object) => {
                     seen.extend(said(&json!(object), "Available").map(|(status, _)| status));
                 }
-                // From here on nothing is missed.
+                // From here on no event is missed.
                 Event::InitDone => world.put("c-1", "v1").await,
                 _ => {}
             }
@@ -387,7 +385,8 @@ async fn an_offline_cluster_never_answers() {
     };
     let (offline, online): (Vec<_>, Vec<_>) = clusters.iter().partition(|cluster| is_offline(cluster));
     assert!(!offline.is_empty() && !online.is_empty());
-    // Those online come last: once they have answered, the others have been seen as well.
+    // The online clusters come last: when they have reported, the others have been processed as
+    // well.
     for cluster in offline.iter().chain(&online) {
         world.put(&cluster.name_any(), "v1").await;
     }
@@ -487,7 +486,7 @@ async fn a_work_that_waits_for_its_agent_to_clean_up_is_released() {
     works.delete("w", &DeleteParams::default()).await.unwrap();
     let mut events = std::pin::pin!(watcher(works.clone(), watcher::Config::default()));
     let wait = async {
-        // Either the list no longer has it, or its deletion is told.
+        // Either the list no longer contains it, or a deletion event arrives.
         let mut there = false;
         while let Some(event) = events.next().await {
             match event.unwrap() {

@@ -1,5 +1,5 @@
-//! What was rehearsed is what happens: a rollout on a simulated fleet starts the same clusters in the same order, and stops where the
-//! rehearsal with the same seed said that it would.
+//! A rollout on a simulated fleet starts the same clusters in the same order, and stops at the same
+//! point, as a rehearsal with the same seed.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,9 +20,10 @@ use aviary_engine::simulate::agents::Profile;
 use aviary_engine::simulate::{Rehearsal, rehearse};
 use aviary_fleet::{Behaviour, Fleet, LabelShare, members};
 use aviary_hub::Hub;
+use aviary_testing::objects;
 use futures_util::StreamExt;
 use jiff::Timestamp;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::Api;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -30,9 +31,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 const GIVE_UP: Duration = Duration::from_secs(60);
-const ADDON_GROUP: &str = "addon.open-cluster-management.io";
 
-/// A task that ends when it is told to.
+/// A task that can be stopped.
 struct Running(oneshot::Sender<()>, JoinHandle<()>);
 
 impl Running {
@@ -43,74 +43,26 @@ impl Running {
 }
 
 async fn put(client: &Client, object: Value) {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
-    let api: Api<DynamicObject> = match text("/metadata/namespace") {
-        "" => Api::all_with(client.clone(), &kind),
-        namespace => Api::namespaced_with(client.clone(), namespace, &kind),
-    };
-    let params = PatchParams::apply("test").force();
-    api.patch(text("/metadata/name"), &params, &Patch::Apply(&object)).await.unwrap();
+    aviary_testing::put(client, &object).await;
 }
 
 fn addon(version: &str, budget: &str) -> Value {
-    let configs = json!([{"group": ADDON_GROUP, "resource": "addonhubconfigs", "name": version}]);
-    json!({
-        "apiVersion": format!("{ADDON_GROUP}/v1alpha1"), "kind": "ClusterManagementAddOn", "metadata": {"name": "hello"},
-        "spec": {"installStrategy": {"type": "Placements", "placements": [
-            {"name": "fleet", "namespace": "default", "configs": configs, "rolloutStrategy": {
-                "type": "RollingUpdateWithCanary", "rollingUpdateWithCanary": {
-                    "placement": {"name": "canary", "namespace": "default"}, "maxConcurrentlyUpdating": budget}}},
-            {"name": "canary", "namespace": "default", "configs": configs, "rolloutStrategy": {
-                "type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": budget}}},
-        ]}},
-    })
+    objects::addon_behind_canary("hello", version, budget, budget)
 }
 
 async fn hub() -> (Hub, Client) {
     let hub = Hub::ephemeral(Default::default()).await.unwrap();
     let client = hub.client();
-    let crds = Api::all(client.clone());
-    for crd in aviary_api::crds::all() {
-        crds.create(&PostParams::default(), &crd).await.unwrap();
-    }
-    put(
-        &client,
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}}),
-    )
-    .await;
+    aviary_testing::prepare_hub(&client).await;
     for (name, label) in [("fleet", "all"), ("canary", "yes")] {
-        let key = if name == "fleet" { "fleet" } else { "canary" };
-        put(
-            &client,
-            json!({
-                "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
-                "metadata": {"name": name, "namespace": "default"},
-                "spec": {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {key: label}}}}]},
-            }),
-        )
-        .await;
+        aviary_testing::put(&client, &objects::placement_by_labels(name, &json!({name: label}))).await;
     }
     for version in ["v1", "v2"] {
-        put(
-            &client,
-            json!({
-                "apiVersion": format!("{ADDON_GROUP}/v1alpha1"), "kind": "AddOnTemplate", "metadata": {"name": version},
-                "spec": {"addonName": "hello", "version": version, "agentSpec": {"workload": {"manifests": [
-                    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "there"}, "data": {"version": version}},
-                ]}}},
-            }),
-        )
-        .await;
-        put(
-            &client,
-            json!({
-                "apiVersion": format!("{ADDON_GROUP}/v1alpha1"), "kind": "AddOnHubConfig", "metadata": {"name": version},
-                "spec": {"desiredVersion": version},
-            }),
-        )
-        .await;
+        let manifest = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "there"}, "data": {"version": version},
+        });
+        aviary_testing::put(&client, &objects::template_of("hello", version, &json!([manifest]))).await;
+        aviary_testing::put(&client, &objects::hub_config(version, version)).await;
     }
     (hub, client)
 }
@@ -149,7 +101,7 @@ async fn observed(client: &Client) -> Observed {
     view.observe("hello", Observed::clone).unwrap()
 }
 
-/// Waits until an add-on's status says the same of both placements as `is` wants.
+/// Waits until the add-on's status satisfies `is` for both placements.
 async fn until(client: &Client, is: impl Fn(&Value, &Value) -> bool) {
     let api: Api<ClusterManagementAddOn> = Api::all(client.clone());
     let mut events = std::pin::pin!(watcher(api.clone(), watcher::Config::default()));
@@ -169,7 +121,7 @@ async fn until(client: &Client, is: impl Fn(&Value, &Value) -> bool) {
     }
 }
 
-/// The clusters that are told v2, in the order in which that is committed, until `count` have been.
+/// The clusters that are assigned v2, in the order of the commits, until there are `count`.
 async fn starts(client: Client, count: usize) -> Vec<String> {
     let api: Api<ManagedClusterAddOn> = Api::all(client);
     let mut events = std::pin::pin!(watcher(api, watcher::Config::default()));
@@ -190,8 +142,8 @@ async fn starts(client: Client, count: usize) -> Vec<String> {
     told
 }
 
-/// What the rehearsal says, and what happens: the order of starts, and the clusters that stand in the end. The seed is the first with which the
-/// rehearsal is `worth` comparing.
+/// Compares a rehearsal with a real run: the order of starts, and the clusters that are stuck at
+/// the end. Uses the first seed whose rehearsal is `worth` comparing.
 async fn compare(
     budget: &str,
     profile: Profile,
@@ -199,7 +151,7 @@ async fn compare(
 ) -> (Rehearsal, Vec<String>, BTreeSet<String>) {
     let (_hub, client) = hub().await;
     let instant = Profile { latency: (Duration::ZERO, Duration::ZERO), ..profile.clone() };
-    // Everybody has v1, whatever comes later; those that will be offline have it from better days.
+    // All clusters start with v1, including those that will be offline.
     let well = fleet(&client, Profile { fail: 0.0, offline: 0.0, flap: 0.0, ..instant.clone() });
     well.register(|| {}).await.unwrap();
     let (agents, manager) = (start(&well), manage(&client));
@@ -224,7 +176,7 @@ async fn compare(
     let (agents, manager) = (start(&real), manage(&client));
     let end: Vec<String> = rehearsal.end.iter().map(|placement| placement.message.clone()).collect();
     let says = |condition: &Value, expected: &str| {
-        // The reason of a failure is in other words.
+        // The text of a failure differs.
         let counts = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
         counts(condition["message"].as_str().unwrap_or_default()) == counts(expected)
     };
@@ -248,7 +200,7 @@ fn rehearsed(rehearsal: &Rehearsal) -> Vec<String> {
     rehearsal.starts.iter().map(|start| start.cluster.to_string()).collect()
 }
 
-/// Those that were told and have not got there.
+/// Clusters that were started and have not settled.
 fn stuck(rehearsal: &Rehearsal) -> BTreeSet<String> {
     let started: BTreeSet<String> = rehearsed(rehearsal).into_iter().collect();
     let unsettled = rehearsal.unsettled.iter().map(|(cluster, _)| cluster.to_string());
@@ -265,7 +217,7 @@ async fn one_at_a_time_the_order_is_the_same_to_the_last() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failures_stop_it_at_the_same_cluster() {
-    // It passes the canary, and stops in the midst of the fleet.
+    // The rollout passes the canary and stops in the middle of the fleet.
     let in_the_fleet = |rehearsal: &Rehearsal| (12..36).contains(&rehearsal.starts.len());
     let profile = Profile { fail: 0.05, ..Profile::default() };
     let (rehearsal, order, standing) = compare("1", profile, in_the_fleet).await;

@@ -1,7 +1,8 @@
-//! What the hub costs: durable writes, lists, watches, memory, restart.
+//! Benchmarks of the hub: durable writes, lists, watches, memory, restart.
 //!
-//! `cargo bench -p aviary-hub` prints a table; counts, CPU seconds and memory say more than times on any one machine. The same writes on
-//! a hub without a disk show what the disk costs, and what a faster store could gain at most.
+//! `cargo bench -p aviary-hub` prints a table; counts, CPU seconds and memory are more comparable
+//! between machines than times. The same writes on a hub without a disk show the cost of the disk,
+//! and the most that a faster store could gain.
 
 #![allow(
     clippy::print_stdout,
@@ -35,7 +36,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        // First, while nothing that was freed can be used again.
+        // First, while no freed memory can be reused.
         memory_and_lists().await;
         println!("\ndurable creates of 2 KiB objects");
         for (writers, count) in [(1, 1_000), (64, 20_000)] {
@@ -59,7 +60,7 @@ fn main() {
     });
 }
 
-/// A directory that is removed in the end.
+/// A directory that is removed on drop.
 struct Place(PathBuf);
 
 impl Place {
@@ -80,7 +81,7 @@ impl Drop for Place {
     }
 }
 
-/// A client over TLS on loopback, and what stops the server.
+/// A TLS client on loopback, and the sender that stops the server.
 async fn over_tls(hub: &Hub, place: &Place) -> (Client, tokio::sync::oneshot::Sender<()>) {
     let endpoint = Endpoint::open(hub, &place.0, &[]).expect("an endpoint");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -117,7 +118,7 @@ async fn create(client: &Client, name: &str) {
     answer.into_body().collect().await.expect("a whole answer");
 }
 
-/// So many writers create so many objects together.
+/// Creates objects with this many concurrent writers.
 async fn creates(client: &Client, writers: usize, count: usize) -> (usize, Spent) {
     let next = Arc::new(AtomicUsize::new(0));
     let before = Spent::now();

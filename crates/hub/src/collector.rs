@@ -1,7 +1,8 @@
-//! What must go when something else has gone: dependents, the contents of namespaces, the objects of a CRD, old events.
+//! Garbage collection: dependents, the contents of namespaces, the objects of a CRD, old events.
 //!
-//! Owns the consequences of deletions. Level-triggered: a task says where to look, never what to do, so a task too many
-//! costs a look and a lost one is found again when the hub starts.
+//! Owns the consequences of deletions. Level-triggered: a task names an object to examine, never
+//! what to do. So an unnecessary task costs little, and a lost one is found again when the hub
+//! starts.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -12,29 +13,29 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::builtin::{CRDS, EVENTS, NAMESPACES};
-use crate::crd::CLEANUP;
+use crate::api::status::Failure;
+use crate::api::write::delete::{self, FOREGROUND, ORPHAN, Options};
+use crate::api::write::patch::Patch;
+use crate::api::write::update::{self, Part, Wanted};
+use crate::api::write::{Body, Mode, Scope};
 use crate::hub::Inner;
-use crate::object::{Key, ResourceId, Stored};
-use crate::resource::Table;
-use crate::status::Failure;
+use crate::kinds::builtin::{CRDS, EVENTS, NAMESPACES};
+use crate::kinds::crd::CLEANUP;
+use crate::kinds::resource::Table;
+use crate::store::object::{Key, ResourceId, Stored};
 use crate::store::{Event, EventKind, State};
-use crate::write::delete::{self, FOREGROUND, ORPHAN, Options};
-use crate::write::patch::Patch;
-use crate::write::update::{self, Part, Wanted};
-use crate::write::{Body, Mode, Scope};
 
-/// How often old events are looked for.
+/// How often expired events are deleted.
 const EXPIRE_EVERY: Duration = Duration::from_secs(60);
-/// How long to wait before a task that failed is tried again.
+/// How long to wait before a failed task is retried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// A place to look at.
+/// Something to examine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     /// An object with owners, or one whose deletion waits for its dependents.
     Object(ResourceId, Key),
-    /// The dependents of an object that is gone.
+    /// The dependents of a deleted object.
     Dependents(String),
     /// A namespace that is being deleted.
     Namespace(String),
@@ -42,7 +43,7 @@ enum Task {
     Crd(String),
 }
 
-/// What is to be looked at.
+/// The queue of tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     tasks: Mutex<BTreeSet<Task>>,
@@ -69,7 +70,7 @@ impl Queue {
         self.closed.load(std::sync::atomic::Ordering::Acquire)
     }
 
-    /// Everything that could be unfinished when a hub starts.
+    /// Queues everything that could be unfinished when a hub starts.
     pub(crate) fn look_at_all(&self, state: &State) {
         for (resource, objects) in state.kinds() {
             for stored in objects.values() {
@@ -78,13 +79,13 @@ impl Queue {
         }
     }
 
-    /// Where a batch of changes could have consequences.
+    /// Queues tasks for a batch of changes.
     pub(crate) fn follow(&self, state: &State, events: &[Arc<Event>]) {
         for event in events {
             let stored = &event.object;
             if event.kind != EventKind::Deleted {
                 self.look_at(&event.resource, stored);
-                // An owner that waits for this one may wait no more.
+                // An owner that waits for this object may be free now.
                 for owner in event.before.iter().flat_map(|before| &before.facts.owners) {
                     if state.terminating_by_uid(&owner.uid).is_some() {
                         self.push(Task::Dependents(owner.uid.to_string()));
@@ -119,15 +120,14 @@ impl Queue {
             CRDS if terminating => self.push(Task::Crd(stored.name().to_owned())),
             _ => {}
         }
-        let waits = terminating
-            && stored.facts.finalizers.iter().any(|name| &**name == FOREGROUND || &**name == ORPHAN);
+        let waits = held_by(stored, FOREGROUND) || held_by(stored, ORPHAN);
         if waits || !stored.facts.owners.is_empty() {
             self.push(Task::Object(resource.clone(), stored.key.clone()));
         }
     }
 }
 
-/// Starts the collector of a hub. It ends with it.
+/// Starts the collector of a hub. It ends with the hub.
 pub(crate) fn start(hub: &Arc<Inner>) {
     let (hub, queue) = (Arc::downgrade(hub), Arc::clone(&hub.queue));
     tokio::spawn(run(hub, queue));
@@ -169,7 +169,7 @@ async fn look(hub: &Arc<Inner>, task: &Task) -> Result<(), Failure> {
             for (resource, stored) in state.dependents(uid) {
                 object(hub, &state, &resource, &stored).await?;
             }
-            // An owner that waited for this one may be free now.
+            // An owner that waited for this object may be free now.
             match state.terminating_by_uid(uid) {
                 Some((resource, owner)) => object(hub, &state, &resource, &owner).await,
                 None => Ok(()),
@@ -180,7 +180,7 @@ async fn look(hub: &Arc<Inner>, task: &Task) -> Result<(), Failure> {
     }
 }
 
-/// The kind and place of a stored object.
+/// The kind and namespace of a stored object.
 fn scope_of(hub: &Inner, resource: &str, stored: &Stored) -> Option<Scope> {
     let table = hub.table();
     let resource = table.stored().find(|row| &*row.id == resource)?.clone();
@@ -195,27 +195,20 @@ async fn object(
     stored: &Arc<Stored>,
 ) -> Result<(), Failure> {
     let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
-    let held_by = |finalizer: &str| {
-        stored.facts.terminating && stored.facts.finalizers.iter().any(|name| **name == *finalizer)
-    };
-    if held_by(ORPHAN) {
+    if held_by(stored, ORPHAN) {
         for (resource, dependent) in state.dependents(&stored.facts.uid) {
             disown(hub, &resource, &dependent, |uid| *uid != *stored.facts.uid).await?;
         }
         return release(hub, &scope, stored, ORPHAN).await;
     }
-    if held_by(FOREGROUND) {
+    if held_by(stored, FOREGROUND) {
         let dependents = state.dependents(&stored.facts.uid);
-        let blocks = |dependent: &Stored| {
-            dependent
-                .facts
-                .owners
-                .iter()
-                .any(|owner| owner.uid == stored.facts.uid && owner.block_owner_deletion == Some(true))
-        };
+        let blocks = |dependent: &Stored| blocked_owners(dependent).any(|uid| *uid == stored.facts.uid);
+        let waiting = waiting_for(state, stored);
         let mut blocked = false;
         for (resource, dependent) in &dependents {
-            blocked |= blocks(dependent);
+            // Two objects that wait for each other would wait forever.
+            blocked |= blocks(dependent) && !waiting.contains(&dependent.facts.uid);
             self::dependent(hub, state, resource, dependent).await?;
         }
         return if blocked { Ok(()) } else { release(hub, &scope, stored, FOREGROUND).await };
@@ -223,7 +216,34 @@ async fn object(
     dependent(hub, state, resource, stored).await
 }
 
-/// An object goes with the last of its owners, and forgets the others that go.
+/// Whether an object is being deleted and has this finalizer.
+fn held_by(stored: &Stored, finalizer: &str) -> bool {
+    stored.facts.terminating && stored.facts.finalizers.iter().any(|name| **name == *finalizer)
+}
+
+/// The owners that cannot be deleted before this object.
+fn blocked_owners(stored: &Stored) -> impl Iterator<Item = &Box<str>> {
+    let blocking = stored.facts.owners.iter().filter(|owner| owner.block_owner_deletion == Some(true));
+    blocking.map(|owner| &owner.uid)
+}
+
+/// The UIDs of all owners, direct and indirect, that wait for this object to be deleted.
+fn waiting_for(state: &State, stored: &Stored) -> BTreeSet<Box<str>> {
+    let mut waiting = BTreeSet::new();
+    let mut pending: Vec<Box<str>> = blocked_owners(stored).cloned().collect();
+    while let Some(uid) = pending.pop() {
+        let owner = state.terminating_by_uid(&uid).filter(|(_, owner)| held_by(owner, FOREGROUND));
+        if let Some((_, owner)) = owner
+            && waiting.insert(uid)
+        {
+            pending.extend(blocked_owners(&owner).cloned());
+        }
+    }
+    waiting
+}
+
+/// An object is deleted with the last of its owners; references to other deleted owners are
+/// removed.
 async fn dependent(
     hub: &Arc<Inner>,
     state: &State,
@@ -234,7 +254,7 @@ async fn dependent(
         return Ok(());
     }
     let table = hub.table();
-    let stays = |owner: &crate::object::Owner| {
+    let stays = |owner: &crate::store::object::Owner| {
         matches!(standing(state, &table, stored, owner), Standing::There | Standing::Unknown)
     };
     let staying: Vec<&str> =
@@ -251,14 +271,19 @@ async fn dependent(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     There,
-    /// It waits for its dependents to go.
+    /// It waits for its dependents to be deleted.
     Going,
     Gone,
-    /// Of a kind the hub does not serve: it is not for us to say.
+    /// Of a kind that the hub does not serve: unknown.
     Unknown,
 }
 
-fn standing(state: &State, table: &Table, dependent: &Stored, owner: &crate::object::Owner) -> Standing {
+fn standing(
+    state: &State,
+    table: &Table,
+    dependent: &Stored,
+    owner: &crate::store::object::Owner,
+) -> Standing {
     let Some(resource) = table.by_kind(&owner.api_version, &owner.kind) else { return Standing::Unknown };
     let key = match (resource.namespaced, dependent.namespace()) {
         (true, Some(namespace)) => format!("{namespace}/{}", owner.name),
@@ -267,11 +292,7 @@ fn standing(state: &State, table: &Table, dependent: &Stored, owner: &crate::obj
     };
     match state.get(&resource.id, &key) {
         Some(found) if found.facts.uid != owner.uid => Standing::Gone,
-        Some(found)
-            if found.facts.terminating && found.facts.finalizers.iter().any(|name| &**name == FOREGROUND) =>
-        {
-            Standing::Going
-        }
+        Some(found) if held_by(found, FOREGROUND) => Standing::Going,
         Some(_) => Standing::There,
         None => Standing::Gone,
     }
@@ -280,7 +301,7 @@ fn standing(state: &State, table: &Table, dependent: &Stored, owner: &crate::obj
 async fn remove(hub: &Arc<Inner>, state: &State, resource: &str, stored: &Stored) -> Result<(), Failure> {
     let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
     let policy = if state.dependents(&stored.facts.uid).is_empty() { "Background" } else { "Foreground" };
-    // As it was judged, or not at all: it may have found another owner meanwhile.
+    // Deletes only the state that was examined: the object may have a new owner since.
     let preconditions = delete::Preconditions {
         uid: Some(stored.facts.uid.to_string()),
         resource_version: Some(stored.revision.to_string()),
@@ -296,14 +317,14 @@ async fn remove(hub: &Arc<Inner>, state: &State, resource: &str, stored: &Stored
     }
 }
 
-/// Takes a finalizer off.
+/// Removes a finalizer.
 async fn release(hub: &Arc<Inner>, scope: &Scope, stored: &Stored, finalizer: &str) -> Result<(), Failure> {
     let left: Vec<&str> =
         stored.facts.finalizers.iter().map(|name| &**name).filter(|name| *name != finalizer).collect();
     patch(hub, scope, stored, json!({"finalizers": left})).await
 }
 
-/// Takes owners off.
+/// Removes owner references.
 async fn disown(
     hub: &Arc<Inner>,
     resource: &str,
@@ -318,14 +339,15 @@ async fn disown(
     patch(hub, &scope, stored, json!({"ownerReferences": left})).await
 }
 
-/// Changes metadata, if nobody else has changed the object. If someone has, that change brings us back here.
+/// Changes metadata if the object is unchanged. If it was changed, that change queues the task
+/// again.
 async fn patch(hub: &Arc<Inner>, scope: &Scope, stored: &Stored, mut metadata: Value) -> Result<(), Failure> {
     metadata["resourceVersion"] = json!(stored.revision.to_string());
     let wanted = Wanted::Patch(Patch::Merge(json!({"metadata": metadata})));
     done(update::update(hub, scope, stored.name(), Part::Main, &wanted, Mode::default()).await)
 }
 
-fn done(outcome: Result<crate::write::Answer, Failure>) -> Result<(), Failure> {
+fn done(outcome: Result<crate::api::write::Answer, Failure>) -> Result<(), Failure> {
     match outcome {
         Err(failure) if failure.code == http::StatusCode::NOT_FOUND => Ok(()),
         other => other.map(drop),
@@ -377,7 +399,7 @@ async fn crd(hub: &Arc<Inner>, state: &State, name: &str) -> Result<(), Failure>
     release(hub, &scope, stored, CLEANUP).await
 }
 
-/// Deletes events whose time is over.
+/// Deletes expired events.
 pub(crate) async fn expire_events(hub: &Arc<Inner>) {
     let lifetime =
         jiff::SignedDuration::try_from(hub.options.event_lifetime).unwrap_or(jiff::SignedDuration::MAX);

@@ -1,21 +1,20 @@
-//! Where a hub can be reached from outside the process: its certificate, its tokens, its address.
+//! The hub's network endpoint: its certificate, its tokens, its address.
 //!
-//! Owns how a socket is put in front of a hub. Plain HTTP is never served.
+//! Owns how a hub is served on a socket. Plain HTTP is never served.
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use aviary_serve::{
+    AllowedHosts, Authority, AuthorityError, InvalidHost, Limits, ServerCertificate, keep_renewed, serve_tls,
+};
 use axum::Extension;
 use tokio::net::TcpListener;
 
 use crate::hub::Hub;
-use crate::security::{
-    AllowedHosts, Authority, AuthorityError, Gate, Identity, InvalidHost, Role, Secret, ServerCertificate,
-    TokenError, Tokens, guard, keep_renewed, kubeconfig,
-};
-use crate::serve::{Limits, serve};
+use crate::security::{Gate, Identity, Role, Secret, TokenError, Tokens, guard, kubeconfig};
 
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
@@ -37,15 +36,15 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint of a hub whose data is in a directory: clients that knew it before still do.
+    /// The endpoint of a hub with a data directory: its certificates and tokens are kept there.
     ///
-    /// `hosts` are the names and addresses, beside loopback, under which clients will reach it.
+    /// `hosts` are the names and addresses, in addition to loopback, by which clients reach it.
     pub fn open(hub: &Hub, directory: &Path, hosts: &[String]) -> Result<Self, EndpointError> {
         let authority = Authority::open(directory, hub.now())?;
         Self::new(hub, authority, Tokens::open(directory)?, hosts)
     }
 
-    /// An endpoint that nobody knows, and that nobody will know again.
+    /// An endpoint with new certificates and tokens that are not stored.
     pub fn ephemeral(hub: &Hub, hosts: &[String]) -> Result<Self, EndpointError> {
         Self::new(hub, Authority::ephemeral(hub.now())?, Tokens::ephemeral(), hosts)
     }
@@ -57,12 +56,12 @@ impl Endpoint {
         Ok(Self { authority, certificate, tokens: Arc::new(tokens), hosts })
     }
 
-    /// A new token. It is shown once; the hub keeps only its hash.
+    /// Issues a token. It is shown once; the hub stores only its hash.
     pub fn issue_token(&self, name: &str, role: Role) -> Result<Secret, TokenError> {
         self.tokens.issue(name, role)
     }
 
-    /// Whose token this is.
+    /// The identity of a token.
     pub fn identify(&self, token: &str) -> Option<Identity> {
         self.tokens.identify(token)
     }
@@ -74,8 +73,8 @@ impl Endpoint {
 }
 
 impl Hub {
-    /// Serves this hub over TLS until `shutdown` completes; then ends all watches, answers what is under way, and writes what
-    /// was accepted.
+    /// Serves this hub over TLS until `shutdown` completes; then ends all watches, finishes
+    /// requests in progress, and writes what was accepted.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -92,7 +91,7 @@ impl Hub {
             self.end_watches();
         };
         let served = tokio::select! {
-            served = serve(listener, tls, app, Limits::default(), stop) => served,
+            served = serve_tls(listener, tls, app, Limits::default(), stop) => served,
             () = renewal => Ok(()),
         };
         self.stop().await;

@@ -1,4 +1,4 @@
-//! The hub: what its parts share, how it opens and how it ends.
+//! The hub: the state that its parts share, how it opens and how it stops.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,38 +9,39 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 
+use crate::api::http_api;
+use crate::api::read::snapshots::Snapshots;
+use crate::api::status::Failure;
+use crate::api::write::{Body, Mode, Scope, create};
 use crate::collector::{self, Queue};
-use crate::object::Stored;
-use crate::read::snapshots::Snapshots;
-use crate::resource::{Resource, Table};
+use crate::kinds::resource::{Resource, Table};
+use crate::kinds::{builtin, crd};
 use crate::security::access::Role;
 use crate::security::tokens::Identity;
-use crate::status::Failure;
+use crate::store::object::Stored;
 use crate::store::{DiskError, Event, LogLimits, Opened, State, Store};
-use crate::write::{Body, Mode, Scope, create};
-use crate::{builtin, crd, http_api};
 
-/// Namespaces that are there from the start, and for good.
+/// Namespaces that always exist.
 pub(crate) const FIRST_NAMESPACES: [&str; 2] = ["default", "kube-system"];
 
-/// Tells the time. The hub asks nobody else.
+/// The hub's only source of time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Fills bytes by chance: uids and the ends of generated names. The hub asks nobody else.
+/// The hub's only source of random bytes: UIDs and the ends of generated names.
 pub type Chance = Arc<dyn Fn(&mut [u8]) -> std::io::Result<()> + Send + Sync>;
 
-/// How a hub behaves, where it can be chosen.
+/// Settings of a hub.
 #[derive(Clone)]
 pub struct Options {
     pub clock: Clock,
     pub chance: Chance,
-    /// How many watches may run at once.
+    /// The maximum number of concurrent watches.
     pub most_watches: usize,
     /// How many events are kept for watchers, over all kinds.
     pub events_kept: usize,
     /// How many bytes of events are kept.
     pub event_bytes_kept: usize,
-    /// Objects of kind `Event` are deleted when they are so old.
+    /// Objects of kind `Event` are deleted after this time.
     pub event_lifetime: Duration,
 }
 
@@ -72,7 +73,7 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// Why a hub does not open.
+/// Why a hub could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(transparent)]
@@ -81,30 +82,31 @@ pub enum OpenError {
     Writer(#[source] std::io::Error),
     #[error("the stored CRD {name} cannot be served: {why}")]
     Crd { name: String, why: String },
-    #[error("failed to make the first namespaces: {0}")]
+    #[error("failed to create the first namespaces: {0}")]
     Begin(String),
-    #[error("the built-in kinds are unsound: {0}")]
+    #[error("the built-in kinds are invalid: {0}")]
     BuiltIn(String),
 }
 
-/// An embedded, Kubernetes-compatible API server. Clones are the same hub.
+/// An embedded, Kubernetes-compatible API server. Clones share the same hub.
 #[derive(Clone, Debug)]
 pub struct Hub {
     pub(crate) inner: Arc<Inner>,
 }
 
 impl Hub {
-    /// Opens the hub in a directory, which is made if it is not there. Only one process can have it open.
+    /// Opens the hub in a directory, which is created if it does not exist. Only one process can
+    /// open it.
     pub async fn open(directory: &Path, options: Options) -> Result<Self, OpenError> {
         Self::start(Opened::at(directory)?, options).await
     }
 
-    /// A hub that forgets everything when it ends.
+    /// A hub in memory; its data is discarded when it stops.
     pub async fn ephemeral(options: Options) -> Result<Self, OpenError> {
         Self::start(Opened::ephemeral(), options).await
     }
 
-    /// Another hub, which begins with what is on this one and forgets everything when it ends. Costs little: nothing is copied.
+    /// A new hub in memory that starts with the state of this one. Cheap: nothing is copied.
     pub async fn fork(&self, options: Options) -> Result<Self, OpenError> {
         let opened = Opened::ephemeral_from(self.inner.store.published().state());
         Self::start_with(opened, self.inner.table(), options).await
@@ -147,13 +149,14 @@ impl Hub {
         Ok(Self { inner })
     }
 
-    /// The API as a service. Every request must carry an [`Identity`] among its extensions: who asks is decided elsewhere.
+    /// The API as a service. Every request must have an [`Identity`] among its extensions:
+    /// authentication happens elsewhere.
     pub fn router(&self) -> Router {
         let inner = Arc::clone(&self.inner);
         Router::new().fallback(move |request| http_api::handle(Arc::clone(&inner), request))
     }
 
-    /// A client in this process, without a socket, that may do everything.
+    /// An in-process client, without a socket, with all rights.
     pub fn client(&self) -> kube::Client {
         let administrator = Identity::new("system:admin", Role::Admin);
         let service = self.router().layer(axum::Extension(administrator));
@@ -170,7 +173,7 @@ impl Hub {
         self.inner.store.published().state().revision()
     }
 
-    /// Tells all watchers to come back later.
+    /// Ends all watches; clients reconnect later.
     pub(crate) fn end_watches(&self) {
         self.inner.stopping.send_replace(true);
     }
@@ -181,17 +184,17 @@ impl Hub {
         let inner = Arc::clone(&self.inner);
         // Joining the writer blocks until the disk is done.
         if tokio::task::spawn_blocking(move || inner.store.close()).await.is_err() {
-            tracing::error!("the store did not close in order");
+            tracing::error!("the store did not close cleanly");
         }
     }
 
-    /// Deletes the events that are too old. The hub does so by itself every minute.
+    /// Deletes expired events. The hub does so by itself every minute.
     pub async fn expire_events(&self) {
         collector::expire_events(&self.inner).await;
     }
 }
 
-/// The table of kinds while it changes.
+/// The table of kinds, which changes with CRDs.
 #[derive(Debug)]
 struct Rows {
     table: RwLock<Arc<Table>>,
@@ -199,7 +202,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Follows the CRDs among what was committed.
+    /// Updates the table from committed CRDs.
     fn follow(&self, events: &[Arc<Event>]) {
         for event in events.iter().filter(|event| &*event.resource == builtin::CRDS) {
             let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
@@ -216,7 +219,7 @@ impl Rows {
     }
 }
 
-/// The row of a stored CRD, if it is established.
+/// Adds the row of a stored CRD, if it is established.
 fn add_row(table: &mut Table, stored: &Stored) -> Result<(), String> {
     let object = stored.value();
     if !crd::is_established(&object) {
@@ -237,7 +240,7 @@ fn restore(state: &State) -> Result<Table, OpenError> {
     Ok(table)
 }
 
-/// What all parts of a hub share.
+/// The shared state of a hub.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Store,
@@ -254,7 +257,7 @@ impl Inner {
         Arc::clone(&self.rows.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a kind is still there.
+    /// Whether a kind still exists.
     pub(crate) fn serves(&self, resource: &Resource) -> bool {
         self.table().get(&resource.group, &resource.names.plural).is_some_and(|row| row.id == resource.id)
     }
@@ -271,7 +274,7 @@ impl Inner {
         (self.options.clock)()
     }
 
-    /// The time as metadata has it: UTC, in seconds.
+    /// The time in the format of metadata: UTC, in seconds.
     pub(crate) fn now_text(&self) -> String {
         let now = self.now();
         Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()

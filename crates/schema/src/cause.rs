@@ -1,13 +1,14 @@
-//! What is wrong, where: the causes an API server lists under `details.causes`, and the field paths they name.
+//! Causes: the entries of `details.causes` in an API server's error, and the field paths in them.
 //!
-//! Owns the wording that every check shares ("Invalid value: …"). Must not decide whether something is wrong.
+//! Owns the messages that every check shares ("Invalid value: …"). Must not decide whether
+//! something is wrong.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Why a field is refused, spelled as `details.causes[].reason` spells it.
+/// Why a field is rejected, as in `details.causes[].reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Reason {
     #[serde(rename = "FieldValueRequired")]
@@ -26,7 +27,7 @@ pub enum Reason {
     TooLong,
     #[serde(rename = "FieldValueTooMany")]
     TooMany,
-    /// A field the schema does not know, under strict field validation. An API server answers 400 to it, not 422.
+    /// An unknown field under strict field validation. An API server answers with 400, not 422.
     #[serde(rename = "UnknownField")]
     UnknownField,
 }
@@ -142,7 +143,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A field path that costs nothing until a cause needs it: each level borrows the one above.
+/// A field path that is cheap until a cause needs it: each level borrows the one above.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -174,7 +175,7 @@ impl<'a> Path<'a> {
         Self { parent: Some(self), segment: Segment::Key(key) }
     }
 
-    /// The path as value checks quote it: empty, not `<nil>`, at the root.
+    /// The path in the messages of value checks: at the root it is empty, not `<nil>`.
     pub(crate) fn in_body(&self) -> String {
         let mut text = String::new();
         self.render(&mut text);
@@ -204,7 +205,7 @@ impl<'a> Path<'a> {
 }
 
 impl fmt::Display for Path<'_> {
-    /// The root reads `<nil>`, as it does in an API server's causes.
+    /// The root is `<nil>`, as in an API server's causes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.in_body();
         f.write_str(if text.is_empty() { "<nil>" } else { &text })

@@ -1,7 +1,8 @@
-//! `x-kubernetes-validations`: rules compiled with the schema, evaluated with the object.
+//! `x-kubernetes-validations`: rules are compiled with the schema and evaluated with the object.
 //!
-//! Owns rules, their messages and their failures. A rule that does not compile is a cause at compile time, and one that
-//! fails to evaluate is a cause at run time: no path through here turns a broken rule into a pass.
+//! Owns rules, their messages and their failures. A rule that does not compile is a cause at
+//! compile time, and a rule that cannot be evaluated is a cause at run time: a broken rule never
+//! passes.
 
 mod compile;
 mod names;
@@ -101,7 +102,7 @@ fn evaluate_here(
         if rule.is_transition && old.is_none() {
             continue;
         }
-        // As with values: what has not changed is only held against a rule about change.
+        // An unchanged value is checked only against transition rules.
         if !rule.is_transition && old == Some(new) {
             continue;
         }
@@ -153,7 +154,8 @@ impl Rule {
         cause
     }
 
-    /// What the expression says, if it says something printable; else the fixed message; else the rule itself.
+    /// The result of the expression, if it is printable; otherwise the fixed message; otherwise the
+    /// rule itself.
     fn message_text(&self, context: &Context<'_>) -> String {
         let spoken = self.message_program.as_ref().and_then(|program| match program.execute(context) {
             Ok(CelValue::String(text)) => Some(text.trim().to_owned()),

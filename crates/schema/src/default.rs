@@ -1,6 +1,7 @@
-//! Filling in defaults, as an API server does before it validates.
+//! Fills in defaults, as an API server does before it validates.
 //!
-//! Owns what happens to absent and null fields. Must not judge a value: a null that may not be is left to `validate`.
+//! Owns what happens to absent and null fields. Must not validate: `validate` reports a forbidden
+//! null.
 
 use serde_json::Value;
 
@@ -8,8 +9,9 @@ use crate::structural::{Additional, Schema};
 
 /// Applies the defaults of `schema` to `value`.
 ///
-/// A null in a field that is not nullable counts as absent: it is replaced by the default, or dropped when there is
-/// none. Defaults reach into defaults; they never create a parent that has none of its own.
+/// A null in a field that is not nullable counts as absent: it is replaced by the default, or
+/// dropped if there is none. Defaults apply inside defaults; they never create a parent without its
+/// own default.
 pub fn apply(schema: &Schema, value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -41,7 +43,7 @@ pub fn apply(schema: &Schema, value: &mut Value) {
     }
 }
 
-/// An entry of a list or a map: its key exists, so only a null can ask for the default.
+/// An entry of a list or a map: its key exists, so only a null can be replaced by the default.
 fn fill(schema: &Schema, value: &mut Value) {
     if value.is_null()
         && !schema.nullable

@@ -1,6 +1,6 @@
-//! How deep a value may nest. Owns the limit and the only walks that must survive a value of any depth.
+//! Limits the depth of values. Owns the limit and the only walks that work for values of any depth.
 //!
-//! Everything else in this crate recurses, so nothing else may see a value before [`guard`] has.
+//! Everything else in this crate recurses, so [`guard`] must check a value first.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `format`: which formats are checked, and how. Owns nothing else; an unknown format is no format, as in Kubernetes.
+//! `format`: which formats are checked, and how. An unknown format is ignored, as in Kubernetes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -26,7 +26,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Dashes do not count: `date-time` and `datetime` are one format.
+    /// Dashes are ignored: `date-time` and `datetime` are the same format.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name.replace('-', "").as_str() {
             "datetime" => Self::DateTime,
@@ -106,7 +106,7 @@ impl Format {
     }
 }
 
-/// The whole number a JSON number stands for: `3.0` is 3.
+/// The integer value of a JSON number: `3.0` is 3.
 pub(crate) fn integer(number: &Number) -> Option<i128> {
     if let Some(value) = number.as_i64() {
         return Some(i128::from(value));

@@ -1,6 +1,7 @@
-//! Which part of the old object a part of the new one descends from.
+//! Correlates parts of the new object with parts of the old one.
 //!
-//! Owns correlation: fields by name, items of a list of type map by their keys, nothing else. Must not compare values.
+//! Fields are correlated by name, items of a list map by their keys, nothing else. Must not compare
+//! values.
 
 use std::collections::HashMap;
 

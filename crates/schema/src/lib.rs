@@ -46,7 +46,7 @@ pub struct Admission {
     schema: Schema,
 }
 
-/// What to do about fields the schema does not know: the `fieldValidation` of a request.
+/// What to do about unknown fields: the `fieldValidation` of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownFields {
     /// Drop them.
@@ -54,7 +54,7 @@ pub enum UnknownFields {
     /// Drop them; the caller warns about [`Admitted::pruned`].
     #[default]
     Warn,
-    /// Refuse the object, with one [`Reason::UnknownField`] each and no other cause.
+    /// Reject the object, with one [`Reason::UnknownField`] each and no other cause.
     Strict,
 }
 
@@ -67,7 +67,7 @@ pub struct Admitted {
 }
 
 impl Admission {
-    /// Parses an `openAPIV3Schema`. The causes say why it is not structural.
+    /// Parses an `openAPIV3Schema`. The causes explain why it is not structural.
     pub fn new(open_api_v3_schema: &Value) -> Result<Self, Vec<Cause>> {
         Schema::parse(open_api_v3_schema).map(|schema| Self { schema })
     }
@@ -76,7 +76,7 @@ impl Admission {
         &self.schema
     }
 
-    /// Admits an object that is created, or that replaces `old`.
+    /// Admits a new object, or one that replaces `old`.
     pub fn admit(
         &self,
         object: Value,

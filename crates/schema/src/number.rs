@@ -1,4 +1,5 @@
-//! The value checks of numbers. Owns how two JSON numbers compare: as whole numbers where both are, else as floats.
+//! The value checks of numbers. Two JSON numbers compare as integers if both are, otherwise as
+//! floats.
 
 use std::cmp::Ordering;
 
@@ -43,7 +44,7 @@ pub(crate) fn check(schema: &Schema, number: &Number, path: &Path<'_>, causes: &
     }
 }
 
-/// Equality of an enum's value and an object's: `1` and `1.0` are one number.
+/// Equality of an enum's value and an object's: `1` and `1.0` are the same number.
 pub(crate) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare(one, other) == Ordering::Equal,
@@ -70,7 +71,7 @@ fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// Whole numbers without a fraction, as Go prints them.
+/// Integers without a fraction, as Go prints them.
 fn shown(number: &Number) -> String {
     integer(number).map_or_else(|| number.to_string(), |whole| whole.to_string())
 }

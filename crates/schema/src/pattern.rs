@@ -1,20 +1,22 @@
-//! `pattern`: Go's regular expressions on Rust's engine. Owns the few places where the two read one text differently.
+//! `pattern`: Go's regular expressions on Rust's engine. Owns the few differences between the two.
 
 use regex::Regex;
 
-/// A pattern as written, and as it runs.
+/// A pattern as written, and its compiled form.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     pub source: String,
     pub(crate) regex: Regex,
 }
 
-/// Compiles a pattern written for Go. What Go reads and this engine does not (`\Q…\E`) is an error, never a guess.
+/// Compiles a pattern written for Go. Syntax that only Go supports (`\Q…\E`) is an error, never a
+/// guess.
 pub(crate) fn compile(source: &str) -> Result<Pattern, regex::Error> {
     Ok(Pattern { source: source.to_owned(), regex: Regex::new(&translate(source))? })
 }
 
-/// Go's `\d`, `\w`, `\s` and `\b` are ASCII, and in its classes `[`, `&` and `~` are plain characters.
+/// Go's `\d`, `\w`, `\s` and `\b` are ASCII, and in its classes `[`, `&` and `~` are plain
+/// characters.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();

@@ -1,6 +1,6 @@
-//! Dropping the fields a schema does not know, and naming them.
+//! Drops unknown fields, and reports them.
 //!
-//! Owns pruning only: nulls and defaults are `default`'s, and nothing here judges a value.
+//! Owns pruning only: `default` handles nulls and defaults, and nothing here validates.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub(crate) fn prune_below(schema: &Schema, value: &mut Value, path: &Path<'_>) -
     dropped
 }
 
-/// What a node inherits beside its schema.
+/// What a node inherits in addition to its schema.
 #[derive(Clone, Copy, Default)]
 struct Walk {
     is_resource: bool,
@@ -74,7 +74,8 @@ fn node(schema: &Schema, walk: Walk, value: &mut Value, path: &Path<'_>, dropped
     }
 }
 
-/// Nothing is known below: objects lose their fields. Arrays may nest to any depth here, hence no recursion.
+/// No schema below: objects lose their fields. Arrays may nest to any depth here, hence no
+/// recursion.
 fn forget(value: &mut Value, path: &Path<'_>, dropped: &mut Vec<String>) {
     let mut pending = vec![(value, path.in_body())];
     while let Some((value, at)) = pending.pop() {

@@ -1,7 +1,7 @@
-//! A CRD version's `openAPIV3Schema`, parsed once: after [`Schema::parse`] every pattern and every rule is compiled and
-//! the tree is known to be structural.
+//! A CRD version's `openAPIV3Schema`, parsed once: after [`Schema::parse`] every pattern and every
+//! rule is compiled, and the tree is known to be structural.
 //!
-//! Owns the tree. Must not look at objects.
+//! Owns the tree. Must not examine objects.
 
 mod node;
 mod parse;
@@ -21,8 +21,8 @@ use crate::pattern::Pattern;
 /// JSON levels a schema may nest: each field costs two (`properties`, then the field).
 const MAX_SCHEMA_DEPTH: usize = 200;
 
-/// One node of a structural schema, or of the value validation under `anyOf`, `oneOf`, `allOf` and `not` — there
-/// without type, default or extension.
+/// One node of a structural schema, or of the value validation under `anyOf`, `oneOf`, `allOf` and
+/// `not` — there without type, default or extension.
 #[derive(Debug, Default)]
 pub struct Schema {
     pub kind: Option<Kind>,
@@ -35,14 +35,14 @@ pub struct Schema {
     pub embedded_resource: bool,
     pub int_or_string: bool,
     pub list: ListType,
-    /// `x-kubernetes-map-type: atomic`: the fields of two versions of this object are not compared one by one.
+    /// `x-kubernetes-map-type: atomic`: the fields of this object are not correlated individually.
     pub atomic_map: bool,
     pub values: Values,
     /// `x-kubernetes-validations`.
     pub rules: Vec<Rule>,
-    /// Whether a rule sits here or below: what has none is not walked.
+    /// Whether there is a rule here or below; other nodes are not walked.
     pub(crate) has_rules: bool,
-    /// Whether a list of type set or map sits here or below.
+    /// Whether there is a list of type set or map here or below.
     pub(crate) has_unique: bool,
 }
 
@@ -74,7 +74,7 @@ pub enum ListType {
     Map(Vec<String>),
 }
 
-/// The value validations of a node: what may stand outside and inside `anyOf` and its kin.
+/// The value validations of a node, which may appear both outside and inside `anyOf` and the like.
 #[derive(Debug, Default)]
 pub struct Values {
     pub required: Vec<String>,
@@ -106,8 +106,8 @@ pub struct Bound {
 impl Schema {
     /// Parses and checks an `openAPIV3Schema`.
     ///
-    /// The causes name fields below `openAPIV3Schema`; all of them are found in one pass. A rule or a pattern that does
-    /// not compile is a cause: nothing is skipped.
+    /// The causes contain paths below `openAPIV3Schema`; all of them are found in one pass. A rule
+    /// or a pattern that does not compile is a cause: nothing is skipped.
     pub fn parse(open_api_v3_schema: &Value) -> Result<Self, Vec<Cause>> {
         let root = Path::root();
         let path = root.field("openAPIV3Schema");
@@ -140,7 +140,7 @@ impl Schema {
         self.has_unique = has_unique;
     }
 
-    /// `type` as messages spell it, the two types of int-or-string joined.
+    /// `type` as in messages, with the two types of int-or-string joined.
     pub(crate) fn type_name(&self) -> Option<&'static str> {
         if self.int_or_string {
             return Some("integer,string");

@@ -1,4 +1,5 @@
-//! Uniqueness of lists of type set and map. Owns `FieldValueDuplicate`; linear in the object, never quadratic.
+//! Uniqueness of lists of type set and map. Owns `FieldValueDuplicate`; linear in the size of the
+//! object.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -51,7 +52,7 @@ fn list_map(keys: &[String], items: &[Value], path: &Path<'_>, causes: &mut Vec<
     duplicates(items.iter().map(|item| json!(key_of(keys, item))), path, causes);
 }
 
-/// What identifies an item of a list of type map: those of its keys that it has.
+/// The identity of an item of a list map: the keys that it has.
 pub(crate) fn key_of(keys: &[String], item: &Value) -> Map<String, Value> {
     keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect()
 }
@@ -68,7 +69,7 @@ fn duplicates(values: impl Iterator<Item = Value>, path: &Path<'_>, causes: &mut
     }
 }
 
-/// One text per value, whatever the order of its fields.
+/// One text per value, independent of the order of its fields.
 pub(crate) fn canonical(value: &Value) -> String {
     match value {
         Value::Object(fields) => {

@@ -1,7 +1,7 @@
-//! The value checks of a schema, with the causes an API server would give.
+//! The value checks of a schema, with the causes of an API server.
 //!
-//! Owns types, bounds, patterns, formats, enums, required fields and junctions; uniqueness is `unique`'s, rules are
-//! `cel`'s. Must not change the object.
+//! Owns types, bounds, patterns, formats, enums, required fields and junctions; `unique` checks
+//! uniqueness, `cel` rules. Must not change the object.
 
 use serde_json::{Map, Value, json};
 
@@ -15,9 +15,9 @@ use crate::{cel, unique};
 
 /// Everything wrong with `new` under `schema`: values, then uniqueness, then rules.
 ///
-/// With `old`, transition rules see the former object, and a value that has not changed is not held against the
-/// writer, even if the schema has become stricter. Rules do not run on an object whose shape is already wrong: a last
-/// cause says so.
+/// With `old`, transition rules see the former object, and an unchanged value is not reported, even
+/// if the schema has become stricter. Rules do not run if the structure of the object is already
+/// wrong: a last cause says so.
 pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<Cause> {
     let root = Path::root();
     let too_deep = [Some(new), old].into_iter().flatten().find_map(|value| guard(value, MAX_DEPTH, &root));
@@ -40,7 +40,7 @@ pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<Cause>
     causes
 }
 
-/// Rules may rely on types, required fields and sizes; on the rest they may as well be heard.
+/// Rules rely on types, required fields and sizes; other failures do not prevent their evaluation.
 fn blocks_rules(reason: Reason) -> bool {
     match reason {
         Reason::Required | Reason::TypeInvalid | Reason::NotSupported | Reason::TooLong | Reason::TooMany => {
@@ -73,7 +73,7 @@ pub(crate) fn check(
     if !listed.is_empty() && !listed.iter().any(|one| number::same(one, value)) {
         causes.push(Cause::not_supported(path, value, listed.iter()));
     }
-    // Compared only where something is wrong: a valid object costs one walk.
+    // Compared only if something is wrong: a valid object costs one walk.
     if causes.len() > before && old == Some(value) {
         causes.truncate(before);
     }
@@ -184,7 +184,8 @@ fn object(
     }
 }
 
-/// `anyOf`, `oneOf`, `allOf`, `not`: the junction's own cause first, then what came closest to holding.
+/// `anyOf`, `oneOf`, `allOf`, `not`: the junction's own cause first, then the causes of the closest
+/// alternative.
 fn junctions(schema: &Schema, value: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
     let values = &schema.values;
     let failures = |branch: &Schema| {

@@ -1,9 +1,9 @@
 //! The hub's own certificate authority.
 //!
-//! Owns `ca.key` and `ca.crt` and the issuing of server certificates. It must never overwrite a file it
-//! cannot read: every kubeconfig handed out trusts this one authority, and a silently new one would lock
-//! all of them out. `ca.key` is written first and `ca.crt` last, so a key alone is an unfinished start
-//! and is completed; a certificate alone is damage.
+//! Owns `ca.key` and `ca.crt` and the issuing of server certificates. It must never overwrite a
+//! file it cannot read: every kubeconfig handed out trusts this one authority, and a silently new
+//! one would lock all of them out. `ca.key` is written first and `ca.crt` last, so a key alone is
+//! an unfinished start and is completed; a certificate alone is damage.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, RootCertStore};
 
-use super::files::{private_directory, read_secret, read_text, write_private};
+use crate::files::{private_directory, read_secret, read_text, write_private};
 
 const CERTIFICATE_FILE: &str = "ca.crt";
 const KEY_FILE: &str = "ca.key";
-/// 10 years. The kubeconfigs carry this certificate, so they live no longer.
+/// 10 years. The kubeconfigs contain this certificate, so they are valid no longer.
 const AUTHORITY_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
-/// Certificates begin in the past, so that a clock a day behind ours still takes them.
+/// Certificates are backdated, so that a client whose clock is a day behind accepts them.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(25);
 
 /// Signs the hub's server certificates; the root that clients trust.
@@ -93,7 +93,7 @@ impl Authority {
         }
     }
 
-    /// An authority that lives and dies with the process.
+    /// An authority in memory.
     pub fn ephemeral(now: Timestamp) -> Result<Self, AuthorityError> {
         create(KeyPair::generate()?, now)
     }
@@ -109,7 +109,7 @@ impl Authority {
     }
 
     /// A fresh key with a certificate for `names`, valid for `lifetime` from `now`.
-    pub(super) fn issue(
+    pub(crate) fn issue(
         &self,
         names: Vec<String>,
         now: Timestamp,
@@ -128,8 +128,8 @@ impl Authority {
     }
 }
 
-/// The one cryptography provider of the hub; given explicitly, so that no process-wide default decides.
-pub(super) fn provider() -> CryptoProvider {
+/// The only cryptography provider; given explicitly, so that no process-wide default is used.
+pub(crate) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
@@ -137,7 +137,7 @@ fn create(key: KeyPair, now: Timestamp) -> Result<Authority, AuthorityError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = named("aviary-hub-ca");
     set_validity(&mut params, now, AUTHORITY_LIFETIME);
-    // Signs servers, never another authority.
+    // May sign servers, but no other authority.
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = params.self_signed(&key)?;
@@ -171,8 +171,8 @@ fn load(
 
 /// Go clients refuse an expired root, rustls does not look: better to say it at the start.
 ///
-/// No crate here reads a certificate's dates, but the verifier checks them before anything else, so the
-/// authority is shown to it as if it were a server; any other objection is expected.
+/// No crate here reads a certificate's dates, but the verifier checks them before anything else, so
+/// the authority is shown to it as if it were a server; any other objection is expected.
 fn has_expired(certificate: &CertificateDer<'static>, now: Timestamp) -> Result<bool, rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone())?;
@@ -207,11 +207,11 @@ fn named(common_name: &str) -> DistinguishedName {
 
 /// From a little before `now` until `lifetime` after it.
 fn set_validity(params: &mut CertificateParams, now: Timestamp, lifetime: SignedDuration) {
-    // Beyond the year 9000 the addition would overflow and panic, whatever the clock says.
+    // Beyond the year 9000 the addition would overflow and panic.
     const YEAR_9000: i64 = 221_845_392_000;
     let at = |offset: SignedDuration| {
         let seconds = now.as_second().saturating_add(offset.as_secs()).clamp(0, YEAR_9000);
-        // rcgen speaks the `time` crate, of which only this constructor and addition are needed.
+        // rcgen uses the `time` crate, of which only this constructor and addition are needed.
         rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds.cast_unsigned())
     };
     params.not_before = at(-BACKDATED);

@@ -1,7 +1,7 @@
 //! The server certificate in use, replaced before it expires while the process runs.
 //!
-//! Owns the current key in memory; it is never stored, every start issues a new one. Must not read a
-//! clock to decide: the time is an argument, and [`keep_renewed`] is the only timer.
+//! Owns the current key in memory; it is never stored, every start issues a new one. Must not read
+//! a clock to decide: the time is an argument, and [`keep_renewed`] is the only timer.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -11,16 +11,19 @@ use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::authority::{Authority, AuthorityError, provider};
-use super::host::AllowedHosts;
+use crate::authority::{Authority, AuthorityError, provider};
+use crate::host::AllowedHosts;
+
+/// What is offered to TLS clients, best first.
+pub(crate) const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 const LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// Ten days remain for a renewal that fails to be tried again.
+/// Leaves ten days to retry a failed renewal.
 const RENEW_AFTER: SignedDuration = SignedDuration::from_hours(20 * 24);
-/// By wall clock and often, for a laptop's monotonic clock stands still while it sleeps.
+/// By wall clock and often, because a laptop's monotonic clock stops while it sleeps.
 const CHECK_EVERY: Duration = Duration::from_secs(3600);
 
-/// What the hub shows to TLS clients: one certificate for all its names.
+/// The certificate for TLS clients: one for all names.
 #[derive(Debug)]
 pub struct ServerCertificate {
     authority: Arc<Authority>,
@@ -46,8 +49,8 @@ impl ServerCertificate {
         Ok(Arc::new(Self { authority, names, current: RwLock::new(Issued { key, at: now }) }))
     }
 
-    /// Replaces the certificate if it is time; new connections see the new one, running ones go on.
-    /// Returns whether it did. On an error the old certificate stays in use.
+    /// Replaces the certificate if it is due; new connections use the new one, existing ones
+    /// continue. Returns whether it was replaced. On an error the old certificate stays in use.
     pub fn renew_if_due(&self, now: Timestamp) -> Result<bool, AuthorityError> {
         if !self.is_due(now) {
             return Ok(false);
@@ -60,7 +63,7 @@ impl ServerCertificate {
 
     fn is_due(&self, now: Timestamp) -> bool {
         let age = now.duration_since(self.current.read().unwrap_or_else(PoisonError::into_inner).at);
-        // Negative: it was issued by a clock that ran ahead, and may not be valid yet.
+        // Negative: issued by a clock that was ahead, so it may not be valid yet.
         age >= RENEW_AFTER || age.is_negative()
     }
 
@@ -70,19 +73,20 @@ impl ServerCertificate {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = ALPN.map(<[u8]>::to_vec).into();
         Ok(Arc::new(config))
     }
 }
 
 impl ResolvesServerCert for ServerCertificate {
-    /// The same for every name: a client that expects another one must see that and refuse.
+    /// The same for every name: a client that expects another name must see that and refuse.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).key))
     }
 }
 
-/// Renews `certificate` whenever it is due; never returns. Runs beside the server, dropped with it.
+/// Renews `certificate` whenever it is due; never returns. Runs next to the server and is dropped
+/// with it.
 pub async fn keep_renewed(certificate: Arc<ServerCertificate>, clock: impl Fn() -> Timestamp) {
     let mut ticks = tokio::time::interval(CHECK_EVERY);
     loop {
@@ -103,7 +107,7 @@ pub async fn keep_renewed(certificate: Arc<ServerCertificate>, clock: impl Fn() 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::security::testing::{connect, shown_certificate};
+    use crate::testing::{connect, shown_certificate};
     use rustls::pki_types::CertificateDer;
     use tokio_rustls::TlsAcceptor;
 
@@ -119,7 +123,7 @@ mod tests {
         TlsAcceptor::from(certificate.tls().unwrap())
     }
 
-    /// One handshake over a pipe; what the client says about it.
+    /// One handshake over a pipe, and the client's result.
     async fn handshake(
         acceptor: &TlsAcceptor,
         trusted: &Authority,
@@ -147,13 +151,13 @@ mod tests {
         let (_, certificate) = fixture(&AllowedHosts::loopback(), Timestamp::now());
         let stranger = Authority::ephemeral(Timestamp::now()).unwrap();
         let error = handshake(&acceptor(&certificate), &stranger, "localhost").await.unwrap_err();
-        // The names of both authorities are equal, so it is the signature that gives it away.
+        // Both authorities have the same name, so only the signature reveals the wrong one.
         assert!(error.to_string().contains("invalid peer certificate"), "{error}");
     }
 
     #[tokio::test]
     async fn a_certificate_of_a_stored_authority_is_trusted_after_a_restart() {
-        let dir = crate::security::testing::TempDir::new();
+        let dir = tempfile::tempdir().unwrap();
         let now = Timestamp::now();
         let before = Authority::open(dir.path(), now).unwrap();
         let after = Arc::new(Authority::open(dir.path(), now).unwrap());

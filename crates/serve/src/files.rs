@@ -1,7 +1,8 @@
 //! Files that hold secrets: written whole or not at all, for their owner only.
 //!
-//! Owns the modes (files 0600, directories 0700) and the order temp file, fsync, rename, fsync of the
-//! directory. It must not know what it writes, and must never open an existing file for writing.
+//! Owns the modes (files 0600, directories 0700) and the order temp file, fsync, rename, fsync of
+//! the directory. It must not know what it writes, and must never open an existing file for
+//! writing.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -11,15 +12,16 @@ use std::path::Path;
 
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
-/// Far above any file of ours; a reader must not swallow whatever was put in its place.
+/// Far above the size of any of our files, so that a replaced file cannot exhaust memory.
 const READ_LIMIT: u64 = 16 << 20;
 
-/// Replaces `path` by `contents`, mode 0600, atomically and durably. The parent directory must exist.
+/// Replaces `path` by `contents`, mode 0600, atomically and durably. The parent directory must
+/// exist.
 ///
-/// A reader sees the old file or the new one, never a part. Rights only ever shrink: a file that its
-/// owner had made 0400 stays 0400. A symbolic link is refused: following it could put the secret into a
-/// directory whose rights nobody looked at, and replacing it would quietly undo what its owner set up.
-/// The same holds for anything else that is not a regular file.
+/// A reader sees the old file or the new one, never a part. Rights only ever shrink: a file that
+/// its owner had made 0400 stays 0400. A symbolic link is refused: following it could put the
+/// secret into a directory whose rights nobody looked at, and replacing it would quietly undo what
+/// its owner set up. The same holds for anything else that is not a regular file.
 pub fn write_private(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mode = match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => return Err(refused(path, "is a symbolic link")),
@@ -41,26 +43,27 @@ pub fn write_private(path: &Path, contents: &[u8]) -> io::Result<()> {
 
     let renamed = write_new(&temporary, contents, mode).and_then(|()| fs::rename(&temporary, path));
     if renamed.is_err() {
-        // The first error is the one worth reporting; a temp file left behind is private as well.
+        // The first error is reported; a remaining temporary file is private as well.
         let _ = fs::remove_file(&temporary);
     }
     renamed?;
-    // Without this the rename itself may be lost with the power.
+    // Without this the rename may be lost in a power failure.
     File::open(directory)?.sync_all()
 }
 
 fn write_new(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
-    // create_new is O_EXCL: a file or link planted under this name makes it fail instead of being used.
+    // create_new is O_EXCL: a file or link planted under this name makes it fail instead of being
+    // used.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    // The umask can only have taken bits away; this makes the mode exact.
+    // The umask can only remove bits; this makes the mode exact.
     file.set_permissions(Permissions::from_mode(mode))?;
     file.write_all(contents)?;
     file.sync_all()
 }
 
-/// Creates `directory` (0700) if it is missing. One that others may write in is refused, not repaired:
-/// whoever could write there may already have replaced a key.
-pub(super) fn private_directory(directory: &Path) -> io::Result<()> {
+/// Creates `directory` (0700) if it is missing. A directory that others may write is refused, not
+/// repaired: a key in it may already have been replaced.
+pub fn private_directory(directory: &Path) -> io::Result<()> {
     match fs::metadata(directory) {
         Ok(found) if !found.is_dir() => Err(refused(directory, "is not a directory")),
         Ok(found) if found.permissions().mode() & 0o022 != 0 => {
@@ -75,7 +78,7 @@ pub(super) fn private_directory(directory: &Path) -> io::Result<()> {
 }
 
 /// The text of a file, or `None` if there is none.
-pub(super) fn read_text(path: &Path) -> io::Result<Option<String>> {
+pub(crate) fn read_text(path: &Path) -> io::Result<Option<String>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -88,8 +91,9 @@ pub(super) fn read_text(path: &Path) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// As [`read_text`]; a file that others may read is refused, for its secret is no longer one.
-pub(super) fn read_secret(path: &Path) -> io::Result<Option<String>> {
+/// As [`read_text`]; a file that others may read is refused, because its content is no longer
+/// secret.
+pub fn read_secret(path: &Path) -> io::Result<Option<String>> {
     match fs::metadata(path) {
         Ok(found) if found.permissions().mode() & 0o077 != 0 => {
             Err(refused(path, "is accessible to others (chmod 600 it, or replace it if it may have leaked)"))
@@ -107,23 +111,24 @@ fn refused(path: &Path, why: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::security::testing::{TempDir, mode_of};
+    use crate::testing::{mode_of, names};
     use std::os::unix::fs::symlink;
+    use tempfile::TempDir;
 
     #[test]
     fn a_new_file_is_private_and_leaves_no_temporary_behind() {
-        let dir = TempDir::new();
+        let dir = TempDir::new().unwrap();
         let path = dir.path().join("config");
         write_private(&path, b"one").unwrap();
         write_private(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(mode_of(&path), 0o600);
-        assert_eq!(dir.names(), ["config"]);
+        assert_eq!(names(dir.path()), ["config"]);
     }
 
     #[test]
     fn rights_only_ever_shrink() {
-        let dir = TempDir::new();
+        let dir = TempDir::new().unwrap();
         let path = dir.path().join("config");
         for (before, after) in [(0o644, 0o600), (0o400, 0o400), (0o600, 0o600)] {
             write_private(&path, b"old").unwrap();
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_link_is_neither_followed_nor_replaced() {
-        let dir = TempDir::new();
+        let dir = TempDir::new().unwrap();
         let (target, link) = (dir.path().join("target"), dir.path().join("link"));
         fs::write(&target, "kept").unwrap();
         symlink(&target, &link).unwrap();
@@ -150,15 +155,15 @@ mod tests {
 
     #[test]
     fn a_missing_parent_and_a_directory_in_the_way_are_errors() {
-        let dir = TempDir::new();
+        let dir = TempDir::new().unwrap();
         assert!(write_private(&dir.path().join("no/such/config"), b"x").is_err());
         assert!(write_private(dir.path(), b"x").is_err());
-        assert_eq!(dir.names(), Vec::<String>::new());
+        assert_eq!(names(dir.path()), Vec::<String>::new());
     }
 
     #[test]
     fn directories_are_created_private_and_refused_when_others_may_write() {
-        let dir = TempDir::new();
+        let dir = TempDir::new().unwrap();
         let made = dir.path().join("a/b");
         private_directory(&made).unwrap();
         assert_eq!(mode_of(&made), 0o700);
@@ -169,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_others_may_read_is_refused() {
-        let dir = TempDir::new();
+        let dir = TempDir::new().unwrap();
         let path = dir.path().join("ca.key");
         assert_eq!(read_secret(&path).unwrap(), None);
         write_private(&path, b"key").unwrap();

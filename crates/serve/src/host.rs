@@ -1,8 +1,9 @@
-//! By which names the hub answers: the check against DNS rebinding, and the names in its certificate.
+//! By which names the hub answers: the check against DNS rebinding, and the names in its
+//! certificate.
 //!
-//! A page in the user's browser can make a name of its own resolve to 127.0.0.1 and then talk to the hub
-//! as if it were its own origin; only the `Host` it sends gives it away. Owns the parsing of a host;
-//! must not resolve names, and must treat whatever it cannot parse as foreign.
+//! A page in the user's browser can make a name of its own resolve to 127.0.0.1 and then talk to
+//! the hub as if it were its own origin; only the `Host` it sends gives it away. Owns the parsing
+//! of a host; must not resolve names, and must treat whatever it cannot parse as foreign.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,7 +12,7 @@ const LOCALHOST: &str = "localhost";
 /// Longest DNS name in text form (RFC 1035).
 const LONGEST_NAME: usize = 253;
 
-/// The names and addresses under which clients may call: loopback always, others by configuration.
+/// The names and addresses that clients may use: always loopback, others by configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedHosts {
     names: BTreeSet<String>,
@@ -30,7 +31,7 @@ impl AllowedHosts {
     }
 
     /// Loopback and `extra`: names or addresses without a port, IPv6 with or without brackets. The
-    /// unspecified address (of `--listen 0.0.0.0`) is no host that anyone calls, and adds nothing.
+    /// unspecified address (of `--listen 0.0.0.0`) is ignored, because no client uses it as a host.
     pub fn new<S: AsRef<str>>(extra: impl IntoIterator<Item = S>) -> Result<Self, InvalidHost> {
         let mut hosts = Self::loopback();
         for host in extra {
@@ -45,8 +46,8 @@ impl AllowedHosts {
         Ok(hosts)
     }
 
-    /// What the server certificate has to name, loopback first.
-    pub(super) fn subject_names(&self) -> Vec<String> {
+    /// The names in the server certificate, loopback first.
+    pub(crate) fn subject_names(&self) -> Vec<String> {
         let mut subjects: Vec<String> = [LOCALHOST, "127.0.0.1", "::1"].map(String::from).into();
         let addresses = self.addresses.iter().map(IpAddr::to_string);
         for extra in self.names.iter().cloned().chain(addresses) {
@@ -58,8 +59,9 @@ impl AllowedHosts {
     }
 }
 
-/// Whether a `Host` header or an HTTP/2 `:authority` names this hub. Any port will do: a port is not
-/// what rebinding changes, and a forwarded port (`ssh -L`, `kubectl port-forward`) differs from ours.
+/// Whether a `Host` header or an HTTP/2 `:authority` is allowed. Any port is accepted: DNS
+/// rebinding does not change the port, and a forwarded port (`ssh -L`, `kubectl port-forward`)
+/// differs from ours.
 pub fn host_allowed(host: &str, allowed: &AllowedHosts) -> bool {
     let Some(name) = without_port(host) else { return false };
     match Host::parse(name) {
@@ -75,7 +77,7 @@ enum Host {
 }
 
 impl Host {
-    /// A bracketed IPv6 address, an IPv4 address or a DNS name, as they stand in a URL.
+    /// A bracketed IPv6 address, an IPv4 address or a DNS name, as in a URL.
     fn parse(text: &str) -> Option<Self> {
         if let Some(inner) = text.strip_prefix('[') {
             return Some(Self::Address(IpAddr::V6(inner.strip_suffix(']')?.parse().ok()?)));
@@ -94,14 +96,14 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && label.bytes().all(allowed)
 }
 
-/// `host` or `host:port` without the port; `None` if what follows the colon is no port.
+/// `host` or `host:port` without the port; `None` if the part after the colon is not a port.
 fn without_port(authority: &str) -> Option<&str> {
     // The colons of an IPv6 address are inside its brackets, so the last `]` ends the host.
     let end = authority.rfind(']').map_or(0, |bracket| bracket + 1);
     let Some(colon) = authority[end..].find(':') else { return Some(authority) };
     let (host, port) = authority.split_at(end + colon);
     let digits = &port[1..];
-    // `parse` alone would take "+80".
+    // `parse` alone would accept "+80".
     let is_port = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok();
     is_port.then_some(host)
 }

@@ -24,7 +24,7 @@ use crate::{lenient, schema};
     derive = "Default",
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))",
-    doc = "A config of how an add-on's agent is deployed: variables for its templates, and where its pods may run.",
+    doc = "Configures how an add-on's agent is deployed: variables for its templates, and where its pods may run.",
     printcolumn(
         name = "Variables",
         type_ = "string",
@@ -34,9 +34,9 @@ use crate::{lenient, schema};
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = schema::rules(&[(
+#[schemars(transform = schema::asked_for(), transform = schema::rules(&[(
     "!has(self.nodePlacement) || (!has(self.nodeSelector) && !has(self.tolerations))",
-    "give nodeSelector and tolerations either under nodePlacement or beside it, not both",
+    "set nodeSelector and tolerations either in nodePlacement or next to it, not both",
 )]))]
 pub struct AddOnDeploymentConfigSpec {
     /// Values for the {{NAME}}s in the add-on's templates.
@@ -56,27 +56,28 @@ pub struct AddOnDeploymentConfigSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerations: Option<Vec<Toleration>>,
 
-    /// Namespace on the managed cluster where the agent goes. Kept for OCM's own manager.
+    /// Namespace on the managed cluster where the agent is installed. Used only by OCM's own
+    /// manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::max_length(schema::LABEL))]
     pub agent_install_namespace: Option<String>,
 
-    /// Proxy of the agent. Kept for OCM's own manager.
+    /// Proxy of the agent. Used only by OCM's own manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_object")]
     pub proxy_config: Option<Value>,
 
-    /// Registries to take images from instead. Kept for OCM's own manager.
+    /// Registries that replace those of the images. Used only by OCM's own manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_list")]
     pub registries: Option<Value>,
 
-    /// Resources of the agent's containers. Kept for OCM's own manager.
+    /// Resources of the agent's containers. Used only by OCM's own manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_list")]
     pub resource_requirements: Option<Value>,
 
-    /// Replica counts of the agent's workloads. Kept for OCM's own manager.
+    /// Replica counts of the agent's workloads. Used only by OCM's own manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_list")]
     pub replica_configs: Option<Value>,
@@ -93,12 +94,12 @@ pub struct CustomizedVariable {
         transform = schema::c_identifier,
         transform = schema::rules(&[(
             "self.matches('^[a-zA-Z_][a-zA-Z0-9_]*$')",
-            "a variable's name is made of letters, digits and underscores and does not start with a digit",
+            "a variable's name must consist of letters, digits and underscores, and must not start with a digit",
         )]),
     )]
     pub name: String,
 
-    /// Value of the variable. It stands for itself, whatever characters it has.
+    /// Value of the variable. It is inserted literally, whatever characters it contains.
     #[serde(deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::max_length(4096))]
     pub value: String,
@@ -112,7 +113,7 @@ pub struct NodePlacement {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<BTreeMap<String, String>>,
 
-    /// Taints that the pods put up with.
+    /// Taints that the pods tolerate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerations: Option<Vec<Toleration>>,
 }

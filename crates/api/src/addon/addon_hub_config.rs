@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{lenient, schema};
 
-/// Which version of the add-on is wanted.
+/// The desired version of the add-on.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "addon.open-cluster-management.io",
@@ -20,30 +20,32 @@ use crate::{lenient, schema};
     derive = "Default",
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))",
-    doc = "A config that chooses the version of an add-on. A changed version rolls out as any changed config does.",
+    doc = "Selects the version of an add-on. A changed version rolls out like any other changed config.",
     printcolumn(name = "Version", type_ = "string", json_path = ".spec.desiredVersion"),
     printcolumn(
         name = "Supported",
         type_ = "string",
         json_path = ".status.supportedVersions",
-        description = "Versions to choose from",
+        description = "Available versions",
         priority = "1"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(transform = schema::asked_for())]
 pub struct AddOnHubConfigSpec {
-    /// Version of the add-on, one of status.supportedVersions. Left out, the add-on's default version.
+    /// Version of the add-on, one of status.supportedVersions. If omitted, the add-on's default
+    /// version.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::max_length(128))]
     pub desired_version: Option<String>,
 }
 
-/// Which versions there are.
+/// The available versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AddOnHubConfigStatus {
-    /// Versions to choose from, newest first, of the add-ons that refer to this config.
+    /// Available versions of the add-ons that reference this config, newest first.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub supported_versions: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! AddOnTemplate: an add-on's manifests, so that it needs no manager of its own.
+//! AddOnTemplate: an add-on's manifests, so that it does not need its own manager.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -34,17 +34,17 @@ pub struct AddOnTemplateSpec {
     #[schemars(transform = schema::dns_subdomain)]
     pub addon_name: String,
 
-    /// Version that the template deploys. An AddOnHubConfig chooses among an add-on's templates by it.
+    /// Version that the template deploys. An AddOnHubConfig selects a template by its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::max_length(128))]
     pub version: Option<String>,
 
-    /// What is deployed: a work, with {{NAME}} in its strings where a variable goes.
+    /// What is deployed: a work, with {{NAME}} in its strings for variables.
     #[serde(deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::with_variables())]
     pub agent_spec: ManifestWorkSpec,
 
-    /// How the agent registers with the hub. Kept for OCM's own manager.
+    /// How the agent registers with the hub. Used only by OCM's own manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_list")]
     pub registration: Option<Value>,

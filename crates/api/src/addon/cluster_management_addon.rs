@@ -1,4 +1,4 @@
-//! ClusterManagementAddOn: an add-on, where it goes and how it changes.
+//! ClusterManagementAddOn: an add-on, where it is installed and how it changes.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{AddOnConfig, AddOnMeta, ConfigCoordinates, ConfigMeta, ConfigSpecHash, InstallStrategy};
 use crate::{Condition, lenient, schema};
 
-/// What the add-on is, which configs it takes and on which clusters it is installed.
+/// What the add-on is, which configs it supports and on which clusters it is installed.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "addon.open-cluster-management.io",
@@ -41,53 +41,60 @@ use crate::{Condition, lenient, schema};
 )]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterManagementAddOnSpec {
-    /// What the add-on is called and is for.
+    /// Display name and description of the add-on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub add_on_meta: Option<AddOnMeta>,
 
-    /// Configs of every instance that has no other of the same group and resource, from its placement or of its own.
+    /// Default configs. A config of the same group and resource in a placement or an instance
+    /// overrides them.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::max_items(32), transform = schema::keyed_by(&["group", "resource"]))]
     pub default_configs: Vec<AddOnConfig>,
 
-    /// Types of config that the add-on takes, each with its default. An instance may override only these.
+    /// Types of config that the add-on supports, each with its default. An instance may override
+    /// only these.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::max_items(32), transform = schema::keyed_by(&["group", "resource"]))]
     pub supported_configs: Vec<ConfigMeta>,
 
-    /// Deprecated and ignored: say it with supportedConfigs.
+    /// Deprecated and ignored: use supportedConfigs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub add_on_configuration: Option<ConfigCoordinates>,
 
-    /// On which clusters the add-on is installed, and how a change reaches them. Left out, on those where somebody
-    /// creates a ManagedClusterAddOn.
+    /// On which clusters the add-on is installed, and how a change reaches them. If omitted, on the
+    /// clusters where somebody creates a ManagedClusterAddOn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install_strategy: Option<InstallStrategy>,
 }
 
-/// What is known about the add-on as a whole. Clusters are counted here, not listed.
+/// The state of the add-on as a whole. It counts clusters and does not list them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterManagementAddOnStatus {
-    /// Versions that the add-on can be installed in, newest first.
+    /// Generation of the add-on that the rest of the status is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+
+    /// Available versions of the add-on, newest first.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub supported_versions: Vec<String>,
 
-    /// Version that clusters get where no other is asked for.
+    /// Version that clusters get by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_version: Option<String>,
 
-    /// The add-on's default configs, as they were last read.
+    /// The add-on's default configs, as last read.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["group", "resource"]))]
     pub default_config_references: Vec<DefaultConfigReference>,
 
-    /// How far each placement is, with hashes only.
+    /// Progress of each placement, with hashes only.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["namespace", "name"]))]
     pub install_progression: Vec<InstallProgression>,
 
-    /// The same as installProgression, as OCM spells it, with the name of the config beside each hash.
+    /// The same as installProgression, in OCM's spelling, with the name of the config next to each
+    /// hash.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["namespace", "name"]))]
     pub install_progressions: Vec<OcmInstallProgression>,
@@ -98,7 +105,7 @@ pub struct ClusterManagementAddOnStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A default config and the content that is meant by it.
+/// A default config and the hash of its content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["resource"]))]
@@ -113,12 +120,12 @@ pub struct DefaultConfigReference {
     #[schemars(transform = schema::non_empty_name)]
     pub resource: String,
 
-    /// The config that is wanted now.
+    /// The desired config.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired_config: Option<ConfigSpecHash>,
 }
 
-/// How far one placement is.
+/// Progress of one placement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["name", "namespace"]))]
@@ -133,7 +140,7 @@ pub struct InstallProgression {
     #[schemars(transform = schema::max_length(schema::LABEL))]
     pub namespace: String,
 
-    /// The configs of the placement's clusters, with the hashes that are wanted, known good and applied.
+    /// The configs of the placement's clusters, with the desired, known good and applied hashes.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["group", "resource"]))]
     pub config_references: Vec<InstallConfigReference>,
@@ -144,7 +151,7 @@ pub struct InstallProgression {
     pub conditions: Vec<Condition>,
 }
 
-/// One config of a placement, and which content of it is where.
+/// One config of a placement, and its desired, known good and applied content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["resource"]))]
@@ -169,20 +176,21 @@ pub struct InstallConfigReference {
     #[schemars(transform = schema::max_length(schema::NAME))]
     pub name: String,
 
-    /// Hash of the content that is wanted now.
+    /// Hash of the desired content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired_config_spec_hash: Option<String>,
 
-    /// Hash of the content that last proved itself: on the canary clusters where there are any, else on all.
+    /// Hash of the last known good content: with a canary, the last content that passed it;
+    /// otherwise the last that all clusters applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_known_good_config_spec_hash: Option<String>,
 
-    /// Hash of the content that every cluster of the placement last ran.
+    /// Hash of the content that every cluster of the placement last applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_config_spec_hash: Option<String>,
 }
 
-/// How far one placement is, as OCM spells it.
+/// Progress of one placement, in OCM's spelling.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["name", "namespace"]))]
@@ -197,7 +205,7 @@ pub struct OcmInstallProgression {
     #[schemars(transform = schema::max_length(schema::LABEL))]
     pub namespace: String,
 
-    /// The configs of the placement's clusters, with the contents that are wanted, known good and applied.
+    /// The configs of the placement's clusters, with the desired, known good and applied contents.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["group", "resource"]))]
     pub config_references: Vec<OcmInstallConfigReference>,
@@ -208,7 +216,7 @@ pub struct OcmInstallProgression {
     pub conditions: Vec<Condition>,
 }
 
-/// One type of config of a placement, and which object and content of it is where.
+/// One type of config of a placement, and its desired, known good and applied object and content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["resource"]))]
@@ -223,15 +231,16 @@ pub struct OcmInstallConfigReference {
     #[schemars(transform = schema::non_empty_name)]
     pub resource: String,
 
-    /// What is wanted now.
+    /// The desired content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired_config: Option<ConfigSpecHash>,
 
-    /// What last proved itself: on the canary clusters where there are any, else on all.
+    /// The last known good content: with a canary, the last content that passed it; otherwise the
+    /// last that all clusters applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_known_good_config: Option<ConfigSpecHash>,
 
-    /// What every cluster of the placement last ran.
+    /// The content that every cluster of the placement last applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_config: Option<ConfigSpecHash>,
 }

@@ -1,4 +1,4 @@
-//! How add-ons and instances point at the objects that configure them.
+//! How add-ons and instances reference the objects that configure them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct ConfigGroupResource {
     pub resource: String,
 }
 
-/// Which object of a type of config.
+/// A config object, without its type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["name"]))]
@@ -63,7 +63,7 @@ pub struct AddOnConfig {
     pub name: String,
 }
 
-/// A config, and the hash of the content that is meant.
+/// A config, and the hash of its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ConfigSpecHash {
@@ -82,7 +82,7 @@ pub struct ConfigSpecHash {
     pub spec_hash: Option<String>,
 }
 
-/// A type of config that an add-on takes, with the one to use where nothing else is said.
+/// A type of config that an add-on supports, with its default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["resource"]))]
@@ -97,12 +97,12 @@ pub struct ConfigMeta {
     #[schemars(transform = schema::non_empty_name)]
     pub resource: String,
 
-    /// The config of every instance that has no other of this type.
+    /// The default config of this type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_config: Option<ConfigReferent>,
 }
 
-/// The older way to say how an add-on is configured. Accepted and ignored.
+/// The older way to configure an add-on. Accepted and ignored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ConfigCoordinates {
@@ -121,11 +121,11 @@ pub struct ConfigCoordinates {
     pub last_observed_generation: Option<i64>,
 }
 
-/// What an add-on is called and is for.
+/// Display name and description of an add-on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AddOnMeta {
-    /// Name to show to people.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
 

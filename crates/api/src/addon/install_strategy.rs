@@ -1,4 +1,4 @@
-//! On which clusters an add-on is installed, and with what.
+//! On which clusters an add-on is installed, and with which configs.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{AddOnConfig, RolloutStrategy};
 use crate::{lenient, schema};
 
-/// Which clusters get an instance of the add-on without being asked one by one.
+/// Which clusters get an instance of the add-on automatically.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::rules(&[
@@ -21,16 +21,17 @@ use crate::{lenient, schema};
     ),
     (
         "!has(self.labelSelector) || !has(self.type) || self.type != 'Placements'",
-        "labelSelector does not go with type Placements",
+        "labelSelector cannot be used with type Placements",
     ),
     (
         "!has(self.placements) || !has(self.type) || self.type != 'ClusterLabelSelector'",
-        "placements do not go with type ClusterLabelSelector",
+        "placements cannot be used with type ClusterLabelSelector",
     ),
 ]))]
 pub struct InstallStrategy {
-    /// Manual creates and deletes nothing. ClusterLabelSelector installs on the clusters that labelSelector selects,
-    /// Placements on those that any of the placements selects. Going back to Manual keeps every instance.
+    /// Manual creates and deletes nothing. ClusterLabelSelector installs on the clusters that
+    /// labelSelector selects, Placements on those that any of the placements selects. Changing back
+    /// to Manual keeps every instance.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::one_of_or_first(&["Manual", "ClusterLabelSelector", "Placements"]))]
     pub type_: Option<String>,
@@ -39,8 +40,8 @@ pub struct InstallStrategy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
 
-    /// Placements whose clusters get the add-on. Of several that select the same cluster the last one counts, for the
-    /// configs and for the rollout. Used by type Placements.
+    /// Placements whose clusters get the add-on. If several select the same cluster, the last one
+    /// in the list governs it, for both the configs and the rollout. Used by type Placements.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         transform = schema::max_items(64),
@@ -53,7 +54,7 @@ pub struct InstallStrategy {
     pub placements: Vec<PlacementStrategy>,
 }
 
-/// A placement, what its clusters get, and how a change reaches them.
+/// A placement, the configs of its clusters, and how a change reaches them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(
@@ -77,35 +78,37 @@ pub struct PlacementStrategy {
     #[schemars(transform = schema::dns_label)]
     pub namespace: String,
 
-    /// Configs of the add-on on these clusters, in place of the add-on's defaults of the same group and resource. An
-    /// instance's own configs go before them.
+    /// Configs of the add-on on these clusters. They override the add-on's defaults of the same
+    /// group and resource. An instance's own configs override them.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::max_items(32), transform = schema::keyed_by(&["group", "resource"]))]
     pub configs: Vec<AddOnConfig>,
 
-    /// How a change of configs or version reaches these clusters. Left out, all of them at once.
+    /// How a change of configs or version reaches these clusters. If omitted, all clusters change
+    /// at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout_strategy: Option<RolloutStrategy>,
 
-    /// The same as configs, with a version and the namespace for new instances, in an older spelling.
+    /// An older spelling of configs, with a version and the namespace for new instances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addon_template: Option<AddonTemplate>,
 }
 
-/// What the instances of a placement start from.
+/// Settings for the instances of a placement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::rules(&[(
     "!has(self.desiredVersion) || !has(self.installVersion) || self.desiredVersion == self.installVersion",
-    "desiredVersion and installVersion mean the same: give one, or both alike",
+    "desiredVersion and installVersion mean the same: set one of them, or both to the same value",
 )]))]
 pub struct AddonTemplate {
-    /// Namespace on the managed cluster where the agent goes. Used when an instance is created, not later.
+    /// Namespace on the managed cluster where the agent is installed. Used only when an instance is
+    /// created.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::dns_label)]
     pub install_namespace: Option<String>,
 
-    /// Version of the add-on on these clusters. It rolls out as a config does.
+    /// Version of the add-on on these clusters. It rolls out like a config.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::max_length(128))]
     pub desired_version: Option<String>,
@@ -115,7 +118,8 @@ pub struct AddonTemplate {
     #[schemars(transform = schema::max_length(128))]
     pub install_version: Option<String>,
 
-    /// Configs of the add-on on these clusters. They roll out; they are not copied into the instances.
+    /// Configs of the add-on on these clusters. They roll out; they are not copied into the
+    /// instances.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::max_items(32), transform = schema::keyed_by(&["group", "resource"]))]
     pub configs: Vec<AddOnConfig>,

@@ -8,7 +8,8 @@ use super::{AddOnConfig, AddOnMeta, ConfigCoordinates, ConfigGroupResource, Conf
 use crate::names::DEFAULT_INSTALL_NAMESPACE;
 use crate::{Condition, lenient, schema};
 
-/// What this one cluster wants of the add-on. Whatever stands here goes before the add-on's and the placement's configs.
+/// Settings of the add-on for this cluster. They override the configs of the add-on and of the
+/// placement.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "addon.open-cluster-management.io",
@@ -23,7 +24,7 @@ use crate::{Condition, lenient, schema};
     derive = "Default",
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))",
-    doc = "One add-on on one cluster. It lives in the cluster's namespace and bears the add-on's name.",
+    doc = "One add-on on one cluster. It is in the cluster's namespace and has the add-on's name.",
     printcolumn(
         name = "Available",
         type_ = "string",
@@ -39,7 +40,7 @@ use crate::{Condition, lenient, schema};
         name = "Progressing",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Progressing\")].reason",
-        description = "What the instance does at present, or how it ended"
+        description = "The current activity of the instance, or its result"
     ),
     printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion"),
     printcolumn(
@@ -59,21 +60,22 @@ use crate::{Condition, lenient, schema};
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::rules(&[(
     "!has(self.desiredVersion) || !has(self.installVersion) || self.desiredVersion == self.installVersion",
-    "desiredVersion and installVersion mean the same: give one, or both alike",
+    "desiredVersion and installVersion mean the same: set one of them, or both to the same value",
 )]))]
 pub struct ManagedClusterAddOnSpec {
-    /// Namespace on the managed cluster where the agent goes.
+    /// Namespace on the managed cluster where the agent is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::dns_label, transform = schema::default(DEFAULT_INSTALL_NAMESPACE))]
     pub install_namespace: Option<String>,
 
-    /// Configs of this cluster, in place of those of the same group and resource that it would get otherwise. They take
-    /// effect at once, outside every rollout.
+    /// Configs of this cluster. They override those of the same group and resource that it would
+    /// get otherwise. They take effect at once, outside every rollout.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::max_items(32), transform = schema::keyed_by(&["group", "resource"]))]
     pub configs: Vec<AddOnConfig>,
 
-    /// Version of the add-on on this cluster, one of the add-on's supportedVersions. It takes effect at once.
+    /// Version of the add-on on this cluster, one of the add-on's supportedVersions. It takes
+    /// effect at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::max_length(128))]
     pub desired_version: Option<String>,
@@ -84,7 +86,7 @@ pub struct ManagedClusterAddOnSpec {
     pub install_version: Option<String>,
 }
 
-/// What this one cluster runs of the add-on, and what it is on its way to.
+/// What this cluster runs of the add-on, and what it is assigned.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedClusterAddOnStatus {
@@ -98,11 +100,11 @@ pub struct ManagedClusterAddOnStatus {
     #[schemars(transform = schema::keyed_by(&["group", "resource"]))]
     pub supported_configs: Vec<ConfigGroupResource>,
 
-    /// The configs in effect, and how far their contents have come.
+    /// The configs in effect, and their desired and applied contents.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub config_references: Vec<ConfigReference>,
 
-    /// Version that is wanted now.
+    /// Desired version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired_version: Option<String>,
 
@@ -110,11 +112,11 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_version: Option<String>,
 
-    /// Version that was wanted before; unknown if that was none of the add-on's, absent if there was none.
+    /// Version that was desired before; unknown if it was not valid, absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_version: Option<String>,
 
-    /// Namespace on the managed cluster where the agent is.
+    /// Namespace on the managed cluster where the agent is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::max_length(schema::LABEL))]
     pub namespace: Option<String>,
@@ -123,7 +125,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub add_on_meta: Option<AddOnMeta>,
 
-    /// Deprecated: see configReferences.
+    /// Deprecated: use configReferences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub add_on_configuration: Option<ConfigCoordinates>,
 
@@ -135,7 +137,7 @@ pub struct ManagedClusterAddOnStatus {
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub registrations: Vec<RegistrationConfig>,
 
-    /// How the agent's health is told. Written by the add-on's own manager.
+    /// How the agent's health is determined. Written by the add-on's own manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health_check: Option<HealthCheck>,
 
@@ -144,7 +146,7 @@ pub struct ManagedClusterAddOnStatus {
     pub kube_client_driver: Option<String>,
 }
 
-/// A config in effect, and how far its content has come.
+/// A config in effect, and its desired and applied content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["resource"]))]
@@ -169,11 +171,11 @@ pub struct ConfigReference {
     #[schemars(transform = schema::max_length(schema::NAME))]
     pub name: String,
 
-    /// Hash of the content that the instance is to run.
+    /// Hash of the content assigned to the instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired_config_spec_hash: Option<String>,
 
-    /// Hash of the content that the instance last ran in full.
+    /// Hash of the content that the instance last applied completely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_config_spec_hash: Option<String>,
 
@@ -181,11 +183,11 @@ pub struct ConfigReference {
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
     pub last_observed_generation: Option<i64>,
 
-    /// The config, and the content of it, that the instance is to run.
+    /// The config and content assigned to the instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired_config: Option<ConfigSpecHash>,
 
-    /// The config, and the content of it, that the instance last ran in full.
+    /// The config and content that the instance last applied completely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_config: Option<ConfigSpecHash>,
 }
@@ -217,12 +219,12 @@ pub struct ObjectReference {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["signerName"]))]
 pub struct RegistrationConfig {
-    /// Who signs the agent's certificate.
+    /// Signer of the agent's certificate.
     #[serde(deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::max_length(571))]
     pub signer_name: String,
 
-    /// Whom the certificate is for.
+    /// Subject of the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
 
@@ -231,7 +233,7 @@ pub struct RegistrationConfig {
     pub driver: Option<String>,
 }
 
-/// Whom a certificate is for.
+/// Subject of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Subject {
@@ -252,11 +254,11 @@ pub struct Subject {
     pub organization_units: Vec<String>,
 }
 
-/// How the agent's health is told.
+/// How the agent's health is determined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HealthCheck {
-    /// Lease: by a lease that the agent renews. Customized: the add-on's own manager says.
+    /// Lease: by a lease that the agent renews. Customized: by the add-on's own manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::one_of_or_first(&["Lease", "Customized"]))]
     pub mode: Option<String>,

@@ -1,39 +1,40 @@
-//! How a new revision reaches the clusters of a placement, in every spelling that is read.
+//! How a new revision reaches the clusters of a placement, in every supported spelling.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{IntOrString, lenient, schema};
 
-/// How fast, and after what, a placement's clusters move to a new revision.
+/// How fast, and under which conditions, a placement's clusters change to a new revision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::rules(&[
     (
         "has(self.rollingUpdateWithCanary) == (has(self.type) && self.type == 'RollingUpdateWithCanary')",
-        "rollingUpdateWithCanary must be given with type RollingUpdateWithCanary, and with no other",
+        "rollingUpdateWithCanary is required with type RollingUpdateWithCanary, and cannot be used with any other type",
     ),
     (
         "!has(self.rollingUpdate) || (has(self.type) && self.type == 'RollingUpdate')",
-        "rollingUpdate goes only with type RollingUpdate",
+        "rollingUpdate can only be used with type RollingUpdate",
     ),
     (
         "!has(self.all) || (has(self.type) && self.type == 'All')",
-        "all goes only with type All",
+        "all can only be used with type All",
     ),
     (
         "!has(self.progressive) || (has(self.type) && self.type == 'Progressive')",
-        "progressive goes only with type Progressive",
+        "progressive can only be used with type Progressive",
     ),
     (
         "!has(self.progressivePerGroup) || (has(self.type) && self.type == 'ProgressivePerGroup')",
-        "progressivePerGroup goes only with type ProgressivePerGroup",
+        "progressivePerGroup can only be used with type ProgressivePerGroup",
     ),
 ]))]
 pub struct RolloutStrategy {
-    /// UpdateAll moves every cluster at once. RollingUpdate moves a few at a time. RollingUpdateWithCanary does so once
-    /// the clusters of another placement run the new revision in good health. All, Progressive and ProgressivePerGroup
-    /// are OCM's names: the first two mean UpdateAll and RollingUpdate, the third one decision group after the other.
+    /// UpdateAll changes every cluster at once. RollingUpdate changes a few at a time.
+    /// RollingUpdateWithCanary does the same, after the clusters of another placement are healthy
+    /// on the new revision. All, Progressive and ProgressivePerGroup are OCM's names: the first two
+    /// mean UpdateAll and RollingUpdate; the third changes one decision group after the other.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::one_of_or_first(&[
         "UpdateAll", "RollingUpdate", "RollingUpdateWithCanary", "All", "Progressive", "ProgressivePerGroup",
@@ -60,23 +61,25 @@ pub struct RolloutStrategy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progressive_per_group: Option<RolloutProgressivePerGroup>,
 
-    /// How many clusters, or what share of the placement's, may fail before no further one is started. Left out, a failed
-    /// cluster keeps its place among those that move, so that a bad revision stops by itself.
+    /// How many clusters, as a number or a percentage of the placement's clusters, may fail before
+    /// no new cluster is started. If omitted, a failed cluster keeps its slot, so a bad revision
+    /// stops by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::failures)]
     pub max_failures: Option<IntOrString>,
 
-    /// How long a cluster may take before it counts as failed, such as 30m. Left out, it may take for ever.
+    /// How long a cluster may take before it counts as failed, such as 30m. If omitted, there is no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::duration)]
     pub progress_deadline: Option<String>,
 
-    /// How long a cluster must stay in good health before it counts as done, such as 10m.
+    /// How long a cluster must stay healthy before it counts as settled, such as 10m.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::duration)]
     pub min_success_time: Option<String>,
 
-    /// While true no further cluster is started; those on their way finish.
+    /// If true, no new cluster is started; clusters in flight finish.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
 }
@@ -85,7 +88,8 @@ pub struct RolloutStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RollingUpdate {
-    /// How many clusters, or what share of the placement's, may be on their way at once. Shares are rounded up.
+    /// How many clusters may be in flight at once, as a number or a percentage of the placement's
+    /// clusters. Percentages are rounded up.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::concurrency, transform = schema::default("25%"))]
     pub max_concurrently_updating: Option<IntOrString>,
@@ -96,17 +100,18 @@ pub struct RollingUpdate {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["placement"]))]
 pub struct RollingUpdateWithCanary {
-    /// The placement whose clusters go first. It need not be one of the add-on's own.
+    /// The placement whose clusters go first. It need not be one of the add-on's placements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementRef>,
 
-    /// How many clusters, or what share of the placement's, may be on their way at once. Shares are rounded up.
+    /// How many clusters may be in flight at once, as a number or a percentage of the placement's
+    /// clusters. Percentages are rounded up.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::concurrency, transform = schema::default("25%"))]
     pub max_concurrently_updating: Option<IntOrString>,
 }
 
-/// Which placement.
+/// A placement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["name", "namespace"]))]
@@ -126,7 +131,7 @@ pub struct PlacementRef {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RolloutAll {
-    /// How long a cluster must stay in good health before it counts as done.
+    /// How long a cluster must stay healthy before it counts as settled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::duration)]
     pub min_success_time: Option<String>,
@@ -136,7 +141,7 @@ pub struct RolloutAll {
     #[schemars(transform = schema::duration)]
     pub progress_deadline: Option<String>,
 
-    /// How many clusters, or what share of them, may fail.
+    /// How many clusters may fail, as a number or a percentage.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::failures)]
     pub max_failures: Option<IntOrString>,
@@ -151,7 +156,7 @@ pub struct RolloutAll {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RolloutProgressive {
-    /// How many clusters, or what share of them, may be on their way at once.
+    /// How many clusters may be in flight at once, as a number or a percentage.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::concurrency)]
     pub max_concurrency: Option<IntOrString>,
@@ -161,7 +166,7 @@ pub struct RolloutProgressive {
     #[schemars(transform = schema::max_items(64))]
     pub mandatory_decision_groups: Vec<MandatoryDecisionGroup>,
 
-    /// How long a cluster must stay in good health before it counts as done.
+    /// How long a cluster must stay healthy before it counts as settled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::duration)]
     pub min_success_time: Option<String>,
@@ -171,7 +176,7 @@ pub struct RolloutProgressive {
     #[schemars(transform = schema::duration)]
     pub progress_deadline: Option<String>,
 
-    /// How many clusters, or what share of them, may fail before no further one is started.
+    /// How many clusters may fail before no new cluster is started, as a number or a percentage.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::failures)]
     pub max_failures: Option<IntOrString>,
@@ -191,7 +196,7 @@ pub struct RolloutProgressivePerGroup {
     #[schemars(transform = schema::max_items(64))]
     pub mandatory_decision_groups: Vec<MandatoryDecisionGroup>,
 
-    /// How long a cluster must stay in good health before it counts as done.
+    /// How long a cluster must stay healthy before it counts as settled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::duration)]
     pub min_success_time: Option<String>,
@@ -201,7 +206,8 @@ pub struct RolloutProgressivePerGroup {
     #[schemars(transform = schema::duration)]
     pub progress_deadline: Option<String>,
 
-    /// How many clusters of a group, or what share of them, may fail before the next group is not started.
+    /// How many clusters of a group may fail before the next group is not started, as a number or a
+    /// percentage.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::failures)]
     pub max_failures: Option<IntOrString>,
@@ -212,7 +218,7 @@ pub struct RolloutProgressivePerGroup {
     pub timeout: Option<String>,
 }
 
-/// A decision group, by name or, where no name is given, by number.
+/// A decision group, by name, or by number if no name is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MandatoryDecisionGroup {

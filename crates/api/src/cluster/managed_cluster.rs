@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Condition, IntOrString, lenient, schema};
 
-/// What the hub knows of the cluster and whether it takes it in.
+/// How the hub treats the cluster.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "cluster.open-cluster-management.io",
@@ -22,7 +22,7 @@ use crate::{Condition, IntOrString, lenient, schema};
     derive = "Default",
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))",
-    doc = "A cluster of the fleet. Its name is also that of the namespace on the hub that holds what belongs to it.",
+    doc = "A cluster of the fleet. The namespace on the hub for its objects has the same name.",
     printcolumn(name = "Hub Accepted", type_ = "boolean", json_path = ".spec.hubAcceptsClient"),
     printcolumn(
         name = "Managed Cluster URLs",
@@ -49,11 +49,11 @@ use crate::{Condition, IntOrString, lenient, schema};
 )]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedClusterSpec {
-    /// How the cluster's own API server is reached. Empty where the hub cannot reach it.
+    /// How to reach the cluster's API server. Empty if the hub cannot reach it.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub managed_cluster_client_configs: Vec<ClientConfig>,
 
-    /// Whether the hub takes the cluster in.
+    /// Whether the hub accepts the cluster.
     #[serde(deserialize_with = "lenient::or_default")]
     pub hub_accepts_client: bool,
 
@@ -62,12 +62,12 @@ pub struct ManagedClusterSpec {
     #[schemars(transform = schema::default(60))]
     pub lease_duration_seconds: Option<i64>,
 
-    /// Marks that keep placements from selecting the cluster unless they tolerate them.
+    /// Taints, which keep placements from selecting the cluster unless they tolerate them.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
 }
 
-/// How an API server is reached.
+/// How to reach an API server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["url"]))]
@@ -76,13 +76,13 @@ pub struct ClientConfig {
     #[serde(deserialize_with = "lenient::or_default")]
     pub url: String,
 
-    /// Certificates to trust, in base64. Left out, those of the system.
+    /// Certificates to trust, in base64. If omitted, those of the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::bytes)]
     pub ca_bundle: Option<String>,
 }
 
-/// A mark on a cluster that placements heed.
+/// A mark on a cluster that affects placements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["key", "effect"]))]
@@ -96,7 +96,8 @@ pub struct Taint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 
-    /// NoSelect: not to be selected. PreferNoSelect: only if need be. NoSelectIfNew: only where it is selected already.
+    /// NoSelect: never selected. PreferNoSelect: selected last. NoSelectIfNew: stays selected, but
+    /// is not newly selected.
     #[serde(deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::one_of(&["NoSelect", "PreferNoSelect", "NoSelectIfNew"]))]
     pub effect: String,
@@ -116,19 +117,19 @@ pub struct ManagedClusterStatus {
     #[schemars(transform = schema::keyed_by(&["type"]))]
     pub conditions: Vec<Condition>,
 
-    /// Sum of what the cluster's nodes have.
+    /// Total capacity of the cluster's nodes.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub capacity: BTreeMap<String, IntOrString>,
 
-    /// Sum of what the cluster's nodes have for pods.
+    /// Total capacity of the cluster's nodes that is available to pods.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, IntOrString>,
 
-    /// Versions of what runs the cluster.
+    /// Versions of the cluster's components.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<ManagedClusterVersion>,
 
-    /// What the cluster says about itself.
+    /// Claims of the cluster about itself.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub cluster_claims: Vec<ManagedClusterClaim>,
 
@@ -138,7 +139,7 @@ pub struct ManagedClusterStatus {
     pub managed_namespaces: Vec<ClusterSetManagedNamespace>,
 }
 
-/// Versions of what runs the cluster.
+/// Versions of the cluster's components.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedClusterVersion {
@@ -147,7 +148,7 @@ pub struct ManagedClusterVersion {
     pub kubernetes: Option<String>,
 }
 
-/// Something that the cluster says about itself.
+/// A claim of the cluster about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedClusterClaim {
@@ -156,7 +157,7 @@ pub struct ManagedClusterClaim {
     #[schemars(transform = schema::non_empty_name)]
     pub name: String,
 
-    /// What is claimed.
+    /// Value of the claim.
     #[serde(deserialize_with = "lenient::or_default")]
     pub value: String,
 }

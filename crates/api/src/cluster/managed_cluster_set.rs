@@ -1,4 +1,5 @@
-//! ManagedClusterSet and ManagedClusterSetBinding: which clusters a namespace's placements may select.
+//! ManagedClusterSet and ManagedClusterSetBinding: which clusters a namespace's placements may
+//! select.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
@@ -22,7 +23,7 @@ use crate::{Condition, lenient, schema};
     derive = "Default",
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))",
-    doc = "A set of clusters. A binding opens it to the placements of a namespace.",
+    doc = "A set of clusters. A binding allows the placements of a namespace to use it.",
     printcolumn(
         name = "Empty",
         type_ = "string",
@@ -32,17 +33,18 @@ use crate::{Condition, lenient, schema};
 )]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedClusterSetSpec {
-    /// How the clusters are told.
+    /// How the clusters of the set are determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::default(json!({ "selectorType": "ExclusiveClusterSetLabel" })))]
     pub cluster_selector: Option<ManagedClusterSelector>,
 }
 
-/// How the clusters of a set are told.
+/// How the clusters of a set are determined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedClusterSelector {
-    /// ExclusiveClusterSetLabel: by the label cluster.open-cluster-management.io/clusterset. LabelSelector: by any labels.
+    /// ExclusiveClusterSetLabel: by the label cluster.open-cluster-management.io/clusterset.
+    /// LabelSelector: by any labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::one_of_or_first(&["ExclusiveClusterSetLabel", "LabelSelector"]))]
     pub selector_type: Option<String>,
@@ -52,7 +54,7 @@ pub struct ManagedClusterSelector {
     pub label_selector: Option<LabelSelector>,
 }
 
-/// What is known about the set.
+/// The state of the set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedClusterSetStatus {
@@ -77,7 +79,7 @@ pub struct ManagedClusterSetStatus {
     derive = "Default",
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))",
-    doc = "Opens a set of clusters to the placements of a namespace. It bears the name of the set.",
+    doc = "Allows the placements of a namespace to use a set of clusters. It has the same name as the set.",
     printcolumn(
         name = "Bound",
         type_ = "string",
@@ -94,7 +96,7 @@ pub struct ManagedClusterSetBindingSpec {
     pub cluster_set: String,
 }
 
-/// What is known about the binding.
+/// The state of the binding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedClusterSetBindingStatus {

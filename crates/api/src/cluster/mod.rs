@@ -1,4 +1,4 @@
-//! OCM's cluster kinds, `cluster.open-cluster-management.io`, as far as the fleet is read from them.
+//! OCM's cluster kinds, `cluster.open-cluster-management.io`: the parts that Aviary reads.
 
 pub mod managed_cluster;
 pub mod managed_cluster_set;

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::{Condition, IntOrString, lenient, schema};
 
-/// Which clusters are selected. All parts must agree; an empty one selects every cluster of the bound sets.
+/// Which clusters are selected. All parts must match; an empty placement selects every cluster of
+/// the bound sets.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "cluster.open-cluster-management.io",
@@ -22,7 +23,7 @@ use crate::{Condition, IntOrString, lenient, schema};
     derive = "Default",
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))",
-    doc = "A selection of clusters. What was selected is written to PlacementDecisions that bear the placement's name as a label.",
+    doc = "A selection of clusters. The selected clusters are written to PlacementDecisions, which have the placement's name as a label.",
     printcolumn(
         name = "Succeeded",
         type_ = "string",
@@ -42,24 +43,25 @@ use crate::{Condition, IntOrString, lenient, schema};
 )]
 #[serde(default, rename_all = "camelCase")]
 pub struct PlacementSpec {
-    /// Sets to select from, of those bound to the placement's namespace. Left out, all of them.
+    /// Sets to select from, among those bound to the placement's namespace. If omitted, all of
+    /// them.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub cluster_sets: Vec<String>,
 
-    /// How many clusters to select. Left out, all that match.
+    /// How many clusters to select. If omitted, all that match.
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::at_least(0))]
     pub number_of_clusters: Option<i64>,
 
-    /// What a cluster must be like. It must satisfy one of them.
+    /// Requirements for clusters. A cluster must satisfy at least one of them.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub predicates: Vec<ClusterPredicate>,
 
-    /// Which clusters to prefer where more match than are wanted.
+    /// Which clusters to prefer if more match than requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prioritizer_policy: Option<PrioritizerPolicy>,
 
-    /// How evenly the clusters are to be spread. Kept as it is.
+    /// How evenly to spread the clusters. Not used by Aviary.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_object")]
     pub spread_policy: Option<Value>,
@@ -68,12 +70,12 @@ pub struct PlacementSpec {
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<ClusterToleration>,
 
-    /// How the selected clusters are put into groups.
+    /// How the selected clusters are grouped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision_strategy: Option<DecisionStrategy>,
 }
 
-/// What a cluster must be like.
+/// A requirement for clusters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterPredicate {
@@ -82,7 +84,7 @@ pub struct ClusterPredicate {
     pub required_cluster_selector: Option<ClusterSelector>,
 }
 
-/// Selects clusters. All parts must agree.
+/// Selects clusters. All parts must match.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterSelector {
@@ -90,7 +92,7 @@ pub struct ClusterSelector {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
 
-    /// By what the cluster says about itself.
+    /// By the cluster's claims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim_selector: Option<ClusterClaimSelector>,
 
@@ -99,16 +101,16 @@ pub struct ClusterSelector {
     pub cel_selector: Option<ClusterCelSelector>,
 }
 
-/// Selects clusters by their claims. All expressions must hold.
+/// Selects clusters by their claims. All expressions must match.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterClaimSelector {
-    /// What must hold of a cluster's claims.
+    /// Requirements for a cluster's claims.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelSelectorRequirement>,
 }
 
-/// Selects clusters by CEL expressions. All of them must hold.
+/// Selects clusters by CEL expressions. All of them must be true.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterCelSelector {
@@ -121,7 +123,7 @@ pub struct ClusterCelSelector {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PrioritizerPolicy {
-    /// Additive: the default prioritizers count beside those listed. Exact: only those listed.
+    /// Additive: the default prioritizers count as well as those listed. Exact: only those listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::default("Additive"))]
     pub mode: Option<String>,
@@ -136,17 +138,17 @@ pub struct PrioritizerPolicy {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["scoreCoordinate"]))]
 pub struct PrioritizerConfig {
-    /// Where the score comes from.
+    /// The source of the score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score_coordinate: Option<ScoreCoordinate>,
 
-    /// How much the score counts, from -10 to 10.
+    /// The weight of the score, from -10 to 10.
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::default(1), range(min = -10, max = 10))]
     pub weight: Option<i64>,
 }
 
-/// Where a score comes from.
+/// The source of a score.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScoreCoordinate {
@@ -164,7 +166,7 @@ pub struct ScoreCoordinate {
     pub add_on: Option<AddOnScore>,
 }
 
-/// A score that an add-on gives.
+/// A score that an add-on provides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["resourceName", "scoreName"]))]
@@ -182,7 +184,7 @@ pub struct AddOnScore {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterToleration {
-    /// Key of the taint. Left out, with operator Exists, every taint.
+    /// Key of the taint. If omitted, with operator Exists, every taint.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::qualified_name)]
     pub key: Option<String>,
@@ -196,17 +198,17 @@ pub struct ClusterToleration {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 
-    /// Effect of the taint. Left out, every effect.
+    /// Effect of the taint. If omitted, every effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::one_of(&["NoSelect", "PreferNoSelect", "NoSelectIfNew"]))]
     pub effect: Option<String>,
 
-    /// For how many seconds after the taint was set it is put up with. Left out, for ever.
+    /// For how many seconds after it was set the taint is tolerated. If omitted, forever.
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }
 
-/// How the selected clusters are put into groups.
+/// How the selected clusters are grouped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DecisionStrategy {
@@ -219,17 +221,17 @@ pub struct DecisionStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct GroupStrategy {
-    /// Groups that are named, in order. What none of them takes is put into groups without a name.
+    /// Named groups, in order. The remaining clusters go into groups without a name.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub decision_groups: Vec<DecisionGroup>,
 
-    /// How many clusters, or what share of them, a group has at most.
+    /// The maximum size of a group, as a number or a percentage of the clusters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::concurrency, transform = schema::default("100%"))]
     pub clusters_per_decision_group: Option<IntOrString>,
 }
 
-/// A group that is named.
+/// A named group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["groupName"]))]
@@ -244,7 +246,7 @@ pub struct DecisionGroup {
     pub group_cluster_selector: Option<GroupClusterSelector>,
 }
 
-/// Selects among clusters that are selected already.
+/// Selects among the selected clusters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct GroupClusterSelector {
@@ -252,12 +254,12 @@ pub struct GroupClusterSelector {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
 
-    /// By what the cluster says about itself.
+    /// By the cluster's claims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim_selector: Option<ClusterClaimSelector>,
 }
 
-/// What was selected.
+/// The selected clusters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PlacementStatus {
@@ -265,7 +267,7 @@ pub struct PlacementStatus {
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
     pub number_of_selected_clusters: Option<i64>,
 
-    /// The groups, and which PlacementDecisions hold them.
+    /// The groups, and their PlacementDecisions.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub decision_groups: Vec<DecisionGroupStatus>,
 
@@ -275,7 +277,7 @@ pub struct PlacementStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// One group, and which PlacementDecisions hold it.
+/// One group, and its PlacementDecisions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DecisionGroupStatus {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{lenient, schema};
 
-/// A PlacementDecision has no spec: all it says is in its status.
+/// A PlacementDecision has no spec, only a status.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "cluster.open-cluster-management.io",
@@ -34,18 +34,18 @@ pub struct PlacementDecisionSpec {}
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PlacementDecisionStatus {
-    /// The clusters, a hundred at most.
+    /// The clusters, at most a hundred.
     #[serde(deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::max_items(100))]
     pub decisions: Vec<ClusterDecision>,
 }
 
-/// One cluster that was selected.
+/// One selected cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["clusterName", "reason"]))]
 pub struct ClusterDecision {
-    /// Name of the ManagedCluster; empty where a cluster is still wanted.
+    /// Name of the ManagedCluster; empty if a cluster is still missing.
     #[serde(deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::max_length(schema::NAME))]
     pub cluster_name: String,

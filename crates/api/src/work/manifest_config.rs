@@ -1,11 +1,11 @@
-//! What an agent is to do with single manifests of a work.
+//! Instructions to the agent for single manifests of a work.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{lenient, schema};
 
-/// Which object of a work.
+/// An object of a work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["resource", "name"]))]
@@ -27,7 +27,7 @@ pub struct ResourceIdentifier {
     pub namespace: Option<String>,
 }
 
-/// What an agent is to do with one object.
+/// Instructions to the agent for one object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["resourceIdentifier"]))]
@@ -36,7 +36,7 @@ pub struct ManifestConfigOption {
     #[serde(deserialize_with = "lenient::or_default")]
     pub resource_identifier: ResourceIdentifier,
 
-    /// What of the object's status is reported back.
+    /// Which fields of the object's status to report.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub feedback_rules: Vec<FeedbackRule>,
 
@@ -49,7 +49,7 @@ pub struct ManifestConfigOption {
     pub condition_rules: Vec<ConditionRule>,
 }
 
-/// What of an object's status is reported back.
+/// Which fields of an object's status to report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["type"]))]
@@ -87,8 +87,8 @@ pub struct JsonPath {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// Update: overwritten. CreateOnly: left alone once it is there. ServerSideApply: merged field by field.
-    /// ReadOnly: only looked at.
+    /// Update: overwrites the object. CreateOnly: does not change an existing object.
+    /// ServerSideApply: merges it field by field. ReadOnly: only reads it.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::one_of_or_first(&["Update", "CreateOnly", "ServerSideApply", "ReadOnly"]))]
     pub type_: Option<String>,
@@ -102,26 +102,26 @@ pub struct UpdateStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ServerSideApplyConfig {
-    /// Whether fields of other managers are taken over.
+    /// Whether to take over fields of other managers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
 
-    /// Name of the manager to write as; it starts with work-agent.
+    /// Name of the field manager; it starts with work-agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_manager: Option<String>,
 
-    /// Fields that are left to others.
+    /// Fields that are left to other managers.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["condition"]))]
     pub ignore_fields: Vec<IgnoreField>,
 }
 
-/// Fields that are left to others, and when.
+/// Fields that are left to other managers, and when.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["condition", "jsonPaths"]))]
 pub struct IgnoreField {
-    /// OnSpokePresent: once the object is there. OnSpokeChange: once somebody changed them.
+    /// OnSpokePresent: when the object exists. OnSpokeChange: when somebody changed them.
     #[serde(deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::one_of_or_first(&["OnSpokePresent", "OnSpokeChange"]))]
     pub condition: String,
@@ -140,12 +140,12 @@ pub struct ConditionRule {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
 
-    /// WellKnownCompletions: by what the kind usually says. CEL: by expressions.
+    /// WellKnownCompletions: by the usual fields of the kind. CEL: by expressions.
     #[serde(rename = "type", deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::one_of(&["WellKnownCompletions", "CEL"]))]
     pub type_: String,
 
-    /// Expressions over the variable object; all of them must hold.
+    /// Expressions over the variable object; all of them must be true.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub cel_expressions: Vec<CelConditionExpression>,
 
@@ -165,7 +165,7 @@ pub struct ConditionRule {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["expression"]))]
 pub struct CelConditionExpression {
-    /// The expression, in CEL; it must give true or false.
+    /// The expression, in CEL; it must return a boolean.
     #[serde(deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::max_length(schema::MESSAGE))]
     pub expression: String,

@@ -1,4 +1,4 @@
-//! ManifestWork: objects that an agent is to apply on its cluster, and how that went.
+//! ManifestWork: objects that an agent applies on its cluster, and the result.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{ManifestConfigOption, ResourceIdentifier};
 use crate::{Condition, lenient, schema};
 
-/// What the agent is to apply, and how.
+/// What the agent applies, and how.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "work.open-cluster-management.io",
@@ -23,7 +23,7 @@ use crate::{Condition, lenient, schema};
     derive = "Default",
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))",
-    doc = "Objects that the agent of the cluster in whose namespace it lies applies there, and how that went.",
+    doc = "Objects that the agent of a cluster applies there, and the result. It is in the cluster's namespace on the hub.",
     printcolumn(
         name = "Add-on",
         type_ = "string",
@@ -43,19 +43,19 @@ use crate::{Condition, lenient, schema};
 )]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManifestWorkSpec {
-    /// What is to be applied.
+    /// The objects to apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<ManifestsTemplate>,
 
-    /// What happens to the objects when the work is deleted. Left out, they are deleted first.
+    /// What happens to the objects when the work is deleted. If omitted, they are deleted first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delete_option: Option<DeleteOption>,
 
-    /// What is to be done with single objects.
+    /// Instructions for single objects.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     pub manifest_configs: Vec<ManifestConfigOption>,
 
-    /// In whose name the agent applies the objects. Left out, in its own.
+    /// The identity with which the agent applies the objects. If omitted, its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor: Option<ManifestWorkExecutor>,
 }
@@ -67,7 +67,7 @@ impl ManifestWorkSpec {
     }
 }
 
-/// What is to be applied.
+/// The objects to apply.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManifestsTemplate {
@@ -90,7 +90,7 @@ pub struct DeleteOption {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selectively_orphans: Option<SelectivelyOrphan>,
 
-    /// How many seconds after its completion the work is deleted. Left out, never.
+    /// How many seconds after its completion the work is deleted. If omitted, never.
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i64>,
 }
@@ -104,22 +104,22 @@ pub struct SelectivelyOrphan {
     pub orphaning_rules: Vec<ResourceIdentifier>,
 }
 
-/// In whose name the agent applies the objects.
+/// The identity with which the agent applies the objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["subject"]))]
 pub struct ManifestWorkExecutor {
-    /// Who that is.
+    /// The identity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<ManifestWorkExecutorSubject>,
 }
 
-/// Who applies the objects.
+/// An identity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["type"]))]
 pub struct ManifestWorkExecutorSubject {
-    /// ServiceAccount is the only one there is.
+    /// Only ServiceAccount is supported.
     #[serde(rename = "type", deserialize_with = "lenient::or_default")]
     #[schemars(transform = schema::one_of(&["ServiceAccount"]))]
     pub type_: String,
@@ -145,7 +145,7 @@ pub struct ServiceAccountRef {
     pub name: String,
 }
 
-/// How it went. Written by the agent.
+/// The result. Written by the agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManifestWorkStatus {
@@ -177,7 +177,7 @@ pub struct ManifestCondition {
     #[serde(deserialize_with = "lenient::or_default")]
     pub resource_meta: ManifestResourceMeta,
 
-    /// What of its status was asked for.
+    /// The requested fields of its status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_feedback: Option<StatusFeedbackResult>,
 
@@ -187,11 +187,11 @@ pub struct ManifestCondition {
     pub conditions: Vec<Condition>,
 }
 
-/// Which object of a work, in full.
+/// An object of a work, with all its names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManifestResourceMeta {
-    /// Place of its manifest in the work, counted from 0.
+    /// Index of its manifest in the work, counted from 0.
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
     pub ordinal: Option<i64>,
 
@@ -220,22 +220,22 @@ pub struct ManifestResourceMeta {
     pub namespace: Option<String>,
 }
 
-/// What was reported back of an object's status.
+/// The reported fields of an object's status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct StatusFeedbackResult {
-    /// The fields that were asked for.
+    /// The requested fields.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["name"]))]
     pub values: Vec<FeedbackValue>,
 }
 
-/// One field that was asked for.
+/// One requested field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["name", "fieldValue"]))]
 pub struct FeedbackValue {
-    /// Name it was asked for under.
+    /// Name of the field in the request.
     #[serde(deserialize_with = "lenient::or_default")]
     pub name: String,
 
@@ -244,7 +244,7 @@ pub struct FeedbackValue {
     pub field_value: FieldValue,
 }
 
-/// A value: the one of the fields that type names.
+/// A value: one of the fields, selected by type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = schema::required(&["type"]))]

@@ -1,5 +1,5 @@
-//! Objects that the rules must let in, and objects that they must keep out. Held against the schemas here, and against a real API server by the
-//! tests of the command line.
+//! Objects that the rules must accept, and objects that they must reject. Checked against the
+//! schemas here, and against a real API server by the tests of the command line.
 
 const ADD_ON: &str = "ClusterManagementAddOn";
 const INSTANCE: &str = "ManagedClusterAddOn";
@@ -9,7 +9,8 @@ const PLACEMENT: &str = "Placement";
 
 const CONCURRENCY: &str = "must be a whole number of at least 1, or a whole percentage from 1% to 100%";
 const FAILURES: &str = "must be a whole number of at least 0, or a whole percentage from 0% to 100%";
-const VERSIONS: &str = "desiredVersion and installVersion mean the same: give one, or both alike";
+const VERSIONS: &str =
+    "desiredVersion and installVersion mean the same: set one of them, or both to the same value";
 
 fn placements(list: &str) -> String {
     format!(
@@ -35,7 +36,7 @@ fn canary(name: &str, max: &str) -> String {
     ))
 }
 
-/// Objects that nothing is wrong with.
+/// Valid objects.
 pub(crate) fn accepted() -> Vec<(&'static str, String)> {
     let mut accepted = vec![
         (ADD_ON, "{metadata: {name: a}, spec: {}}".to_owned()),
@@ -85,7 +86,7 @@ pub(crate) fn accepted() -> Vec<(&'static str, String)> {
     accepted
 }
 
-/// Objects that one thing is wrong with: the object, where, and the message.
+/// Objects with exactly one violation: the object, the path, and the message.
 pub(crate) fn rejected() -> Vec<(&'static str, String, &'static str, &'static str)> {
     const INSTALL: &str = "spec.installStrategy";
     const PLACEMENTS: &str = "spec.installStrategy.placements";
@@ -95,11 +96,10 @@ pub(crate) fn rejected() -> Vec<(&'static str, String, &'static str, &'static st
         "spec.installStrategy.placements[].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating";
     const CANARY: &str =
         "spec.installStrategy.placements[].rolloutStrategy.rollingUpdateWithCanary.maxConcurrentlyUpdating";
-    const NEEDS_CANARY: &str =
-        "rollingUpdateWithCanary must be given with type RollingUpdateWithCanary, and with no other";
+    const NEEDS_CANARY: &str = "rollingUpdateWithCanary is required with type RollingUpdateWithCanary, and cannot be used with any other type";
     const NAME: &str =
-        "a variable's name is made of letters, digits and underscores and does not start with a digit";
-    const NODES: &str = "give nodeSelector and tolerations either under nodePlacement or beside it, not both";
+        "a variable's name must consist of letters, digits and underscores, and must not start with a digit";
+    const NODES: &str = "set nodeSelector and tolerations either in nodePlacement or next to it, not both";
 
     let mut rejected = vec![
         (ADD_ON, install("type: Placements"), INSTALL, "type Placements needs at least one placement"),
@@ -119,13 +119,13 @@ pub(crate) fn rejected() -> Vec<(&'static str, String, &'static str, &'static st
             ADD_ON,
             install("type: Placements, placements: [{name: a, namespace: b}], labelSelector: {}"),
             INSTALL,
-            "labelSelector does not go with type Placements",
+            "labelSelector cannot be used with type Placements",
         ),
         (
             ADD_ON,
             install("type: ClusterLabelSelector, placements: [{name: a, namespace: b}], labelSelector: {}"),
             INSTALL,
-            "placements do not go with type ClusterLabelSelector",
+            "placements cannot be used with type ClusterLabelSelector",
         ),
         (
             ADD_ON,
@@ -141,19 +141,24 @@ pub(crate) fn rejected() -> Vec<(&'static str, String, &'static str, &'static st
             ROLLOUT,
             NEEDS_CANARY,
         ),
-        (ADD_ON, rollout("rollingUpdate: {}"), ROLLOUT, "rollingUpdate goes only with type RollingUpdate"),
-        (ADD_ON, rollout("type: Progressive, all: {}"), ROLLOUT, "all goes only with type All"),
+        (
+            ADD_ON,
+            rollout("rollingUpdate: {}"),
+            ROLLOUT,
+            "rollingUpdate can only be used with type RollingUpdate",
+        ),
+        (ADD_ON, rollout("type: Progressive, all: {}"), ROLLOUT, "all can only be used with type All"),
         (
             ADD_ON,
             rollout("type: All, progressive: {}"),
             ROLLOUT,
-            "progressive goes only with type Progressive",
+            "progressive can only be used with type Progressive",
         ),
         (
             ADD_ON,
             rollout("type: Progressive, progressivePerGroup: {}"),
             ROLLOUT,
-            "progressivePerGroup goes only with type ProgressivePerGroup",
+            "progressivePerGroup can only be used with type ProgressivePerGroup",
         ),
         (ADD_ON, canary("canary", ", maxConcurrentlyUpdating: 0"), CANARY, CONCURRENCY),
         (
@@ -195,7 +200,7 @@ pub(crate) fn rejected() -> Vec<(&'static str, String, &'static str, &'static st
             "spec.customizedVariables[].name",
             NAME,
         ),
-        (BINDING, spec("clusterSet: b"), "", "a binding must bear the name of its clusterSet"),
+        (BINDING, spec("clusterSet: b"), "", "a binding must have the same name as its clusterSet"),
         (
             PLACEMENT,
             spec("decisionStrategy: {groupStrategy: {clustersPerDecisionGroup: 0}}"),

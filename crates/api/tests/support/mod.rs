@@ -1,4 +1,4 @@
-//! Walks the schemas of the CRDs, for the tests that look at all of them.
+//! Walks the schemas of the CRDs, for the tests that examine all of them.
 
 use std::sync::LazyLock;
 

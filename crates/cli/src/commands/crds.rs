@@ -1,4 +1,4 @@
-//! `aviary crds`: the custom resource definitions, ready to be applied.
+//! `aviary crds`: prints the custom resource definitions.
 
 use anyhow::Context as _;
 use aviary_api::crds;
@@ -10,8 +10,8 @@ use crate::output::Format;
 const DESCRIPTION: &str = "\
 Print the custom resource definitions, for kubectl apply -f -.
 
-The stream holds every kind that is served, read or written: the add-on kinds, and those of clusters, placements and works, \
-which a hub of Open Cluster Management has already. With -o json it is one List.";
+Includes every kind that Aviary serves, reads or writes: the add-on kinds, and those of clusters, placements and works, \
+which an Open Cluster Management hub already has. With -o json the output is one List.";
 
 /// Print the custom resource definitions, for kubectl apply -f -
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ Examples:
   Install them
     $ aviary crds | kubectl apply --server-side -f -
 
-  See which there are
+  List their names
     $ aviary crds -o json | jq -r '.items[].metadata.name'")]
 pub(crate) struct Args {}
 
@@ -38,6 +38,6 @@ pub(crate) fn run(_: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         stream.push_str(yaml.trim_end());
         stream.push('\n');
     }
-    session.output.text(&stream)?;
+    session.output.file(&stream)?;
     Ok(Outcome::Done)
 }

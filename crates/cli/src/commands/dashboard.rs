@@ -1,7 +1,8 @@
-//! `aviary dashboard`: the web page over a hub.
+//! `aviary dashboard`: serves the web page for a hub.
 //!
-//! Owns where it listens, by which names it is called, and whose rights it uses. On loopback those of the kubeconfig, for whoever has the token
-//! that is printed; anywhere else, over TLS, those of each person's own token.
+//! Owns the listen address, the allowed host names, and whose rights are used. On loopback these
+//! are the rights of the kubeconfig, for anyone who has the printed token. On any other address,
+//! over TLS, they are those of each user's own token.
 
 mod operate;
 
@@ -11,8 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use aviary_dashboard::{Access, Connect, Dashboard, HostCheck, Operate, SessionToken, Settings, serve};
-use aviary_hub::security::{AllowedHosts, host_allowed, write_private};
-use aviary_hub::serve::Limits;
+use aviary_serve::{AllowedHosts, Limits, host_allowed, serve_tls, tls_from_files, write_private};
 use jiff::Timestamp;
 use kube::{Client, Config};
 use rustls::ServerConfig;
@@ -21,61 +21,62 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{Outcome, Session};
-use crate::connect::Connection;
+use crate::connect::{Connection, client_of};
 use crate::live::{LiveArgs, told};
 use crate::logs::{self, LogArgs};
-use crate::process::stop_signal;
-use crate::telemetry::tls_of;
+use crate::output::Printout;
+use crate::process::{listen, stop_signal};
 use operate::Operator;
 
-/// Connections that are served over TLS at once.
+/// The maximum number of concurrent TLS connections.
 const MOST_CONNECTIONS: usize = 512;
 
 const DESCRIPTION: &str = "\
-Serve the dashboard: a web page that shows all add-ons, and of each one its placements, a square for every cluster with its reason, \
-the rollout over time, its revisions and what happened, live.
+Serve the dashboard: a live web page that shows all add-ons, and for each add-on its placements, one square per cluster with its reason, \
+the rollout over time, its revisions and its events.
 
-It has no rights of its own. On a loopback address, which is the default, it looks at the hub with the rights of the kubeconfig, and \
-lets in whoever has the token in the address that it prints. Other machines are served over TLS only, with --tls-cert and --tls-key: \
-everybody then gives a token of their own that the hub knows, and every request to the hub is made with that token, so the hub \
-decides what each of them sees and may do.
+The dashboard has no rights of its own. On a loopback address, which is the default, it uses the rights of the kubeconfig, and \
+admits anyone who has the token in the printed address. Other machines need TLS, with --tls-cert and --tls-key: \
+then each user signs in with their own token, and every request to the hub uses that token, so the hub \
+decides what each user may see and do.
 
-It only looks. With --enable-writes rollouts can be paused, resumed and undone and a braked deletion acknowledged, by the code of \
-aviary rollout, each after a question that says how many clusters it concerns.
+The dashboard is read-only by default. With --enable-writes, users can pause, resume and undo rollouts and approve deletions that the \
+brake holds. Each action uses the code of aviary rollout, and first shows how many clusters it affects.
 
-It answers to localhost, to the address that it listens on, and to the names in --allowed-host; whatever calls it by another name is \
-refused, and so is every other web page.";
+The dashboard accepts requests to localhost, to its listen address, and to the names in --allowed-host. Requests with any other host \
+name, and cross-origin requests, are refused.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Open the page over the hub of the current kubeconfig
+  Serve the page for the hub of the current kubeconfig
     $ aviary dashboard
 
   With buttons to pause, resume and undo, on another port
     $ aviary dashboard --enable-writes --listen 127.0.0.1:8080
 
-  The same address after a restart, for a tab that stays open
+  Keep the same address after a restart, for a tab that stays open
     $ aviary dashboard --token-file ./dashboard.token
 
-  In a cluster, for people who bring their own tokens
+  In a cluster, for users with their own tokens
     $ aviary dashboard --listen 0.0.0.0:8443 --tls-cert tls.crt --tls-key tls.key \\
         --allowed-host aviary.example.com
 
-Exit codes: 0 it was stopped, 1 it could not be served or the hub not be read, 2 wrong usage.";
+Exit codes: 0 stopped, 1 the dashboard could not be served or the hub not be read, 2 wrong usage.";
 
 /// Serve the web page that shows rollouts live
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Address to listen on; port 0 takes a free one. Other machines are served over TLS only
+    /// Address to listen on; port 0 picks a free port. Other machines need TLS
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:16480")]
     listen: SocketAddr,
 
-    /// Let people pause, resume and undo rollouts and acknowledge a braked deletion
+    /// Allow users to pause, resume and undo rollouts, and to approve deletions that the brake
+    /// holds
     #[arg(long)]
     enable_writes: bool,
 
-    /// Certificate chain, PEM, for an address that other machines can reach
+    /// Certificate chain, PEM; required for an address that other machines can reach
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
 
@@ -83,11 +84,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// A name by which the page is called, without a port; may be given several times
+    /// A host name of the dashboard, without a port; may be given several times
     #[arg(long = "allowed-host", value_name = "HOST")]
     allowed_hosts: Vec<String>,
 
-    /// Keep the token of the address in this file, so that the address is the same next time; made if it is not there
+    /// Keep the token in this file, so that the address stays the same; created if it does not
+    /// exist
     #[arg(long, value_name = "FILE", conflicts_with = "tls_cert")]
     token_file: Option<PathBuf>,
 
@@ -102,12 +104,12 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     let open = !args.listen.ip().is_loopback();
     if open && args.tls_cert.is_none() {
         bail!(
-            "{} can be reached by other machines, which are served over TLS only: give --tls-cert and --tls-key, or listen on 127.0.0.1",
+            "other machines can reach {}, which requires TLS: give --tls-cert and --tls-key, or listen on 127.0.0.1",
             args.listen
         );
     }
     if !open && args.tls_cert.is_some() {
-        bail!("--tls-cert is for an address that other machines can reach; loopback is served in the clear");
+        bail!("--tls-cert is only for an address that other machines can reach; loopback is unencrypted");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -118,14 +120,14 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 }
 
 async fn show(args: &Args, session: &mut Session) -> anyhow::Result<()> {
-    // First, so that a signal during the start is not lost.
+    // Registered first, so that no signal is lost during startup.
     let stopped = stop_signal()?;
     logs::start(&args.logs)?;
     let listener = listen(args.listen, "--listen").await?;
     let hosts = hosts(args.listen, &args.allowed_hosts)?;
     let site = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => {
-            let tls = tls_of(certificate, key)?;
+            let tls = tls_from_files(certificate, key)?;
             Site::for_others(args, listener, hosts, tls).await?
         }
         _ => {
@@ -135,43 +137,39 @@ async fn show(args: &Args, session: &mut Session) -> anyhow::Result<()> {
             Site::on_loopback(listener, over, hosts, token, args.enable_writes).await?
         }
     };
-    let mut text = format!("  dashboard  {}\n  hub        {}\n", site.address, site.server);
-    if args.tls_cert.is_some() {
-        text.push_str("Everybody gives a token of their own that the hub knows. ");
-    } else {
-        text.push_str("Whoever has this address has the rights of the kubeconfig there. ");
-    }
-    let what = if args.enable_writes { "It can change rollouts." } else { "It only looks." };
-    session.output.text(&format!("{text}{what}\nStop it with Ctrl-C.\n"))?;
+    let mut text = Printout::of(format_args!("  dashboard  {}", site.address));
+    text.line(format_args!("  hub        {}", site.server));
+    let who = match args.tls_cert {
+        Some(_) => "Each user signs in with their own token.",
+        None => "Anyone who has this address can use the rights of your kubeconfig.",
+    };
+    let what = if args.enable_writes { "Rollouts can be changed." } else { "Read-only." };
+    text.line(format_args!("{who} {what}"));
+    text.line("Press Ctrl-C to stop.");
+    session.output.text(&text)?;
     session.output.finish()?;
     stopped.await;
     site.close().await?;
-    session.output.text("The dashboard has stopped.\n")
+    session.output.line("Dashboard stopped.")
 }
 
-/// Takes the port, or says what to do.
-pub(crate) async fn listen(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => anyhow!(
-            "failed to listen on {address}: another process has that port: choose another with {option}; port 0 takes a free one"
-        ),
-        _ => anyhow::Error::new(error).context(format!("failed to listen on {address}")),
-    })
-}
-
-/// By which names it is called.
+/// The host names of the dashboard.
 pub(crate) fn hosts(listen: SocketAddr, allowed: &[String]) -> anyhow::Result<HostCheck> {
     let own = listen.ip().to_string();
-    let hosts = AllowedHosts::new(allowed.iter().chain([&own])).context("--allowed-host names no host")?;
+    let hosts =
+        AllowedHosts::new(allowed.iter().chain([&own])).context("--allowed-host is not a valid host name")?;
     Ok(Arc::new(move |host| host_allowed(host, &hosts)))
 }
 
-/// The token of this run: the one in the file, or a new one, which is kept there.
+/// Returns the token of this run: the one in the file, or a new one, which is stored there.
 pub(crate) fn session_token(file: Option<&Path>) -> anyhow::Result<SessionToken> {
     let Some(file) = file else { return Ok(SessionToken::random()?) };
     match std::fs::read_to_string(file) {
         Ok(text) => SessionToken::known(text.trim()).ok_or_else(|| {
-            anyhow!("{} holds no token of a dashboard: delete it, and a new one is made", file.display())
+            anyhow!(
+                "{} does not contain a dashboard token: delete it, and a new one is created",
+                file.display()
+            )
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let token = SessionToken::random()?;
@@ -187,13 +185,13 @@ pub(crate) fn session_token(file: Option<&Path>) -> anyhow::Result<SessionToken>
 #[derive(Clone, Copy)]
 pub(crate) struct Over<'a> {
     pub(crate) connection: &'a Connection,
-    /// Where its manager keeps revisions.
+    /// The namespace where its manager keeps revisions.
     pub(crate) namespace: &'a str,
 }
 
-/// A dashboard that is served.
+/// A running dashboard.
 pub(crate) struct Site {
-    /// What people open.
+    /// The address to open in a browser.
     pub(crate) address: String,
     server: String,
     dashboard: Dashboard,
@@ -202,7 +200,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// For whoever has the token.
+    /// Serves anyone who has the token.
     pub(crate) async fn on_loopback(
         listener: TcpListener,
         over: Over<'_>,
@@ -222,7 +220,7 @@ impl Site {
         Ok(Self { address: shown, server: connection.server.clone(), dashboard, stop, task })
     }
 
-    /// For people with tokens of their own.
+    /// Serves users who have their own tokens.
     async fn for_others(
         args: &Args,
         listener: TcpListener,
@@ -237,7 +235,7 @@ impl Site {
         let dashboard = Dashboard::new(settings);
         let (stop, stopped) = oneshot::channel::<()>();
         let limits = Limits { connections: MOST_CONNECTIONS, ..Limits::default() };
-        let served = aviary_hub::serve::serve(listener, tls, dashboard.router(), limits, async {
+        let served = serve_tls(listener, tls, dashboard.router(), limits, async {
             drop(stopped.await);
         });
         let task = tokio::spawn(served);
@@ -246,9 +244,9 @@ impl Site {
 
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         self.dashboard.close();
-        // It may have ended by itself.
+        // The server may have ended already.
         let _ = self.stop.send(());
-        self.task.await.context("the dashboard did not end well")?.context("the dashboard failed")
+        self.task.await.context("the dashboard did not stop cleanly")?.context("the dashboard failed")
     }
 }
 
@@ -273,13 +271,13 @@ fn settings(
     }
 }
 
-/// Reaches the hub with somebody's token and nothing else.
+/// Connects to the hub with a user's token only.
 struct WithToken(Config);
 
 impl Connect for WithToken {
     fn client(&self, token: &str) -> Result<Client, String> {
         let mut config = self.0.clone();
         config.auth_info.token = Some(token.to_owned().into());
-        Client::try_from(config).map_err(|error| error.to_string())
+        client_of(config, None).map_err(|error| error.to_string())
     }
 }

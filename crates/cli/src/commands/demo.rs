@@ -1,7 +1,8 @@
-//! `aviary demo`: the whole product in one process, and the story of one add-on told on it.
+//! `aviary demo`: runs the whole product in one process, and takes one add-on through a series of
+//! steps.
 //!
-//! Owns what is started and stopped. What happens is the manager's to decide, how the clusters behave is the fleet's, and whether it was right
-//! is judged by [`story`] from what the hub committed.
+//! Owns what is started and stopped. The manager decides what happens, the fleet decides how
+//! clusters behave, and [`story`] judges the result by what the hub committed.
 
 mod objects;
 mod picture;
@@ -9,7 +10,6 @@ mod record;
 mod story;
 
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,8 +20,9 @@ use aviary_controller::{Manager, Settings};
 use aviary_engine::observed;
 use aviary_engine::simulate::agents::Profile;
 use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Member, Scope};
-use aviary_hub::security::{Identity, Role, write_private};
+use aviary_hub::security::{Identity, Role};
 use aviary_hub::{Endpoint, Hub, Options};
+use aviary_serve::write_private;
 use axum::extract::Request;
 use axum::http::Method;
 use axum::middleware::{Next, from_fn};
@@ -29,6 +30,7 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::Api;
 use serde::Serialize;
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -38,69 +40,72 @@ use super::fleet::progress;
 use super::rehearse::Latency;
 use super::{Outcome, Session, hub, typed};
 use crate::connect::Connection;
-use crate::output::{Style, Table, counted};
-use crate::process::stop_signal;
+use crate::output::{Printout, Style, Table, counted};
+use crate::process::{listen, stop_signal};
 use objects::{ADDON, CANARY, FLEET};
 use picture::seconds;
 use story::{BAD, Cast, Curtain, Exposure, FIRST, Played, Stage};
 
-/// Where the manager keeps what it remembers.
+/// The namespace where the manager keeps its state.
 const NAMESPACE: &str = "open-cluster-management";
 
 const DESCRIPTION: &str = "\
-Try the whole product on this machine: an embedded hub, a manager and a simulated fleet in one process, and the story of one add-on \
-told on them: a fresh install, a rolling upgrade, a canary upgrade, a bad version that the canary catches, and the way back.
+Try the whole product on this machine: an embedded hub, a manager and a simulated fleet in one process. The demo takes one add-on \
+through a fresh install, a rolling upgrade, a canary upgrade, a bad version that the canary catches, and a rollback.
 
-The hub is a real one for every client: kubectl and the other commands of aviary work on it from another terminal, with the kubeconfig \
-that is named at the start, and the dashboard's address, to be opened in a browser, is printed with it. It goes on until Ctrl-C; with --once it ends with the story, which is judged by what was committed at the \
-hub: which versions run where, and whether any commit had more clusters in flight than the budget allows.";
+The demo prints the path of a kubeconfig and the address of the dashboard. Use the kubeconfig with kubectl and the other aviary commands \
+in another terminal, and open the dashboard in a browser. The demo runs until you press Ctrl-C. With --once it exits after the last step. \
+The result is judged by what the hub committed: which versions run where, and whether more clusters were ever in flight than the budget \
+allows.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Watch a canary catch a bad version, and play with it afterwards
+  Watch a canary catch a bad version, and then try things yourself
     $ aviary demo
 
-  Tell the story, judge it, and end
+  Run all steps, check them, and exit
     $ aviary demo --once
 
   A larger fleet, kept on disk
     $ aviary demo --clusters 5000 --data-dir ./demo
 
-Exit codes: 0 the story went as it should, 1 it did not or could not be told to its end, 2 wrong usage.";
+Exit codes: 0 every step went as expected, 1 a step did not or the demo was interrupted, 2 wrong usage.";
 
-/// Try everything in one process: a hub, a manager, a simulated fleet, and the story of an add-on
+/// Try everything in one process: a hub, a manager, a simulated fleet and an add-on
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// How many clusters there are; one in five is a canary
+    /// Number of clusters; one in five is a canary
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(5..=20_000))]
     clusters: u32,
 
-    /// End when the story is over, with a summary
+    /// Exit after the last step, with a summary
     #[arg(long)]
     once: bool,
 
-    /// Keep the hub's data in this directory, which is made if it is not there. Without it nothing is left in the end
+    /// Keep the hub's data in this directory, which is created if it does not exist. By default the
+    /// data is in memory and discarded on exit
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
-    /// Loopback address for the hub to listen on; port 0 takes a free one
+    /// Loopback address for the hub; port 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 
-    /// Loopback address for the dashboard; port 0 takes a free one [default: 127.0.0.1:0; with --once there is none]
+    /// Loopback address for the dashboard; port 0 picks a free port [default: 127.0.0.1:0; none
+    /// with --once]
     #[arg(long, value_name = "ADDR")]
     dashboard: Option<SocketAddr>,
 
-    /// Keep the token of the dashboard's address in this file, so that the address is the same next time
+    /// Keep the dashboard's token in this file, so that its address stays the same
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// The shortest and the longest time that a cluster takes
+    /// The shortest and the longest time that a cluster needs for an update
     #[arg(long, value_name = "FROM..TO", default_value = "200ms..800ms")]
     latency: Latency,
 
-    /// Which of all possible fleets
+    /// Seed for the simulated fleet
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 }
@@ -117,10 +122,10 @@ struct Summary<'a> {
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     if !args.listen.ip().is_loopback() {
-        bail!("{} can be reached by other machines: a demo listens on a loopback address only", args.listen);
+        bail!("other machines can reach {}: a demo listens only on a loopback address", args.listen);
     }
     if let Some(address) = args.dashboard.filter(|address| !address.ip().is_loopback()) {
-        bail!("{address} can be reached by other machines: a demo listens on a loopback address only");
+        bail!("other machines can reach {address}: a demo listens only on a loopback address");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -130,7 +135,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 }
 
 async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
-    // First, so that a signal during the start is not lost.
+    // Registered first, so that no signal is lost during startup.
     let mut stopped = Box::pin(stop_signal()?);
     let house = House::open(args).await?;
     let client = house.hub.client();
@@ -138,7 +143,7 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     if told_before && args.once {
         let directory = args.data_dir.as_deref().unwrap_or(Path::new(""));
         bail!(
-            "the story was told in {} before: give another directory, or leave --once out to look at what is there",
+            "the demo has already run in {}: give another directory, or omit --once to look at its data",
             directory.display()
         );
     }
@@ -161,7 +166,7 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         registered = fleet.register(|| bar.inc(1)) => drop(registered.context("failed to register the clusters")?),
         () = &mut stopped => {
             bar.finish_and_clear();
-            session.output.text("Stopped before the story began.\n")?;
+            session.output.line("Stopped before the first step.")?;
             house.close(Vec::new(), site).await?;
             return Ok(Outcome::NotDone);
         }
@@ -190,20 +195,20 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     watches.shutdown().await;
     house.close(vec![manager, agents], site).await?;
     if !args.once {
-        session.output.text("The demo has stopped.\n")?;
+        session.output.line("Demo stopped.")?;
     }
-    // Who leaves in the middle of a story that was to be told to its end has not heard it.
+    // With --once, an interrupted demo counts as failed.
     let well = curtain == Curtain::Told || (curtain == Curtain::Interrupted && !args.once);
     Ok(if well { Outcome::Done } else { Outcome::NotDone })
 }
 
-/// Whether the add-on is there from an earlier demo.
+/// Whether the add-on exists from an earlier demo.
 async fn is_told(client: &Client) -> anyhow::Result<bool> {
     let addons: Api<ClusterManagementAddOn> = Api::all(client.clone());
     Ok(addons.get_opt(ADDON).await.context("failed to look for the add-on")?.is_some())
 }
 
-/// Where the page is served, if it is. Who asks for data or for the end has nobody to look at it.
+/// The address of the page, if it is served. With -o json or --once it is not served by default.
 fn page_address(args: &Args, session: &Session) -> Option<SocketAddr> {
     let by_itself = !args.once && session.output.format().is_none();
     args.dashboard.or_else(|| by_itself.then(|| SocketAddr::from(([127, 0, 0, 1], 0))))
@@ -239,7 +244,7 @@ fn manager(client: Client) -> Manager {
     Manager::new(client, settings)
 }
 
-/// A client in this process whose writes are counted.
+/// An in-process client that counts its writes.
 fn counted_client(hub: &Hub, writes: &Arc<AtomicUsize>) -> Client {
     let writes = Arc::clone(writes);
     let count = from_fn(move |request: Request, next: Next| {
@@ -252,7 +257,7 @@ fn counted_client(hub: &Hub, writes: &Arc<AtomicUsize>) -> Client {
     Client::new(hub.router().layer(count).layer(administrator), "default")
 }
 
-/// Something that runs until it is told to stop.
+/// A task that runs until it is stopped.
 struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -269,28 +274,28 @@ impl Running {
     }
 
     async fn stop(self) -> anyhow::Result<()> {
-        // It may have ended by itself.
+        // The task may have ended already.
         let _ = self.stop.send(());
-        self.task.await.context("a part of the demo did not end well")
+        self.task.await.context("a part of the demo did not stop cleanly")
     }
 }
 
-/// The hub, its socket, and the file by which others find it.
+/// The hub, its listener, and its kubeconfig.
 struct House {
     hub: Hub,
     server: Running,
     address: SocketAddr,
     kubeconfig: PathBuf,
     data: String,
-    /// Gone when this goes.
-    _scratch: Option<Scratch>,
+    /// Deleted on drop.
+    _scratch: Option<TempDir>,
 }
 
 impl House {
     async fn open(args: &Args) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(args.listen).await.map_err(|error| match error.kind() {
             std::io::ErrorKind::AddrInUse => anyhow!(
-                "failed to listen on {}: another process has that port: choose another with --listen, or leave it out for a free one",
+                "failed to listen on {}: the port is in use: choose another with --listen, or omit it to use a free port",
                 args.listen
             ),
             _ => anyhow::Error::new(error).context(format!("failed to listen on {}", args.listen)),
@@ -303,10 +308,10 @@ impl House {
                 (hub, endpoint, directory.clone(), None)
             }
             None => {
-                let scratch = Scratch::new()?;
+                let scratch = scratch()?;
                 let hub = Hub::ephemeral(Options::default()).await.context("failed to start the hub")?;
                 let endpoint = Endpoint::ephemeral(&hub, &[])?;
-                (hub, endpoint, scratch.0.clone(), Some(scratch))
+                (hub, endpoint, scratch.path().to_owned(), Some(scratch))
             }
         };
         hub::install_kinds(&hub).await?;
@@ -317,22 +322,19 @@ impl House {
         let served = hub.clone();
         let server = Running::start(|stop| async move {
             if let Err(error) = served.serve(listener, &endpoint, stop).await {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    "the hub cannot be reached any more"
-                );
+                tracing::error!(error = &error as &dyn std::error::Error, "the hub can no longer be reached");
             }
         });
         let data = match &args.data_dir {
             Some(directory) => directory.display().to_string(),
-            None => "in memory, gone in the end".to_owned(),
+            None => "in memory; discarded on exit".to_owned(),
         };
         Ok(Self { hub, server, address, kubeconfig, data, _scratch: scratch })
     }
 
-    /// The page, over this hub. It can change rollouts: this is nobody's production.
+    /// Serves the page for this hub, with writes enabled: this is not a production hub.
     async fn show(&self, address: SocketAddr, token_file: Option<&Path>) -> anyhow::Result<Site> {
-        let listener = dashboard::listen(address, "--dashboard").await?;
+        let listener = listen(address, "--dashboard").await?;
         let connection =
             Connection { client: self.hub.client(), server: format!("https://{}", self.address) };
         let over = Over { connection: &connection, namespace: NAMESPACE };
@@ -340,35 +342,31 @@ impl House {
         Site::on_loopback(listener, over, dashboard::hosts(address, &[])?, token, true).await
     }
 
-    fn welcome(&self, cast: Cast, page: Option<&str>, program: &str) -> String {
+    fn welcome(&self, cast: Cast, page: Option<&str>, program: &str) -> Printout {
         let Cast { fleet, canary } = cast;
         let export =
             typed("export KUBECONFIG=", std::slice::from_ref(&self.kubeconfig)).replacen("= ", "=", 1);
-        format!(
-            "\
-A hub, a manager and {} in this process
-  hub         https://{}
-  data        {}
-  kubeconfig  {}
-  clusters    {fleet} in {FLEET}, {canary} in {CANARY}
-{}
-From another terminal:
-  {export}
-  kubectl get clustermanagementaddon {ADDON} -o yaml
-  kubectl get managedclusteraddons -A
-  {program} status {ADDON} -w
-  {program} explain {ADDON}
-
-",
-            counted(cast.all(), "simulated cluster"),
-            self.address,
-            self.data,
-            self.kubeconfig.display(),
-            page.map(|page| format!("  dashboard   {page}\n")).unwrap_or_default(),
-        )
+        let clusters = counted(cast.all(), "simulated cluster");
+        let mut text = Printout::of(format_args!("A hub, a manager and {clusters} in this process"));
+        text.line(format_args!("  hub         https://{}", self.address));
+        text.line(format_args!("  data        {}", self.data));
+        text.line(format_args!("  kubeconfig  {}", self.kubeconfig.display()));
+        text.line(format_args!("  clusters    {fleet} in {FLEET}, {canary} in {CANARY}"));
+        if let Some(page) = page {
+            text.line(format_args!("  dashboard   {page}"));
+        }
+        text.gap();
+        text.line("From another terminal:");
+        text.line(format_args!("  {export}"));
+        text.line(format_args!("  kubectl get clustermanagementaddon {ADDON} -o yaml"));
+        text.line("  kubectl get managedclusteraddons -A");
+        text.line(format_args!("  {program} status {ADDON} -w"));
+        text.line(format_args!("  {program} explain {ADDON}"));
+        text.gap();
+        text
     }
 
-    /// Ends what works on the hub, then the hub.
+    /// Stops everything that uses the hub, then the hub.
     async fn close(self, workers: Vec<Running>, site: Option<Site>) -> anyhow::Result<()> {
         if let Some(site) = site {
             site.close().await?;
@@ -380,28 +378,12 @@ From another terminal:
     }
 }
 
-/// A directory for the time of the demo that only this user can read.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> anyhow::Result<Self> {
-        let directory = std::env::temp_dir().join(format!("aviary-demo-{}", std::process::id()));
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&directory);
-        made.with_context(|| {
-            format!(
-                "failed to make {}: give a directory that can be written to with --data-dir",
-                directory.display()
-            )
-        })?;
-        Ok(Self(directory))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What is left is in the directory for such things.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A temporary directory for a demo that keeps nothing.
+fn scratch() -> anyhow::Result<TempDir> {
+    tempfile::Builder::new().prefix("aviary-demo-").tempdir().with_context(|| {
+        let parent = std::env::temp_dir();
+        format!("failed to create a directory in {}: give a writable one with --data-dir", parent.display())
+    })
 }
 
 fn tell_end(args: &Args, session: &mut Session, stage: &Stage, curtain: &Curtain) -> anyhow::Result<()> {
@@ -410,21 +392,24 @@ fn tell_end(args: &Args, session: &mut Session, stage: &Stage, curtain: &Curtain
     if session.output.data(&Summary { version: 1, clusters, as_told: *curtain == Curtain::Told, steps })? {
         return Ok(());
     }
-    let mut text = format!("\n{}\n", table(steps).render(session.output.paint));
+    let mut text = Printout::default();
+    text.gap();
+    text.add(&table(steps).render(session.output.paint));
+    text.gap();
     match curtain {
-        Curtain::Told => text.push_str("The story went as it should.\n"),
+        Curtain::Told => text.line("Every step went as expected."),
         Curtain::Wrong => {
             let why = steps.last().map_or("", |step| &step.outcome);
             let step = steps.last().map_or("", |step| step.step);
             session.output.complaint(&format!("{step}: {why}"));
-            text.push_str("The story did not go as it should.\n");
+            text.line("A step did not go as expected.");
         }
-        Curtain::Interrupted => text.push_str("Stopped before the story was over.\n"),
+        Curtain::Interrupted => text.line("Stopped before the last step was done."),
     }
     if args.once && *curtain == Curtain::Told {
         let program = &session.program;
-        text.push_str(&format!(
-            "Next: {program} demo # and play with it, or {program} lint -f FILE # with files of your own\n"
+        text.line(format_args!(
+            "Next: {program} demo # to try things yourself, or {program} lint -f FILE # to check your own files"
         ));
     }
     session.output.text(&text)
@@ -463,17 +448,18 @@ fn table(steps: &[Played]) -> Table {
     table
 }
 
-fn farewell(told_before: bool, program: &str) -> String {
-    let begin = match told_before {
-        true => "The story was told here before; everything is as it was left.\n",
-        false => "",
-    };
-    format!(
-        "\
-{begin}The hub, the manager and the fleet go on: change what you like. To see {BAD} stop in the canary again:
-  kubectl get clustermanagementaddon {ADDON} -o yaml | sed s/{ADDON}-v0.11.0/{ADDON}-{BAD}/ | kubectl replace -f -
-  {program} explain {ADDON}
-Stop it with Ctrl-C.
-"
-    )
+fn farewell(told_before: bool, program: &str) -> Printout {
+    let mut text = Printout::default();
+    if told_before {
+        text.line("The demo has already run here; everything is as you left it.");
+    }
+    text.line(format_args!(
+        "The hub, the manager and the fleet keep running: change what you like. To see {BAD} stop in the canary again:"
+    ));
+    text.line(format_args!(
+        "  kubectl get clustermanagementaddon {ADDON} -o yaml | sed s/{ADDON}-v0.11.0/{ADDON}-{BAD}/ | kubectl replace -f -"
+    ));
+    text.line(format_args!("  {program} explain {ADDON}"));
+    text.line("Press Ctrl-C to stop.");
+    text
 }

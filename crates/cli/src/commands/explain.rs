@@ -1,4 +1,4 @@
-//! `aviary explain`: why a rollout, or one cluster of it, is not further than it is.
+//! `aviary explain`: why a rollout, or one cluster of it, is stuck.
 
 mod advice;
 mod cluster;
@@ -11,6 +11,8 @@ use aviary_controller::View;
 use aviary_engine::explain::Decision;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, ClusterReport, Plan};
+use aviary_engine::reason::Reason;
+use aviary_engine::verdict::Verdict;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -23,53 +25,55 @@ use cluster::ClusterStory;
 pub(crate) use cluster::{ConfigStory, RevisionStory, revision_story};
 
 const DESCRIPTION: &str = "\
-Say why a rollout is not further: for each placement what it waits for, and one reason for every cluster that has not settled, those \
-with the same reason together, each with what would help.
+Explain why a rollout is stuck: what each placement is waiting for, and one reason for every cluster that has not settled. Clusters \
+with the same reason are grouped, and each group has a suggested action.
 
-With CLUSTER, everything about that one: what it should have, what it was told, what it has, its conditions and works, the one reason \
-for where it stands, and what would move it.
+With CLUSTER, shows everything about that cluster: its desired, assigned and applied revision, its conditions and works, the reason \
+for its state, and the suggested action.
 
-It is the report of the code that decides on the hub, made from the hub as it is now. Nothing is written.";
+The report is computed from the current state of the hub, by the same code as the manager's decisions. Nothing is written.";
 
 const STRUCTURE: &str = "\
 Output with -o json:
-  version        1; a later version may add fields, and changes or removes none
-  now            the time that it is worked out for
+  version        1; later versions may add fields, but never change or remove one
+  now            the time of the report
   addOn          its name
   state, message as in aviary status
   placements[]   as in aviary status
   reasons[]      {placement, reason, message, advice, count, clusters[]}
   problems[]     {severity, reason, message}
-  notes[]        what is odd about the hub or its manager
+  notes[]        problems with the hub or its manager
 Output with CLUSTER and -o json:
   version, now, addOn, cluster
-  placement      which governs it; absent if none does
+  placement      the placement that governs it; absent if there is none
   decision       {kind, reason, message, advice}
-  desired, told, applied  revisions {id, version, configs[]: {kind, namespace, name, hash}}
-  overridden     the kinds of config that its own user chose
+  desired, told (assigned), applied
+                 revisions {id, version, configs[]: {kind, namespace, name, hash}}
+  overridden     the kinds of config that the instance overrides
   managedCluster {reachable, unreachableSince, deleting, optedOut, labels}; absent if
                  there is none
   conditions[]   {type, status, reason, message, since}
-  works[]        {name, generation, applied, available, asTold, deleting}
+  works[]        {name, generation, applied, available, asTold, deleting};
+                 asTold: it has the assigned revision
   notes[]
 
 Exit codes:
-  0 it is explained; 1 the hub could not be read, or there is no such add-on or cluster;
+  0 success; 1 the hub could not be read, or there is no such add-on or cluster;
   2 wrong usage";
 
 const EXAMPLES: &str = "\
 Examples:
-  Why does the rollout stand
+  Why is the rollout stuck?
     $ aviary explain helloworld
 
-  What about that one cluster
+  Details of one cluster
     $ aviary explain helloworld cluster-0042
 
-  Which clusters wait for the canary
+  Which clusters are waiting for the canary?
     $ aviary explain helloworld -o json \\
         | jq -r '.reasons[] | select(.reason == \"WaitingForCanary\") | .clusters[]'";
 
-/// Say why a rollout or a cluster is not further, and what would help
+/// Explain why a rollout or a cluster is stuck, and what to do
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(crate) struct Args {
@@ -91,21 +95,21 @@ struct Explanation {
     version: u32,
     now: String,
     add_on: String,
-    state: &'static str,
+    state: Verdict,
     message: String,
     placements: Vec<PlacementState>,
-    reasons: Vec<Reason>,
+    reasons: Vec<ReasonGroup>,
     problems: Vec<ProblemLine>,
     notes: Vec<String>,
 }
 
-/// Clusters with the same reason, and what would help them.
+/// Clusters with the same reason, and the suggested action.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Reason {
+struct ReasonGroup {
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<String>,
-    reason: &'static str,
+    reason: Reason,
     message: String,
     advice: String,
     count: usize,
@@ -122,7 +126,7 @@ async fn explain(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> 
     let mut notes = left_out(&live.view);
     let rests = live.view.observe(&args.addon, |observed| plan::plan(observed, session.now).is_at_rest());
     if rests == Some(false) {
-        // Whoever is at work is about to write: only if nobody is, that is worth a word.
+        // If the plan has writes pending and no manager is running, the user should know.
         notes.extend(args.live.manager_note(&live.connection.client, session.now).await);
     }
     let wide = session.output.is_wide();
@@ -156,8 +160,9 @@ fn whole(view: &mut View, advisor: &Advisor<'_>, notes: Vec<String>, now: Timest
     })
 }
 
-/// The clusters that have not settled, by placement and reason, in the order of the placements; the largest group first.
-fn reasons(observed: &Observed, plan: &Plan, advisor: &Advisor<'_>) -> Vec<Reason> {
+/// Groups the clusters that have not settled by placement and reason, in the order of the
+/// placements, the largest group first.
+fn reasons(observed: &Observed, plan: &Plan, advisor: &Advisor<'_>) -> Vec<ReasonGroup> {
     let mut by_placement: BTreeMap<usize, Vec<&ClusterReport>> = BTreeMap::new();
     for cluster in plan.report.clusters.iter().filter(|cluster| cluster.decision != Decision::Settled) {
         by_placement.entry(cluster.placement.unwrap_or(usize::MAX)).or_default().push(cluster);
@@ -168,11 +173,12 @@ fn reasons(observed: &Observed, plan: &Plan, advisor: &Advisor<'_>) -> Vec<Reaso
         let mut grouped = groups(clusters.iter().copied());
         grouped.sort_by_key(|group| std::cmp::Reverse(group.count));
         for group in grouped {
-            // All of a group have the same kind of reason: the first speaks for them.
+            // All clusters of a group have the same kind of reason, so the first one represents
+            // them.
             let first = clusters
                 .iter()
                 .find(|cluster| Some(cluster.cluster.as_str()) == group.clusters.first().map(String::as_str));
-            reasons.push(Reason {
+            reasons.push(ReasonGroup {
                 placement: spec.map(|spec| spec.name.to_string()),
                 reason: group.reason,
                 message: group.message,

@@ -1,4 +1,4 @@
-//! `aviary fleet`: simulated clusters against any Kubernetes API server.
+//! `aviary fleet`: simulates clusters on any Kubernetes API server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,24 +12,24 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::rehearse::{Latency, Share};
 use super::{Outcome, Session};
 use crate::connect::{Connection, HubArgs, refused};
-use crate::output::{Output, counted};
+use crate::output::{Output, Printout, counted};
 use crate::process::stop_signal;
 
 const DESCRIPTION: &str = "\
-Run simulated clusters against a hub: they are registered with their namespaces and labels, and one process is the work agent of them \
-all. It reports on every ManifestWork in their namespaces as an agent would, after a while, and with the faults that are asked for. \
-Nothing runs anywhere.
+Simulate clusters on a hub. The command registers them with their namespaces and labels, and acts as the work agent of all of them: \
+it reports on every ManifestWork in their namespaces as an agent would, after some time and with the requested faults. \
+Nothing really runs.
 
-How a cluster behaves depends on the seed, its name and the revision only: a fleet does what aviary rehearse has foretold with the \
-same seed and times. Clusters that an earlier run registered are taken over; clusters that are not simulated are never touched. \
-They stay when the command ends, without anybody to answer for them; --remove deletes them.";
+The behaviour of a cluster depends only on the seed, its name and the revision, so a fleet behaves as aviary rehearse predicts for the \
+same seed and times. Clusters from an earlier run are taken over; clusters that are not simulated are never changed. \
+The clusters stay when the command ends, but without an agent; --remove deletes them.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Give an embedded hub 500 clusters, every fifth of them a canary
+  Add 500 clusters to an embedded hub, every fifth of them a canary
     $ aviary fleet --clusters 500 --label stage=canary:20% --kubeconfig ./hub/kubeconfig
 
-  Clusters that take up to a minute, of which one in fifty fails and one in twenty cannot be reached
+  Updates take up to a minute, one cluster in fifty fails, one in twenty is unreachable
     $ aviary fleet --clusters 5000 --latency 5s..1m --fail 2% --offline 5%
 
   A version that no cluster can apply
@@ -38,40 +38,43 @@ Examples:
   Delete all simulated clusters of a hub
     $ aviary fleet --remove
 
-Exit codes: 0 it was stopped, or removed all; 1 something is wrong with the hub or the fleet; 2 wrong usage.";
+Exit codes: 0 stopped, or all clusters removed; 1 a problem with the hub or the fleet; 2 wrong usage.";
 
-/// Run simulated clusters against a Kubernetes API server
+/// Simulate clusters on a Kubernetes API server
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// How many clusters
+    /// Number of clusters
     #[arg(
         long, value_name = "N", required_unless_present = "remove",
         value_parser = clap::value_parser!(u32).range(1..=100_000)
     )]
     clusters: Option<u32>,
 
-    /// What the names of the clusters begin with; a number follows
+    /// Prefix of the cluster names; a number follows
     #[arg(long, value_name = "NAME", default_value = "cluster")]
     prefix: String,
 
-    /// A label, and the share of the clusters that have it; without a share all have it. May be given several times
+    /// A label, and the share of the clusters that have it; without a share, all have it. May be
+    /// given several times
     #[arg(long, value_name = "KEY=VALUE[:SHARE]")]
     label: Vec<LabelArg>,
 
-    /// The shortest and the longest time that a cluster takes
+    /// The shortest and the longest time that a cluster needs for an update
     #[arg(long, value_name = "FROM..TO", default_value = "1s..5s")]
     latency: Latency,
 
-    /// The share of clusters on which a new revision fails, as in 2% or 0.02
+    /// The share of clusters on which a new revision fails, such as 2% or 0.02
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
-    /// A version that fails, and on which share of the clusters; without a share on all. May be given several times
+    /// A version that fails, and the share of clusters on which it fails; without a share, on all.
+    /// May be given several times
     #[arg(long, value_name = "VERSION[:SHARE]")]
     fail_version: Vec<Shared>,
 
-    /// A label whose clusters fail, and which share of them; without a share all. May be given several times
+    /// A label whose clusters fail, and the share of them that fail; without a share, all. May be
+    /// given several times
     #[arg(long, value_name = "KEY=VALUE[:SHARE]")]
     fail_label: Vec<LabelArg>,
 
@@ -79,19 +82,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     flap: Share,
 
-    /// The share of clusters that cannot be reached
+    /// The share of clusters that are unreachable
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     offline: Share,
 
-    /// Something untrue that agents say, and which share of them: old-generation, future-generation, only-available or silence
+    /// A false report of agents, and the share of agents that make it: old-generation,
+    /// future-generation, only-available or silence
     #[arg(long, value_name = "LIE[:SHARE]")]
     lie: Vec<LieArg>,
 
-    /// Which of all possible fleets
+    /// Seed for the simulated fleet
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// Delete every simulated cluster of the hub with all that belongs to it, and end
+    /// Delete all simulated clusters of the hub with everything that belongs to them, and exit
     #[arg(long, conflicts_with_all = ["clusters", "label", "fail_version", "fail_label", "lie"])]
     remove: bool,
 
@@ -99,7 +103,7 @@ pub(crate) struct Args {
     hub: HubArgs,
 }
 
-/// Something with the share of clusters that it is about.
+/// A value, and the share of clusters that it applies to.
 #[derive(Clone, Debug)]
 struct Shared {
     what: String,
@@ -115,13 +119,13 @@ impl FromStr for Shared {
             None => (text, 1.0),
         };
         if what.is_empty() {
-            return Err(anyhow!("{text} does not say what it is about"));
+            return Err(anyhow!("{text} has a share but no value"));
         }
         Ok(Self { what: what.to_owned(), share })
     }
 }
 
-/// A label with the share of clusters that have it.
+/// A label, and the share of clusters that have it.
 #[derive(Clone, Debug)]
 struct LabelArg {
     key: String,
@@ -135,13 +139,13 @@ impl FromStr for LabelArg {
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let Shared { what, share } = text.parse()?;
         let (key, value) = what.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-            anyhow!("{text} is not a label: give one as in stage=canary, or stage=canary:20%")
+            anyhow!("{text} is not a label: use for example stage=canary or stage=canary:20%")
         })?;
         Ok(Self { key: key.to_owned(), value: value.to_owned(), share })
     }
 }
 
-/// A lie with the share of clusters that tell it.
+/// A false report, and the share of clusters that make it.
 #[derive(Clone, Debug)]
 struct LieArg(Lie, f64);
 
@@ -157,7 +161,7 @@ impl FromStr for LieArg {
             "silence" => Lie::Silence,
             _ => {
                 return Err(anyhow!(
-                    "{what} is no lie that agents tell: give old-generation, future-generation, only-available or silence"
+                    "{what} is not a known false report: use old-generation, future-generation, only-available or silence"
                 ));
             }
         };
@@ -177,7 +181,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 }
 
 async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
-    // First, so that a signal during the start is not lost.
+    // Registered first, so that no signal is lost during startup.
     let stopped = stop_signal()?;
     let mut stopped = std::pin::pin!(stopped);
     let labels: Vec<LabelShare> = args.label.iter().map(label_share).collect();
@@ -190,21 +194,23 @@ async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         registered = fleet.register(|| bar.inc(1)) => registered.map_err(|error| told(&error, &connection))?,
         () = &mut stopped => {
             bar.finish_and_clear();
-            session.output.text("Stopped while clusters were being registered; the same command goes on with them.\n")?;
+            session.output.line("Stopped while registering clusters; the same command continues from there.")?;
             return Ok(Outcome::NotDone);
         }
     };
     bar.finish_and_clear();
     let program = &session.program;
     let hub = args.hub.typed();
-    session.output.text(&format!(
-        "{}{}\nLook:    kubectl{hub} get managedclusters\nRemove:  {program} fleet --remove{hub}\nStop it with Ctrl-C.\n",
-        welcome(&registered, &connection),
-        nature(args),
-    ))?;
+    let mut text = welcome(&registered, &connection);
+    text.line(nature(args));
+    text.gap();
+    text.line(format_args!("List:    kubectl{hub} get managedclusters"));
+    text.line(format_args!("Remove:  {program} fleet --remove{hub}"));
+    text.line("Press Ctrl-C to stop.");
+    session.output.text(&text)?;
     session.output.finish()?;
     fleet.run(stopped).await;
-    session.output.text(&farewell(&fleet.tally()))?;
+    session.output.line(farewell(&fleet.tally()))?;
     Ok(Outcome::Done)
 }
 
@@ -236,20 +242,18 @@ fn behaviour(args: &Args) -> Behaviour {
     }
 }
 
-fn welcome(registered: &Registered, connection: &Connection) -> String {
+fn welcome(registered: &Registered, connection: &Connection) -> Printout {
     let Registered { created, taken_over, offline, others } = registered;
-    let mut text = format!("{} at {}", counted(created + taken_over, "simulated cluster"), connection.server);
-    text.push_str(&format!("\n  registered  {created} new, {taken_over} there already"));
+    let clusters = counted(created + taken_over, "simulated cluster");
+    let mut text = Printout::of(format_args!("{clusters} at {}", connection.server));
+    text.line(format_args!("  registered  {created} new, {taken_over} existing"));
     if *offline > 0 {
-        text.push_str(&format!("\n  offline     {offline}"));
+        text.line(format_args!("  offline     {offline}"));
     }
     if *others > 0 {
-        text.push_str(&format!(
-            "\n  beside them {} from an earlier run, without an agent",
-            counted(*others, "cluster")
-        ));
+        let others = counted(*others, "cluster");
+        text.line(format_args!("  others      {others} from an earlier run, without an agent"));
     }
-    text.push('\n');
     text
 }
 
@@ -257,7 +261,7 @@ fn nature(args: &Args) -> String {
     let Latency(from, to) = args.latency;
     let percent = |share: f64| Percent(share);
     format!(
-        "  each takes {} to {}, {} fail, {} flap; seed {}\n",
+        "  updates take {} to {}, {} fail, {} flap; seed {}",
         shown(from),
         shown(to),
         percent(args.fail.0),
@@ -271,12 +275,12 @@ fn farewell(tally: &Tally) -> String {
     let mut text =
         format!("Stopped. The agents saw {seen} new or changed works and wrote {reported} reports");
     if *refused > 0 {
-        text.push_str(&format!(", {refused} of them of failures"));
+        text.push_str(&format!(", {refused} of them about failures"));
     }
     if *retried > 0 {
-        text.push_str(&format!("; {retried} had to be tried again"));
+        text.push_str(&format!("; {retried} were retried"));
     }
-    text.push_str(".\n");
+    text.push('.');
     text
 }
 
@@ -286,14 +290,14 @@ async fn remove(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let removed = aviary_fleet::remove(&connection.client, || bar.inc(1)).await;
     bar.finish_and_clear();
     let removed = removed.map_err(|error| told(&error, &connection))?;
-    let mut text = match removed.clusters {
-        0 if removed.namespaces == 0 => "There is no simulated cluster".to_owned(),
+    let what = match removed.clusters {
+        0 if removed.namespaces == 0 => "There are no simulated clusters".to_owned(),
         clusters => format!("Removed {}", counted(clusters, "simulated cluster")),
     };
-    text.push_str(&format!(" at {}.\n", connection.server));
+    let mut text = Printout::of(format_args!("{what} at {}.", connection.server));
     if removed.leaving > 0 {
-        text.push_str(&format!(
-            "{} not empty yet: something in them waits for somebody to let it go.\n",
+        text.line(format_args!(
+            "{} not empty yet: objects in them have finalizers.",
             match removed.leaving {
                 1 => "1 namespace is".to_owned(),
                 many => format!("{many} namespaces are"),
@@ -304,7 +308,7 @@ async fn remove(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     Ok(if removed.leaving > 0 { Outcome::NotDone } else { Outcome::Done })
 }
 
-/// What kept a fleet from being registered, and what to do.
+/// Describes why a fleet could not be registered, and what to do.
 fn told(error: &RegisterError, connection: &Connection) -> anyhow::Error {
     match error {
         RegisterError::Foreign { .. } => anyhow!("{error}, with --prefix"),
@@ -315,7 +319,8 @@ fn told(error: &RegisterError, connection: &Connection) -> anyhow::Error {
     }
 }
 
-/// A bar for a terminal; elsewhere nothing is drawn. It draws when it moves only: another thread must not write to the streams.
+/// A progress bar on a terminal; draws nothing otherwise. Draws only when it moves, because no
+/// other thread may write to the streams.
 pub(crate) fn progress(output: &Output, count: usize, doing: &'static str) -> ProgressBar {
     let target =
         if output.is_terminal() { ProgressDrawTarget::stdout() } else { ProgressDrawTarget::hidden() };
@@ -327,7 +332,6 @@ pub(crate) fn progress(output: &Output, count: usize, doing: &'static str) -> Pr
     bar.with_message(doing)
 }
 
-/// A share for people.
 struct Percent(f64);
 
 impl fmt::Display for Percent {
@@ -336,7 +340,6 @@ impl fmt::Display for Percent {
     }
 }
 
-/// A time for people, in seconds or less.
 fn shown(time: Duration) -> String {
     match time.as_millis() {
         0 => "0s".to_owned(),

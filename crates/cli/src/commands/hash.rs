@@ -1,16 +1,17 @@
-//! `aviary hash`: the spec hash of each document, as it stands in every status and on every work.
+//! `aviary hash`: prints the spec hash of each document, as it appears in statuses and on works.
 
 use aviary_engine::hash;
 use serde::Serialize;
 
 use super::{Files, Outcome, Session};
 use crate::documents::{self, Document};
+use crate::output::Printout;
 
 const DESCRIPTION: &str = "\
 Print the spec hash of each document.
 
-The spec hash is the SHA-256 of an object without apiVersion, kind, metadata and status. It says whether a config has \
-changed: only another hash starts a rollout. Values that are no Kubernetes objects are hashed as they are.";
+The spec hash is the SHA-256 of an object without apiVersion, kind, metadata and status. It shows whether a config has \
+changed: only a changed hash starts a rollout. Values that are not Kubernetes objects are hashed as they are.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,14 +20,14 @@ Examples:
   $ echo '{\"spec\":{\"test\":1}}' | aviary hash -f -";
 
 const STRUCTURE: &str = "\
-Output, one line each: the hash, the file and document, and what it is.
+Output, one line each: the hash, the file and document, and its kind and name.
 
 Output with -o json:
   documents[]  {hash, file, document, item, line, apiVersion, kind, namespace, name};
-               item is the place in a List; what a document does not have is left out
+               item is the position in a List; fields that do not apply are absent
 
 Exit codes:
-  0 all are hashed; 1 a file is wrong and nothing was hashed; 2 wrong usage";
+  0 success; 1 a file is invalid and nothing was hashed; 2 wrong usage";
 
 /// Print the spec hash of each document
 #[derive(Debug, clap::Args)]
@@ -86,9 +87,9 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     if session.output.data(&hashes)? {
         return Ok(Outcome::Done);
     }
-    let mut text = String::new();
+    let mut text = Printout::default();
     for (document, hashed) in read.documents.iter().zip(&hashes.documents) {
-        text.push_str(&format!("{}  {}\n", hashed.hash, document.said()));
+        text.line(format_args!("{}  {}", hashed.hash, document.said()));
     }
     session.output.text(&text)?;
     Ok(Outcome::Done)

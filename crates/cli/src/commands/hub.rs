@@ -1,27 +1,28 @@
-//! `aviary hub`: the embedded hub on its own, with our kinds installed.
+//! `aviary hub`: runs the embedded hub, with Aviary's kinds installed.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use aviary_api::crds;
-use aviary_hub::security::{Role, write_private};
+use aviary_hub::security::Role;
 use aviary_hub::{Endpoint, Hub, Options};
+use aviary_serve::write_private;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use serde::Deserialize;
-use tokio::net::TcpListener;
 
 use super::{Outcome, Session, typed};
-use crate::process::stop_signal;
+use crate::output::Printout;
+use crate::process::{listen, stop_signal};
 
 const DESCRIPTION: &str = "\
 Run the embedded hub: a Kubernetes-compatible API server in this process, with Aviary's kinds installed.
 
-It is for trying out, for tests and for rehearsals; production is a real Kubernetes API server. It serves TLS with a certificate \
-of its own authority, and lets in only holders of a token. What it has acknowledged is on disk. It stops on Ctrl-C or SIGTERM.";
+It is for trials, tests and rehearsals; for production, use a real Kubernetes API server. It serves TLS with a certificate \
+from its own certificate authority, and requires a token. Every acknowledged write is on disk. It stops on Ctrl-C or SIGTERM.";
 
-/// Run the embedded hub, a Kubernetes-compatible API server, with the kinds installed
+/// Run the embedded hub: a Kubernetes-compatible API server with Aviary's kinds installed
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = "\
 Examples:
@@ -29,22 +30,22 @@ Examples:
     $ aviary hub --data-dir ./hub
     $ kubectl --kubeconfig ./hub/kubeconfig get clustermanagementaddons
 
-  Run one that forgets everything when it stops
+  Run a hub in memory; its data is discarded on exit
     $ aviary hub --ephemeral --kubeconfig-out ./hub.kubeconfig")]
 pub(crate) struct Args {
-    /// Directory for the data, the certificates and the tokens; made if it is not there
+    /// Directory for the data, certificates and tokens; created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "aviary-hub", conflicts_with = "ephemeral")]
     data_dir: PathBuf,
 
-    /// Address to listen on; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:16443")]
     listen: SocketAddr,
 
-    /// Where to write the kubeconfig of the administrator [default: kubeconfig in the data directory]
+    /// File for the administrator's kubeconfig [default: kubeconfig in the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: Option<PathBuf>,
 
-    /// Keep everything in memory: nothing is left when the hub stops
+    /// Keep everything in memory; discarded on exit
     #[arg(long, requires = "kubeconfig_out")]
     ephemeral: bool,
 
@@ -56,11 +57,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     if !args.listen.ip().is_loopback() {
         if !args.allow_remote {
-            bail!("{} can be reached by other machines: add --allow-remote if that is meant", args.listen);
+            bail!("other machines can reach {}: add --allow-remote to allow that", args.listen);
         }
-        session
-            .output
-            .complaint("warning: this hub can be reached by other machines; it is not made for production");
+        session.output.complaint("warning: other machines can reach this hub; it is not for production");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -71,32 +70,34 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 }
 
 async fn serve(args: &Args, session: &mut Session) -> anyhow::Result<()> {
-    // First, so that a signal during the start is not lost.
+    // Registered first, so that no signal is lost during startup.
     let stopped = stop_signal()?;
+    // Before anything is created in the data directory.
+    let listener = listen(args.listen, "--listen").await?;
     let (hub, endpoint) = open(args).await?;
     let installed = install_kinds(&hub).await?;
-    let listener = TcpListener::bind(args.listen)
-        .await
-        .with_context(|| format!("failed to listen on {}", args.listen))?;
     let address = listener.local_addr().context("failed to read the address")?;
     let file = args.kubeconfig_out.clone().unwrap_or_else(|| args.data_dir.join("kubeconfig"));
     let token = known_token(&file, &endpoint)?;
     write_private(&file, endpoint.kubeconfig(reachable(address), &token).as_bytes())
         .with_context(|| format!("failed to write {}", file.display()))?;
     let data = if args.ephemeral {
-        "in memory, gone when it stops".to_owned()
+        "in memory; discarded on exit".to_owned()
     } else {
         args.data_dir.display().to_string()
     };
-    session.output.text(&format!(
-        "The hub listens on https://{address}\n  data        {data}\n  kubeconfig  {}\n  kinds       {installed}\n\n\
-         Try it:  kubectl {} get clustermanagementaddons\nStop it with Ctrl-C.\n",
-        file.display(),
-        typed("--kubeconfig", std::slice::from_ref(&file)),
-    ))?;
+    let mut text = Printout::of(format_args!("Hub listening on https://{address}"));
+    text.line(format_args!("  data        {data}"));
+    text.line(format_args!("  kubeconfig  {}", file.display()));
+    text.line(format_args!("  kinds       {installed}"));
+    text.gap();
+    let reached = typed("--kubeconfig", std::slice::from_ref(&file));
+    text.line(format_args!("Try it:  kubectl {reached} get clustermanagementaddons"));
+    text.line("Press Ctrl-C to stop.");
+    session.output.text(&text)?;
     session.output.finish()?;
     hub.serve(listener, &endpoint, stopped).await.context("the hub failed")?;
-    session.output.text("The hub has stopped.\n")?;
+    session.output.line("Hub stopped.")?;
     Ok(())
 }
 
@@ -116,7 +117,7 @@ async fn open(args: &Args) -> anyhow::Result<(Hub, Endpoint)> {
     Ok((hub, endpoint))
 }
 
-/// Creates or updates the CRDs. Says how many there are.
+/// Creates or updates the CRDs. Returns a line with their number.
 pub(super) async fn install_kinds(hub: &Hub) -> anyhow::Result<String> {
     let api: Api<CustomResourceDefinition> = Api::all(hub.client());
     let all = crds::all();
@@ -136,7 +137,8 @@ pub(super) async fn install_kinds(hub: &Hub) -> anyhow::Result<String> {
     Ok(format!("{} custom resource definitions installed", all.len()))
 }
 
-/// The token in an earlier kubeconfig, if it is still good: copies of that file go on working. Otherwise a new one.
+/// Returns the token in an existing kubeconfig if it is still valid, so that copies of that file
+/// keep working. Otherwise issues a new one.
 pub(super) fn known_token(file: &Path, endpoint: &Endpoint) -> anyhow::Result<String> {
     #[derive(Deserialize)]
     struct Config {
@@ -158,7 +160,7 @@ pub(super) fn known_token(file: &Path, endpoint: &Endpoint) -> anyhow::Result<St
             return Ok(token);
         }
     }
-    let token = endpoint.issue_token("admin", Role::Admin).context("failed to make a token")?;
+    let token = endpoint.issue_token("admin", Role::Admin).context("failed to create a token")?;
     Ok(token.expose().to_owned())
 }
 

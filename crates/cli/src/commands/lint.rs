@@ -12,16 +12,16 @@ use crate::checks;
 use crate::documents;
 use crate::findings::{Finding, Severity};
 use crate::kinds::Kinds;
-use crate::output::{Output, Style, counted};
+use crate::output::{Output, Printout, Style, counted};
 use crate::snapshot;
 
 const DESCRIPTION: &str = "\
-Check files as the API server and the manager would, without either.
+Check files as the API server and the manager would, offline.
 
-Checked are: apiVersion, kind, names and scope; the schema and the rules of our kinds, with fields that a kind does not \
-have; the same object given twice; and all that the manager would complain about: install and rollout strategies, canaries \
-that wait for each other, configs and versions, templates with their variables, what instances override, names of clusters. \
-What an object refers to and the files do not hold is only a warning, and so is what is odd in a status.";
+Checks apiVersion, kind, names and scope; the schema and the rules of Aviary's kinds, including unknown fields; \
+duplicate objects; and everything that the manager would report: install and rollout strategies, canaries \
+that wait for each other, configs and versions, templates and their variables, overrides of instances, cluster names. \
+A reference to an object that is not in the files is only a warning, and so is a problem in a status.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,20 +30,20 @@ Examples:
   $ aviary lint -f deploy/ -o json | jq -r '.findings[].message'";
 
 const STRUCTURE: &str = "\
-Output, one line each; what cannot be read at all is told on standard error:
+Output, one line each; files that cannot be read are reported on standard error:
   FILE: document N (Kind name): FIELD: what is wrong
-  FILE: document N (Kind name): FIELD: warning: what is odd
+  FILE: document N (Kind name): FIELD: warning: what is suspicious
 
 Output with -o json:
-  documents, errors, warnings   how many
+  documents, errors, warnings   counts
   findings[]   {severity, file, document, item, line, column, kind, namespace, name,
-               field, reason, message}; item is the place in a List; what a finding
-               does not concern is left out
+               field, reason, message}; item is the position in a List; fields that
+               do not apply are absent
 
 Exit codes:
-  0 no error, though there may be warnings; 1 errors; 2 wrong usage";
+  0 no errors, but perhaps warnings; 1 errors; 2 wrong usage";
 
-/// Check files as the API server and the manager would, without either
+/// Check files as the API server and the manager would, offline
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(crate) struct Args {
@@ -84,15 +84,15 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     let (unreadable, rest) = findings.split_at(unread);
     session.output.refuse(unreadable);
     let mut text = lines(rest, &session.output);
-    text.push_str(&summary(&report, args, &session.program, !snapshot.addons.is_empty()));
+    text.line(summary(&report, args, &session.program, !snapshot.addons.is_empty()));
     session.output.text(&text)?;
     Ok(outcome)
 }
 
-/// Puts what admission and the engine found together, each thing once.
+/// Merges the findings of admission and of the engine, each problem once.
 ///
-/// Where both speak of the very same field the engine's word goes first, because it is made for people; where admission refuses more
-/// than that field, its word stands for both.
+/// If both report the same field, the engine's message wins, because it is easier to understand. If
+/// admission rejects more than that field, its message replaces both.
 fn merge(admission: Vec<Finding>, engine: impl Iterator<Item = Finding>) -> Vec<Finding> {
     let mut found: Vec<Vec<Finding>> = Vec::new();
     let mut known: HashMap<(String, Option<usize>, Option<usize>), usize> = HashMap::new();
@@ -123,12 +123,11 @@ fn add(there: &mut Vec<Finding>, finding: Finding) {
     }
 }
 
-fn lines(findings: &[Finding], output: &Output) -> String {
-    let mut text = String::new();
+fn lines(findings: &[Finding], output: &Output) -> Printout {
+    let mut text = Printout::default();
     for finding in findings {
         let style = if finding.severity == Severity::Error { Style::Red } else { Style::Yellow };
-        text.push_str(&output.paint.paint(style, &finding.to_string()));
-        text.push('\n');
+        text.line(output.paint.paint(style, &finding.to_string()));
     }
     text
 }
@@ -144,7 +143,7 @@ fn summary(report: &Report<'_>, args: &Args, program: &str, has_addon: bool) -> 
     let next = match report.errors {
         0 if has_addon => format!(" Next: {program} plan {}", args.files.typed()),
         0 => String::new(),
-        _ => format!(" Mend and run again: {program} lint {}", args.files.typed()),
+        _ => format!(" Fix and run again: {program} lint {}", args.files.typed()),
     };
-    format!("{of}: {wrong}.{next}\n")
+    format!("{of}: {wrong}.{next}")
 }

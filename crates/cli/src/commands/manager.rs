@@ -1,4 +1,4 @@
-//! `aviary manager`: the controllers against any Kubernetes API server.
+//! `aviary manager`: runs the controllers against any Kubernetes API server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,33 +16,34 @@ use kube::core::ObjectMeta;
 use super::{Outcome, Session};
 use crate::connect::{Connection, HubArgs, refused};
 use crate::logs::{self, LogArgs};
+use crate::output::Printout;
 use crate::process::stop_signal;
 use crate::telemetry::{Telemetry, TelemetryArgs};
 
 const DESCRIPTION: &str = "\
-Run the manager: it installs add-ons where placements say, keeps their configuration, and rolls changes out.
+Run the manager: it installs add-ons on the selected clusters, applies their configuration, and rolls out changes.
 
-Several managers may run: one leads, the others wait. What the leader writes carries its term, so one that was cut off and comes back \
-can exceed no budget. It stops on Ctrl-C or SIGTERM, finishes what is under way and hands over.";
+You can run several managers: one leads, the others stand by. Every write of the leader carries its term, so a leader that lost its \
+connection and comes back cannot exceed a budget. On Ctrl-C or SIGTERM the manager finishes its writes and hands over.";
 
 /// Run the manager against a Kubernetes API server
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = "\
 Examples:
-  Run it against the hub of the current kubeconfig
+  Run the manager on the hub of the current kubeconfig
     $ aviary manager
 
-  Run it against an embedded hub
+  Run it on an embedded hub
     $ aviary hub --data-dir ./hub
     $ aviary manager --kubeconfig ./hub/kubeconfig --placement
 
-  In a pod: probes for the kubelet, metrics for Prometheus over TLS, logs as JSON
+  In a pod: health checks, metrics over TLS, logs as JSON
     $ aviary manager --health 0.0.0.0:8081 --metrics 0.0.0.0:8443 --log-format json")]
 pub(crate) struct Args {
     #[command(flatten)]
     hub: HubArgs,
 
-    /// Namespace for the lease and for kept revisions
+    /// Namespace for the lease and the stored revisions
     #[arg(long, value_name = "NAMESPACE", default_value = "open-cluster-management")]
     namespace: String,
 
@@ -52,31 +53,33 @@ pub(crate) struct Args {
     #[command(flatten)]
     logs: LogArgs,
 
-    /// Decide placements too, on a hub that has no placement controller
+    /// Also decide placements, on a hub without a placement controller
     #[arg(long)]
     placement: bool,
 
-    /// Whether other managers may run beside this one
+    /// Leader election; disable it only if no other manager runs on this hub
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     leader_elect: bool,
 
-    /// How long a leader may be silent before another takes over, in seconds
+    /// Lease duration in seconds: how long a silent leader keeps the lease
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..))]
     lease_duration: u16,
 
-    /// Hold a change that would delete more instances of an add-on at once than both of these: NUMBER,PERCENT%
+    /// Require approval before a change deletes more than NUMBER and more than PERCENT of an
+    /// add-on's instances at once
     #[arg(long, value_name = "NUMBER,PERCENT%", default_value = "10,25%", value_parser = brake)]
     deletion_brake: Brake,
 
-    /// Namespaces from which any instance may take its configs
+    /// Namespaces whose configs any instance may use
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', default_value = "open-cluster-management")]
     config_namespaces: Vec<String>,
 
-    /// How many completed revisions of a placement are kept to roll back to
+    /// How many completed revisions of each placement to keep for rollbacks
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     history_limit: u16,
 
-    /// Check every plan against the promises before it is carried out; an add-on whose plan breaks one is left as it is, with an Event
+    /// Check every plan against the invariants before executing it; a plan that violates one
+    /// freezes its add-on and causes an Event
     #[arg(long)]
     verify: bool,
 }
@@ -101,7 +104,7 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
         .await
         .map_err(|error| refused("ask the hub for its version", &error, &server))?;
     let created = have_namespace(&client, &args.namespace, &server).await?;
-    // A container that is started again has the name and the process number of the one before.
+    // A restarted container has the same host name and process ID as its predecessor.
     let identity = format!("{}_{}_{:x}", hostname(), std::process::id(), session.now.as_nanosecond());
     let clock: Clock = Arc::new(Timestamp::now);
     let settings = Settings {
@@ -118,23 +121,24 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
         clock: Arc::clone(&clock),
     };
     let manager = Manager::new(client.clone(), settings)
-        .told_to(metrics.clone())
+        .with_metrics(metrics.clone())
         .with_lease(Duration::from_secs(args.lease_duration.into()));
     let telemetry = Telemetry { health: manager.health(), metrics, clock, client };
-    let mut told = format!("Manager {identity} works on {server}, version {}\n", version.git_version);
+    let mut told =
+        Printout::of(format_args!("Manager {identity} running on {server}, version {}", version.git_version));
     if created {
-        told.push_str(&format!("  created  namespace {}\n", args.namespace));
+        told.line(format_args!("  created  namespace {}", args.namespace));
     }
-    told.push_str(&args.telemetry.start(&telemetry).await?);
-    told.push_str("Stop it with Ctrl-C.\n");
+    told.add(&args.telemetry.start(&telemetry).await?);
+    told.line("Press Ctrl-C to stop.");
     session.output.text(&told)?;
     session.output.finish()?;
     manager.run(stopped).await;
-    session.output.text("The manager has stopped.\n")?;
+    session.output.line("Manager stopped.")?;
     Ok(())
 }
 
-/// Sees to it that the manager's namespace is there. Says whether it had to be created.
+/// Makes sure that the manager's namespace exists. Returns whether it was created.
 async fn have_namespace(client: &Client, name: &str, server: &str) -> anyhow::Result<bool> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let doing = format!("look for the namespace {name}");
@@ -149,7 +153,7 @@ async fn have_namespace(client: &Client, name: &str, server: &str) -> anyhow::Re
         Ok(_) => Ok(true),
         Err(error) => {
             let doing = format!(
-                "create the namespace {name}, which the lease and kept revisions need (--namespace names another)"
+                "create the namespace {name} for the lease and the stored revisions (--namespace selects another)"
             );
             Err(refused(&doing, &error, server))
         }

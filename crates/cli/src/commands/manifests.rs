@@ -1,4 +1,4 @@
-//! `aviary manifests`: everything to install on a real hub, ready to be applied.
+//! `aviary manifests`: prints everything to install on a real hub.
 
 use serde_json::json;
 
@@ -10,28 +10,28 @@ const DESCRIPTION: &str = "\
 Print everything to install on a hub, for kubectl apply -f -: custom resource definitions, namespace, service account and roles, \
 the manager with two replicas, policies, metrics, alerts and a dashboard.
 
-The same is in the repository as kustomize overlays (deploy/kustomize) and as a Helm chart (deploy/helm/aviary). \
-With -o json it is one List.";
+The repository has the same as kustomize overlays (deploy/kustomize) and as a Helm chart (deploy/helm/aviary). \
+With -o json the output is one List.";
 
 /// Print everything to install on a hub, for kubectl apply -f -
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = "\
 Examples:
-  Install on a hub of its own
+  Install on a hub without Open Cluster Management
     $ aviary manifests --image my.example/aviary:1.0 | kubectl apply --server-side -f -
 
-  Install on a hub of Open Cluster Management that has no Prometheus operator
+  Install on an Open Cluster Management hub without the Prometheus operator
     $ aviary manifests --flavor ocm --without monitoring --image my.example/aviary:1.0 |
         kubectl apply --server-side -f -
 
-  See what the manager may do
+  See the rights of the manager
     $ aviary manifests -o json | jq '.items[] | select(.kind == \"ClusterRole\")'")]
 pub(crate) struct Args {
-    /// What kind of hub it is
+    /// The kind of hub
     #[arg(long, value_enum, value_name = "FLAVOR", default_value = "standalone")]
     flavor: Flavor,
 
-    /// Image of the manager, as the nodes of the hub pull it
+    /// Image of the manager; the nodes of the hub must be able to pull it
     #[arg(long, value_name = "IMAGE", default_value = packaging::IMAGE, value_parser = image)]
     image: String,
 
@@ -39,12 +39,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE", default_value = packaging::NAMESPACE, value_parser = namespace)]
     namespace: String,
 
-    /// Leave something out: monitoring, on a hub without the Prometheus operator
+    /// Leave out a part: monitoring, on a hub without the Prometheus operator
     #[arg(long, value_enum, value_name = "PART")]
     without: Vec<Part>,
 }
 
-/// What can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     Monitoring,
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     if session.output.format() == Some(Format::Json) {
         session.output.data(&json!({ "apiVersion": "v1", "kind": "List", "items": objects }))?;
     } else {
-        session.output.text(&packaging::to_yaml(&objects)?)?;
+        session.output.file(&packaging::to_yaml(&objects)?)?;
     }
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
-//! One file per command. A command gets its arguments and a [`Session`], writes to the session's output, and says how it went.
+//! One file per command. A command gets its arguments and a [`Session`], writes to the session's
+//! output, and returns its outcome.
 
-mod bench;
 mod completion;
 mod crds;
 mod dashboard;
@@ -28,13 +28,12 @@ use jiff::Timestamp;
 
 use crate::output::Output;
 
-/// What a command may use of the process it runs in.
+/// What a command may use of its process.
 pub(crate) struct Session {
-    /// The name that people type to call us.
+    /// The name by which users call the program.
     pub(crate) program: String,
-    /// The whole command line, for what is generated from it.
+    /// The definition of the whole command line, for what is generated from it.
     pub(crate) definition: clap::Command,
-    /// The time at which the command was started.
     pub(crate) now: Timestamp,
     pub(crate) stdin: Box<dyn Read>,
     pub(crate) output: Output,
@@ -49,20 +48,20 @@ impl fmt::Debug for Session {
     }
 }
 
-/// How a command ended; an error is something that kept it from ending.
+/// How a command ended. An error means that it could not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// It has said why.
+    /// The command has already printed why.
     NotDone,
-    /// What was asked about is under way.
+    /// The rollout is in progress.
     Progressing,
-    /// What was asked about stands, and somebody must act.
+    /// The rollout has stopped, and somebody must act.
     Failed,
 }
 
 impl Outcome {
-    /// The exit code. 2 is for wrong usage.
+    /// The exit code. 2 means wrong usage.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -85,7 +84,6 @@ pub(crate) enum Command {
     Rehearse(rehearse::Args),
     Rollout(rollout::Args),
     Dashboard(dashboard::Args),
-    Bench(bench::Args),
     Lint(lint::Args),
     Hash(hash::Args),
     Crds(crds::Args),
@@ -106,7 +104,6 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
         Command::Rehearse(args) => rehearse::run(args, session),
         Command::Rollout(args) => rollout::run(args, session),
         Command::Dashboard(args) => dashboard::run(args, session),
-        Command::Bench(args) => bench::run(args, session),
         Command::Lint(args) => lint::run(args, session),
         Command::Hash(args) => hash::run(args, session),
         Command::Crds(args) => crds::run(args, session),
@@ -119,20 +116,20 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
 /// The files that a command reads.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Files {
-    /// YAML or JSON file to read, as many documents as it has; a directory stands for the .yaml, .yml and .json files in it,
-    /// and - for standard input. May be given several times, and with several files
+    /// YAML or JSON file with any number of documents, a directory (its .yaml, .yml and .json
+    /// files), or - for standard input. May be given several times, and with several files
     #[arg(short = 'f', long = "filename", value_name = "FILE", num_args = 1.., required = true)]
     pub(crate) files: Vec<PathBuf>,
 }
 
 impl Files {
-    /// The files as they would be typed again.
+    /// The files as the user would type them again.
     pub(crate) fn typed(&self) -> String {
         typed("-f", &self.files)
     }
 }
 
-/// An option with its files, as a shell takes it.
+/// An option with its files, quoted for a shell.
 pub(crate) fn typed(option: &str, files: &[PathBuf]) -> String {
     let plain = |text: &str| {
         !text.is_empty()

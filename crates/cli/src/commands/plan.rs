@@ -1,4 +1,5 @@
-//! `aviary plan`: what would happen to every cluster, decided by the code that would do it; nothing is written.
+//! `aviary plan`: shows what would happen to every cluster, with the code that would decide it.
+//! Writes nothing.
 
 mod radius;
 pub(crate) mod report;
@@ -17,30 +18,30 @@ use crate::live::block_on;
 use report::PlanReport;
 
 const DESCRIPTION: &str = "\
-Show what would happen: clusters added, removed and started, in which waves, and who waits for what. Nothing is written.
+Show what would happen: clusters added, removed and started, the waves, and what clusters wait for. Nothing is written.
 
-With ADDON it is read on the hub, and what is shown is what its manager does next; files are laid over what is there as kubectl apply \
-would put them, and what they change is shown field by field. So it is with files alone, if --live, --kubeconfig or --context is given. \
-Otherwise no hub is asked, and the files are all there is.
+With ADDON, the add-on is read from the hub, and the plan shows what its manager does next. Files are applied to the state of the hub as \
+kubectl apply would do it, and their changes are shown field by field. The same happens without ADDON if --live, --kubeconfig or \
+--context is given. Otherwise no hub is used, and the files are the whole fleet.
 
-Without a hub all objects of the files together are the fleet: ClusterManagementAddOns, ManagedClusterAddOns, ManagedClusters, Placements, \
-PlacementDecisions, ManifestWorks, AddOnTemplates, AddOnHubConfigs and AddOnDeploymentConfigs; an object of any other kind is \
-a config, of its group and of its kind's plural. Objects of --change go on top as kubectl apply would put them there.
+Without a hub, the fleet consists of all objects in the files: ClusterManagementAddOns, ManagedClusterAddOns, ManagedClusters, Placements, \
+PlacementDecisions, ManifestWorks, AddOnTemplates, AddOnHubConfigs and AddOnDeploymentConfigs. An object of any other kind is \
+a config. Objects of --change are applied to the others as kubectl apply would do it.
 
-Without a hub what the files leave out is assumed, and every assumption is said: without ManagedClusters each cluster that is named \
-exists; without a Placement its PlacementDecisions count; without ManifestWorks an instance has what its status says.
+Without a hub, missing objects are assumed, and every assumption is printed: without ManagedClusters, every named cluster exists; \
+without a Placement, its PlacementDecisions are used; without ManifestWorks, an instance runs what its status reports.
 
-Waves are those of the best case, in which every cluster takes what it is told at once.";
+The waves show the best case, in which every cluster succeeds immediately.";
 
 const EXAMPLES: &str = "\
 Examples:
-  What would these files do on an empty hub
+  What would these files do on an empty hub?
     $ aviary plan -f addon.yaml -f decisions.yaml
 
-  What is an add-on on the hub about to do
+  What is an add-on on the hub about to do?
     $ aviary plan helloworld
 
-  What would a change do to the fleet of the hub
+  What would a change do to the fleet on the hub?
     $ aviary plan helloworld -f v2.yaml
 
   The same without a hub, from a copy of its objects
@@ -48,56 +49,57 @@ Examples:
         addontemplates,addonhubconfigs,addondeploymentconfigs,manifestworks > fleet.yaml
     $ aviary plan -f fleet.yaml --change v2.yaml
 
-  How many clusters of each region are in the first wave
+  How many clusters of each region are in the first wave?
     $ aviary plan -f fleet.yaml --label region -o json \\
         | jq '.addOns[0].waves.list[0].byLabel'";
 
 const STRUCTURE: &str = "\
 Output with -o json:
-  version        1; a later version may add fields, and changes or removes none
-  now            the time that the plan is made for
-  notes[]        what was assumed about the fleet, and what was left out
+  version        1; later versions may add fields, but never change or remove one
+  now            the time of the plan
+  notes[]        assumptions about the fleet, and what was ignored
   changes[]      with a hub, what the files change there: {kind, namespace, name, change,
                  fields[]}; change is Created or Changed; fields[]: {path, from, to}
   addOns[]
-    name, file, document; with a hub file is hub and document 0
-    clusters     how many are selected for it, or have an instance of it
-    leftAlone    why nothing is done about it; absent otherwise
-    atRest       nothing at all would be written
-    removals[]   instances deleted: {reason, message, count, clusters[]}
-    creates[]    instances made now: {kind, placement, from, to, count, clusters[]}
-    starts[]     told another version or revision now: as creates[]
-    inFlight[]   told before, and not settled: as removals[]
-    waiting[]    why each of the others is not started: as removals[]
-    settled      how many have what they should have
+    name, file, document; with a hub, file is hub and document 0
+    clusters     how many clusters are selected or have an instance
+    leftAlone    why Aviary does not manage the add-on; absent otherwise
+    atRest       nothing would be written
+    removals[]   deleted instances: {reason, message, count, clusters[]}
+    creates[]    created instances: {kind, placement, from, to, count, clusters[]}
+    starts[]     clusters assigned another version or revision: as creates[]
+    inFlight[]   clusters in flight: as removals[]
+    waiting[]    clusters that are not started, and why: as removals[]
+    settled      how many clusters are up to date
     placements[] {placement, reason, message, desired, target, canary, paused, budget,
                  governed, onTarget, settled, inFlight, failed, waiting};
-                 budget is absent where all go at once
+                 budget is absent if all clusters start at once
     waves        {count, end, unsettled[], fleetByLabel, list[]}; end is Settled, Stands
                  (nothing moves any more by itself) or Long (list[] is cut, count is
-                 estimated); unsettled[] is who has not settled then, as removals[]
+                 estimated); unsettled[]: clusters not settled then, as removals[]
       list[]     {wave, afterSeconds, count, sharePercent, reachedPercent, moves[],
                  byLabel}; moves[] as creates[]; byLabel: label, value, count
     problems[]   {severity, reason, message}
-    notes[]      what was assumed about the add-on
+    notes[]      assumptions about the add-on
 
 Exit codes:
-  0 the plan is made; 1 a file is wrong or the hub could not be read, and nothing was
+  0 success; 1 a file is invalid or the hub could not be read, and nothing was
   planned; 2 wrong usage";
 
-/// Show what would happen: who is added, removed, started, in which waves, and who waits for what
+/// Show what would happen: clusters added, removed and started, the waves, and what clusters wait
+/// for
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Break the waves down by this cluster label; may be given several times. By default by the labels that divide the
-    /// clusters into ten groups at most
+    /// Break the waves down by this cluster label; may be given several times. By default, by
+    /// labels that divide the clusters into at most ten groups
     #[arg(long, value_name = "KEY")]
     label: Vec<String>,
 
-    /// The time to plan for, as in 2026-01-31T12:00:00Z; by default now
+    /// The time to plan for, such as 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "RFC3339")]
     now: Option<Timestamp>,
 }
@@ -112,12 +114,12 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         return Ok(Outcome::Done);
     }
     let mut text = text::render(&report, session.output.paint);
-    text.push_str(&next(args, &report, &session.program));
+    text.line(next(args, &report, &session.program));
     session.output.text(&text)?;
     Ok(Outcome::Done)
 }
 
-/// The command that is useful now.
+/// Suggests the next command.
 fn next(args: &Args, report: &PlanReport, program: &str) -> String {
     let each = |files: &[PathBuf]| {
         files.iter().map(|file| typed("-f", slice::from_ref(file))).collect::<Vec<String>>().join(" ")
@@ -131,7 +133,7 @@ fn next(args: &Args, report: &PlanReport, program: &str) -> String {
     let next = if let Some((addon, count)) = held {
         let name = &addon.name;
         format!(
-            "kubectl annotate clustermanagementaddon {name} {}={count} # if they shall go",
+            "kubectl annotate clustermanagementaddon {name} {}={count} # to approve the deletion",
             annotations::ALLOW_DELETIONS
         )
     } else if report.has_errors() && !(source.files.is_empty() && source.change.is_empty()) {
@@ -150,5 +152,5 @@ fn next(args: &Args, report: &PlanReport, program: &str) -> String {
         files.dedup();
         format!("kubectl apply {}", each(&files))
     };
-    format!("Nothing was written. Next: {next}\n")
+    format!("Nothing was written. Next: {next}")
 }

@@ -1,4 +1,4 @@
-//! `aviary rehearse`: the real decisions on a simulated fleet in virtual time; nothing is written.
+//! `aviary rehearse`: runs the real decisions on a simulated fleet in virtual time. Writes nothing.
 
 mod page;
 pub(crate) mod report;
@@ -21,25 +21,25 @@ use crate::live::block_on;
 use report::RehearsalReport;
 
 const DESCRIPTION: &str = "\
-Rehearse a rollout: the code that would decide on the hub decides on a simulated fleet, in virtual time. Says how long it \
+Rehearse a rollout: the manager's decision code runs against a simulated fleet in virtual time. Shows how long the rollout \
 takes, how many clusters are exposed at the worst moment, and where it would stop. Nothing is written, and the same seed \
-gives the same answer to the byte.
+always gives the same output.
 
-The fleet is the one on the hub or in the files, as for aviary plan. With --clusters the placements that have no decisions get so many \
-clusters, a tenth of them for placements that are somebody's canary, as if all of them ran the revision before.";
+The fleet comes from the hub or the files, as for aviary plan. With --clusters, placements without decisions get this many \
+clusters in total, a tenth of them for canary placements. All of them run the previous revision at the start.";
 
 const EXAMPLES: &str = "\
 Examples:
-  How would this canary rollout go on 10,000 clusters
+  How would this canary rollout go on 10,000 clusters?
     $ aviary rehearse -f addon.yaml -f configs.yaml --clusters 10000
 
-  And if one cluster in fifty fails, and one in twenty cannot be reached
+  What if one cluster in fifty fails, and one in twenty is unreachable?
     $ aviary rehearse -f addon.yaml -f configs.yaml --clusters 10000 --fail 2% --offline 5%
 
-  How long does it take, over twenty fleets
+  How long does it take, over twenty fleets?
     $ aviary rehearse -f addon.yaml -f configs.yaml --clusters 10000 --runs 20
 
-  What would a change do to the fleet of the hub, as a page to show around
+  What would a change do to the fleet on the hub? Write the result as a web page
     $ aviary rehearse helloworld -f v2.yaml --fail 2% --report rehearsal.html
 
   The same without a hub, from a copy of its objects
@@ -47,43 +47,43 @@ Examples:
 
 const STRUCTURE: &str = "\
 Output with -o json:
-  version        1; a later version may add fields, and changes or removes none
+  version        1; later versions may add fields, but never change or remove one
   profile        {seed, runs, latencySeconds[2], fail, offline, flap}
   addOns[]
     name, clusters
     runs         {count, settled, p50Seconds, p90Seconds, worstSeconds}
     first        the run with the first seed:
       seconds    how long it took
-      settled    every cluster has what it should have
-      ranOut     it was given up while something still moved
+      settled    every cluster is up to date
+      ranOut     it was stopped while clusters were still moving
       passes, writes
       placements[] {placement, governed, settled, failed, waiting, budget, peakExposed,
                  reason, message}
-      timeline[] {seconds, placements[]: {done, inFlight, failed}}; done: has settled
-                 on what its placement wants
+      timeline[] {seconds, placements[]: {done, inFlight, failed}}; done: settled
+                 on the desired revision of the placement
       starts[]   {seconds, cluster, placement, to}, in order
       unsettled[] {reason, message, count, clusters[]}
 
 Exit codes:
-  0 every cluster of every run settled; 1 a file is wrong or the hub could not be read, or
+  0 every cluster of every run settled; 1 a file is invalid, the hub could not be read, or
   some cluster did not settle; 2 wrong usage";
 
-/// Rehearse a rollout on a simulated fleet: how long, how exposed, where it would stop
+/// Rehearse a rollout on a simulated fleet: duration, exposure, where it would stop
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Give placements without decisions so many clusters in all
+    /// Give placements without decisions this many clusters in total
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clusters: Option<u32>,
 
-    /// The share of clusters on which a new revision fails, as in 2% or 0.02
+    /// The share of clusters on which a new revision fails, such as 2% or 0.02
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
-    /// The share of clusters that cannot be reached
+    /// The share of clusters that are unreachable
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     offline: Share,
 
@@ -91,29 +91,29 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     flap: Share,
 
-    /// The shortest and the longest time that a cluster takes
+    /// The shortest and the longest time that a cluster needs for an update
     #[arg(long, value_name = "FROM..TO", default_value = "10s..1m")]
     slow: Latency,
 
-    /// Which of all possible fleets
+    /// Seed for the simulated fleet
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// Rehearse so many fleets, with seeds from --seed on
+    /// Rehearse this many fleets, with consecutive seeds starting at --seed
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
-    /// The time at which it begins, as in 2026-01-31T12:00:00Z; by default the latest time that the files tell of, or with a
-    /// hub now
+    /// The start time, such as 2026-01-31T12:00:00Z [default: the latest time in the files, or now
+    /// with a hub]
     #[arg(long, value_name = "RFC3339")]
     now: Option<Timestamp>,
 
-    /// Write the rehearsal as one HTML page that needs nothing else
+    /// Write a report as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
 
-/// A part of the whole.
+/// A fraction of the fleet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share(pub(crate) f64);
 
@@ -129,11 +129,11 @@ impl FromStr for Share {
             .ok()
             .filter(|share| (0.0..=1.0).contains(share))
             .map(Self)
-            .ok_or_else(|| anyhow!("{text} is not a share: give one from 0% to 100%, or from 0 to 1"))
+            .ok_or_else(|| anyhow!("{text} is not a share: use 0% to 100%, or 0 to 1"))
     }
 }
 
-/// From the fastest cluster to the slowest.
+/// The shortest and the longest time of an update.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latency(pub(crate) Duration, pub(crate) Duration);
 
@@ -145,7 +145,7 @@ impl FromStr for Latency {
         let parse = |text: &str| duration::parse(text).map(Option::unwrap_or_default);
         let (from, to) = (parse(from)?, parse(to)?);
         if from > to {
-            return Err(anyhow!("{text} goes backwards: give the shorter time first"));
+            return Err(anyhow!("{text} is reversed: give the shorter time first"));
         }
         Ok(Self(from, to))
     }
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     let mut report = RehearsalReport::new(&profile(args, args.seed, 0), args.runs);
     for addon in fleets.addons {
         let (name, mut observed) = (addon.name, addon.observed);
-        // On a hub clocks run on to this day; in files they stand where the files were written.
+        // On a hub, clocks run until now. In files, they stopped when the files were written.
         let known = if live { Some(session.now) } else { latest(&observed) };
         let begin = args.now.or(known).unwrap_or(Timestamp::UNIX_EPOCH);
         if let Some(clusters) = args.clusters {
@@ -189,14 +189,15 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     let outcome = if report.all_settled() { Outcome::Done } else { Outcome::NotDone };
     if !session.output.data(&report)? {
         let mut text = text::render(&report, session.output.paint);
-        text.push_str(&next(args, session, outcome));
+        text.line(next(args, session, outcome));
         session.output.text(&text)?;
     }
     Ok(outcome)
 }
 
 fn profile(args: &Args, seed: u64, clusters: usize) -> Profile {
-    // A manager that looks less often than every second loses little time on a large fleet, and takes far fewer passes.
+    // On a large fleet the manager plans less often than every second: this loses little time and
+    // takes far fewer passes.
     const CLUSTERS_PER_SECOND: u64 = 2500;
     let Latency(from, to) = args.slow;
     Profile {
@@ -210,14 +211,14 @@ fn profile(args: &Args, seed: u64, clusters: usize) -> Profile {
     }
 }
 
-/// The latest time that any status tells of, so that clocks in it run on from there.
+/// The latest time in any status, so that clocks continue from there.
 fn latest(observed: &Observed) -> Option<Timestamp> {
     let instances = observed.instances.values().flat_map(|instance| &instance.status.conditions);
     let placements = observed.addon.status.placements.values().flat_map(|recorded| &recorded.conditions);
     instances.chain(placements).filter_map(|condition| condition.since).max()
 }
 
-/// The command that is useful now.
+/// Suggests the next command.
 fn next(args: &Args, session: &Session, outcome: Outcome) -> String {
     let files = args.source.typed();
     let nothing = match &args.report {
@@ -228,9 +229,9 @@ fn next(args: &Args, session: &Session, outcome: Outcome) -> String {
     match outcome {
         Outcome::Done if args.fail.0 == 0.0 => {
             format!(
-                "{nothing} Next: {program} rehearse {files} … --fail 5% # to see where a bad revision stops\n"
+                "{nothing} Next: {program} rehearse {files} … --fail 5% # to see where a bad revision stops"
             )
         }
-        _ => format!("{nothing} Next: {program} plan {files} # to see what would happen first\n"),
+        _ => format!("{nothing} Next: {program} plan {files} # to see what would happen first"),
     }
 }

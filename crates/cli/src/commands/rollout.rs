@@ -1,4 +1,5 @@
-//! `aviary rollout`: to operate a rollout. Every write is conditional on what was seen, and every verb that writes has a dry run.
+//! `aviary rollout`: operates a rollout. Every write is conditional on the state that was read, and
+//! every verb that writes supports a dry run.
 
 pub(super) mod acknowledge;
 mod history;
@@ -14,16 +15,16 @@ use crate::live::{LiveArgs, block_on};
 
 const EXAMPLES: &str = "\
 Examples:
-  Nothing new starts; what has started finishes
+  Start no new clusters; clusters in flight finish
     $ aviary rollout pause helloworld
 
-  Which revisions can be gone back to
+  List the revisions you can roll back to
     $ aviary rollout history helloworld
 
-  Go back to the revision before, and wait until it is there
+  Roll back to the previous revision, and wait until it is done
     $ aviary rollout undo helloworld && aviary status helloworld -w
 
-  Let the clusters that failed try again
+  Let failed clusters try again
     $ aviary rollout retry helloworld";
 
 /// Operate a rollout: pause, resume, undo, history, retry
@@ -43,14 +44,14 @@ enum Verb {
     Retry(retry::Args),
 }
 
-/// Which rollout.
+/// Selects a rollout.
 #[derive(Debug, clap::Args)]
 struct Which {
     /// Name of the add-on
     #[arg(value_name = "ADDON")]
     addon: String,
 
-    /// One of its placements, as namespace/name or, where there is only one of that name, as name; all of them by default
+    /// One of its placements, as namespace/name, or as name if that is unique [default: all]
     #[arg(short, long, value_name = "PLACEMENT")]
     placement: Option<String>,
 
@@ -61,13 +62,13 @@ struct Which {
 /// How to write.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Writing {
-    /// Say what would be written, let the hub check it, and write nothing
+    /// Show what would be written and let the hub validate it, without writing
     #[arg(long)]
     pub(super) dry_run: bool,
 }
 
 impl Writing {
-    /// A word before what was done.
+    /// A suffix for messages about a dry run.
     fn mark(self) -> &'static str {
         if self.dry_run { " (dry run)" } else { "" }
     }

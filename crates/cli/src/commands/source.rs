@@ -1,4 +1,5 @@
-//! What `plan` and `rehearse` start from: the fleet in files, or the one on a hub with the files laid over it.
+//! The input of `plan` and `rehearse`: the fleet in files, or the fleet on a hub with the files
+//! applied to it.
 
 use std::path::PathBuf;
 
@@ -20,33 +21,37 @@ use crate::findings::Finding;
 use crate::kinds::Kinds;
 use crate::live::{LiveArgs, told, unknown};
 use crate::objects;
+use crate::output::first_few;
 use crate::snapshot::{self, is_config};
 
-/// What stands for a file where an add-on comes from a hub.
+/// The file name of an add-on that comes from a hub.
 pub(crate) const HUB: &str = "hub";
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").args(["addon", "files"]).required(true).multiple(true))]
 pub(crate) struct Source {
-    /// Name of an add-on on a hub: it is read there, with all that bears on it
+    /// Name of an add-on on a hub, which is read with everything related to it
     #[arg(value_name = "ADDON")]
     pub(crate) addon: Option<String>,
 
-    /// YAML or JSON file to read, as many documents as it has; a directory stands for the .yaml, .yml and .json files in it,
-    /// and - for standard input. May be given several times, and with several files. Without a hub these are the fleet; with
-    /// one they are laid over what is there, as kubectl apply would
+    /// YAML or JSON file with any number of documents, a directory (its .yaml, .yml and .json
+    /// files), or - for standard input. May be given several times, and with several files. Without
+    /// a hub, the files are the fleet; with one, they are applied to what is there, as kubectl
+    /// apply would
     #[arg(short = 'f', long = "filename", value_name = "FILE", num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// File with objects to put on top of the others, as kubectl apply would; status and identity stay
+    /// File with objects to apply to the others, as kubectl apply would; status and identity are
+    /// kept
     #[arg(short, long, value_name = "FILE", num_args = 1..)]
     pub(crate) change: Vec<PathBuf>,
 
-    /// Of the add-ons in the files only this one
+    /// Plan only this add-on of the files
     #[arg(long, value_name = "NAME", conflicts_with = "addon")]
     pub(crate) add_on: Option<String>,
 
-    /// Lay the files over what is on the hub of the current kubeconfig; ADDON, --kubeconfig and --context imply it
+    /// Apply the files to the hub of the current kubeconfig; implied by ADDON, --kubeconfig and
+    /// --context
     #[arg(long)]
     pub(crate) live: bool,
 
@@ -58,13 +63,12 @@ pub(crate) struct Source {
 #[derive(Debug, Default)]
 pub(crate) struct Fleets {
     pub(crate) addons: Vec<AddOnFleet>,
-    /// What was assumed, and what was left out.
+    /// Assumptions, and what was ignored.
     pub(crate) notes: Vec<String>,
-    /// What the files change on the hub.
     pub(crate) differences: Vec<Difference>,
 }
 
-/// One add-on and all that bears on it.
+/// One add-on and everything related to it.
 #[derive(Debug)]
 pub(crate) struct AddOnFleet {
     pub(crate) name: String,
@@ -76,12 +80,11 @@ pub(crate) struct AddOnFleet {
 }
 
 impl Source {
-    /// Whether a hub is read.
     pub(crate) fn is_live(&self) -> bool {
         self.live || self.addon.is_some() || self.hub.hub.is_given()
     }
 
-    /// All of it as it would be typed again.
+    /// The arguments as the user would type them again.
     pub(crate) fn typed(&self) -> String {
         let mut text = self.addon.clone().unwrap_or_default();
         for (option, files) in [("-f", &self.files), ("--change", &self.change)] {
@@ -97,7 +100,7 @@ impl Source {
         text.trim_start().to_owned()
     }
 
-    /// Reads everything, or says what is wrong with the files.
+    /// Reads everything, or reports what is wrong with the files.
     pub(crate) async fn load(&self, session: &mut Session) -> anyhow::Result<Result<Fleets, Vec<Finding>>> {
         let kinds = Kinds::new()?;
         let mut faults = Vec::new();
@@ -122,7 +125,7 @@ impl Source {
         Ok(Ok(fleets))
     }
 
-    /// Keeps the add-on that was asked for.
+    /// Keeps only the requested add-on.
     fn choose(&self, fleets: &mut Fleets) -> anyhow::Result<()> {
         let names: Vec<String> = fleets.addons.iter().map(|addon| addon.name.clone()).collect();
         if names.is_empty() {
@@ -130,13 +133,14 @@ impl Source {
         }
         let Some(asked) = &self.add_on else { return Ok(()) };
         fleets.addons.retain(|addon| addon.name == *asked);
+        fleets.notes.extend(not_planned(asked, &names));
         if fleets.addons.is_empty() {
             return Err(anyhow!("add-on {asked} is not in the files: they have {}", names.join(", ")));
         }
         Ok(())
     }
 
-    /// What is on the hub, with the documents laid over it.
+    /// Reads the hub and applies the documents to it.
     async fn on_hub(&self, documents: &[Document]) -> anyhow::Result<Fleets> {
         let wanted = self.addon.as_deref().or(self.add_on.as_deref());
         let in_files =
@@ -156,7 +160,8 @@ impl Source {
             differences.extend(difference);
             supposed.push((document, kind, object));
         }
-        // Configs after those that refer to them: what is referred to is fetched, and then is what the files say.
+        // Configs come after the objects that reference them: a referenced config is fetched first,
+        // and then replaced by the one in the files.
         let (configs, others): (Vec<_>, Vec<_>) =
             supposed.iter().partition(|(document, _, _)| is_config(document));
         for (_, kind, object) in others {
@@ -168,6 +173,11 @@ impl Source {
         }
         let mut fleets =
             Fleets { differences, notes: super::status::report::left_out(&view), ..Fleets::default() };
+        if let Some(wanted) = wanted {
+            let in_files = documents.iter().filter(|document| is_addon(document));
+            let names: Vec<String> = in_files.map(|document| document.name().to_owned()).collect();
+            fleets.notes.extend(not_planned(wanted, &names));
+        }
         for addon in view.addons() {
             let bears =
                 wanted == Some(&*addon) || documents.is_empty() || bears_on(&mut view, &addon, &supposed);
@@ -185,20 +195,28 @@ impl Source {
             });
         }
         if fleets.addons.is_empty() {
-            bail!(
-                "there is nothing to plan: no add-on on {} has to do with what is in the files",
-                connection.server
-            );
+            bail!("there is nothing to plan: the files do not affect any add-on on {}", connection.server);
         }
         Ok(fleets)
     }
+}
+
+/// A note about add-ons in the files that are not planned.
+fn not_planned(asked: &str, in_files: &[String]) -> Option<String> {
+    let others: Vec<&str> = in_files.iter().map(String::as_str).filter(|name| *name != asked).collect();
+    let what = match others.len() {
+        0 => return None,
+        1 => "another add-on, which is",
+        _ => "other add-ons, which are",
+    };
+    Some(format!("the files contain {what} not planned here: {}", first_few(&others)))
 }
 
 fn is_addon(document: &Document) -> bool {
     document.group() == ADDON_GROUP && document.kind() == "ClusterManagementAddOn"
 }
 
-/// Whether what is in the files can change anything for an add-on.
+/// Whether the files can change anything for an add-on.
 fn bears_on(view: &mut View, addon: &str, supposed: &[(&Document, GroupResource, Value)]) -> bool {
     let of_fleet = |document: &Document| document.group() == CLUSTER_GROUP;
     let own = |document: &Document| {

@@ -1,4 +1,4 @@
-//! `aviary status`: where every rollout of a hub stands, once or for as long as it takes.
+//! `aviary status`: shows the progress of every rollout of a hub, once or until it is done.
 
 pub(crate) mod report;
 pub(crate) mod text;
@@ -14,38 +14,41 @@ use tokio::time::Instant;
 
 use super::{Outcome, Session};
 use crate::live::{LiveArgs, block_on, told};
+use crate::output::Printout;
 use crate::process::stop_signal;
 use report::StatusReport;
 
 const DESCRIPTION: &str = "\
-Show where rollouts stand: the add-on, its placements, and the clusters that have not settled, each with its one reason.
+Show the progress of rollouts: the add-on, its placements, and the clusters that have not settled, each with its reason.
 
-What is shown is worked out from the hub as it is now, by the code that the manager there decides with. Without ADDON there is one \
-line for each add-on. With -w it goes on showing until all is done or something has failed: on a terminal the picture is drawn anew, \
-otherwise there is a line for every change.";
+The report is computed from the current state of the hub, by the same code as the manager's decisions. Without ADDON it has one \
+line per add-on. With -w it is updated until everything is done or something has failed: on a terminal it is redrawn, \
+otherwise every change prints a line.";
 
 const STRUCTURE: &str = "\
-Signs in a bar: # has what is wanted, > in flight, x failed, . not started.
+Signs in a bar: # updated, > in flight, x failed, . not started.
 
 Output with -o json, with -w when it ends:
-  version        1; a later version may add fields, and changes or removes none
-  now            the time that it is worked out for
-  notes[]        what is odd about the hub or its manager
+  version        1; later versions may add fields, but never change or remove one
+  now            the time of the report
+  notes[]        problems with the hub or its manager
   addOns[]
     name
     state        Done, Progressing, Failed or LeftAlone
-    message      the same in words
+    message      the same as text
     clusters, settled, inFlight, failed, waiting
     placements[] {placement, state, done, reason, message, desired, target, canary,
                  paused, budget, governed, onTarget, settled, inFlight, failed, waiting};
-                 done: settled on desired; settled: on target, which a canary may keep back
-    unsettled[]  {cluster, placement, kind, reason, message, told}
+                 done: settled on desired; settled: settled on target, which may be an
+                 earlier revision while a canary is waiting
+    unsettled[]  {cluster, placement, kind, reason, message, told}; told: the assigned
+                 version or revision
     problems[]   {severity, reason, message}
 
 Exit codes:
-  0 all is done; 1 the hub could not be read; 2 wrong usage;
-  3 something is still under way, with -w when the time was up;
-  4 something has failed, is halted, or waits for a person's word";
+  0 everything is done; 1 the hub could not be read; 2 wrong usage;
+  3 something is still in progress, or -w timed out;
+  4 something has failed, is halted, or needs manual approval";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,22 +58,22 @@ Examples:
   One add-on, with every cluster that has not settled
     $ aviary status helloworld -o wide
 
-  Wait in CI until a rollout is through, for half an hour at most
+  Wait in CI until a rollout is done, for at most half an hour
     $ kubectl apply -f addon.yaml && aviary status helloworld -w --timeout 30m";
 
-/// Show where rollouts stand; the exit code tells the outcome
+/// Show the progress of rollouts; the exit code is the outcome
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(crate) struct Args {
-    /// Name of the add-on; all of them by default
+    /// Name of the add-on [default: all]
     #[arg(value_name = "ADDON")]
     addon: Option<String>,
 
-    /// Go on until all is done or something has failed
+    /// Wait until everything is done or something has failed
     #[arg(short, long)]
     watch: bool,
 
-    /// Go on for so long at most, as in 90s, 30m or 2h; implies --watch
+    /// Give up after this long, such as 90s, 30m or 2h; implies --watch
     #[arg(long, value_name = "DURATION", value_parser = limit)]
     timeout: Option<Duration>,
 
@@ -81,7 +84,7 @@ pub(crate) struct Args {
 fn limit(text: &str) -> anyhow::Result<Duration> {
     match duration::parse(text)? {
         Some(limit) if !limit.is_zero() => Ok(limit),
-        _ => Err(anyhow!("{text} is no time to wait: give one as in 90s, 30m or 2h")),
+        _ => Err(anyhow!("{text} is not a duration: use for example 90s, 30m or 2h")),
     }
 }
 
@@ -117,22 +120,22 @@ async fn show(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     Ok(report.outcome())
 }
 
-/// Prints the last word: the picture where it does not stand there already, and the next command.
+/// Prints the final report, unless it is already on the screen, and the next command.
 fn finish(args: &Args, session: &mut Session, report: &StatusReport, picture: bool) -> anyhow::Result<()> {
     if session.output.data(report)? {
         return Ok(());
     }
     let wide = session.output.is_wide();
-    let mut page = String::new();
+    let mut page = Printout::default();
     if picture {
         page = text::render(report, args.addon.is_some(), wide, session.output.paint);
     }
-    page.push_str(&text::notes(report));
-    page.push_str(&next(args, report, &session.program));
+    page.add(&text::notes(report));
+    page.line(next(args, report, &session.program));
     session.output.text(&page)
 }
 
-/// A report that is kept up to date, and what was told of it.
+/// A report that is kept up to date.
 struct Watch<'a> {
     args: &'a Args,
     begun: Instant,
@@ -140,7 +143,8 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Until the outcome is there or the time is up. Says whether the last picture stands on the screen.
+    /// Updates the report until there is an outcome or the time is up. Returns whether the last
+    /// report is on the screen.
     async fn go_on(
         mut self,
         mut report: StatusReport,
@@ -173,7 +177,8 @@ impl Watch<'_> {
         started.checked_add(elapsed).unwrap_or(started)
     }
 
-    /// Waits for a change of the hub, for the time at which time alone changes something, or for the end.
+    /// Waits for a change on the hub, for a time at which the state changes by itself, or for the
+    /// timeout.
     async fn next_change(&mut self, until: Option<Instant>, started: Timestamp) -> anyhow::Result<()> {
         let now = self.now(started);
         let view = self.follower.view();
@@ -196,21 +201,21 @@ impl Watch<'_> {
     }
 }
 
-/// The command that is useful now.
+/// Suggests the next command.
 fn next(args: &Args, report: &StatusReport, program: &str) -> String {
     let hub = args.live.hub.typed();
     let Some(addon) = report.most_urgent() else {
-        return format!("There is no add-on. Next: {program} plan -f addon.yaml{hub}\n");
+        return format!("There is no add-on. Next: {program} plan -f addon.yaml{hub}");
     };
     let name = &addon.name;
     let next = match (addon.outcome(), &args.addon) {
         (Outcome::Done, Some(_)) => format!("{program} rollout history {name}{hub}"),
         (Outcome::Done, None) => format!("{program} status {name}{hub}"),
         (Outcome::Failed, Some(_)) => {
-            format!("{program} explain {name}{hub} # and {program} rollout undo {name} goes back")
+            format!("{program} explain {name}{hub} # or {program} rollout undo {name} to roll back")
         }
-        (_, Some(_)) => format!("{program} explain {name}{hub} # why it is not further"),
+        (_, Some(_)) => format!("{program} explain {name}{hub} # why it is stuck"),
         (_, None) => format!("{program} status {name}{hub} # which clusters, and why"),
     };
-    format!("Next: {next}\n")
+    format!("Next: {next}")
 }

@@ -20,7 +20,7 @@ struct Version {
 pub(crate) fn run(_: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let version = Version { version: env!("CARGO_PKG_VERSION") };
     if !session.output.data(&version)? {
-        session.output.text(&format!("aviary {}\n", version.version))?;
+        session.output.line(format_args!("aviary {}", version.version))?;
     }
     Ok(Outcome::Done)
 }

@@ -1,4 +1,4 @@
-//! Text as documents: YAML streams and JSON, read as kubectl reads them.
+//! Parses text as documents: YAML streams and JSON, in the same way as kubectl.
 
 use aviary_schema::MAX_DEPTH;
 use serde_json::Value;
@@ -8,7 +8,6 @@ use serde_saphyr::{Error as YamlError, UserMessageFormatter, options};
 use super::{Document, Place, Reading};
 use crate::findings::Finding;
 
-/// What is in a file's text.
 pub(super) fn parse(file: &str, text: &str) -> Reading {
     let is_json = text.trim_start().starts_with(['{', '[']);
     if is_json {
@@ -17,7 +16,7 @@ pub(super) fn parse(file: &str, text: &str) -> Reading {
             Err(fault) if file.ends_with(".json") => {
                 return Reading { documents: Vec::new(), faults: vec![*fault] };
             }
-            // YAML may begin in the same way.
+            // The text may still be YAML.
             Err(_) => {}
         }
     }
@@ -66,7 +65,7 @@ fn yaml(file: &str, text: &str) -> Reading {
     read
 }
 
-/// A line with content: not blank, not a comment, not a directive or a marker alone.
+/// Whether a line has content: it is not blank, a comment, a directive, or only a marker.
 fn says_something(line: &str) -> bool {
     let line = line.strip_prefix("---").or_else(|| line.strip_prefix("...")).unwrap_or(line).trim();
     !line.is_empty() && !line.starts_with(['#', '%'])
@@ -78,8 +77,8 @@ struct Part<'t> {
     text: &'t str,
 }
 
-/// The documents of a stream, each with the marker that opens it. A marker stands at the beginning of a line, and nothing else that
-/// YAML allows there looks like one.
+/// Splits a stream into documents, each with the marker that starts it. A marker starts at the
+/// first column, where no other valid YAML looks like one.
 fn split(text: &str) -> Vec<Part<'_>> {
     let is_marker = |line: &str, marker: &str| {
         line.strip_prefix(marker)
@@ -107,14 +106,14 @@ fn split(text: &str) -> Vec<Part<'_>> {
 }
 
 fn yaml_value(text: &str) -> Result<Value, YamlError> {
-    // The size of the text is limited where it is read; what these bound is what little text can grow into.
+    // Reading limits the size of the text. These limits bound what a small text can expand to.
     let budget = serde_saphyr::budget! {
         max_depth: MAX_DEPTH + 20,
         max_events: usize::MAX,
         max_nodes: usize::MAX,
         max_total_scalar_bytes: usize::MAX,
     };
-    // As Go reads it, so that a hash computed here is the hash that the hub computes.
+    // Parses numbers as Go does, so that a hash computed here equals the one that the hub computes.
     serde_saphyr::from_str_with_options(
         text,
         options! { budget: budget, with_snippet: false, legacy_octal_numbers: true },
@@ -132,7 +131,7 @@ fn unreadable(place: &Place, part_line: usize, error: &YamlError) -> Finding {
         YamlError::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
         _ if message.contains("recursion limit") => too_deep(),
         _ if message.contains("limits breached") || message.contains("alias replay") => {
-            "grows too large: its aliases repeat too much".to_owned()
+            "becomes too large: its aliases repeat too much".to_owned()
         }
         _ => format!("is not YAML: {message}"),
     };

@@ -1,7 +1,7 @@
-//! What is installed on a hub: the objects of `deploy/`, changed by what kind of hub it is.
+//! Everything to install on a hub: the objects in `deploy/`, adapted to the kind of hub.
 //!
-//! The files of `deploy/kustomize` are the source. The overlays there list them, the chart in `deploy/helm` is made from them (`chart`), and
-//! tests hold all three against each other.
+//! The files of `deploy/kustomize` are the source. The overlays list them, `chart` generates the
+//! chart in `deploy/helm` from them, and tests check that all three agree.
 
 #[cfg(test)]
 mod chart;
@@ -14,16 +14,17 @@ use aviary_api::names::{CLUSTER_GROUP, WORK_GROUP};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-/// The namespace that the files are written for.
+/// The namespace that the files use.
 pub(crate) const NAMESPACE: &str = "open-cluster-management";
-/// The image that the files name.
+/// The image that the files use.
 pub(crate) const IMAGE: &str = concat!("aviary:", env!("CARGO_PKG_VERSION"));
 
-/// By this annotation the operator of Open Cluster Management tells whether a definition is newer than its own, and then leaves it alone.
+/// OCM's operator compares this annotation with its own version, and does not replace a CRD that is
+/// newer.
 const OPERATOR_VERSION: &str = "operator.open-cluster-management.io/version";
 const NEWER_THAN_ANY: &str = "999.0.0";
 
-/// A file of `deploy/kustomize`: its name, and what is in it.
+/// A file of `deploy/kustomize`: its name and content.
 type File = (&'static str, &'static str);
 
 macro_rules! file {
@@ -54,22 +55,23 @@ const MONITORING: [File; 3] = [
     file!("monitoring", "dashboard.yaml"),
 ];
 
-/// What kind of hub it is.
+/// The kind of hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Flavor {
-    /// A hub of its own: every definition, and the manager decides placements
+    /// A hub without Open Cluster Management: installs every CRD, and the manager decides
+    /// placements
     Standalone,
-    /// A hub of Open Cluster Management, which has clusters, placements and works
+    /// An Open Cluster Management hub, which already has clusters, placements and works
     Ocm,
 }
 
-/// What is to be installed.
+/// What to install.
 #[derive(Clone, Debug)]
 pub(crate) struct Package<'a> {
     pub(crate) flavor: Flavor,
     pub(crate) image: &'a str,
     pub(crate) namespace: &'a str,
-    /// For the Prometheus operator and Grafana.
+    /// Objects for the Prometheus operator and Grafana.
     pub(crate) monitoring: bool,
 }
 
@@ -105,7 +107,7 @@ impl Package<'_> {
         Ok(definitions)
     }
 
-    /// The objects of a file, as this package has them.
+    /// Reads the objects of a file and adapts them.
     fn read(&self, (name, text): &File) -> anyhow::Result<Vec<Value>> {
         let mut objects: Vec<Value> =
             serde_saphyr::from_multiple(text).with_context(|| format!("failed to read {name}"))?;
@@ -132,7 +134,8 @@ impl Package<'_> {
     }
 }
 
-/// Puts another namespace wherever the manager's own is meant: in places that hold nothing else, and in the name of its service account.
+/// Replaces the manager's namespace: in fields that contain only a namespace, and in the name of
+/// its service account.
 fn rename(value: &mut Value, namespace: &str) {
     match value {
         Value::String(text) if text == NAMESPACE => *text = namespace.to_owned(),
@@ -146,7 +149,6 @@ fn rename(value: &mut Value, namespace: &str) {
     }
 }
 
-/// Objects as a stream of YAML documents.
 pub(crate) fn to_yaml(objects: &[Value]) -> anyhow::Result<String> {
     let mut stream = String::new();
     for object in objects {

@@ -1,4 +1,4 @@
-//! The three shapes of what is installed agree, and hold to the rules for it.
+//! Checks that the three forms of the installation agree and follow the rules.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,7 +32,7 @@ fn named(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap()
 }
 
-/// `make manifests` writes the files anew.
+/// `make manifests` regenerates the files.
 #[test]
 fn the_chart_is_made_from_the_files_of_kustomize() {
     let folder = root().join("deploy/helm/aviary");
@@ -49,11 +49,11 @@ fn the_chart_is_made_from_the_files_of_kustomize() {
             .collect()
     };
     let found: BTreeSet<PathBuf> = found(&folder).union(&found(&folder.join("templates"))).cloned().collect();
-    assert_eq!(found, expected, "a file that nothing makes");
+    assert_eq!(found, expected, "a file that is not generated");
     assert_eq!(
         fs::canonicalize(folder.join("definitions")).unwrap(),
         root().join("deploy/crds"),
-        "the chart's definitions are those that are shipped"
+        "the chart links to the shipped CRDs"
     );
 }
 
@@ -62,7 +62,7 @@ fn the_deployment_names_the_image_of_this_version() {
     let (_, text) = BASE.iter().find(|(name, _)| *name == "deployment.yaml").unwrap();
     assert!(
         text.contains(&format!("image: {IMAGE}\n")),
-        "deploy/kustomize/base/deployment.yaml is not of {IMAGE}"
+        "deploy/kustomize/base/deployment.yaml does not use {IMAGE}"
     );
 }
 
@@ -122,7 +122,8 @@ fn another_namespace_is_taken_everywhere_and_another_image() {
         text.contains("system:serviceaccount:elsewhere:aviary-manager") && text.contains("image: other:1\n")
     );
     assert!(!text.contains("system:serviceaccount:open-cluster-management:"));
-    // Where any instance may take its configs from is another question.
+    // The namespaces that any instance may take configs from are independent of the manager's
+    // namespace.
     assert!(text.contains("'', request.namespace, 'open-cluster-management'"));
 }
 
@@ -142,7 +143,6 @@ fn no_role_has_a_wildcard_or_a_right_that_leads_to_others() {
                 }
             }
         }
-        // Only the manager is bound.
         for binding in
             of_kind(&objects, "ClusterRoleBinding").into_iter().chain(of_kind(&objects, "RoleBinding"))
         {
@@ -153,7 +153,6 @@ fn no_role_has_a_wildcard_or_a_right_that_leads_to_others() {
     }
 }
 
-/// The names of metrics in an expression.
 fn metrics_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words.filter(|word| word.starts_with("aviary_")).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! What is taken for granted where the files do not say it.
+//! Assumptions about objects that the files do not contain.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,12 +7,13 @@ use aviary_api::names::conditions::{AVAILABLE, PROGRESSING};
 use aviary_engine::configs::{Pin, Revision};
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::{Cluster, Instance, Observed, Seen, Work, WorkState};
+use aviary_engine::reason::Reason;
 use aviary_engine::render::{self, Templates};
 use aviary_engine::shared::Shared;
 
 use super::hub::Hub;
 
-/// Without any ManagedCluster, all clusters exist that decisions or instances name.
+/// Without any ManagedCluster, assumes that all clusters in decisions and instances exist.
 pub(super) fn clusters(hub: &mut Hub<'_>) {
     let decided = hub.decisions.values().flatten().flat_map(|decision| {
         decision
@@ -35,7 +36,7 @@ pub(super) fn clusters(hub: &mut Hub<'_>) {
     }
 }
 
-/// An add-on from a file that was never on a hub is the one that its instances belong to.
+/// Assumes that an add-on from a file, which was never on a hub, owns its instances.
 pub(super) fn ownership(observed: &mut Observed) {
     if observed.addon.uid.is_empty()
         && let Some(owner) = observed.instances.values().find_map(|instance| instance.owner.clone())
@@ -44,7 +45,8 @@ pub(super) fn ownership(observed: &mut Observed) {
     }
 }
 
-/// What a placement has applied everywhere it has completed; the rest of its history is not in the files.
+/// Assumes that a placement has completed the revision that it has applied. The files do not
+/// contain the rest of its history.
 pub(super) fn history(observed: &mut Observed) {
     for (placement, recorded) in &observed.addon.status.placements {
         if let Some(applied) = &recorded.applied {
@@ -53,7 +55,8 @@ pub(super) fn history(observed: &mut Observed) {
     }
 }
 
-/// Without any work of the add-on, instances have what their status says. Returns the note that says so.
+/// Without any work of the add-on, assumes that instances run what their status reports. Returns
+/// the note about it.
 pub(super) fn works(observed: &mut Observed) -> Option<String> {
     let mut templates = Templates::new(observed);
     let assumed: Vec<(ClusterName, Vec<Work>)> = observed
@@ -69,18 +72,15 @@ pub(super) fn works(observed: &mut Observed) -> Option<String> {
         observed.works.insert(cluster, Arc::new(works));
     }
     Some(
-        "none of its ManifestWorks is in the files: its instances are taken to have what their status says"
+        "the files contain none of its ManifestWorks: its instances are assumed to run what their status reports"
             .to_owned(),
     )
 }
 
 fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<'_>) -> Vec<Work> {
     let progressing = instance.status.condition(PROGRESSING);
-    let failed = progressing
-        .filter(|condition| matches!(&*condition.reason, "InstallFailed" | "UpgradeFailed" | "Failed"));
-    let arrived = progressing.is_some_and(|condition| {
-        matches!(&*condition.reason, "InstallSucceed" | "UpgradeSucceed" | "Succeed")
-    });
+    let failed = progressing.filter(|condition| condition.reason.is(Reason::is_failure));
+    let arrived = progressing.is_some_and(|condition| condition.reason.is(Reason::is_success));
     let applied: Vec<Pin> =
         instance.status.references.iter().filter_map(|reference| reference.applied.clone()).collect();
     let has = match failed {

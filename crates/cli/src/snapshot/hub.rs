@@ -1,4 +1,5 @@
-//! The objects of the files by what they are, each read into the engine's model. What cannot be used is a finding.
+//! Sorts the objects of the files by kind and reads each into the engine's model. An unusable
+//! object becomes a finding.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise;
 use aviary_engine::observed::{Cluster, Instance, LiveConfig, StatusFields, Template, Work, WorkState};
 use aviary_engine::problem::Problem;
+use aviary_engine::reason::Reason;
 use aviary_engine::shared::Pool;
 use serde::de::DeserializeOwned;
 
@@ -21,7 +23,6 @@ use crate::documents::Document;
 use crate::findings::Finding;
 use crate::kinds::Kinds;
 
-/// An instance as it was read.
 #[derive(Debug)]
 pub(super) struct ReadInstance<'d> {
     pub(super) document: &'d Document,
@@ -29,7 +30,6 @@ pub(super) struct ReadInstance<'d> {
     pub(super) problems: Vec<Problem>,
 }
 
-/// All objects of the files, by what they are.
 #[derive(Debug, Default)]
 pub(super) struct Hub<'d> {
     pub(super) addons: Vec<(&'d Document, ClusterManagementAddOn)>,
@@ -94,8 +94,14 @@ impl<'d> Hub<'d> {
                 self.clusters.insert(cluster.name.clone(), Arc::new(cluster));
             }
             Err(error) => {
-                let message = format!("{:?} {error}: the cluster gets no add-on", document.name());
-                self.findings.push(Finding::of(document, "metadata.name", "ClusterNameInvalid", message));
+                let message =
+                    format!("{:?} {error}: add-ons cannot be installed on this cluster", document.name());
+                self.findings.push(Finding::of(
+                    document,
+                    "metadata.name",
+                    Reason::ClusterNameInvalid.as_str(),
+                    message,
+                ));
             }
         }
     }
@@ -112,11 +118,12 @@ impl<'d> Hub<'d> {
                 });
             }
             Err(error) => {
-                let message = format!("{:?} {error}: the instance is for no cluster", document.namespace());
+                let message =
+                    format!("{:?} {error}: the instance belongs to no cluster", document.namespace());
                 self.findings.push(Finding::of(
                     document,
                     "metadata.namespace",
-                    "ClusterNameInvalid",
+                    Reason::ClusterNameInvalid.as_str(),
                     message,
                 ));
             }
@@ -139,14 +146,14 @@ impl<'d> Hub<'d> {
         let label = object.metadata.labels.as_ref().and_then(|all| all.get(labels::PLACEMENT));
         let Some(label) = label else {
             let message =
-                format!("the label {} is missing: the decision is of no placement", labels::PLACEMENT);
+                format!("the label {} is missing: the decision belongs to no placement", labels::PLACEMENT);
             self.findings.push(Finding::of(document, "metadata.labels", "NoPlacement", message));
             return;
         };
         let placement = PlacementName::new(document.namespace(), label);
         let (_, problems) = normalise::selection(&bare(&placement), [&object]);
         let wrong = |problem: &Problem| {
-            Finding::of(document, "status.decisions", problem.code(), problem.to_string())
+            Finding::of(document, "status.decisions", problem.code().as_str(), problem.to_string())
         };
         self.findings.extend(problems.iter().map(wrong));
         self.decisions.entry(placement).or_default().push(object);
@@ -166,7 +173,7 @@ impl<'d> Hub<'d> {
     }
 }
 
-/// Whether a document may be a config: it is none of the objects that the lifecycle itself is made of.
+/// Whether a document may be a config: it is not one of the kinds of the add-on lifecycle itself.
 pub(crate) fn is_config(document: &Document) -> bool {
     let of_lifecycle = match document.group() {
         names::ADDON_GROUP => matches!(document.kind(), "ClusterManagementAddOn" | "ManagedClusterAddOn"),
@@ -176,7 +183,7 @@ pub(crate) fn is_config(document: &Document) -> bool {
     !of_lifecycle
 }
 
-/// A placement of which nothing but the name is known.
+/// A placement of which only the name is known.
 pub(super) fn bare(name: &PlacementName) -> Placement {
     let mut placement = Placement::default();
     placement.metadata.namespace = Some(name.namespace.to_string());

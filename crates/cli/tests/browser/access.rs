@@ -1,4 +1,4 @@
-//! The token: where it comes from, where it goes, and what is shown without it.
+//! The token: where it comes from, where it is sent, and what is shown without it.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn the_token_is_taken_from_the_address_and_leaves_no_trace_there() {
         .run("return [JSON.stringify(localStorage), document.cookie, document.body.outerHTML].join()")
         .await;
     assert!(!kept.as_str().unwrap().contains(TOKEN));
-    // Another page of the same tab has it, too.
+    // Another page in the same tab has it, too.
     browser.open(&format!("http://{}/", stand.address)).await;
     browser.until_text(".addons", "Hello").await;
     browser.end(&[]).await;
@@ -32,7 +32,7 @@ async fn without_a_token_or_with_a_wrong_one_the_page_asks_for_one() {
     let stand = stand(false).await;
     let browser = Browser::start(DESK).await;
     browser.open(&format!("http://{}/#/addon/hello", stand.address)).await;
-    browser.until_text(".signin", "A token, please").await;
+    browser.until_text(".signin", "Sign in").await;
     assert_eq!(stand.opened().len(), 0);
 
     browser.press("wrong").await;
@@ -44,7 +44,7 @@ async fn without_a_token_or_with_a_wrong_one_the_page_asks_for_one() {
     browser.press(key::ENTER).await;
     browser.until_text("h1", "Hello").await;
     browser.until_text("#connection-text", "live").await;
-    // The browser itself logs what is refused.
+    // The browser itself logs refused requests.
     browser.end(&["401 (Unauthorized)"]).await;
 }
 
@@ -64,13 +64,10 @@ async fn a_page_that_may_not_write_offers_nothing_to_do() {
     browser.open(&reading.url("/addon/hello")).await;
     browser.until_text(".banners", "3 would go").await;
     assert_eq!(browser.run(buttons).await, json!([]));
-    assert_eq!(browser.texts("#mode").await, ["read only"]);
+    assert_eq!(browser.texts("#mode").await, ["read-only"]);
 
     browser.open(&writing.url("/addon/hello")).await;
     browser.until_text(".banners", "3 would go").await;
-    assert_eq!(
-        browser.run(buttons).await,
-        json!(["Pause…", "Undo…", "Acknowledge…", "Pause…", "Undo to this…"])
-    );
+    assert_eq!(browser.run(buttons).await, json!(["Pause…", "Undo…", "Approve…", "Pause…", "Undo to this…"]));
     browser.end(&[]).await;
 }

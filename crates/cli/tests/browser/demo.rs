@@ -1,4 +1,5 @@
-//! The demo as people see it: its page is opened while the story is told, and afterwards a rollout is paused and resumed by its buttons.
+//! The demo in a browser: opens its page during the demo, and then pauses and resumes a rollout
+//! with its buttons.
 
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use serde::Deserialize;
@@ -8,11 +9,11 @@ use crate::driver::{Browser, DESK};
 use crate::run::{Hub, Process};
 use crate::transcript::desk;
 
-/// Of sixty clusters one in five is a canary.
+/// One in five of sixty clusters is a canary.
 const FLEET: usize = 48;
 const CANARY: usize = 12;
 
-/// Notes every state that the page shows, from when it is run.
+/// Records every state that the page shows.
 const NOTE: &str = "
     window.story = [];
     let last = '';
@@ -58,8 +59,7 @@ async fn story(browser: &Browser) -> Vec<Seen> {
 async fn the_page_of_the_demo_shows_the_canary_fill_the_fleet_wait_and_then_fill() {
     let desk = desk("browser-demo");
     let demo = Process::start_until(
-        &desk,
-        &format!("demo --clusters {} --latency 300ms..900ms --data-dir data", FLEET + CANARY),
+        desk.command(&format!("demo --clusters {} --latency 300ms..900ms --data-dir data", FLEET + CANARY)),
         "#token=",
     );
     let browser = Browser::start(DESK).await;
@@ -69,7 +69,7 @@ async fn the_page_of_the_demo_shows_the_canary_fill_the_fleet_wait_and_then_fill
     browser.run(NOTE).await;
     browser.click(".addon").await;
 
-    // To its end: the bad version was caught, and taken back.
+    // Waits for the end: the bad version was caught and rolled back.
     browser
         .until(
             "the story to be told",
@@ -82,16 +82,16 @@ async fn the_page_of_the_demo_shows_the_canary_fill_the_fleet_wait_and_then_fill
 
     pause_and_resume(&browser, &Hub::of(&desk, "data/kubeconfig").await).await;
     browser.end(&[]).await;
-    demo.stop();
+    demo.stop("TERM");
 }
 
-/// The canary upgrade and the bad version, from what the page showed.
+/// Checks the canary upgrade and the bad version in what the page showed.
 fn assert_is_the_story(seen: &[Seen]) {
     let text = || format!("{seen:#?}");
-    let behind = |one: &Seen| one.fleet.gate.starts_with("Gate closed: waits for canary-placement");
+    let behind = |one: &Seen| one.fleet.gate.starts_with("Gate closed: waiting for canary-placement");
     let caught = seen.iter().rposition(|one| one.canary.state == "Failed").unwrap();
 
-    // The canary fills while all others wait for it, and the page says so.
+    // The canary is upgraded while all others wait for it, and the page says so.
     let good: Vec<&Seen> = seen.iter().filter(|one| one.version.contains("v0.11.0")).collect();
     let filling: Vec<&&Seen> =
         good.iter().filter(|one| behind(one) && (1..CANARY).contains(&one.canary.done)).collect();
@@ -109,7 +109,7 @@ fn assert_is_the_story(seen: &[Seen]) {
         "nothing said why the fleet waits: {}",
         text()
     );
-    // Then the gate opens and the fleet fills.
+    // Then the gate opens and the fleet is upgraded.
     let open = good
         .iter()
         .position(|one| one.fleet.gate.starts_with("Gate open"))
@@ -129,7 +129,7 @@ fn assert_is_the_story(seen: &[Seen]) {
     assert!(bad.iter().any(|one| one.state == "Failed" && behind(one)), "{bad:#?}");
 }
 
-/// A rollout that is paused by its button does not begin, and does when it is resumed.
+/// A rollout that is paused with the button does not start until it is resumed.
 async fn pause_and_resume(browser: &Browser, hub: &Hub) {
     browser.until_text(".actions button", "Pause…").await;
     browser.click(".actions button").await;
@@ -161,7 +161,7 @@ async fn pause_and_resume(browser: &Browser, hub: &Hub) {
     assert!(story(browser).await.iter().any(|one| (1..FLEET).contains(&one.fleet.done)));
 }
 
-/// Has every placement of the demo's add-on use another config.
+/// Sets another config in every placement of the demo's add-on.
 async fn want(hub: &Hub, config: &str) {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
         "addon.open-cluster-management.io",

@@ -1,6 +1,7 @@
-//! A browser of one test's own: a chromedriver on a free port, and one session in it. Both end with the test.
+//! A browser for one test: a chromedriver on a free port, and one session in it. Both end with the
+//! test.
 //!
-//! No test sleeps: a condition is looked at in the page itself, again and again, until it holds.
+//! No test sleeps: the page itself evaluates a condition until it holds.
 
 #![allow(dead_code, reason = "tests and pictures use their own parts of it")]
 
@@ -15,9 +16,11 @@ use serde_json::{Value, json};
 
 /// Longer than anything here takes on a busy machine.
 const GIVE_UP: Duration = Duration::from_secs(300);
+/// Far more than are ever taken in a row.
+const PORTS_TRIED: u32 = 20;
 const MISSING: &str =
     "there is no chromium with its chromedriver here: run hack/install-chromium.sh, which make test does";
-/// Runs in every page before its own scripts: notes what must never happen, and reads what was painted.
+/// Runs in every page before its own scripts: records forbidden events, and reads what was painted.
 const WATCH: &str = "
     window.complaints = [];
     addEventListener('securitypolicyviolation', (e) => window.complaints.push(`CSP: ${e.violatedDirective} ${e.blockedURI}`));
@@ -31,7 +34,7 @@ const WATCH: &str = "
     window.alert = (text) => window.complaints.push(`alert: ${text}`);
 ";
 
-/// Keys that are not characters, as WebDriver spells them.
+/// Special keys, as WebDriver spells them.
 pub(crate) mod key {
     pub(crate) const TAB: &str = "\u{e004}";
     pub(crate) const ENTER: &str = "\u{e007}";
@@ -45,7 +48,7 @@ pub(crate) mod key {
     pub(crate) const DOWN: &str = "\u{e015}";
 }
 
-/// How a page is looked at.
+/// The screen of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Screen {
     pub(crate) width: u32,
@@ -65,6 +68,17 @@ struct Driver {
 
 impl Driver {
     fn start() -> Self {
+        for _ in 0..PORTS_TRIED {
+            if let Some(driver) = Self::on_a_free_port() {
+                return driver;
+            }
+        }
+        panic!("chromedriver found none of {PORTS_TRIED} ports free");
+    }
+
+    /// Returns `None` if the port is in use. With `--port=0`, chromedriver picks a port that is
+    /// free for IPv4, needs the same one for IPv6, and exits if that one is in use.
+    fn on_a_free_port() -> Option<Self> {
         let program = std::env::var("AVIARY_CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".to_owned());
         let mut child = Command::new(program)
             .arg("--port=0")
@@ -74,18 +88,26 @@ impl Driver {
             .spawn()
             .unwrap_or_else(|error| panic!("{MISSING} ({error})"));
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut said = String::new();
         let port = loop {
-            let line = lines.next().expect("chromedriver to say its port").unwrap();
+            let Some(line) = lines.next() else {
+                let status = child.wait().unwrap();
+                assert!(said.contains("port not available"), "chromedriver ended with {status}:\n{said}");
+                return None;
+            };
+            let line = line.unwrap();
             if let Some((_, port)) = line.split_once("successfully on port ") {
                 break port.trim_end_matches('.').parse().unwrap();
             }
+            said += &line;
+            said.push('\n');
         };
-        // What it says later is nobody's, and must not hold it up.
+        // Keeps reading, because a full pipe would block it.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, port }
+        Some(Self { child, port })
     }
 
-    /// Asks it to end, which ends its browsers; a killed one would leave them behind.
+    /// Asks it to end, which ends its browsers; after a kill they would stay.
     fn shut_down(&self) -> std::io::Result<()> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
@@ -117,7 +139,7 @@ impl Browser {
     pub(crate) async fn start(screen: Screen) -> Self {
         let driver = Driver::start();
         let mut config = Config::new(format!("http://127.0.0.1:{}", driver.port).parse().unwrap());
-        // A condition may be waited for all that time.
+        // A wait for a condition may take this long.
         config.read_timeout = Some(GIVE_UP * 2);
         let client = Client::try_from(config).unwrap();
         let mut options = json!({"args": [
@@ -160,7 +182,7 @@ impl Browser {
         Err(format!("{}: {}", value["error"], value["message"].as_str().unwrap_or_default()))
     }
 
-    /// A command of this session.
+    /// Sends a command to this session.
     async fn tell(&self, path: &str, body: Value) -> Value {
         let sent = self.send(Method::POST, &format!("{}{path}", self.session), Some(&body)).await;
         sent.unwrap_or_else(|error| panic!("{path} {body}: {error}"))
@@ -183,12 +205,12 @@ impl Browser {
         self.tell("/url", json!({"url": url})).await;
     }
 
-    /// What a function body returns in the page.
+    /// Runs a function body in the page and returns its result.
     pub(crate) async fn run(&self, script: &str) -> Value {
         self.tell("/execute/sync", json!({"script": script, "args": []})).await
     }
 
-    /// Waits until a function body returns something that is not empty.
+    /// Waits until a function body returns a non-empty value.
     pub(crate) async fn until(&self, what: &str, script: &str) -> Value {
         let script = format!(
             "const done = arguments[arguments.length - 1];
@@ -214,7 +236,7 @@ impl Browser {
         }
     }
 
-    /// Waits until the text of the first match contains a text, and gives all of it.
+    /// Waits until the text of the first match contains `part`, and returns the whole text.
     pub(crate) async fn until_text(&self, css: &str, part: &str) -> String {
         let script = format!(
             "const text = document.querySelector({}).innerText; return text.includes({}) && text;",
@@ -224,19 +246,17 @@ impl Browser {
         self.until(&format!("{css} to say {part:?}"), &script).await.as_str().unwrap().to_owned()
     }
 
-    /// The texts of all matches.
     pub(crate) async fn texts(&self, css: &str) -> Vec<String> {
         let script =
             format!("return [...document.querySelectorAll({})].map((one) => one.innerText)", json!(css));
         serde_json::from_value(self.run(&script).await).unwrap()
     }
 
-    /// How many matches there are.
     pub(crate) async fn count(&self, css: &str) -> u64 {
         self.run(&format!("return document.querySelectorAll({}).length", json!(css))).await.as_u64().unwrap()
     }
 
-    /// Where an element is, in CSS pixels: left, top, width, height. It is scrolled to first.
+    /// The position of an element in CSS pixels: left, top, width, height. Scrolls to it first.
     async fn place(&self, css: &str) -> [f64; 4] {
         let script = format!(
             "const node = document.querySelector({});
@@ -253,7 +273,7 @@ impl Browser {
         self.tell("/actions", json!({"actions": [pointer]})).await;
     }
 
-    /// Moves the mouse to a place of an element, in CSS pixels from its corner.
+    /// Moves the mouse to a position in an element, in CSS pixels from its corner.
     pub(crate) async fn hover(&self, css: &str, x: f64, y: f64) {
         let [left, top, ..] = self.place(css).await;
         self.pointer(
@@ -262,19 +282,18 @@ impl Browser {
         .await;
     }
 
-    /// Clicks where the mouse is.
     pub(crate) async fn click_here(&self) {
         self.pointer(json!([{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}])).await;
     }
 
-    /// Clicks into the middle of an element, as a person would: what lies above it gets the click.
+    /// Clicks the middle of an element like a user: an element above it would get the click.
     pub(crate) async fn click(&self, css: &str) {
         let [_, _, width, height] = self.place(css).await;
         self.hover(css, width / 2.0, height / 2.0).await;
         self.click_here().await;
     }
 
-    /// Presses keys one after the other, wherever the focus is.
+    /// Presses keys one after the other in the focused element.
     pub(crate) async fn press(&self, keys: &str) {
         let actions: Vec<Value> = keys
             .chars()
@@ -286,7 +305,7 @@ impl Browser {
             .await;
     }
 
-    /// Goes from stop to stop with the tabulator until it is at an element.
+    /// Presses Tab until an element has the focus.
     pub(crate) async fn tab_to(&self, css: &str) {
         let there = format!("return document.activeElement.matches({})", json!(css));
         let mut stops = Vec::new();
@@ -297,20 +316,20 @@ impl Browser {
         }
     }
 
-    /// What is focused: its tag, and its label or text.
+    /// The focused element: its tag, and its label or text.
     pub(crate) async fn focused(&self) -> String {
         let script = "const node = document.activeElement;
             return `${node.tagName.toLowerCase()} ${(node.getAttribute('aria-label') || node.innerText || '').split('\\n')[0]}`";
         self.run(script).await.as_str().unwrap().to_owned()
     }
 
-    /// A picture of what is on the screen, as PNG.
+    /// A screenshot, as PNG.
     pub(crate) async fn picture(&self) -> String {
         let shot = self.send(Method::GET, &format!("{}/screenshot", self.session), None).await.unwrap();
         shot.as_str().unwrap().to_owned()
     }
 
-    /// Everything that the page or the browser found wrong.
+    /// Everything that the page or the browser reported as wrong.
     pub(crate) async fn complaints(&self) -> Vec<String> {
         let own = self.run("return window.complaints ?? ['the page was not watched']").await;
         let mut all: Vec<String> = serde_json::from_value(own).unwrap();
@@ -321,7 +340,8 @@ impl Browser {
         all
     }
 
-    /// The end of a test: nothing was refused by the policy, thrown or logged, but for what the test is about.
+    /// Ends a test: the policy refused nothing, and nothing was thrown or logged, except what the
+    /// test expects.
     pub(crate) async fn end(self, expected: &[&str]) {
         let complaints = self.complaints().await;
         let others: Vec<&String> = complaints

@@ -1,9 +1,9 @@
-//! Whatever a name or a message holds, it is shown as text and nothing of it runs.
+//! Names and messages are always shown as text, and nothing in them runs.
 
 use serde_json::json;
 
 use crate::driver::{Browser, DESK, key};
-use crate::run::{Hub, Process};
+use crate::run::{Hub, start};
 use crate::stand::{Share, Stand, cluster, detail};
 use crate::transcript::desk;
 
@@ -22,7 +22,7 @@ async fn names_and_messages_with_markup_are_shown_as_text_and_nothing_runs() {
     add_on["problems"] = json!([{"severity": "error", "message": SCRIPT}]);
     add_on["brake"] = json!({"held": 3, "message": IMAGE, "acknowledge": "3"});
     add_on["reasons"] =
-        json!([{"code": IMAGE, "kind": 2, "message": SCRIPT, "count": 1, "examples": [IMAGE]}]);
+        json!([{"code": IMAGE, "kind": "failed", "message": SCRIPT, "count": 1, "examples": [IMAGE]}]);
     add_on["revisions"] = json!([{
         "label": IMAGE, "number": 1, "placement": IMAGE, "version": SCRIPT, "at": null, "current": true, "clusters": 1, "changes": [LINK],
     }]);
@@ -93,11 +93,12 @@ async fn assert_nothing_ran(browser: &Browser) {
     assert_eq!(browser.run("return window.ran ?? 'nothing'").await, "nothing");
 }
 
-/// A hub refuses such a name for a cluster, but not in a decision, which anybody can write who may decide for a placement.
+/// A hub rejects such a name for a cluster, but not in a decision, which anyone can write who may
+/// decide for a placement.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_of_such_a_name_on_a_hub_is_shown_as_text() {
     let desk = desk("browser-hostile");
-    let _hub = Process::start(&desk, "hub --ephemeral --listen 127.0.0.1:0 --kubeconfig-out kubeconfig");
+    let _hub = start(&desk, "hub --ephemeral --listen 127.0.0.1:0 --kubeconfig-out kubeconfig");
     let hub = Hub::of(&desk, "kubeconfig").await;
     hub.put_helloworld().await;
     let api = |group: &str| format!("{group}.open-cluster-management.io");
@@ -125,7 +126,7 @@ async fn a_cluster_of_such_a_name_on_a_hub_is_shown_as_text() {
     }))
     .await;
     hub.want("v1.0.0").await;
-    let _manager = Process::start(&desk, "manager --kubeconfig kubeconfig --metrics 127.0.0.1:0 --log warn");
+    let _manager = start(&desk, "manager --kubeconfig kubeconfig --metrics 127.0.0.1:0 --log warn");
     hub.until_made("c1").await;
     hub.put_status(json!({
         "apiVersion": format!("{addon_api}/v1alpha1"), "kind": "ManagedClusterAddOn", "metadata": {"name": "helloworld", "namespace": "c1"},
@@ -135,14 +136,13 @@ async fn a_cluster_of_such_a_name_on_a_hub_is_shown_as_text() {
     }))
     .await;
 
-    let dashboard =
-        Process::start(&desk, "dashboard --kubeconfig kubeconfig --listen 127.0.0.1:0 --token-file token");
+    let dashboard = start(&desk, "dashboard --kubeconfig kubeconfig --listen 127.0.0.1:0 --token-file token");
     let browser = Browser::start(DESK).await;
     browser.open(dashboard.word("dashboard")).await;
     browser.until_text(".addons", SCRIPT).await;
     browser.click(".addon").await;
     browser.until_text("h1", SCRIPT).await;
-    // No cluster can have it, so it is a problem of the placement, with the name as it is.
+    // No cluster can have this name, so it is a problem of the placement, which shows the name.
     browser.until_text(".banners", "<img src=x onerror=").await;
     browser.until("the squares", "return document.querySelector('canvas')").await;
     browser.press("/").await;

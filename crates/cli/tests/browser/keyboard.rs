@@ -1,4 +1,5 @@
-//! Everything with the keyboard only: from the list to a cluster and back, and a change of the rollout.
+//! The page with the keyboard only: from the list to a cluster and back, and a change of the
+//! rollout.
 
 use serde_json::json;
 
@@ -15,13 +16,13 @@ fn shares() -> [Share; 2] {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_can_be_used_with_the_keyboard_only() {
     let mut add_on = detail(&shares());
-    add_on["reasons"] = json!([{"code": "Failed", "kind": 2, "message": REASONS[2], "count": 1, "examples": ["fleet-00045"]}]);
+    add_on["reasons"] = json!([{"code": "Failed", "kind": "failed", "message": REASONS[2], "count": 1, "examples": ["fleet-00045"]}]);
     let stand = Stand::serve(add_on, cluster("fleet-00045"), true).await;
     let browser = Browser::start(DESK).await;
     browser.open(&stand.url("/")).await;
     browser.until_text(".addons", "Hello").await;
 
-    // A slash goes to the filter, the next stop is the first add-on, Enter opens it.
+    // A slash focuses the filter, Tab the first add-on, Enter opens it.
     browser.press("/").await;
     assert_eq!(browser.focused().await, "input Filter add-ons");
     browser.press("hel").await;
@@ -30,7 +31,7 @@ async fn the_page_can_be_used_with_the_keyboard_only() {
     browser.press(key::ENTER).await;
     browser.until_text("h1", "Hello").await;
 
-    // Into the squares, by the stops before them.
+    // Into the squares, by the Tab stops before them.
     browser.until("the squares", "return document.querySelector('canvas')").await;
     browser.press("/").await;
     assert_eq!(browser.focused().await, "input Find clusters");
@@ -40,7 +41,7 @@ async fn the_page_can_be_used_with_the_keyboard_only() {
     says("canary-00000, settled").await;
     browser.press(key::RIGHT).await;
     says("canary-00001").await;
-    // The last of one placement leads to the first of the next, and back.
+    // After the last square of one placement comes the first of the next, and back.
     browser.press(key::RIGHT).await;
     says("fleet-00002").await;
     browser.press(key::LEFT).await;
@@ -63,7 +64,8 @@ async fn the_page_can_be_used_with_the_keyboard_only() {
     says("canary-00000").await;
     assert_eq!(browser.run("return document.querySelector('.tip').hidden").await, false);
 
-    // A search, Enter goes to the first match, Enter opens it, Escape closes it, and the focus is where it was.
+    // Search: Enter goes to the first match, Enter opens it, Escape closes it, and the focus
+    // returns.
     browser.press("/").await;
     browser.press("cannot be applied").await;
     browser.until_text(".found", "1 cluster found").await;
@@ -89,7 +91,7 @@ async fn the_page_can_be_used_with_the_keyboard_only() {
     browser.until("the panel to close", "return document.getElementById('panel').hidden").await;
     assert!(browser.focused().await.starts_with("div Clusters as squares"));
 
-    // The chart reads itself out.
+    // The chart can be read with the keyboard.
     browser.tab_to(".chart").await;
     browser.press(key::HOME).await;
     browser.until_text(".readout", "4 waiting").await;
@@ -105,7 +107,7 @@ async fn an_action_shows_what_it_would_do_before_it_can_be_confirmed() {
     browser.open(&stand.url("/addon/hello")).await;
     browser.until("the button", "return document.querySelector('.actions button')").await;
 
-    // Cancelled: only asked about.
+    // Cancelled: only a dry run was sent.
     browser.tab_to(".actions button").await;
     browser.press(key::ENTER).await;
     browser.until_text("#dialog", "Pause hello?").await;
@@ -116,7 +118,7 @@ async fn an_action_shows_what_it_would_do_before_it_can_be_confirmed() {
     assert_eq!(browser.focused().await, "button Pause…");
     assert_eq!(stand.posted(), [json!({"action": "pause", "dryRun": true})]);
 
-    // Confirmed: a placement's own.
+    // Confirmed: the action of one placement.
     browser.tab_to("[data-placement=\"default/fleet\"] button").await;
     browser.press(key::ENTER).await;
     browser.until_text("#dialog", "Pause default/fleet?").await;
@@ -129,7 +131,7 @@ async fn an_action_shows_what_it_would_do_before_it_can_be_confirmed() {
     let asked = |dry: bool| json!({"action": "pause", "placement": "default/fleet", "dryRun": dry});
     assert_eq!(stand.posted()[1..], [asked(true), asked(false)]);
 
-    // What it led to comes by the stream, and the button has turned.
+    // The result arrives by the stream, and the button changes.
     let mut placements = detail(&shares())["placements"].clone();
     placements[1]["paused"] = json!(true);
     stand.say("addon-delta", &json!({"now": "2026-01-01T00:11:00Z", "placements": placements}));
@@ -151,9 +153,9 @@ async fn acknowledging_the_brake_sends_the_number_that_was_seen() {
     browser.open(&stand.url("/addon/hello")).await;
     browser.until_text(".banners", "The brake holds 3 deletions").await;
     browser.click(".banner button").await;
-    browser.until_text("#dialog", "Acknowledge 3 deletions?").await;
+    browser.until_text("#dialog", "Approve 3 deletions?").await;
     browser.until("the answer", "return !document.querySelector('#dialog [type=submit]').disabled").await;
-    // Another number that comes meanwhile is not what was agreed to.
+    // If the number changes in the meantime, it is not what the user approved.
     let more = json!({"held": 9, "message": "9 would go", "acknowledge": "9 of 106"});
     stand.say(
         "addon-delta",
@@ -167,7 +169,7 @@ async fn acknowledging_the_brake_sends_the_number_that_was_seen() {
     let told = browser.texts(".revision-head .soft.numbers:not(time)").await;
     assert_eq!(told, ["42 clusters", "64 clusters"]);
 
-    // Going back to a revision names it, and where.
+    // Undoing to a revision names the revision and the placement.
     browser.click(".revision-foot button:not([hidden])").await;
     browser.until_text("#dialog", "Undo to v1?").await;
     browser.until("the answer", "return !document.querySelector('#dialog [type=submit]').disabled").await;

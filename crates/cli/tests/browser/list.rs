@@ -1,4 +1,4 @@
-//! The list of add-ons: those that need somebody first, kept up to date, and found by name.
+//! The list of add-ons: those that need attention first, kept up to date, and filtered by name.
 
 use serde_json::{Value, json};
 

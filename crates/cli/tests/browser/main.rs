@@ -1,7 +1,7 @@
-//! The dashboard in a real browser: Debian's chromium, headless, driven by WebDriver.
+//! The dashboard in a real browser: Debian's Chromium, headless, driven by WebDriver.
 //!
-//! Most tests open the page that is part of the binary over a stream that is made by hand (`stand`), where every word is known. The others run
-//! the product as people do: `aviary demo`, and `aviary dashboard` over a hub.
+//! Most tests open the real page with a simulated server (`stand`), whose responses are fixed. The
+//! others run the product as users do: `aviary demo`, and `aviary dashboard` for a hub.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,9 +1,9 @@
-//! A connection that is cut, and a server that goes and comes back.
+//! A connection that breaks, and a server that restarts.
 
 use serde_json::json;
 
 use crate::driver::{Browser, DESK};
-use crate::run::{Hub, Process};
+use crate::run::{Hub, start};
 use crate::stand::{Share, Stand, cluster, detail};
 use crate::transcript::desk;
 
@@ -16,7 +16,7 @@ async fn a_stream_that_is_cut_is_taken_up_where_it_ended() {
     browser.until_text("#connection-text", "live").await;
     stand.say(
         "addon-delta",
-        &json!({"now": "2026-01-01T00:11:00Z", "message": "The first.", "rows": [[1, 0, 0, 5]]}),
+        &json!({"now": "2026-01-01T00:11:00Z", "message": "The first.", "rows": [[1, 6, 0, 5]]}),
     );
     browser.until_text(".addon-header .lede", "The first.").await;
 
@@ -28,10 +28,10 @@ async fn a_stream_that_is_cut_is_taken_up_where_it_ended() {
             "return window.states.some((state) => state.startsWith('reconnecting since '))",
         )
         .await;
-    // Said while nobody listens, or to the new stream: either way it arrives once.
+    // Sent while no stream is open, or to the new stream: either way it arrives once.
     stand.say(
         "addon-delta",
-        &json!({"now": "2026-01-01T00:12:00Z", "message": "The second.", "rows": [[2, 0, 0, 5]]}),
+        &json!({"now": "2026-01-01T00:12:00Z", "message": "The second.", "rows": [[2, 6, 0, 5]]}),
     );
     browser.until_text(".addon-header .lede", "The second.").await;
     browser.until_text("#connection-text", "live").await;
@@ -44,20 +44,17 @@ async fn a_stream_that_is_cut_is_taken_up_where_it_ended() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_outlives_a_restart_of_its_server() {
     let desk = desk("browser-restart");
-    let _hub = Process::start(&desk, "hub --ephemeral --listen 127.0.0.1:0 --kubeconfig-out kubeconfig");
+    let _hub = start(&desk, "hub --ephemeral --listen 127.0.0.1:0 --kubeconfig-out kubeconfig");
     let hub = Hub::of(&desk, "kubeconfig").await;
     hub.put_helloworld().await;
     hub.want("v1.0.0").await;
     let _manager =
-        Process::start(&desk, "manager --kubeconfig kubeconfig --placement --metrics 127.0.0.1:0 --log warn");
-    let _fleet = Process::start(&desk, "fleet --clusters 8 --latency 0s..0s --kubeconfig kubeconfig");
+        start(&desk, "manager --kubeconfig kubeconfig --placement --metrics 127.0.0.1:0 --log warn");
+    let _fleet = start(&desk, "fleet --clusters 8 --latency 0s..0s --kubeconfig kubeconfig");
     hub.until_done(8, "v1.0.0").await;
 
     let dashboard = |listen: &str| {
-        Process::start(
-            &desk,
-            &format!("dashboard --kubeconfig kubeconfig --listen {listen} --token-file token"),
-        )
+        start(&desk, &format!("dashboard --kubeconfig kubeconfig --listen {listen} --token-file token"))
     };
     let first = dashboard("127.0.0.1:0");
     let address = first.address("dashboard").trim_start_matches("http://").to_owned();
@@ -70,7 +67,7 @@ async fn a_page_outlives_a_restart_of_its_server() {
 
     first.kill();
     browser.until_text("#connection-text", "reconnecting since").await;
-    // What is known stays on the page, and is marked as old.
+    // The known state stays on the page, and is marked as old.
     browser.until_text(".addon-header", "8 of 8 clusters settled").await;
     assert_eq!(browser.run("return document.body.classList.contains('stale')").await, true);
     hub.want("v2.0.0").await;
@@ -81,6 +78,6 @@ async fn a_page_outlives_a_restart_of_its_server() {
     browser.until_text(".addon-header", "8 of 8 clusters settled").await;
     browser.until_text("#connection-text", "live").await;
     assert_eq!(browser.run("return document.body.classList.contains('stale')").await, false);
-    // The browser itself logs what it cannot reach.
+    // The browser itself logs unreachable servers.
     browser.end(&["net::ERR_"]).await;
 }

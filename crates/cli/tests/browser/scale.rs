@@ -1,9 +1,10 @@
-//! Many clusters: every one is drawn, every one can be pointed at, and a change draws only what has changed.
+//! Many clusters: each one is drawn and can be pointed at, and a change redraws only what has
+//! changed.
 
 use serde_json::json;
 
 use crate::driver::{Browser, DESK, PHONE, Screen};
-use crate::run::{Hub, Process};
+use crate::run::{Hub, start};
 use crate::stand::{Share, Stand, cluster, detail};
 use crate::transcript::desk;
 
@@ -16,7 +17,7 @@ fn ten_thousand() -> [Share; 2] {
     ]
 }
 
-/// Where the squares are: from one to the next in CSS pixels, and how many are side by side.
+/// The layout of the squares: their distance in CSS pixels, and how many are in a row.
 async fn raster(browser: &Browser) -> (u64, u64) {
     let script = format!(
         "const {{ pitch, columns }} = document.querySelector('{CANVAS}')?.dataset; return pitch && [Number(pitch), Number(columns)]"
@@ -24,7 +25,7 @@ async fn raster(browser: &Browser) -> (u64, u64) {
     serde_json::from_value(browser.until("the squares", &script).await).unwrap()
 }
 
-/// How many squares are painted, placement by placement: the upper left corner of each is, whatever its shape.
+/// The number of painted squares per placement: the upper left corner is painted in every shape.
 async fn painted(browser: &Browser) -> Vec<u64> {
     let script = "return [...document.querySelectorAll('canvas')].map((canvas) => {
         const { pitch, columns } = canvas.dataset;
@@ -50,7 +51,7 @@ async fn ten_thousand_clusters_are_drawn_and_can_be_pointed_at() {
 
     assert_eq!(painted(&browser).await, [8000, 2000]);
 
-    // Rows are in order here, so the place of a square is its number.
+    // Rows are in order here, so the position of a square is its row number.
     for (number, words) in [
         (0_u64, "settled"),
         (2999, "settled"),
@@ -81,20 +82,21 @@ async fn a_change_draws_only_the_squares_that_look_different() {
             CanvasRenderingContext2D.prototype.clearRect = function (...all) { window.cleared += 1; return clear.apply(this, all); };",
         )
         .await;
-    // Three that waited are told. In order of state, three squares change at the front of those in flight, and three at the front of those that failed.
+    // Three waiting clusters start. Sorted by state, three squares change at the start of those in
+    // flight, and three at the start of those that failed.
     stand.say(
         "addon-delta",
-        &json!({"now": "2026-01-01T00:11:00Z", "inFlight": 2003, "waiting": 2897, "rows": [[5100, 1, 1, 5], [5101, 1, 1, 5], [5102, 1, 1, 5]]}),
+        &json!({"now": "2026-01-01T00:11:00Z", "inFlight": 2003, "waiting": 2897, "rows": [[5100, 7, 1, 5], [5101, 7, 1, 5], [5102, 7, 1, 5]]}),
     );
     browser.until_text(".legend", "2,003").await;
     browser.until("the squares to be drawn", "return window.cleared").await;
     assert_eq!(browser.run("return window.cleared").await, 6);
-    // And the one that stands where the first failed one stood is one of the three.
+    // The square at the position of the first failed one is now one of the three.
     let cell = 5000;
     browser.hover(CANVAS, (cell % columns * pitch + 3) as f64, (cell / columns * pitch + 3) as f64).await;
     browser.until_text(".tip", "c-05100").await;
 
-    // Words that many clusters share change at once, and draw nothing.
+    // A text that many clusters share changes once, and redraws nothing.
     stand.say(
         "addon-delta",
         &json!({"now": "2026-01-01T00:12:00Z", "dictionarySet": [[1, "told two minutes ago"]]}),
@@ -134,18 +136,18 @@ async fn twenty_thousand_clusters_fit_a_phone_and_a_wall() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_clusters_of_a_real_hub_are_drawn_and_can_be_pointed_at() {
     let desk = desk("browser-scale");
-    let _hub = Process::start(&desk, "hub --ephemeral --listen 127.0.0.1:0 --kubeconfig-out kubeconfig");
+    let _hub = start(&desk, "hub --ephemeral --listen 127.0.0.1:0 --kubeconfig-out kubeconfig");
     let hub = Hub::of(&desk, "kubeconfig").await;
     hub.put_helloworld().await;
     hub.want("v1.0.0").await;
     let _manager =
-        Process::start(&desk, "manager --kubeconfig kubeconfig --placement --metrics 127.0.0.1:0 --log warn");
-    let dashboard = Process::start(&desk, "dashboard --kubeconfig kubeconfig --listen 127.0.0.1:0");
+        start(&desk, "manager --kubeconfig kubeconfig --placement --metrics 127.0.0.1:0 --log warn");
+    let dashboard = start(&desk, "dashboard --kubeconfig kubeconfig --listen 127.0.0.1:0");
     let browser = Browser::start(DESK).await;
     browser.open(&format!("{}/addon/helloworld", dashboard.word("dashboard"))).await;
     browser.until("the add-on", "return document.querySelector('[data-placement]')").await;
-    // They appear while the page is open.
-    let _fleet = Process::start(&desk, "fleet --clusters 10000 --latency 0s..0s --kubeconfig kubeconfig");
+    // The clusters appear while the page is open.
+    let _fleet = start(&desk, "fleet --clusters 10000 --latency 0s..0s --kubeconfig kubeconfig");
     browser
         .until(
             "all clusters to be there",

@@ -1,4 +1,5 @@
-//! States can be told apart without colour; light, dark, narrow and wide are all complete.
+//! States are recognisable without colour, and the page is complete in light, dark, narrow and wide
+//! layouts.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ async fn every_state_has_a_shape_of_its_own() {
     let browser = Browser::start(DESK).await;
     browser.open(&stand.url("/addon/hello")).await;
     browser.until("the squares", "return document.querySelector('canvas')?.dataset.pitch").await;
-    // The five squares in black and white: a pixel is ink where it is clearly darker than the paper.
+    // The five squares in black and white: a pixel is ink if it is clearly darker than the
+    // background.
     let shapes = browser
         .run(
             "const canvas = document.querySelector('canvas');
@@ -40,7 +42,7 @@ async fn every_state_has_a_shape_of_its_own() {
             assert!(unlike(shape, other) * 10 > shape.len(), "{shapes:#?}");
         }
     }
-    // And a word beside the mark, in the legend and for each state.
+    // There is also a word next to the mark, in the legend and for each state.
     let legend = browser.texts(".legend .key").await;
     let legend: Vec<String> =
         legend.iter().map(|key| key.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
@@ -67,7 +69,7 @@ async fn colours_follow_the_system_until_somebody_chooses() {
     browser.until("light to be chosen", &format!("return (() => {{ {look} }})() === {light}")).await;
     browser.click("#theme").await;
     browser.until("dark to be chosen", &format!("return (() => {{ {look} }})() === {dark}")).await;
-    // It is remembered.
+    // The choice is remembered.
     browser.screen(DESK).await;
     browser.open(&stand.url("/addon/hello")).await;
     browser.until("dark to be remembered", &format!("return (() => {{ {look} }})() === {dark}")).await;
@@ -85,7 +87,7 @@ async fn nothing_sticks_out_of_a_phone() {
     add_on["message"] = json!(long);
     add_on["placements"][1]["name"] = json!(format!("default/{long}"));
     add_on["placements"][1]["gate"] = json!({"canary": "default/canary", "open": false, "message": long});
-    add_on["reasons"] = json!([{"code": "Canary", "kind": 3, "message": long, "count": 200, "examples": [long, "fleet-00010"]}]);
+    add_on["reasons"] = json!([{"code": "Canary", "kind": "waiting", "message": long, "count": 200, "examples": [long, "fleet-00010"]}]);
     add_on["revisions"] = json!([{
         "label": "rev-b", "number": 2, "placement": "default/canary", "version": "v2", "at": "2026-01-01T00:00:00Z", "current": true, "clusters": 5, "changes": [long],
     }]);
@@ -99,7 +101,7 @@ async fn nothing_sticks_out_of_a_phone() {
     browser.click(".addon").await;
     browser.until_text(".event-list", "Halted").await;
     assert_eq!(browser.run(overflow).await, 0);
-    // Everything that can be pressed is within the screen.
+    // All buttons are within the screen.
     let outside = browser
         .run("return [...document.querySelectorAll('button, a, input, canvas')].filter((one) => one.offsetParent && one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML)")
         .await;
@@ -112,7 +114,7 @@ async fn nothing_sticks_out_of_a_phone() {
     browser.end(&[]).await;
 }
 
-/// The contrast of two colours, as the accessibility guidelines count it.
+/// The contrast of two colours, by the accessibility guidelines.
 fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
     let light = |colour: [f64; 3]| {
         let [r, g, b] = colour.map(|part| {
@@ -137,7 +139,7 @@ async fn every_text_has_enough_contrast_in_light_and_dark() {
     add_on["placements"][1]["state"] = json!("WaitingForCanary");
     add_on["problems"] = json!([{"severity": "error", "message": "mend it"}, {"severity": "warning", "message": "look at it"}]);
     add_on["brake"] = json!({"held": 3, "message": "3 would go", "acknowledge": "3"});
-    add_on["reasons"] = json!([{"code": "Canary", "kind": 3, "message": "not passed", "count": 20, "examples": ["fleet-00010"]}]);
+    add_on["reasons"] = json!([{"code": "Canary", "kind": "waiting", "message": "not passed", "count": 20, "examples": ["fleet-00010"]}]);
     add_on["events"] = json!([{"at": "2026-01-01T00:09:00Z", "type": "Warning", "reason": "Halted", "message": "it is", "about": "ClusterManagementAddOn hello"}]);
     let stand = Stand::serve(add_on, cluster("canary-00004"), true).await;
     let browser = Browser::start(DESK).await;
@@ -145,7 +147,7 @@ async fn every_text_has_enough_contrast_in_light_and_dark() {
         browser.screen(Screen { dark, ..DESK }).await;
         browser.open(&stand.url("/addon/hello/cluster/canary-00004")).await;
         browser.until_text("#panel", "no pod runs").await;
-        // Each text with its colour, and the first ground behind it that is not transparent.
+        // Each text with its colour, and the first opaque background behind it.
         let found = browser
             .run(
                 "const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);

@@ -1,4 +1,4 @@
-//! A stand-in for the server: the real page, and answers and streams that are made by hand.
+//! A simulated server: the real page, with fixed responses and streams.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 pub(crate) const TOKEN: &str = "made-by-hand";
 
-/// What is answered, and what was asked.
+/// The responses, and the recorded requests.
 pub(crate) struct Stand {
     pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
@@ -27,11 +27,11 @@ struct Shared {
     list: Value,
     detail: Value,
     cluster: Value,
-    /// Everything said after the first event, oldest first; the first event is number 0.
+    /// Every event after the first, oldest first; the first event is number 0.
     said: watch::Sender<Vec<String>>,
     /// The same for the list.
     listed: watch::Sender<Vec<String>>,
-    /// Grows when every stream has to end.
+    /// Increases when every stream has to end.
     cuts: watch::Sender<usize>,
     /// The `Last-Event-ID` of every stream that was opened.
     opened: Mutex<Vec<String>>,
@@ -64,17 +64,16 @@ impl Stand {
         format!("http://{}/#token={TOKEN}{hash}", self.address)
     }
 
-    /// Says something on every stream of an add-on.
+    /// Sends an event on every stream of an add-on.
     pub(crate) fn say(&self, event: &str, data: &Value) {
         say(&self.shared.said, event, data);
     }
 
-    /// Says something on every stream of the list.
+    /// Sends an event on every stream of the list.
     pub(crate) fn say_list(&self, event: &str, data: &Value) {
         say(&self.shared.listed, event, data);
     }
 
-    /// Cuts every stream.
     pub(crate) fn cut(&self) {
         self.shared.cuts.send_modify(|cuts| *cuts += 1);
     }
@@ -84,7 +83,6 @@ impl Stand {
         self.shared.opened.lock().unwrap().clone()
     }
 
-    /// Every action that was posted.
     pub(crate) fn posted(&self) -> Vec<Value> {
         self.shared.posted.lock().unwrap().clone()
     }
@@ -148,7 +146,7 @@ fn plain(status: StatusCode, body: &Value) -> Response {
     (status, [("Content-Type", "application/json")], body.to_string()).into_response()
 }
 
-/// A first piece, and then everything that was said after `seen`, until the streams are cut.
+/// The first event, and then everything that was sent after `seen`, until the streams are cut.
 fn stream(shared: &Shared, from: &watch::Sender<Vec<String>>, first: &str, seen: usize) -> Response {
     let said = from.subscribe();
     let mut cuts = shared.cuts.subscribe();
@@ -168,7 +166,7 @@ fn stream(shared: &Shared, from: &watch::Sender<Vec<String>>, first: &str, seen:
     ([("Content-Type", "text/event-stream")], body).into_response()
 }
 
-/// What the list says of an add-on.
+/// The entry of an add-on in the list.
 pub(crate) fn summary(detail: &Value) -> Value {
     let mut summary = json!({"clusters": detail["clusters"]["name"].as_array().unwrap().len(), "placements": detail["placements"].as_array().unwrap().len()});
     for key in [
@@ -197,7 +195,7 @@ pub(crate) struct Share {
     pub(crate) kinds: [usize; 5],
 }
 
-/// The words of each kind, in the dictionary.
+/// The message of each kind, in the dictionary.
 pub(crate) const REASONS: [&str; 5] = [
     "it has what it should have",
     "told, and not reported yet",
@@ -205,6 +203,9 @@ pub(crate) const REASONS: [&str; 5] = [
     "budget full: 2 of 2 in flight",
     "going",
 ];
+
+/// Where the names of the kinds begin in the dictionary.
+const FIRST_KIND: usize = REASONS.len() + 1;
 
 /// An add-on whose clusters are these.
 pub(crate) fn detail(shares: &[Share]) -> Value {
@@ -219,7 +220,7 @@ pub(crate) fn detail(shares: &[Share]) -> Value {
                 let name = format!("{}-{:05}", share.prefix, names.len());
                 names.push(json!(name));
                 placement.push(json!(index));
-                kind.push(json!(what));
+                kind.push(json!(FIRST_KIND + what));
                 message.push(json!(what));
                 revision.push(json!(5));
                 order.push(json!(0));
@@ -235,6 +236,7 @@ pub(crate) fn detail(shares: &[Share]) -> Value {
     let [settled, in_flight, failed, waiting, _] = all;
     let mut dictionary: Vec<&str> = REASONS.to_vec();
     dictionary.push("rev-b");
+    dictionary.extend(["settled", "inFlight", "failed", "waiting", "removing"]);
     json!({
         "now": "2026-01-01T00:10:00Z", "name": "hello", "displayName": "Hello", "description": "Says hello", "state": "Progressing",
         "message": "It rolls out.", "version": "v2", "oldestWaitSince": "2026-01-01T00:00:00Z", "paused": false,
@@ -246,10 +248,10 @@ pub(crate) fn detail(shares: &[Share]) -> Value {
     })
 }
 
-/// What there is to know of a cluster.
+/// The details of a cluster.
 pub(crate) fn cluster(name: &str) -> Value {
     json!({
-        "cluster": name, "placement": "default/fleet", "kind": 2, "code": "Failed", "message": "its work cannot be applied", "revision": "rev-b",
+        "cluster": name, "placement": "default/fleet", "kind": "failed", "code": "Failed", "message": "its work cannot be applied", "revision": "rev-b",
         "labels": {"cloud": "aws"}, "available": "False",
         "conditions": [{"type": "Available", "status": "False", "reason": "NotApplied", "message": "no pod runs", "lastTransitionTime": "2026-01-01T00:05:00Z"}],
         "works": [{"name": "addon-hello-deploy-0",

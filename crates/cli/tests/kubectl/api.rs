@@ -1,4 +1,4 @@
-//! What kubectl learns of the API: kinds, schemas, rights.
+//! What kubectl discovers about the API: kinds, schemas, rights.
 
 use expect_test::expect;
 
@@ -109,7 +109,7 @@ fn the_api_is_discovered() {
 #[test]
 fn every_kubectl_can_explain() {
     let hub = hub("explain");
-    // The words are those of the schemas; how they are laid out is each version's own.
+    // The texts come from the schemas; the layout differs between versions of kubectl.
     for (field, parts) in [
         ("clustermanagementaddons", ["An add-on for a fleet of clusters", "spec\t<Object>"]),
         ("cma.spec.installStrategy.placements", ["placements <[]Object>", "name\t<string> -required-"]),

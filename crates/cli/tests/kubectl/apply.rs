@@ -53,7 +53,7 @@ fn apply_says_created_then_unchanged_then_configured() {
     let hub = hub
         .file("canary/addon.yaml", &addon.replace("25%", "50%"))
         .file("configs/plain.yaml", &configmap("plain", "two"));
-    // What stands around a difference is each version's own.
+    // The text around a difference depends on the version of kubectl.
     hub.refuses("diff -f configs", &["v1.ConfigMap.default.plain", "-  key: one\n+  key: two\n"]);
     hub.check(
         "
@@ -223,7 +223,7 @@ fn what_is_no_longer_applied_is_pruned() {
     let hub = hub("prune").file("all/a.yaml", &configmap("a", "x")).file("all/b.yaml", &configmap("b", "x"));
     hub.given("apply -f all");
     std::fs::remove_file(hub.desk.path("all/b.yaml")).unwrap();
-    // Without a list kubectl looks for pods and the like, which are not served.
+    // Without a list, kubectl looks for pods and other kinds that are not served.
     let list = if hub.kubectl_is_at_least(26) { "--prune-allowlist" } else { "--prune-whitelist" };
     let told = hub.run(&format!("-n default apply -f all --prune -l team=blue {list}=core/v1/ConfigMap"));
     assert!(told.contains("\nconfigmap/a unchanged\nconfigmap/b pruned\n"), "{told}");

@@ -1,4 +1,4 @@
-//! Changing what is there: patches, edits, labels, replacements.
+//! Changing existing objects: patches, edits, labels, replacements.
 
 use expect_test::expect;
 
@@ -69,7 +69,7 @@ fn objects_are_patched_in_three_ways() {
         r#"patch mca helloworld --type json -p '[{"op":"test","path":"/spec/installNamespace","value":"other"}]'"#,
         &["The request is invalid"],
     );
-    // As any API server: only built-in kinds have a strategy.
+    // As on any API server, only built-in kinds support strategic patches.
     hub.refuses(
         r#"patch mca helloworld --type strategic -p '{"spec":{}}'"#,
         &["accepted media types include: application/json-patch+json, application/merge-patch+json"],

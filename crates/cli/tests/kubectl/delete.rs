@@ -1,4 +1,4 @@
-//! Deleting: by name, label and file, with finalizers, and namespaces with all that is in them.
+//! Deleting: by name, label and file, with finalizers, and namespaces with their contents.
 
 use expect_test::expect;
 
@@ -119,7 +119,7 @@ fn dependents_go_with_their_owner() {
         ),
     );
     hub.given("create -f owned.yaml");
-    // The owner is the last to go, and kubectl waits for it.
+    // The owner is deleted last, and kubectl waits for it.
     hub.check(
         "delete configmap owner --cascade=foreground\n get configmaps",
         &expect![[r#"

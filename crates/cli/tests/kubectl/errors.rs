@@ -1,4 +1,4 @@
-//! What kubectl says when the hub refuses.
+//! The messages of kubectl when the hub rejects a request.
 
 use expect_test::expect;
 
@@ -59,10 +59,10 @@ fn an_unknown_field_is_refused_by_name() {
     let hub = hub("unknown-field")
         .file("unknown.yaml", UNKNOWN_FIELD)
         .file("config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndatum: {a: b}\n");
-    // Up to 1.24 the client looks into the schemas, then the server does.
+    // Up to 1.24 the client checks the schemas, later the server.
     hub.refuses("apply -f unknown.yaml", &["unknown field", "instalStrategy"]);
     hub.refuses("apply -f config.yaml", &["unknown field", "datum"]);
-    // Old clients do not tell the server that nothing is to be checked, and get a warning.
+    // Old clients do not tell the server to skip validation, and get a warning.
     hub.given("apply -f unknown.yaml --validate=false");
     hub.check(
         "get cma bad -o 'jsonpath={.spec}'",
@@ -144,7 +144,7 @@ fn names_kinds_and_conflicts_are_told_apart() {
 #[test]
 fn who_has_no_good_token_gets_nothing() {
     let hub = hub("token");
-    // Who has never seen the API is told so more than once, and in more words.
+    // A client without cached discovery repeats the message several times.
     hub.given("get namespaces");
     hub.check(
         "

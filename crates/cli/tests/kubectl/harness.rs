@@ -1,27 +1,25 @@
-//! One harness: a hub in a process of its own, and kubectl beside it. All that is waited for is an event with a time limit.
+//! The harness: a hub as a separate process, and kubectl. Every wait is for an event, with a time
+//! limit.
 //!
-//! kubectl's home is in the directory of the test, and it sees nothing of the environment but the path.
+//! kubectl's home is in the directory of the test, and its environment contains only the path.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
+pub(crate) use aviary_testing::Process;
 use expect_test::Expect;
 use serde_json::Value;
 
 use crate::mask::mask;
 use crate::transcript::{Desk, desk, told, words};
 
-/// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
 /// The last line that a hub prints before it serves.
-const READY: &str = "Stop it with Ctrl-C.";
+const READY: &str = "Press Ctrl-C to stop.";
 
-/// The kubectl to test with, and the minor number of its version.
+/// The kubectl under test, and the minor number of its version.
 static KUBECTL: LazyLock<(String, u32)> = LazyLock::new(|| {
     let program = std::env::var("AVIARY_KUBECTL").unwrap_or_else(|_| "kubectl".into());
     let output = Command::new(&program).args(["version", "--client", "-o", "json"]).output();
@@ -32,69 +30,6 @@ static KUBECTL: LazyLock<(String, u32)> = LazyLock::new(|| {
     let minor = version["clientVersion"]["minor"].as_str().unwrap().trim_end_matches('+').parse().unwrap();
     (program, minor)
 });
-
-/// A child process, whose lines are events. It does not outlive the test.
-pub(crate) struct Process {
-    child: Child,
-    out: Receiver<String>,
-    err: Receiver<String>,
-}
-
-impl Process {
-    fn start(mut command: Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let out = lines(child.stdout.take().unwrap());
-        let err = lines(child.stderr.take().unwrap());
-        Self { child, out, err }
-    }
-
-    /// The next line of standard output.
-    #[track_caller]
-    pub(crate) fn line(&self) -> String {
-        self.out.recv_timeout(LIMIT).unwrap_or_else(|_| {
-            panic!("no line came; standard error: {:?}", self.err.try_iter().collect::<Vec<_>>())
-        })
-    }
-
-    /// Waits for a line of standard error that holds all of these.
-    #[track_caller]
-    pub(crate) fn complains(&self, parts: &[&str]) {
-        let is_it = |line: &String| parts.iter().all(|part| line.contains(part));
-        while !is_it(&self.err.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("no line had {parts:?}"))) {}
-    }
-
-    /// What it prints to its end, which must come by itself, and its exit code.
-    pub(crate) fn rest(mut self) -> (String, Option<i32>) {
-        let mut told = String::new();
-        // The sender is gone when the stream has ended.
-        while let Ok(line) = self.out.recv_timeout(LIMIT) {
-            told.push_str(&line);
-            told.push('\n');
-        }
-        (told, self.child.wait().unwrap().code())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
-    let (send, receive) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            if send.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receive
-}
 
 /// A hub that runs, and the directory that its clients work in.
 pub(crate) struct Hub {
@@ -109,14 +44,10 @@ pub(crate) fn hub(name: &str) -> Hub {
     start(desk(&format!("kubectl-{name}")).file("home/.keep", ""), "--data-dir hub")
 }
 
-/// Starts a hub with these arguments. Its kubeconfig must come to `hub/kubeconfig`.
+/// Starts a hub with these arguments. Its kubeconfig must be `hub/kubeconfig`.
 pub(crate) fn start(desk: Desk, arguments: &str) -> Hub {
-    let process = Process::start(desk.command(&format!("hub {arguments} --listen 127.0.0.1:0")));
-    let mut started = String::new();
-    while !started.trim_end().ends_with(READY) {
-        started.push_str(&process.line());
-        started.push('\n');
-    }
+    let process = Process::start_until(desk.command(&format!("hub {arguments} --listen 127.0.0.1:0")), READY);
+    let started = process.printed().to_owned();
     Hub { desk, process, started }
 }
 
@@ -154,12 +85,12 @@ impl Hub {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A command that reads no input may be gone before all of it is written.
+        // A command that reads no input may exit before all of it is written.
         let _ = child.stdin.take().unwrap().write_all(input);
         child.wait_with_output().unwrap()
     }
 
-    /// Runs a line: `kubectl` commands joined by pipes, the first word left out.
+    /// Runs a line: `kubectl` commands joined by pipes, without the first word.
     pub(crate) fn run(&self, line: &str) -> String {
         let mut output: Option<Output> = None;
         for arguments in line.split(" | ") {
@@ -174,14 +105,14 @@ impl Hub {
         mask(text, &self.desk.path(""))
     }
 
-    /// The transcript of commands, one in each line.
+    /// Checks the transcript of commands, one per line.
     #[track_caller]
     pub(crate) fn check(&self, script: &str, expected: &Expect) {
         let lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
         expected.assert_eq(&lines.map(|line| self.run(line)).collect::<Vec<_>>().join("\n"));
     }
 
-    /// Commands that must succeed and whose words do not matter here.
+    /// Runs commands that must succeed; their output is ignored.
     #[track_caller]
     pub(crate) fn given(&self, script: &str) {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -190,7 +121,8 @@ impl Hub {
         }
     }
 
-    /// A command that fails with these words, which every kubectl puts into a sentence of its own.
+    /// Runs a command that must fail with these words; the sentence around them depends on the
+    /// version of kubectl.
     #[track_caller]
     pub(crate) fn refuses(&self, line: &str, words: &[&str]) {
         let told = self.run(line);
@@ -207,21 +139,21 @@ impl Hub {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// A kubectl that goes on beside the others.
+    /// Runs a kubectl in the background.
     pub(crate) fn beside(&self, arguments: &str) -> Process {
         Process::start(self.command(arguments))
     }
 
-    /// A manager that works on this hub, and decides placements too.
+    /// A manager on this hub, which also decides placements.
     pub(crate) fn manager(&self) -> Process {
-        let process =
-            Process::start(self.desk.command("manager --kubeconfig hub/kubeconfig --placement --verify"));
-        while !process.line().ends_with(READY) {}
-        process
+        Process::start_until(
+            self.desk.command("manager --kubeconfig hub/kubeconfig --placement --verify"),
+            READY,
+        )
     }
 
-    /// Writes a condition as a controller does: the object as it is, with another status, to its own endpoint. `replace --raw`
-    /// is what all versions have for that.
+    /// Writes a condition as a controller does: the object with another status, to the status
+    /// endpoint. All versions of kubectl support `replace --raw` for that.
     #[track_caller]
     pub(crate) fn set_condition(&self, object: &str, path: &str, kind: &str, status: &str) {
         let mut value = self.json(&format!("get {object} -o json"));
@@ -233,16 +165,11 @@ impl Hub {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Asks the hub to stop, and waits until it has. Gives back its directory.
+    /// Stops the hub, and returns its directory.
     #[track_caller]
     pub(crate) fn stop(self) -> Desk {
         let Self { desk, process, .. } = self;
-        let pid = process.child.id().to_string();
-        // Only a shell can be relied on to have `kill`.
-        let killed = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &pid]).status().unwrap();
-        assert!(killed.success());
-        let (told, code) = process.rest();
-        assert_eq!((told.as_str(), code), ("The hub has stopped.\n", Some(0)));
+        assert_eq!(process.stop("TERM"), "Hub stopped.\n");
         desk
     }
 }

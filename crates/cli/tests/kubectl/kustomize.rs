@@ -1,4 +1,5 @@
-//! The steps of `examples/kustomize`, as people take them: `kubectl kustomize DIR | kubectl apply -f -`, with a manager at work.
+//! The steps of `examples/kustomize`, as people take them: `kubectl kustomize DIR | kubectl apply
+//! -f -`, with a manager at work.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::show;
 
 const GIVE_UP: Duration = Duration::from_secs(60);
 
-/// A hub with eight clusters and four canaries, a manager, and agents that say nothing yet.
+/// A hub with eight clusters and four canaries, a manager, and agents that do not report yet.
 struct World {
     hub: Hub,
     client: Client,
@@ -47,7 +48,7 @@ impl World {
         Self { hub, agents: Agents::held(&client), client, _manager: manager }
     }
 
-    /// Applies one of the examples. Gives back the name that its config has now.
+    /// Applies one of the examples. Returns the name that its config has now.
     fn apply(&self, step: &str) -> String {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kustomize").join(step);
         let built = self.hub.output(&format!("kustomize '{}'", folder.display()), b"");

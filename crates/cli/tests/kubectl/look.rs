@@ -1,4 +1,4 @@
-//! Looking: get in all its forms, describe, events.
+//! Reading: all forms of get, describe, events.
 
 use expect_test::expect;
 
@@ -278,7 +278,7 @@ lastTimestamp: \"2024-01-01T00:05:00Z\"
 
             $ kubectl -n c1 get events
             LAST SEEN   TYPE     REASON          OBJECT                           MESSAGE
-            2y320d      Normal   UpdateStarted   managedclusteraddon/helloworld   told to run v0.11.0
+            AGE         Normal   UpdateStarted   managedclusteraddon/helloworld   told to run v0.11.0
 
             $ kubectl -n c1 get events --field-selector reason=UpdateStarted,involvedObject.kind=ManagedClusterAddOn -o name
             event/helloworld.1

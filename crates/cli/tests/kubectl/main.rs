@@ -1,6 +1,6 @@
-//! What people type: the real kubectl against the real hub, and the hub's own words.
+//! The real kubectl against the real hub.
 //!
-//! Any kubectl from 1.20 on will do: the one that `AVIARY_KUBECTL` names, or the first on the path.
+//! Any kubectl from 1.20 on works: the one in `AVIARY_KUBECTL`, or the first on the path.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here must fail the test")]
 

@@ -1,14 +1,14 @@
-//! What differs from run to run, or from one kubectl to the next, is masked here and nowhere else.
+//! Masks everything that differs between runs or between versions of kubectl.
 
 use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// What is masked wherever it stands.
+/// Patterns that are masked everywhere.
 static ANYWHERE: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let rules = [
-        // Old clients colour their output whoever reads it.
+        // Old clients always colour their output.
         (r"\x1b\[[0-9;]*m", ""),
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
@@ -17,19 +17,19 @@ static ANYWHERE: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"(Resource Version: +)\d+", "${1}RV"),
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         (r"(LIVE|MERGED)-\d+", "$1"),
-        // Said by 1.27 alone.
+        // Only in 1.27.
         (r"(?m) annotate$", " annotated"),
-        // Said since 1.34.
+        // Since 1.34.
         (r#"" deleted from \S+ namespace"#, r#"" deleted"#),
     ];
     rules.map(|(pattern, mask)| (Regex::new(pattern).unwrap(), mask)).into()
 });
 
-/// The cell of a table that says how long ago something was.
+/// The cell of a table with an age.
 static AGE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(^|\s)(\d+[smhd](?:\d+[smhd])?\s*)(\s|$)").unwrap());
+    LazyLock::new(|| Regex::new(r"(^|\s)(\d+[smhdy](?:\d+[smhdy])?\s*)(\s|$)").unwrap());
 
-/// `desk` is the directory of the test, with a slash at its end.
+/// `desk` is the directory of the test, with a trailing slash.
 pub(crate) fn mask(told: &str, desk: &Path) -> String {
     let mut told = told.replace(&*desk.to_string_lossy(), "");
     for (pattern, mask) in ANYWHERE.iter() {
@@ -38,7 +38,7 @@ pub(crate) fn mask(told: &str, desk: &Path) -> String {
     without_managers(&told).map(age).collect()
 }
 
-/// Up to 1.20 kubectl shows who manages which field, later ones hide it.
+/// Up to 1.20 kubectl shows managed fields; later versions hide them.
 fn without_managers(told: &str) -> impl Iterator<Item = &str> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let mut hidden: Option<usize> = None;
@@ -59,7 +59,7 @@ fn without_managers(told: &str) -> impl Iterator<Item = &str> {
 }
 
 fn age(line: &str) -> String {
-    // A duration in an object is what somebody chose.
+    // A duration in an object is part of the test.
     if line.contains(": ") || line.starts_with("$ ") {
         return line.to_owned();
     }

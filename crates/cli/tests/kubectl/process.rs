@@ -1,4 +1,4 @@
-//! The hub as a process: what it prints, what it refuses, what it keeps.
+//! The hub as a process: its output, its errors, its data.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,13 +23,13 @@ fn token(hub: &Hub) -> String {
 fn it_says_where_it_is_and_how_to_use_it() {
     let hub = hub("start");
     expect![[r#"
-        The hub listens on https://127.0.0.1:PORT
+        Hub listening on https://127.0.0.1:PORT
           data        hub
           kubeconfig  hub/kubeconfig
           kinds       11 custom resource definitions installed
 
         Try it:  kubectl --kubeconfig hub/kubeconfig get clustermanagementaddons
-        Stop it with Ctrl-C.
+        Press Ctrl-C to stop.
     "#]]
     .assert_eq(&hub.masked(&hub.started));
     hub.stop();
@@ -52,7 +52,7 @@ fn an_address_that_others_can_reach_must_be_meant() {
     let desk = desk("kubectl-remote");
     expect![[r#"
         $ aviary hub --data-dir hub --listen 0.0.0.0:0
-        ! aviary: 0.0.0.0:0 can be reached by other machines: add --allow-remote if that is meant
+        ! aviary: other machines can reach 0.0.0.0:0: add --allow-remote to allow that
         exit 1
     "#]]
     .assert_eq(&refused(&desk, "hub --data-dir hub --listen 0.0.0.0:0"));
@@ -81,7 +81,7 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
     "#]].assert_eq(&told);
     assert_eq!(fs::read(&file).unwrap(), bytes);
 
-    // Pages that make no sense at all are no reason for more words.
+    // Completely invalid pages give the same short message.
     bytes[4096..8192].fill(0xff);
     fs::write(&file, &bytes).unwrap();
     let told = refused(&desk, "hub --data-dir hub --listen 127.0.0.1:0");
@@ -162,13 +162,13 @@ fn an_ephemeral_hub_leaves_nothing_but_the_kubeconfig() {
     .assert_eq(&refused(&desk, "hub --ephemeral"));
     let hub = start(desk, "--ephemeral --kubeconfig-out hub/kubeconfig");
     expect![[r#"
-        The hub listens on https://127.0.0.1:PORT
-          data        in memory, gone when it stops
+        Hub listening on https://127.0.0.1:PORT
+          data        in memory; discarded on exit
           kubeconfig  hub/kubeconfig
           kinds       11 custom resource definitions installed
 
         Try it:  kubectl --kubeconfig hub/kubeconfig get clustermanagementaddons
-        Stop it with Ctrl-C.
+        Press Ctrl-C to stop.
     "#]]
     .assert_eq(&hub.masked(&hub.started));
     hub.given("create configmap one");

@@ -81,7 +81,7 @@ fn kubectl_waits_for_a_condition() {
     let hub = with_work("wait");
     let path = format!("{WORKS}/deploy");
     hub.refuses("wait --for=condition=Applied manifestwork/deploy --timeout=1s", &["timed out waiting"]);
-    // By the first answer it has seen the object as it was.
+    // With its first response it has seen the original object.
     let wait = hub.beside("wait --for=condition=Applied manifestwork/deploy --timeout=60s -v=6");
     wait.complains(&["manifestworks", "200 OK"]);
     hub.set_condition("manifestwork deploy", &path, "Applied", "True");

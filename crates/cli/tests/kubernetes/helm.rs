@@ -1,4 +1,4 @@
-//! The Helm chart says what `aviary manifests` says, and can be installed and taken away again.
+//! The Helm chart has the same objects as `aviary manifests`, and can be installed and uninstalled.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::transcript::plain_numbers;
 
 const CHART: &str = "aviary deploy/helm/aviary";
 
-/// Objects by kind and name, without what only Helm has.
+/// Objects by kind and name, without Helm's additions.
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let mut named = BTreeMap::new();
     for mut object in objects.into_iter().filter(|object| !object.is_null()) {
@@ -67,7 +67,7 @@ fn the_chart_says_what_the_command_says() {
 #[test]
 fn the_chart_installs_and_leaves_the_definitions_when_it_goes() {
     let server = installed("helm-install");
-    // What kubectl has applied becomes Helm's.
+    // Helm takes over what kubectl has applied.
     let told = helm(&server, &format!("upgrade --install {CHART} --namespace {NAMESPACE} --take-ownership"));
     assert!(told.contains("STATUS: deployed"), "{told}");
     helm(&server, &format!("uninstall aviary --namespace {NAMESPACE}"));

@@ -1,4 +1,4 @@
-//! Everything applies, twice, in every shape; and what it makes passes the hub's own checks.
+//! Everything can be applied twice, in every form, and the result passes the hub's own checks.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn what_is_printed_applies_and_a_second_time_makes_nothing_new() {
     assert!(again.lines().count() > 30, "{again}");
     let new: Vec<&str> = again.lines().filter(|line| line.ends_with(" created")).collect();
     assert!(new.is_empty(), "{new:?}");
-    // Server-side as well, which is what people should use; nobody else has written these fields.
+    // Also server-side, which is recommended; nothing else has written these fields.
     let shapes = [
         "manifests --flavor standalone",
         "manifests --flavor standalone --without monitoring",
@@ -40,14 +40,14 @@ fn another_namespace_and_image_apply_too() {
     let printed =
         server.aviary("manifests --namespace elsewhere --image example.com/aviary:test --without monitoring");
     server.kubectl("create namespace elsewhere --dry-run=client -o yaml", b"");
-    // Where the namespace is not there yet, a dry run can say nothing of what goes into it.
+    // If the namespace does not exist yet, a dry run cannot check what goes into it.
     succeeded("namespace", server.try_kubectl("admin.kubeconfig", "create namespace elsewhere", b""));
     let told = server.kubectl("apply --dry-run=server -f -", printed.as_bytes());
     assert!(told.contains("deployment.apps/aviary-manager created (server dry run)"), "{told}");
     server.kubectl("delete namespace elsewhere --wait=false", b"");
 }
 
-/// The pod that the Deployment asks for.
+/// The pod of the Deployment.
 fn pod(deployment: &Value) -> Value {
     let template = &deployment["spec"]["template"];
     json!({
@@ -73,7 +73,7 @@ fn a_pod_of_the_deployment_is_admitted_where_restricted_is_enforced() {
     assert!(mounts.contains("/var/run/secrets/kubernetes.io/serviceaccount"), "it has no token: {mounts}");
     server.kubectl(&format!("delete pod aviary-manager-test -n {NAMESPACE} --force --grace-period=0"), b"");
 
-    // And that is not because nobody looks.
+    // A pod without these settings is rejected, so the check is active.
     let mut loose = pod;
     loose["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = true.into();
     let told = server.refused("admin.kubeconfig", "create -f -", loose.to_string().as_bytes());

@@ -1,7 +1,9 @@
-//! What is shipped, on a real API server: installed as people install it, and run with the rights that it is shipped with.
+//! The shipped manifests on a real API server: installed as users install them, and run with the
+//! shipped roles.
 //!
-//! `AVIARY_KUBERNETES` names the folder of a server that `hack/real-apiserver.sh start DIR --controllers` has started; `make test-kubernetes` does all
-//! of it. The server is for these tests alone. They take turns on it.
+//! `AVIARY_KUBERNETES` is the folder of a server that `hack/real-apiserver.sh start DIR
+//! --controllers` has started; `make test-kubernetes` does all of it. Only these tests use the
+//! server, one at a time.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! The admission policies: they hold, they say why, and the server finds nothing to say against them.
+//! The admission policies: they work, their messages are clear, and the server reports no
+//! type-checking warnings.
 
 use serde_json::{Value, json};
 
@@ -67,8 +68,8 @@ fn an_instance_may_not_reach_for_configs_of_other_clusters() {
     });
     let told =
         server.refused("admin.kubeconfig", "apply -f -", instance(Some("policy-two")).to_string().as_bytes());
-    let reason = "spec.configs may not name configs in the namespace policy-two: an instance takes them from its own namespace, from one that \
-                  its add-on names, or from open-cluster-management";
+    let reason = "spec.configs may not reference configs in the namespace policy-two: an instance may use configs from its own namespace, from a namespace that \
+                  its add-on references, or from open-cluster-management";
     assert!(told.contains(reason), "{told}");
     for allowed in [
         None,
@@ -80,7 +81,7 @@ fn an_instance_may_not_reach_for_configs_of_other_clusters() {
     ] {
         put(&server, &instance(allowed));
     }
-    // What is there already stays writable when the add-on stops naming its namespace.
+    // An existing instance stays writable when the add-on no longer references its namespace.
     put(&server, &instance(Some("by-placement")));
     put(&server, &addon("reach", json!([]), json!([])));
     server.until("the policy to see the add-on", || {
@@ -94,7 +95,7 @@ fn an_instance_may_not_reach_for_configs_of_other_clusters() {
             .success()
     });
     server.kubectl("label managedclusteraddon reach -n policy-one touched=yes", b"");
-    // An instance of an add-on that is not there yet is the manager's to judge.
+    // If its add-on does not exist yet, only the manager can judge an instance.
     server.kubectl("delete clustermanagementaddon reach beside", b"");
     server.until("the policy to see that the add-on is gone", || {
         server
@@ -127,7 +128,18 @@ fn the_term_is_the_managers_alone() {
     });
     let told = server.refused("admin.kubeconfig", &term("\"99\""), b"");
     assert!(told.contains("only the manager may set the annotation addon.open-cluster-management.io/manager-term; it may be removed"), "{told}");
-    // kubectl reads before it patches, which a manager need not and may not.
+    // An export from another hub must not bring its term along.
+    for (annotation, value) in [("manager-term", "57"), ("manager-identity", "elsewhere")] {
+        let mut exported = addon.clone();
+        exported["metadata"] =
+            json!({"name": "exported", "annotations": {format!("{GROUP}/{annotation}"): value}});
+        let told = server.refused("admin.kubeconfig", "create -f -", exported.to_string().as_bytes());
+        assert!(
+            told.contains(&format!("only the manager may set the annotation {GROUP}/{annotation}")),
+            "{told}"
+        );
+    }
+    // kubectl reads before it patches; a manager does not need to, and may not.
     let patched = server.try_kubectl(&manager, &term("\"7\""), b"");
     let complaint = String::from_utf8_lossy(&patched.stderr).into_owned();
     assert!(complaint.contains("cannot get resource"), "{complaint}");

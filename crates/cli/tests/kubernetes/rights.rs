@@ -1,6 +1,8 @@
-//! The roles of the manager, held against every request that managers made on this server: nothing is missing, and nothing is left over.
+//! Compares the roles of the manager with every request that managers made on this server: no
+//! missing rules, no unused rules.
 //!
-//! The server's audit log has the requests. This must run after all other suites have run on the server.
+//! The requests come from the server's audit log. This must run after all other suites on the
+//! server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,21 +11,22 @@ use serde_json::Value;
 
 use crate::server::{NAMESPACE, server};
 
-/// The kinds of config that suites define for themselves, and let the manager read by a role of their own.
+/// Config kinds that suites define, with a role that lets the manager read them.
 const KINDS_OF_SUITES: [&str; 3] =
     ["proxy.open-cluster-management.io", "submarineraddon.open-cluster-management.io", "story.example.com"];
 
-/// What suites have managers ask for although they may not.
-const IN_VAIN: [&str; 2] = ["list secrets", "list story.example.com tales"];
+/// Requests that suites let managers make without the right to.
+const IN_VAIN: [&str; 2] = ["list configmaps", "list story.example.com tales"];
 
-/// Rights that no request needs: the server asks for them when an object names an owner that waits for it. They are seen to be needed by this
-/// server too, where the suites fail without.
+/// Rights that no request uses directly: the server checks them when an object has an owner with
+/// blockOwnerDeletion. Without them the suites fail on this server.
 const FOR_OWNERS: [&str; 2] = [
     "update addon.open-cluster-management.io clustermanagementaddons/finalizers",
     "update cluster.open-cluster-management.io placements/finalizers",
 ];
 
-/// A right, or what a request needs: verb, group, resource, the namespace if it is for one only, and the name if for one only.
+/// A right, or what a request needs: verb, group, resource, and optionally one namespace and one
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Right {
     verb: String,
@@ -55,7 +58,7 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// All that the roles allow which are bound to the manager.
+/// All rights in the roles that are bound to the manager.
 fn shipped(objects: &[Value]) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
     for binding in objects.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding")) {
@@ -103,14 +106,15 @@ fn rights_of(rule: &Value, namespace: Option<&str>) -> Vec<Right> {
     rights
 }
 
-/// What managers have asked for, each once, and whether they were let.
+/// The requests of managers, each once, and whether they were allowed.
 fn asked(audit: &str) -> BTreeSet<(Right, bool)> {
     let user = format!("system:serviceaccount:{NAMESPACE}:aviary-manager");
     let mut asked = BTreeSet::new();
     for line in audit.lines() {
         let event: Value = serde_json::from_str(line).unwrap();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        // Discovery is everybody's; kubectl is used with the manager's token to see that it may not.
+        // Everyone may use discovery; kubectl requests with the manager's token test what it may
+        // not do.
         let is_ours = event["user"]["username"] == *user && !event["objectRef"].is_null();
         if !is_ours || text(&event["userAgent"]).starts_with("kubectl") {
             continue;

@@ -1,4 +1,5 @@
-//! Every CEL rule of the definitions on the server: what is right is let in, what is wrong is kept out with the message of its rule.
+//! Every CEL rule of the CRDs on the server: valid objects are accepted, invalid ones are rejected
+//! with the message of the rule.
 
 use aviary_api::crds;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -10,7 +11,7 @@ use crate::server::installed;
 #[path = "../../../api/tests/cel_rules/table.rs"]
 mod table;
 
-/// The object whole, and where it belongs.
+/// The complete object, and its resource.
 fn whole(kind: &str, object: &str) -> (ApiResource, bool, DynamicObject) {
     let crd = crds::all().into_iter().find(|crd| crd.spec.names.kind == kind).unwrap();
     let gvk = GroupVersionKind::gvk(&crd.spec.group, &crd.spec.versions[0].name, kind);
@@ -51,7 +52,7 @@ async fn what_is_right_is_accepted_and_what_is_wrong_is_rejected_with_the_rules_
         assert_eq!(status.code, 422, "{kind} {object}: {}", status.message);
         let causes = status.details.map(|details| details.causes).unwrap_or_default();
         let told = causes.iter().any(|cause| {
-            // A rule about the whole object has no field to name.
+            // A rule about the whole object has no field.
             cause.message.contains(message) && (path.is_empty() || without_indices(&cause.field) == path)
         });
         assert!(told, "{kind} {object}: not {path}: {message}, but {causes:#?}");

@@ -1,4 +1,4 @@
-//! The server that all tests share, and what people use on it: kubectl, helm, our own binary.
+//! The server that all tests share, with kubectl, helm and our own binary.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) const NAMESPACE: &str = "open-cluster-management";
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The kinds of the Prometheus operator, as far as an API server cares.
+/// Minimal kinds of the Prometheus operator.
 const MONITORING: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -27,7 +27,7 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 ";
 
-/// The right to use the server, and a desk to work at.
+/// Exclusive access to the server, and a directory to work in.
 pub(crate) struct Server {
     pub(crate) desk: Desk,
     folder: PathBuf,
@@ -38,7 +38,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Takes a turn on the server as it is.
+/// Locks the server in its current state.
 pub(crate) fn server(name: &str) -> Server {
     let folder = std::env::var_os("AVIARY_KUBERNETES")
         .expect("AVIARY_KUBERNETES to name the folder of a server: run make test-kubernetes");
@@ -49,7 +49,7 @@ pub(crate) fn server(name: &str) -> Server {
     Server { desk, folder, _turn: turn }
 }
 
-/// Takes a turn on the server with everything installed.
+/// Locks the server with everything installed.
 pub(crate) fn installed(name: &str) -> Server {
     let server = server(name);
     server.install();
@@ -61,7 +61,7 @@ impl Server {
         self.folder.join(name)
     }
 
-    /// Installs what `aviary manifests` prints, as people do.
+    /// Installs the output of `aviary manifests`, as users do.
     pub(crate) fn install(&self) -> String {
         for name in ["ServiceMonitor", "PrometheusRule"] {
             let kind = name.to_lowercase();
@@ -81,19 +81,19 @@ impl Server {
         told
     }
 
-    /// What our own command prints; it must succeed.
+    /// The output of our command, which must succeed.
     #[track_caller]
     pub(crate) fn aviary(&self, arguments: &str) -> String {
         succeeded(arguments, self.desk.output(arguments))
     }
 
-    /// What kubectl prints as an administrator; it must succeed.
+    /// The output of kubectl as an administrator, which must succeed.
     #[track_caller]
     pub(crate) fn kubectl(&self, arguments: &str, input: &[u8]) -> String {
         succeeded(arguments, self.try_kubectl("admin.kubeconfig", arguments, input))
     }
 
-    /// What kubectl complains of; it must fail.
+    /// The error of kubectl, which must fail.
     #[track_caller]
     pub(crate) fn refused(&self, kubeconfig: &str, arguments: &str, input: &[u8]) -> String {
         let output = self.try_kubectl(kubeconfig, arguments, input);
@@ -108,7 +108,7 @@ impl Server {
         run(command, input)
     }
 
-    /// An object as it is.
+    /// Reads an object.
     #[track_caller]
     pub(crate) fn get(&self, what: &str) -> Value {
         serde_json::from_str(&self.kubectl(&format!("get {what} -o json"), b"")).unwrap()
@@ -124,7 +124,7 @@ impl Server {
         name
     }
 
-    /// A ServiceAccount with a ClusterRole everywhere; its kubeconfig.
+    /// The kubeconfig of a ServiceAccount that is bound to a ClusterRole.
     pub(crate) fn account_with(&self, role: &str) -> String {
         let account = format!("test-{role}");
         let objects = format!(
@@ -141,7 +141,7 @@ impl Server {
         Hub::of(&self.desk, "admin.kubeconfig").await
     }
 
-    /// Asks again and again: nothing tells of it.
+    /// Polls, because no event reports it.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, is: impl Fn() -> bool) {
         let give_up = std::time::Instant::now() + std::time::Duration::from_secs(120);
@@ -155,12 +155,13 @@ impl Server {
 fn run(mut command: Command, input: &[u8]) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    // From a thread: a child that prints much before it has read all would wait for us, and we for it.
+    // In a separate thread: otherwise a child that prints much before it has read all its input
+    // would deadlock.
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
     let writer = std::thread::spawn(move || stdin.write_all(&input));
     let output = child.wait_with_output().unwrap();
-    // One that reads nothing may be gone before.
+    // A child that reads nothing may exit before.
     let _ = writer.join();
     output
 }
@@ -172,7 +173,7 @@ pub(crate) fn succeeded(what: &str, output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What helm prints; it must succeed.
+/// The output of helm, which must succeed.
 #[track_caller]
 pub(crate) fn helm(server: &Server, arguments: &str) -> String {
     let program = std::env::var("AVIARY_HELM").expect("AVIARY_HELM to name a helm");

@@ -1,4 +1,5 @@
-//! The seeds' canary story on a real server: two managers as processes, with the arguments and the rights that are shipped, and a simulated fleet.
+//! A canary rollout on a real server: two managers as processes, with the shipped arguments and
+//! roles, and a simulated fleet.
 
 use std::fs;
 
@@ -10,13 +11,13 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{Config, watcher};
 use serde_json::{Value, json};
 
-use crate::run::{GIVE_UP, Hub, Process, get, until_ready};
+use crate::run::{GIVE_UP, Hub, Process, get, start, until_ready};
 use crate::server::{NAMESPACE, Server, installed, root};
 
 const FLEET: usize = 40;
 const CANARIES: usize = 10;
 
-/// A manager as the Deployment runs it, but for the addresses: here are two on one machine.
+/// A manager as in the Deployment, except for the addresses: here two run on one machine.
 fn manager(server: &Server, kubeconfig: &str) -> Process {
     let deployment = server.get(&format!("deployment aviary-manager -n {NAMESPACE}"));
     let arguments: Vec<String> = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -27,10 +28,7 @@ fn manager(server: &Server, kubeconfig: &str) -> Process {
         .map(|argument| argument.replace(":8443", ":0").replace("0.0.0.0:8081", "127.0.0.1:0"))
         .collect();
     assert!(arguments.contains(&"--placement".to_owned()), "{arguments:?}");
-    Process::start(
-        &server.desk,
-        &format!("{} --kubeconfig {kubeconfig} --verify --log warn", arguments.join(" ")),
-    )
+    start(&server.desk, &format!("{} --kubeconfig {kubeconfig} --verify --log warn", arguments.join(" ")))
 }
 
 /// The objects of `examples/canary`, and a version that no cluster can apply.
@@ -50,7 +48,7 @@ fn example() -> Vec<Value> {
     objects
 }
 
-/// The add-on of the example, with a config for both placements. Nothing soaks here.
+/// The add-on of the example, with a config for both placements and without soaking.
 fn addon(config: &str) -> Value {
     let text = fs::read_to_string(root().join("examples/canary/addon.yaml")).unwrap();
     let mut addon: Value = serde_saphyr::from_str(&text.replace("hub-config-yyy", config)).unwrap();
@@ -59,7 +57,7 @@ fn addon(config: &str) -> Value {
     addon
 }
 
-/// Waits until a placement of an add-on says this.
+/// Waits until a placement of an add-on has this message.
 async fn until_told(client: &Client, addon: &str, placement: &str, message: &str) {
     let addons: Api<ClusterManagementAddOn> = Api::all(client.clone());
     let named = Config::default().fields(&format!("metadata.name={addon}"));
@@ -90,7 +88,7 @@ async fn until_both(client: &Client, what: &str) {
     until_told(client, "helloworld", "aws-placement", &format!("{FLEET}/{FLEET} {what}")).await;
 }
 
-/// How many instances are told a version, and how many run it.
+/// How many instances are assigned a version, and how many run it.
 async fn versions(client: &Client, version: &str) -> (usize, usize) {
     let instances: Api<ManagedClusterAddOn> = Api::all(client.clone());
     let all = instances.list(&ListParams::default().fields("metadata.name=helloworld")).await.unwrap().items;
@@ -98,7 +96,8 @@ async fn versions(client: &Client, version: &str) -> (usize, usize) {
     (with("desiredVersion"), with("currentVersion"))
 }
 
-/// Waits until every instance says that it runs a version: the add-on may say so a moment before the last of them.
+/// Waits until every instance reports that it runs a version: the add-on may report it slightly
+/// earlier.
 async fn until_all_run(client: &Client, version: &str) {
     let instances: Api<ManagedClusterAddOn> = Api::all(client.clone());
     let mut changes = std::pin::pin!(watcher(instances, Config::default()).default_backoff());
@@ -118,7 +117,7 @@ async fn put_all(hub: &Hub, objects: Vec<Value>) {
     }
 }
 
-/// Takes the clusters and all else of the story away.
+/// Removes the clusters and everything else.
 fn clean(server: &Server) {
     server.kubectl("delete clustermanagementaddons --all", b"");
     server.aviary("fleet --remove --kubeconfig admin.kubeconfig");
@@ -138,7 +137,7 @@ async fn a_canary_rollout_a_bad_version_and_the_way_back_with_the_rights_that_ar
     let second = manager(&server, &kubeconfig);
     until_ready(&first.address("health")).await;
     until_ready(&second.address("health")).await;
-    let fleet = Process::start(
+    let fleet = start(
         &server.desk,
         &format!(
             "fleet --clusters {} --label cloud=aws --label stage=canary:20% --latency 20ms..200ms --fail-version v0.12.0 --kubeconfig admin.kubeconfig",
@@ -151,20 +150,20 @@ async fn a_canary_rollout_a_bad_version_and_the_way_back_with_the_rights_that_ar
     until_both(&client, "install completed with no errors.").await;
     until_all_run(&client, "v0.10.0").await;
 
-    // The canary first, and one of the managers goes in the middle of it.
+    // The canary goes first, and one manager is stopped in the middle.
     hub.put(addon("hub-config-yyy")).await;
     until_told(&client, "helloworld", "aws-placement", "waitingForCanary...").await;
-    first.stop();
+    first.stop("TERM");
     until_both(&client, "upgrade completed with no errors.").await;
     until_all_run(&client, "v0.11.0").await;
 
-    // A version that nobody can apply gets no further than the canary's budget.
+    // A version that fails everywhere stops at the canary's budget.
     hub.put(addon("hub-config-zzz")).await;
     until_told(&client, "helloworld", "canary-placement", "3/10 upgrade failed").await;
     assert_eq!(versions(&client, "v0.12.0").await, (3, 0), "a quarter of ten canaries");
     assert_eq!(versions(&client, "v0.11.0").await.0, FLEET + CANARIES - 3);
 
-    // Somebody who looks after add-ons sees why, and takes it back.
+    // An operator sees why, and rolls back.
     let operator = server.account_with("aviary-operator");
     let told = server.desk.output(&format!("explain helloworld --kubeconfig {operator}"));
     let told = String::from_utf8(told.stdout).unwrap();
@@ -176,7 +175,7 @@ async fn a_canary_rollout_a_bad_version_and_the_way_back_with_the_rights_that_ar
     let status = server.desk.run(&format!("status helloworld --kubeconfig {operator}"));
     assert!(!status.contains("exit"), "{status}");
 
-    // Events are where people look for them.
+    // Events are in the expected namespace.
     let events = server.kubectl("get events -n default -o json", b"");
     for reason in ["RolloutStarted", "CanaryPassed", "RolloutCompleted"] {
         assert!(events.contains(reason), "no {reason}");
@@ -188,8 +187,8 @@ async fn a_canary_rollout_a_bad_version_and_the_way_back_with_the_rights_that_ar
             server.kubectl("get managedclusteraddons,manifestworks,controllerrevisions -A -o name", b"");
         left.trim().is_empty()
     });
-    second.stop();
-    fleet.stop();
+    second.stop("TERM");
+    fleet.stop("TERM");
     clean(&server);
 }
 
@@ -203,14 +202,16 @@ async fn metrics_are_for_those_who_are_let(server: &Server, manager: &Process) {
         get(&base, "/metrics", Some(&token(&server.account_with("aviary-metrics-reader")))).await;
     assert_eq!(code, 200, "{text}");
     assert!(text.contains("aviary_leader 1\n"), "{text}");
-    // After all this every metric that alerts and dashboard look at has been told.
+    // By now every metric that the alerts and the dashboard use has been exported. Metrics about
+    // problems have at least their type.
+    let is_told = |line: &str, name: &str| {
+        line.split(['{', ' ']).next() == Some(name)
+            || line.strip_prefix("# TYPE ").is_some_and(|of| of.starts_with(name))
+    };
     let looked_at = server.aviary("manifests -o json");
     let words = looked_at.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     for name in words.filter(|word| word.starts_with("aviary_")) {
-        assert!(
-            text.lines().any(|line| line.split(['{', ' ']).next() == Some(name)),
-            "{name} is not told: {text}"
-        );
+        assert!(text.lines().any(|line| is_told(line, name)), "{name} is not told: {text}");
     }
     assert_eq!(get(&base, "/metrics", Some(&token(&server.account_with("aviary-view")))).await.0, 403);
     assert_eq!(get(&base, "/metrics", None).await.0, 401);
@@ -234,14 +235,14 @@ async fn a_kind_of_config_that_the_manager_may_not_read_is_one_add_ons_problem_a
     let kubeconfig = server.kubeconfig_of(NAMESPACE, "aviary-manager");
     let manager = manager(&server, &kubeconfig);
     until_ready(&manager.address("health")).await;
-    let fleet = Process::start(
+    let fleet = start(
         &server.desk,
         "fleet --clusters 4 --label cloud=aws --latency 20ms..50ms --kubeconfig admin.kubeconfig",
     );
     hub.put_helloworld().await;
     hub.put(json!({"apiVersion": "story.example.com/v1", "kind": "Tale", "metadata": {"name": "one"}, "spec": {}})).await;
 
-    // One add-on names a kind that nobody has let the manager read, and another one secrets.
+    // One add-on references a kind that the manager may not read, and another one Secrets.
     for (name, group, resource) in [("teller", "story.example.com", "tales"), ("thief", "", "secrets")] {
         let namespace = (resource == "secrets").then_some("kube-system");
         let config = json!({"group": group, "resource": resource, "namespace": namespace, "name": "one"});
@@ -263,13 +264,11 @@ async fn a_kind_of_config_that_the_manager_may_not_read_is_one_add_ons_problem_a
     }
     hub.want("v1.0.0").await;
     hub.until_done(4, "v1.0.0").await;
-    let says_so = |addon: &str| {
-        let status = server.get(&format!("clustermanagementaddon {addon}"))["status"].to_string();
-        status.contains("the hub does not let the manager read")
+    let says = |addon: &str, what: &str| {
+        server.get(&format!("clustermanagementaddon {addon}"))["status"].to_string().contains(what)
     };
-    for addon in ["teller", "thief"] {
-        server.until(&format!("{addon} to say what it lacks"), || says_so(addon));
-    }
+    server.until("what teller lacks", || says("teller", "the hub does not let the manager read"));
+    server.until("what thief may not have", || says("thief", "a Secret cannot be a config"));
 
     server.kubectl(
         "apply -f -",
@@ -283,9 +282,9 @@ rules:
 ",
     );
     until_told(&client, "teller", "all", "4/4 install completed with no errors.").await;
-    assert!(says_so("thief"), "nobody has let it");
-    manager.stop();
-    fleet.stop();
+    assert!(says("thief", "a Secret cannot be a config"), "nobody has let it");
+    manager.stop("TERM");
+    fleet.stop("TERM");
     server.kubectl("delete clusterrole aviary-config-kinds-tales", b"");
     clean(&server);
     server.kubectl("delete crd tales.story.example.com", b"");
@@ -298,7 +297,7 @@ async fn works_and_decisions_that_are_too_many_are_deleted() {
     let hub = server.hub().await;
     let manager = manager(&server, &server.kubeconfig_of(NAMESPACE, "aviary-manager"));
     until_ready(&manager.address("health")).await;
-    let fleet = Process::start(
+    let fleet = start(
         &server.desk,
         &format!("fleet --clusters {CLUSTERS} --latency 20ms..50ms --kubeconfig admin.kubeconfig"),
     );
@@ -315,7 +314,7 @@ async fn works_and_decisions_that_are_too_many_are_deleted() {
         "spec": {"addonName": "helloworld", "version": "v0.9.0", "agentSpec": {"workload": {"manifests": [large("one"), large("two")]}}},
     }))
     .await;
-    // A group for each cluster: as many decisions.
+    // A group for each cluster, and therefore as many decisions.
     let placement = |groups: Value| {
         json!({
             "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
@@ -334,7 +333,7 @@ async fn works_and_decisions_that_are_too_many_are_deleted() {
     server.until("one work for each cluster", || count("manifestworks") == CLUSTERS);
     hub.put(placement(Value::Null)).await;
     server.until("one decision for all", || count("placementdecisions") == 1);
-    manager.stop();
-    fleet.stop();
+    manager.stop("TERM");
+    fleet.stop("TERM");
     clean(&server);
 }

@@ -1,20 +1,25 @@
-//! `aviary bench`: counts, which are the same on every machine, are judged; times and memory are not.
+//! `aviary-bench`: checks the counts, which are the same on every machine, but not times and
+//! memory.
+
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::transcript::desk;
-
 const CLUSTERS: u64 = 20;
+
+fn bench(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aviary-bench"));
+    command.args(["--aviary", env!("CARGO_BIN_EXE_aviary"), "--idle", "1"]).args(arguments).output().unwrap()
+}
 
 #[test]
 fn a_manager_is_measured_beside_another() {
-    let desk = desk("processes-bench");
-    // Another manager that keeps to the same counts is at hand: ours, by its command line.
+    // Another manager with the same counts: ours, as a command line.
     let peer = format!(
-        "'{} manager --namespace aviary-bench --log error --kubeconfig {{kubeconfig}}'",
+        "{} manager --namespace aviary-bench --log error --kubeconfig {{kubeconfig}}",
         env!("CARGO_BIN_EXE_aviary")
     );
-    let output = desk.output(&format!("bench --clusters {CLUSTERS} --idle 1 -o json --peer-cmd {peer}"));
+    let output = bench(&["--clusters", &CLUSTERS.to_string(), "-o", "json", "--peer-cmd", &peer]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 4)), "{told}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -28,7 +33,7 @@ fn a_manager_is_measured_beside_another() {
             assert_eq!(count(phase, "conflicts"), 0, "{run:#}");
             assert_eq!(count(phase, "errors"), 0, "{run:#}");
         }
-        // None could do with fewer: the gateway sees them all.
+        // Fewer are not possible: the gateway sees every request.
         assert_eq!(count("install", "clusterWrites"), 4 * CLUSTERS, "{run:#}");
         assert_eq!(count("upgrade", "clusterWrites"), 3 * CLUSTERS, "{run:#}");
         assert_eq!(count("idle", "writes") + count("restart", "writes"), 0, "{run:#}");
@@ -42,10 +47,9 @@ fn a_manager_is_measured_beside_another() {
 
 #[test]
 fn a_manager_that_ends_is_named() {
-    let desk = desk("processes-bench-ends");
-    let output = desk.output("bench --clusters 3 --idle 1 --peer-cmd false");
+    let output = bench(&["--clusters", "3", "--peer-cmd", "false"]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains("failed to measure peer, 3 clusters"), "{told}");
-    assert!(told.contains("the manager has ended: it said nothing"), "{told}");
+    assert!(told.contains("the manager has exited: no output"), "{told}");
 }

@@ -1,7 +1,7 @@
-//! A large fleet through its life, with every plan verified: install, canary upgrade, clusters that come and go, rollback; the manager and the
-//! hub are killed in the middle.
+//! A large fleet through install, canary upgrade, clusters that join and leave, and rollback, with
+//! every plan verified. The manager and the hub are killed on the way.
 //!
-//! `make test` has one thousand clusters, `make load` twenty thousand.
+//! `make test` uses one thousand clusters, `make load` twenty thousand.
 
 #![allow(clippy::print_stdout, reason = "a run of minutes tells where it is")]
 
@@ -16,10 +16,10 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, watcher};
 use serde_json::{Value, json};
 
-use crate::run::{GIVE_UP, Hub, Process, get, until_leading};
+use crate::run::{GIVE_UP, Hub, get, start, until_leading};
 use crate::transcript::desk;
 
-/// An add-on's status never grows beyond this, however large the fleet (S16).
+/// The maximum size of an add-on's status, whatever the size of the fleet (invariant S16).
 const STATUS: usize = 64 * 1024;
 const MANAGER: &str = "manager --kubeconfig hub/kubeconfig --placement --verify --metrics 127.0.0.1:0 --log warn --lease-duration 3";
 
@@ -34,12 +34,13 @@ async fn a_fleet_of_twenty_thousand_goes_through_its_life_with_every_plan_verifi
     life_of(20_000, 400).await;
 }
 
-/// `memory` is what a manager may take at most, in MB, above what it has with nothing to look after. A verified plan has copies of the fleet.
+/// `memory` is the limit for a manager in MB, in addition to its memory without any add-on. A
+/// verified plan has copies of the fleet.
 async fn life_of(clusters: usize, memory: usize) {
     let (canary, churn) = (clusters / 10, clusters / 100);
     let desk = desk(&format!("processes-load-{clusters}"));
-    let process = Process::start(&desk, "hub --data-dir hub --listen 127.0.0.1:0");
-    let address = process.address("The hub listens on").trim_start_matches("https://").to_owned();
+    let process = start(&desk, "hub --data-dir hub --listen 127.0.0.1:0");
+    let address = process.address("Hub listening on").trim_start_matches("https://").to_owned();
     let hub = Hub::of(&desk, "hub/kubeconfig").await;
     hub.put_helloworld().await;
     hub.put(json!({
@@ -48,11 +49,11 @@ async fn life_of(clusters: usize, memory: usize) {
         "spec": {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"canary": "yes"}}}}]},
     }))
     .await;
-    let manager = Process::start(&desk, MANAGER);
+    let manager = start(&desk, MANAGER);
     until_leading(&manager.address("metrics")).await;
     let before = manager.memory("VmRSS");
     let fleet = |arguments: &str| {
-        Process::start(&desk, &format!("fleet --latency 0s..0s --kubeconfig hub/kubeconfig {arguments}"))
+        start(&desk, &format!("fleet --latency 0s..0s --kubeconfig hub/kubeconfig {arguments}"))
     };
     let main = clusters - canary;
     let _main = fleet(&format!("--prefix main --clusters {main}"));
@@ -61,18 +62,18 @@ async fn life_of(clusters: usize, memory: usize) {
     stage("install", want(&hub, "v1.0.0")).await;
     until_everywhere(&hub, clusters, "v1.0.0").await;
 
-    // The manager dies while the canary is under way, the hub while the others are.
+    // The manager is killed during the canary, the hub during the rest.
     stage("upgrade", want(&hub, "v2.0.0")).await;
     until_progress(&hub, "canary", |message| done(message) > canary / 4).await;
     let peak = manager.memory("VmHWM");
     manager.kill();
-    let manager = Process::start(&desk, MANAGER);
+    let manager = start(&desk, MANAGER);
     until_progress(&hub, "all", |message| done(message) > main / 4 && message.contains("upgrad")).await;
     process.kill();
-    let process = Process::start(&desk, &format!("hub --data-dir hub --listen {address}"));
+    let process = start(&desk, &format!("hub --data-dir hub --listen {address}"));
     until_everywhere(&hub, clusters, "v2.0.0").await;
 
-    // One in a hundred goes, as many come.
+    // One in a hundred clusters leaves, and as many join.
     let registered: Api<ManagedCluster> = Api::all(hub.client.clone());
     let all = registered.list_metadata(&ListParams::default()).await.unwrap();
     let going = all.iter().map(ResourceExt::name_any).filter(|name| name.starts_with("main-")).take(churn);
@@ -91,7 +92,7 @@ async fn life_of(clusters: usize, memory: usize) {
     let _late = fleet(&format!("--prefix late --clusters {churn}"));
     until_everywhere(&hub, clusters, "v2.0.0").await;
 
-    // Back to what was there before, as an operator would say it.
+    // A rollback, as an operator would do it.
     stage("rollback", async {
         let undone = desk.output("rollout undo helloworld --kubeconfig hub/kubeconfig");
         assert!(undone.status.success(), "{}", String::from_utf8_lossy(&undone.stderr));
@@ -120,23 +121,23 @@ async fn life_of(clusters: usize, memory: usize) {
     );
     assert!(peak <= before + memory, "{peak} MB at most, {before} MB before");
 
-    // And everything is at rest.
+    // Everything is at rest.
     let objects = hub.versions().await;
-    manager.stop();
-    let manager = Process::start(&desk, MANAGER);
+    manager.stop("TERM");
+    let manager = start(&desk, MANAGER);
     until_leading(&manager.address("metrics")).await;
-    manager.stop();
+    manager.stop("TERM");
     assert!(hub.versions().await == objects, "a restart changed something");
-    process.stop();
+    process.stop("TERM");
 }
 
-/// Says what happens now; it shows where a run that gives up was.
+/// Prints the current stage, to show where a run timed out.
 async fn stage(name: &str, doing: impl Future<Output = ()>) {
     println!("{name}");
     doing.await;
 }
 
-/// Has every cluster get this version, a tenth at a time, canaries first.
+/// Sets the version of every cluster, a tenth at a time, canaries first.
 async fn want(hub: &Hub, version: &str) {
     let limit = json!("10%");
     let placement = |name: &str, rollout: Value| json!({"name": name, "namespace": "default", "addonTemplate": {"desiredVersion": version}, "rolloutStrategy": rollout});
@@ -153,12 +154,12 @@ async fn want(hub: &Hub, version: &str) {
     .await;
 }
 
-/// How many a message says are done: "12/90 upgrading...".
+/// The count in a message such as "12/90 upgrading...".
 fn done(message: &str) -> usize {
     message.split('/').next().and_then(|count| count.parse().ok()).unwrap_or_default()
 }
 
-/// Waits until the message of a placement is as it should be.
+/// Waits until the message of a placement satisfies a condition.
 async fn until_progress(hub: &Hub, placement: &str, is: impl Fn(&str) -> bool) {
     let addons: Api<ClusterManagementAddOn> = Api::all(hub.client.clone());
     let mut stream =
@@ -166,7 +167,7 @@ async fn until_progress(hub: &Hub, placement: &str, is: impl Fn(&str) -> bool) {
     let mut last = String::new();
     let wait = async {
         loop {
-            // A watch that was cut is taken up again.
+            // A dropped watch is resumed.
             let Some(Ok(addon)) = stream.next().await else { continue };
             let status = json!(addon.status);
             let progressions = status["installProgression"].as_array().cloned().unwrap_or_default();
@@ -183,7 +184,7 @@ async fn until_progress(hub: &Hub, placement: &str, is: impl Fn(&str) -> bool) {
     assert!(waited.is_ok(), "{placement} says {last:?}");
 }
 
-/// Waits until every placement says that it is completed, and so many instances have the version.
+/// Waits until every placement reports completion, and this many instances have the version.
 async fn until_everywhere(hub: &Hub, clusters: usize, version: &str) {
     let instances = Api::<ManagedClusterAddOn>::all(hub.client.clone());
     let stream = watcher(instances, watcher::Config::default()).default_backoff();

@@ -1,4 +1,4 @@
-//! The product as processes: a hub, a manager and a fleet, each as people run it, and nothing between them but the API.
+//! The product as processes: a hub, a manager and a fleet, connected only by the API.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,14 +1,13 @@
-//! One harness: processes of the real binary, and a client that looks at the same hub.
+//! The harness: processes of the real binary, and a client of the same hub.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
+use aviary_testing::objects;
+pub(crate) use aviary_testing::{GIVE_UP, Process};
 use axum::http::Request;
 use futures_util::StreamExt as _;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::WatchStreamExt as _;
@@ -18,81 +17,12 @@ use serde_json::{Value, json};
 
 use crate::transcript::Desk;
 
-/// Longer than anything here takes on a busy machine.
-pub(crate) const GIVE_UP: Duration = Duration::from_secs(300);
-
-/// A process of ours, up to the line that says that it can be stopped. It does not outlive the test.
-pub(crate) struct Process {
-    child: Child,
-    told: String,
+/// Starts a command that runs until it is stopped, and waits until it is ready.
+pub(crate) fn start(desk: &Desk, arguments: &str) -> Process {
+    Process::start_until(desk.command(arguments), "Ctrl-C")
 }
 
-impl Process {
-    /// Starts a command that runs until it is stopped; waits until it says so.
-    pub(crate) fn start(desk: &Desk, arguments: &str) -> Self {
-        Self::start_until(desk, arguments, "Ctrl-C")
-    }
-
-    /// Starts a command, and waits until it has said something.
-    pub(crate) fn start_until(desk: &Desk, arguments: &str, said: &str) -> Self {
-        let mut command = desk.command(arguments);
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut told = String::new();
-        while !told.contains(said) {
-            told.push_str(&lines.next().expect("it to say that it runs").unwrap());
-            told.push('\n');
-        }
-        // What it says later is nobody's, and must not hold it up.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, told }
-    }
-
-    /// The last word of the line that begins with `what`.
-    pub(crate) fn word(&self, what: &str) -> &str {
-        let line = self.told.lines().find(|line| line.trim_start().starts_with(what)).unwrap();
-        line.split_whitespace().last().unwrap()
-    }
-
-    /// The address under which something is told.
-    pub(crate) fn address(&self, what: &str) -> String {
-        let url = self.word(what);
-        let end = url.find("://").map_or(0, |at| at + 3);
-        let end = url[end..].find('/').map_or(url.len(), |at| end + at);
-        url[..end].replace("0.0.0.0", "127.0.0.1")
-    }
-
-    /// Asks it to stop, and waits until it has.
-    pub(crate) fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        // Only a shell can be relied on to have `kill`.
-        assert!(Command::new("sh").args(["-c", "kill -TERM \"$0\"", &pid]).status().unwrap().success());
-        assert!(self.child.wait().unwrap().success());
-    }
-
-    /// Ends it without a word.
-    pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// A figure of the kernel's about its memory, in MB.
-    pub(crate) fn memory(&self, which: &str) -> usize {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with(which)).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() / 1024
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The code and the text of an answer.
+/// The status and text of a response.
 pub(crate) async fn get(base: &str, path: &str, token: Option<&str>) -> (u16, String) {
     let mut config = Config::new(base.parse().unwrap());
     config.accept_invalid_certs = true;
@@ -104,7 +34,7 @@ pub(crate) async fn get(base: &str, path: &str, token: Option<&str>) -> (u16, St
     (code, String::from_utf8(body.to_vec()).unwrap())
 }
 
-/// Asks until the answer is as it should be: nothing else tells of it.
+/// Polls until the response satisfies a condition: no event reports it.
 async fn until(base: &str, path: &str, is: impl Fn(u16, &str) -> bool) {
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
     let wait = async {
@@ -125,13 +55,12 @@ pub(crate) async fn until_ready(base: &str) {
     until(base, "/readyz", |code, _| code == 200).await;
 }
 
-/// Asks until a manager leads and has planned everything.
+/// Polls until a manager leads and has planned everything.
 pub(crate) async fn until_leading(base: &str) {
     until(base, "/metrics", |_, text| text.contains("aviary_leader 1\n")).await;
     until_ready(base).await;
 }
 
-/// What is on a hub.
 pub(crate) struct Hub {
     pub(crate) client: Client,
 }
@@ -143,35 +72,14 @@ impl Hub {
         Self { client: Client::try_from(config).unwrap() }
     }
 
-    /// Creates an object, or merges it over the one that is there.
+    /// Creates an object, or merges it into the existing one.
     pub(crate) async fn put(&self, object: Value) {
-        let (api, name) = self.place(&object);
-        let name = name.as_str();
-        match api.create(&PostParams::default(), &serde_json::from_value(object.clone()).unwrap()).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                api.patch(name, &PatchParams::default(), &Patch::Merge(&object)).await.unwrap();
-            }
-            Err(error) => panic!("{name}: {error}"),
-        }
+        aviary_testing::put(&self.client, &object).await;
     }
 
-    /// Merges a status over the one that is there.
+    /// Merges a status into the existing one.
     pub(crate) async fn put_status(&self, object: Value) {
-        let (api, name) = self.place(&object);
-        api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&object)).await.unwrap();
-    }
-
-    /// Where an object belongs, and its name.
-    fn place(&self, object: &Value) -> (Api<DynamicObject>, String) {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
-        let api = match text("/metadata/namespace") {
-            "" => Api::all_with(self.client.clone(), &kind),
-            namespace => Api::namespaced_with(self.client.clone(), namespace, &kind),
-        };
-        (api, text("/metadata/name").to_owned())
+        aviary_testing::put_status(&self.client, &object).await;
     }
 
     /// An add-on `helloworld` for all clusters, in two versions.
@@ -183,20 +91,11 @@ impl Hub {
         }))
         .await;
         for version in ["v1.0.0", "v2.0.0"] {
-            let manifest = json!({
-                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hello", "namespace": "{{INSTALL_NAMESPACE}}"},
-                "data": {"version": version, "cluster": "{{CLUSTER_NAME}}"},
-            });
-            self.put(json!({
-                "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate",
-                "metadata": {"name": format!("helloworld-{version}")},
-                "spec": {"addonName": "helloworld", "version": version, "agentSpec": {"workload": {"manifests": [manifest]}}},
-            }))
-            .await;
+            self.put(objects::template(version)).await;
         }
     }
 
-    /// Has every cluster get this version, a quarter of them at a time.
+    /// Sets the version of every cluster, a quarter of them at a time.
     pub(crate) async fn want(&self, version: &str) {
         self.put(json!({
             "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
@@ -209,7 +108,7 @@ impl Hub {
         .await;
     }
 
-    /// Waits until the add-on says that it is done everywhere, and its instances say so too.
+    /// Waits until the add-on and its instances report completion.
     pub(crate) async fn until_done(&self, clusters: usize, version: &str) {
         let done = format!("{clusters}/{clusters} ");
         let addons: Api<ClusterManagementAddOn> = Api::all(self.client.clone());
@@ -217,7 +116,7 @@ impl Hub {
         let wait = async {
             let mut stream = std::pin::pin!(stream);
             loop {
-                // A watch that was cut is taken up again.
+                // A dropped watch is resumed.
                 let Some(Ok(addon)) = stream.next().await else { continue };
                 let status = json!(addon.status);
                 let message =
@@ -237,7 +136,7 @@ impl Hub {
         }
     }
 
-    /// Waits until the add-on's instance of a cluster is there.
+    /// Waits until the add-on's instance on a cluster exists.
     pub(crate) async fn until_made(&self, cluster: &str) {
         let instances = Api::<ManagedClusterAddOn>::namespaced(self.client.clone(), cluster);
         let stream = watcher(instances, watcher::Config::default()).default_backoff().applied_objects();

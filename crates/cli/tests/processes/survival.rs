@@ -1,6 +1,7 @@
-//! A manager and a fleet that outlive their hub: it goes in the middle of things, comes back, and the rollout goes on.
+//! A manager and a fleet that outlive their hub: it stops during a rollout, restarts, and the
+//! rollout continues.
 
-use crate::run::{Hub, Process, until_leading};
+use crate::run::{Hub, start, until_leading};
 use crate::transcript::desk;
 
 const CLUSTERS: usize = 200;
@@ -8,16 +9,16 @@ const CLUSTERS: usize = 200;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hub_that_dies_in_the_middle_of_a_rollout_finds_everybody_where_they_were() {
     let desk = desk("processes-survival");
-    let process = Process::start(&desk, "hub --data-dir hub --listen 127.0.0.1:0");
-    let address = process.address("The hub listens on").trim_start_matches("https://").to_owned();
+    let process = start(&desk, "hub --data-dir hub --listen 127.0.0.1:0");
+    let address = process.address("Hub listening on").trim_start_matches("https://").to_owned();
     let hub = Hub::of(&desk, "hub/kubeconfig").await;
     hub.put_helloworld().await;
-    let manager = Process::start(
+    let manager = start(
         &desk,
         "manager --kubeconfig hub/kubeconfig --placement --verify --metrics 127.0.0.1:0 --log warn --lease-duration 3",
     );
     until_leading(&manager.address("metrics")).await;
-    let _fleet = Process::start(
+    let _fleet = start(
         &desk,
         &format!("fleet --clusters {CLUSTERS} --latency 50ms..200ms --kubeconfig hub/kubeconfig"),
     );
@@ -26,14 +27,14 @@ async fn a_hub_that_dies_in_the_middle_of_a_rollout_finds_everybody_where_they_w
 
     hub.want("v2.0.0").await;
     process.kill();
-    let process = Process::start(&desk, &format!("hub --data-dir hub --listen {address}"));
+    let process = start(&desk, &format!("hub --data-dir hub --listen {address}"));
     hub.until_done(CLUSTERS, "v2.0.0").await;
 
-    // And once more, politely.
+    // Once more, with a clean shutdown.
     hub.want("v1.0.0").await;
-    process.stop();
-    let _process = Process::start(&desk, &format!("hub --data-dir hub --listen {address}"));
+    process.stop("TERM");
+    let _process = start(&desk, &format!("hub --data-dir hub --listen {address}"));
     hub.until_done(CLUSTERS, "v1.0.0").await;
     until_leading(&manager.address("metrics")).await;
-    manager.stop();
+    manager.stop("TERM");
 }

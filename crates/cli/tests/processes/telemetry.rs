@@ -1,30 +1,24 @@
-//! What a manager tells those who look after it, and whom it tells.
+//! The health checks and metrics of a manager, and who may read them.
 
-use aviary_hub::security::{Role, write_private};
+use aviary_hub::security::Role;
 use aviary_hub::{Endpoint, Hub};
+use aviary_serve::write_private;
 use expect_test::expect;
-use kube::Api;
-use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::run::{Process, get, until_ready};
+use crate::run::{Process, get, start, until_ready};
 use crate::transcript::{Desk, desk};
 
-/// The tokens of a hub that is served for as long as the test runs.
+/// The tokens of a hub that runs as long as the test.
 struct Tokens {
     admin: String,
     reader: String,
 }
 
-/// Serves a hub with our kinds; its kubeconfig comes to the desk.
+/// Serves a hub with our kinds; writes its kubeconfig to the desk.
 async fn hub(desk: &Desk) -> Tokens {
     let hub = Hub::ephemeral(Default::default()).await.unwrap();
-    for crd in aviary_api::crds::all() {
-        Api::all(hub.client()).create(&Default::default(), &crd).await.unwrap();
-    }
-    let namespace = json!({"metadata": {"name": "open-cluster-management"}});
-    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(hub.client());
-    namespaces.create(&Default::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    aviary_testing::prepare_hub(&hub.client()).await;
     let endpoint = Endpoint::ephemeral(&hub, &[]).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let admin = endpoint.issue_token("manager", Role::Admin).unwrap().expose().to_owned();
@@ -36,7 +30,7 @@ async fn hub(desk: &Desk) -> Tokens {
 }
 
 fn manager(desk: &Desk, arguments: &str) -> Process {
-    Process::start(desk, &format!("manager --kubeconfig kubeconfig {arguments}"))
+    start(desk, &format!("manager --kubeconfig kubeconfig {arguments}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,9 +62,9 @@ async fn from_elsewhere_they_are_told_over_tls_to_those_whom_the_hub_lets() {
     let base = manager.address("metrics");
     assert!(base.starts_with("https://"), "{base}");
     let code = async |token: Option<&str>| get(&base, "/metrics", token).await;
-    assert_eq!(code(None).await, (401, "a bearer token is needed\n".into()));
+    assert_eq!(code(None).await, (401, "a bearer token is required\n".into()));
     assert_eq!(code(Some("somebody-else")).await, (401, "the hub does not know this token\n".into()));
-    assert_eq!(code(Some(&tokens.reader)).await, (403, "the hub does not let you get this\n".into()));
+    assert_eq!(code(Some(&tokens.reader)).await, (403, "the hub does not allow you to get this\n".into()));
     let (answer, text) = code(Some(&tokens.admin)).await;
     assert_eq!(answer, 200);
     assert!(text.contains("aviary_leader"), "{text}");
@@ -82,13 +76,13 @@ fn what_cannot_be_meant_is_refused() {
     let desk = desk("telemetry-wrong").file("cert.pem", "").file("key.pem", "");
     expect![[r#"
         $ aviary manager --metrics 127.0.0.1:0 --metrics-cert cert.pem --metrics-key key.pem
-        ! aviary: --metrics-cert is for an address that other machines can reach; loopback is served in the clear
+        ! aviary: --metrics-cert is only for an address that other machines can reach; loopback is unencrypted
         exit 1
     "#]]
     .assert_eq(&desk.run("manager --metrics 127.0.0.1:0 --metrics-cert cert.pem --metrics-key key.pem"));
     expect![[r#"
         $ aviary manager --log ,,=
-        ! aviary: --log ,,= is no filter: invalid filter directive
+        ! aviary: --log ,,= is not a valid filter: invalid filter directive
         exit 1
     "#]]
     .assert_eq(&desk.run("manager --log ,,="));

@@ -1,7 +1,8 @@
-//! One harness for all transcripts: files in a directory of their own, the real binary, and what it printed as text.
+//! One harness for all transcripts: files in a directory of their own, the real binary, and what it
+//! printed as text.
 //!
-//! A transcript is the command line, standard output as it is, standard error with `! ` before each line, and the exit code where
-//! it is not 0.
+//! A transcript is the command line, standard output as it is, standard error with `! ` before each
+//! line, and the exit code where it is not 0.
 
 #![allow(dead_code, reason = "every test file uses its own part of the harness")]
 #![allow(clippy::unwrap_used, reason = "a harness of tests")]
@@ -19,7 +20,7 @@ pub(crate) struct Desk {
     input: Vec<u8>,
 }
 
-/// An empty directory, named after the test.
+/// Creates an empty directory, named after the test.
 pub(crate) fn desk(name: &str) -> Desk {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&directory);
@@ -35,7 +36,7 @@ impl Desk {
         self
     }
 
-    /// What the next commands get on standard input.
+    /// Sets the standard input of the next commands.
     pub(crate) fn input(self, text: impl AsRef<[u8]>) -> Self {
         Self { input: text.as_ref().to_vec(), ..self }
     }
@@ -54,7 +55,7 @@ impl Desk {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A command that reads no input may be gone before all of it is written.
+        // A command that reads no input may exit before all of it is written.
         let _ = child.stdin.take().unwrap().write_all(&self.input);
         child.wait_with_output().unwrap()
     }
@@ -69,7 +70,7 @@ impl Desk {
         expected.assert_eq(&self.run(arguments));
     }
 
-    /// Standard output as data; the exit code must be this.
+    /// Parses standard output; checks the exit code.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &str, code: i32) -> serde_json::Value {
         let output = self.output(arguments);
@@ -78,10 +79,10 @@ impl Desk {
     }
 }
 
-/// The transcript of a command line that was run.
+/// Formats the transcript of a command.
 pub(crate) fn told(line: &str, output: &Output) -> String {
     let mut told = format!("$ {line}\n");
-    // White space at the end of a line is nothing to compare, and editors take it away.
+    // Trailing white space is ignored, because editors remove it.
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         told.push_str(line.trim_end());
         told.push('\n');
@@ -98,7 +99,7 @@ pub(crate) fn told(line: &str, output: &Output) -> String {
     told
 }
 
-/// Words of a command line; single quotes hold one together.
+/// Splits a command line into words, with support for single quotes.
 pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (index, part) in line.split('\'').enumerate() {

@@ -50,15 +50,10 @@ pub(crate) fn cluster(name: &str, labels: &Value, reachable: bool) -> Value {
 }
 
 pub(crate) fn hub_config(name: &str, version: &str) -> Value {
-    json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
-        "kind": "AddOnHubConfig",
-        "metadata": { "name": name },
-        "spec": { "desiredVersion": version },
-    })
+    aviary_testing::objects::hub_config(name, version)
 }
 
-/// One entry of an add-on's list of placements, with the config that its clusters should have.
+/// One entry of an add-on's list of placements, with the config of its clusters.
 pub(crate) fn placement(name: &str, config: &str, rollout: &Value) -> Value {
     let mut entry = json!({
         "name": name, "namespace": "default",
@@ -94,7 +89,7 @@ pub(crate) fn addon(placements: &[Value]) -> Value {
     })
 }
 
-/// Adds to an add-on's status what a placement wants, knows to be good, and has applied everywhere.
+/// Adds a placement's desired, known good and applied config to an add-on's status.
 pub(crate) fn progression(addon: &mut Value, placement: &str, [desired, good, applied]: [&Value; 3]) {
     let hash = |config: &Value| hash::spec_hash(config).to_string();
     let entry = json!({
@@ -112,7 +107,7 @@ pub(crate) fn progression(addon: &mut Value, placement: &str, [desired, good, ap
     status["installProgression"].as_array_mut().unwrap().push(entry);
 }
 
-/// An instance that the install strategy made: told one config, and with one applied.
+/// An instance that the install strategy created, with an assigned and an applied config.
 pub(crate) fn instance(cluster: &str, told: &Value, applied: &Value) -> Value {
     let hash = |config: &Value| hash::spec_hash(config).to_string();
     let reason = if told == applied { "UpgradeSucceed" } else { "Upgrading" };
@@ -139,7 +134,8 @@ pub(crate) fn instance(cluster: &str, told: &Value, applied: &Value) -> Value {
     })
 }
 
-/// The work of an add-on that renders its own, made from a config; without a complaint the agent has applied it.
+/// A work of an add-on that renders its own, from a config; without a complaint, the agent has
+/// applied it.
 pub(crate) fn work(cluster: &str, config: &Value, complaint: Option<&str>) -> Value {
     let name = config["metadata"]["name"].as_str().unwrap_or_default();
     let key = format!("addonhubconfigs.addon.open-cluster-management.io/{name}");

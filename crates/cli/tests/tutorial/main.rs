@@ -1,8 +1,10 @@
-//! `docs/tutorial.md`, played: every file in it is written, every command is run in the order of the text, and must print what the text says.
+//! Runs `docs/tutorial.md`: writes every file in it, runs every command in order, and compares the
+//! output with the text.
 //!
-//! A block ```` ```yaml NAME ```` is a file. A block ```` ```console ```` holds commands (`$ …`) and what they print; its last command ends with the code that
-//! `exit=N` names, all others with 0. With `keeps-running` the command is left running until the end. `…` alone on a line stands for any
-//! lines, within a line for any text.
+//! A block ```` ```yaml NAME ```` is a file. A block ```` ```console ```` contains commands (`$ …`)
+//! and their output; `exit=N` is the exit code of its last command, all others must exit with 0.
+//! With `keeps-running` the command runs until the end. `…` alone on a line stands for any lines,
+//! within a line for any text.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

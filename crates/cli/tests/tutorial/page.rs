@@ -1,4 +1,4 @@
-//! What a page of documentation asks its reader to do.
+//! Parses the files and commands of a documentation page.
 
 use regex::Regex;
 
@@ -9,7 +9,7 @@ pub(crate) enum Block {
     KeepsRunning(Command),
 }
 
-/// A command line, where it stands, and what it prints.
+/// A command line, its line number, and its expected output.
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) line: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Command {
     pub(crate) prints: String,
 }
 
-/// The blocks of a page, in order. A fence that names no file and no console is only shown.
+/// The blocks of a page, in order. A fence without a file name or `console` is ignored.
 pub(crate) fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -63,7 +63,7 @@ fn commands(at: usize, body: &[&str]) -> Vec<Command> {
 }
 
 impl Command {
-    /// Whether this was printed, up to what the page leaves out.
+    /// Whether the output matches, except for what the page leaves out.
     pub(crate) fn is_told_by(&self, printed: &str) -> bool {
         let mut pattern = String::from("^");
         for line in self.prints.lines() {

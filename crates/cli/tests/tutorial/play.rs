@@ -1,4 +1,5 @@
-//! Somebody who follows a page: one directory, a shell for each command, and terminals in which things keep running.
+//! Follows a page like a reader: one directory, a shell for each command, and terminals for
+//! commands that keep running.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -13,7 +14,7 @@ pub(crate) struct Player {
     terminals: Vec<Terminal>,
 }
 
-/// A command that keeps running. It does not outlive the test.
+/// A command that keeps running. It ends with the test.
 struct Terminal(Child);
 
 impl Drop for Terminal {
@@ -63,11 +64,11 @@ impl Player {
         );
     }
 
-    /// Starts what keeps running, and reads until it says how it is stopped.
+    /// Starts a command that keeps running, and reads its output until it is ready.
     pub(crate) fn start(&mut self, command: &Command) {
         let mut typed = format!("exec {}", command.typed);
         if command.typed.starts_with("aviary hub") {
-            // The port that the page's reader gets may be taken on a machine that tests.
+            // The default port may be in use on the test machine.
             typed.push_str(" --listen 127.0.0.1:0");
         }
         let mut child = self.shell(&typed).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
@@ -85,15 +86,15 @@ impl Player {
             command.typed,
             command.prints
         );
-        // What it says later is nobody's, and must not hold it up.
+        // Later output is ignored, and must not block the process.
         std::thread::spawn(move || lines.for_each(drop));
     }
 
-    /// Ctrl-C in every terminal, the last first.
+    /// Sends Ctrl-C to every terminal, the last one first.
     pub(crate) fn stop(mut self) {
         while let Some(mut terminal) = self.terminals.pop() {
             let pid = terminal.0.id().to_string();
-            // Only a shell can be relied on to have `kill`.
+            // Only a shell reliably has `kill`.
             assert!(Process::new("sh").args(["-c", "kill -INT \"$0\"", &pid]).status().unwrap().success());
             let ended = terminal.0.wait().unwrap();
             assert!(ended.success(), "{ended}");

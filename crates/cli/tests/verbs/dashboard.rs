@@ -1,19 +1,18 @@
-//! `aviary dashboard`: what it says when it cannot be served, and its actions on a real rollout.
+//! `aviary dashboard`: its errors, and its actions on a real rollout.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 
+use aviary_testing::Process;
 use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::transcript::desk;
 use crate::world::{World, mask};
 
-/// The command while it runs. It does not outlive the test.
+/// The running command.
 struct Page {
-    child: Child,
-    told: String,
+    process: Process,
     address: String,
     token: String,
 }
@@ -21,19 +20,11 @@ struct Page {
 impl Page {
     fn open(world: &World, options: &str) -> Self {
         let line = format!("dashboard --listen 127.0.0.1:0 {options} --kubeconfig hub.kubeconfig");
-        let mut command = world.desk.command(&line);
-        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut told = String::new();
-        while !told.contains("Ctrl-C") {
-            told.push_str(&lines.next().expect("it to say that it runs").unwrap());
-            told.push('\n');
-        }
-        let url = told.lines().find(|line| line.trim_start().starts_with("dashboard")).unwrap();
-        let url = url.split_whitespace().last().unwrap();
+        let process = Process::start_until(world.desk.command(&line), "Ctrl-C");
+        let url = process.word("dashboard");
         let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
-        Self { child, address: address.to_owned(), token: token.to_owned(), told }
+        let (address, token) = (address.to_owned(), token.to_owned());
+        Self { process, address, token }
     }
 
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
@@ -57,19 +48,8 @@ impl Page {
         self.ask("POST", "/api/addons/helloworld/actions", &action.to_string())
     }
 
-    /// Asks it to stop, and waits until it has.
-    fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        // Only a shell can be relied on to have `kill`.
-        assert!(Command::new("sh").args(["-c", "kill -TERM \"$0\"", &pid]).status().unwrap().success());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    fn stop(self) {
+        self.process.stop("TERM");
     }
 }
 
@@ -79,7 +59,7 @@ fn help_says_what_it_is_whose_rights_it_uses_and_how_to_begin() {
     let help = String::from_utf8(desk.output("dashboard --help").stdout).unwrap();
     for part in [
         "Usage: aviary dashboard [OPTIONS]",
-        "It has no rights of its own.",
+        "has no rights of its own.",
         "[default: 127.0.0.1:16480]",
         "--enable-writes",
         "--tls-cert <FILE>",
@@ -89,7 +69,7 @@ fn help_says_what_it_is_whose_rights_it_uses_and_how_to_begin() {
         "--kubeconfig",
         "Examples:\n",
         "$ aviary dashboard --listen 0.0.0.0:8443 --tls-cert tls.crt --tls-key tls.key",
-        "Exit codes: 0 it was stopped",
+        "Exit codes: 0 stopped",
     ] {
         assert!(help.contains(part), "no {part:?} in {help}");
     }
@@ -129,14 +109,14 @@ fn where_it_cannot_be_served_it_says_what_to_do() {
     );
     desk.check("dashboard --listen 0.0.0.0:0", &expect![[r#"
         $ aviary dashboard --listen 0.0.0.0:0
-        ! aviary: 0.0.0.0:0 can be reached by other machines, which are served over TLS only: give --tls-cert and --tls-key, or listen on 127.0.0.1
+        ! aviary: other machines can reach 0.0.0.0:0, which requires TLS: give --tls-cert and --tls-key, or listen on 127.0.0.1
         exit 1
     "#]]);
     desk.check(
         "dashboard --listen 127.0.0.1:0 --tls-cert tls.crt --tls-key tls.key",
         &expect![[r#"
         $ aviary dashboard --listen 127.0.0.1:0 --tls-cert tls.crt --tls-key tls.key
-        ! aviary: --tls-cert is for an address that other machines can reach; loopback is served in the clear
+        ! aviary: --tls-cert is only for an address that other machines can reach; loopback is unencrypted
         exit 1
     "#]],
     );
@@ -144,20 +124,20 @@ fn where_it_cannot_be_served_it_says_what_to_do() {
         "dashboard --listen 127.0.0.1:0 --allowed-host a/b",
         &expect![[r#"
         $ aviary dashboard --listen 127.0.0.1:0 --allowed-host a/b
-        ! aviary: --allowed-host names no host: "a/b" is neither an IP address nor a DNS name
+        ! aviary: --allowed-host is not a valid host name: "a/b" is neither an IP address nor a DNS name
         exit 1
     "#]],
     );
     desk.check("dashboard --listen 127.0.0.1:0 --kubeconfig nowhere.yaml", &expect![[r#"
         $ aviary dashboard --listen 127.0.0.1:0 --kubeconfig nowhere.yaml
-        ! aviary: failed to read the kubeconfig nowhere.yaml: no such file or directory: name the file of the hub with --kubeconfig
+        ! aviary: failed to read the kubeconfig nowhere.yaml: no such file or directory: give the hub's kubeconfig with --kubeconfig
         exit 1
     "#]]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let told = mask(&desk.run(&format!("dashboard --listen {}", taken.local_addr().unwrap())));
     expect![[r#"
         $ aviary dashboard --listen 127.0.0.1:PORT
-        ! aviary: failed to listen on 127.0.0.1:PORT: another process has that port: choose another with --listen; port 0 takes a free one
+        ! aviary: failed to listen on 127.0.0.1:PORT: the port is in use: choose another with --listen; port 0 picks a free port
         exit 1
     "#]]
     .assert_eq(&told);
@@ -171,7 +151,7 @@ fn where_it_cannot_be_served_it_says_what_to_do() {
     let line = "dashboard --listen 127.0.0.1:0 --kubeconfig gone.kubeconfig";
     expect![[r#"
         $ aviary dashboard --listen 127.0.0.1:0 --kubeconfig gone.kubeconfig --token-file wrong.token
-        ! aviary: wrong.token holds no token of a dashboard: delete it, and a new one is made
+        ! aviary: wrong.token does not contain a dashboard token: delete it, and a new one is created
         exit 1
     "#]]
     .assert_eq(&desk.run(&format!("{line} --token-file wrong.token")));
@@ -189,10 +169,10 @@ fn it_looks_with_the_rights_of_the_kubeconfig_and_changes_nothing_unless_told() 
     expect![[r#"
           dashboard  http://127.0.0.1:PORT/#token=TOKEN
           hub        https://127.0.0.1:PORT
-        Whoever has this address has the rights of the kubeconfig there. It only looks.
-        Stop it with Ctrl-C.
+        Anyone who has this address can use the rights of your kubeconfig. Read-only.
+        Press Ctrl-C to stop.
     "#]]
-    .assert_eq(&mask(&page.told.replace(&page.token, "TOKEN")));
+    .assert_eq(&mask(&page.process.printed().replace(&page.token, "TOKEN")));
     let (status, info) = page.ask("GET", "/api/info", "");
     assert_eq!((status, &info["mode"], &info["writes"]), (200, &json!("kubeconfig"), &json!(false)));
     assert_eq!(page.act(&json!({"action": "pause", "dryRun": true})).0, 403);
@@ -238,7 +218,7 @@ fn a_rollout_is_paused_resumed_and_undone_and_each_answer_says_how_many_it_conce
     assert!(
         answer["lines"]
             .to_string()
-            .contains("default/canary goes back from v3.0.0 to v1.0.0, its revision 1: 2 of 4"),
+            .contains("default/canary rolls back from v3.0.0 to v1.0.0, its revision 1: 2 of 4"),
         "{answer}"
     );
     let (status, answer) =
@@ -270,7 +250,7 @@ fn a_braked_deletion_goes_only_with_the_number_that_was_seen() {
     world.block_on(world.clusters("fleet", &[]));
     world.until("the brake", |observed, plan| {
         observed.instances.len() == 16
-            && plan.report.problems.iter().any(|problem| problem.code() == "DeletionHeld")
+            && plan.report.problems.iter().any(|problem| problem.code().as_str() == "DeletionHeld")
     });
     let page = Page::open(&world, "--enable-writes");
     let (status, answer) = page.act(&json!({"action": "acknowledge", "dryRun": true}));

@@ -1,12 +1,13 @@
-//! What goes wrong on the way to a hub, in words that say what to do.
+//! Errors on the way to a hub, each with what to do.
 
 use std::net::TcpListener;
 
 use aviary_hub::security::Role;
 use expect_test::expect;
+use serde_json::json;
 
 use crate::transcript::{desk, told};
-use crate::world::{World, addon, mask};
+use crate::world::{World, addon, hub_config, mask};
 
 /// One command of each verb.
 const VERBS: [&str; 9] = [
@@ -29,14 +30,14 @@ fn without_a_kubeconfig_every_verb_says_how_to_give_one() {
         command.env_clear().env("HOME", desk.path("home"));
         let told = mask(&told(verb, &command.output().unwrap()));
         let said = told.replace(&*desk.path("home").to_string_lossy(), "HOME");
-        let expected = "! aviary: failed to find a hub: there is no kubeconfig HOME/.kube/config, and this is no pod: \
-            give --kubeconfig FILE or set KUBECONFIG; aviary hub runs a hub to try things on";
+        let expected = "! aviary: failed to find a hub: there is no kubeconfig HOME/.kube/config, and this process is not running in a pod: \
+            give --kubeconfig FILE or set KUBECONFIG; aviary hub runs a local hub for trying things out";
         assert_eq!(said, format!("$ {verb}\n{expected}\nexit 1\n"));
     }
     let told = desk.run("status --kubeconfig nowhere.yaml");
     expect![[r#"
         $ aviary status --kubeconfig nowhere.yaml
-        ! aviary: failed to read the kubeconfig nowhere.yaml: no such file or directory: name the file of the hub with --kubeconfig
+        ! aviary: failed to read the kubeconfig nowhere.yaml: no such file or directory: give the hub's kubeconfig with --kubeconfig
         exit 1
     "#]].assert_eq(&told);
     let desk = desk.file("empty.yaml", "apiVersion: v1\nkind: Config\ncurrent-context: none\n");
@@ -115,7 +116,7 @@ fn credentials_that_are_not_accepted_and_rights_that_are_missing_are_named() {
         ! aviary: failed to change clustermanagementaddons.addon.open-cluster-management.io helloworld: clustermanagementaddons.addon.open-cluster-management.io "helloworld" is forbidden: User "reader" cannot patch resource "clustermanagementaddons" in API group "addon.open-cluster-management.io" at the cluster scope: ask the hub's administrator for that right
         exit 1
     "#]]);
-    // Who may look may look.
+    // A reader may read.
     assert!(world.run("status --kubeconfig reader.kubeconfig").ends_with("exit 3\n"));
 }
 
@@ -156,7 +157,7 @@ fn an_add_on_that_is_not_there_is_answered_with_those_that_are() {
     }
     world.check("status 'a,metadata.name!=b'", &expect![[r#"
         $ aviary status 'a,metadata.name!=b'
-        ! aviary: "a,metadata.name!=b" is no name of an add-on: those have lower-case letters, digits, '-' and '.'
+        ! aviary: "a,metadata.name!=b" is not a valid name of an add-on: use lower-case letters, digits, '-' and '.'
         exit 1
     "#]]);
 }
@@ -213,4 +214,44 @@ fn wrong_usage_is_exit_2() {
         exit 2
     "#]]
     .assert_eq(&desk.run("rollout stop helloworld"));
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_and_nothing_is_left_behind() {
+    let world = World::quiet("errors-port");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    for (command, option) in [
+        (format!("hub --data-dir data --listen {address}"), "--listen"),
+        (format!("manager --kubeconfig hub.kubeconfig --health {address}"), "--health"),
+        (format!("manager --kubeconfig hub.kubeconfig --metrics {address}"), "--metrics"),
+    ] {
+        let told = mask(&world.desk.run(&command));
+        let said = format!(
+            "! aviary: failed to listen on 127.0.0.1:PORT: the port is in use: choose another with {option}; port 0 picks a free port\nexit 1\n"
+        );
+        assert!(told.ends_with(&said), "{told}");
+    }
+    assert!(!world.desk.path("data").exists(), "a hub that did not start has created its directory");
+}
+
+#[test]
+fn what_is_not_planned_and_which_versions_there_are_is_said() {
+    let mut other = addon("one");
+    other["metadata"]["name"] = json!("goodbyeworld");
+    let both = [addon("two"), other].map(|one| one.to_string()).join("\n---\n");
+    let world = World::installed("errors-words").file("both.yaml", &both);
+    let told = world.run("plan helloworld -f both.yaml");
+    assert!(
+        told.contains("the files contain another add-on, which is not planned here: goodbyeworld"),
+        "{told}"
+    );
+
+    world.give(hub_config("one", "v9.9.9"));
+    world.until("the version to be refused", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.message.contains("invalid version v9.9.9"))
+    });
+    let told = world.run("explain helloworld");
+    let advice = "publish that version, or use one of these: v3.0.0, v2.0.0, v1.0.0";
+    assert!(told.contains(advice), "{told}");
 }

@@ -15,30 +15,30 @@ fn a_canary_that_refuses_is_why() {
           12 clusters, at most 3 at once: 0 done, 0 in flight, 0 failed, 12 waiting
           behind the canary default/canary
              12  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00  fleet-00, fleet-01, fleet-02 and 9 more
-                 -> aviary explain helloworld canary-00 says why the canary has not passed
+                 -> aviary explain helloworld canary-00 shows why the canary has not passed
 
         default/canary  Failed  2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
           4 clusters, at most 2 at once: 0 done, 0 in flight, 2 failed, 2 waiting
               2  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be pulled  canary-00, canary-01
-                 -> mend the cause: it settles when its agent succeeds, and aviary rollout retry helloworld makes it try again; aviary rollout undo helloworld goes back
+                 -> fix the cause: it settles when its agent succeeds; aviary rollout retry helloworld makes it try again; aviary rollout undo helloworld rolls back
               2  BudgetFull  budget full: 2 of 2 in flight  canary-02, canary-03
-                 -> its turn comes when one of those in flight settles; maxConcurrentlyUpdating says how many may be
+                 -> starts when a slot frees up; maxConcurrentlyUpdating sets the number of slots
 
-        Next: aviary explain helloworld canary-00 # everything about one of them
+        Next: aviary explain helloworld canary-00 # details of one of them
     "#]]);
     world.check("explain helloworld canary-00", &expect![[r#"
         $ aviary explain helloworld canary-00
         helloworld on canary-00
-          placement   default/canary
-          stands      failed: work reports Applied=False: image of v3.0.0 cannot be pulled (Failed)
-          would help  mend the cause: it settles when its agent succeeds, and aviary rollout retry helloworld makes it try again; aviary rollout undo helloworld goes back
-          desired     v3.0.0 (revision 4845b5792654)
-          told        v3.0.0 (revision 4845b5792654)
-          applied     v1.0.0 (revision 4a82aa8ca91f)
-          cluster     reachable
+          placement  default/canary
+          state      failed: work reports Applied=False: image of v3.0.0 cannot be pulled (Failed)
+          suggested  fix the cause: it settles when its agent succeeds; aviary rollout retry helloworld makes it try again; aviary rollout undo helloworld rolls back
+          desired    v3.0.0 (revision 4845b5792654)
+          assigned   v3.0.0 (revision 4845b5792654)
+          applied    v1.0.0 (revision 4a82aa8ca91f)
+          cluster    reachable
 
         Configs
-          KIND                                              DESIRED                     TOLD                        APPLIED
+          KIND                                              DESIRED                     ASSIGNED                    APPLIED
           addonhubconfigs.addon.open-cluster-management.io  three@8ed3adae              three@8ed3adae              one@5b12c19f
           addontemplates.addon.open-cluster-management.io   helloworld-v3.0.0@2a1f2fc2  helloworld-v3.0.0@2a1f2fc2  helloworld-v1.0.0@9134b7b1
 
@@ -47,7 +47,7 @@ fn a_canary_that_refuses_is_why() {
           Progressing      False   UpgradeFailed             TIME  upgrade failed: work reports Applied=False: image of v3.0.0 cannot be pulled
           Configured       True    ConfigurationsConfigured  TIME  all configurations are resolved
           Available        False   WorkNotAvailable          TIME  work reports Available=False: image of v3.0.0 cannot be pulled
-          RevisionHealthy  False   NotYetHealthy             TIME  revision 4845b5792654 started at TIME
+          RevisionHealthy  False   NotYetHealthy             TIME  revision 4845b5792654 started at TIME by placement default/canary
 
         Works
           NAME                       GENERATION  AS TOLD  APPLIED                                                           AVAILABLE
@@ -58,16 +58,16 @@ fn a_canary_that_refuses_is_why() {
     world.check("explain helloworld fleet-03", &expect![[r#"
         $ aviary explain helloworld fleet-03
         helloworld on fleet-03
-          placement   default/fleet
-          stands      canary default/canary: 4 of 4 not passed, first canary-00 (WaitingForCanary)
-          would help  aviary explain helloworld canary-00 says why the canary has not passed
-          desired     v3.0.0 (revision 4845b5792654)
-          told        v1.0.0 (revision 4a82aa8ca91f)
-          applied     v1.0.0 (revision 4a82aa8ca91f)
-          cluster     reachable
+          placement  default/fleet
+          state      canary default/canary: 4 of 4 not passed, first canary-00 (WaitingForCanary)
+          suggested  aviary explain helloworld canary-00 shows why the canary has not passed
+          desired    v3.0.0 (revision 4845b5792654)
+          assigned   v1.0.0 (revision 4a82aa8ca91f)
+          applied    v1.0.0 (revision 4a82aa8ca91f)
+          cluster    reachable
 
         Configs
-          KIND                                              DESIRED                     TOLD                        APPLIED
+          KIND                                              DESIRED                     ASSIGNED                    APPLIED
           addonhubconfigs.addon.open-cluster-management.io  three@8ed3adae              one@5b12c19f                one@5b12c19f
           addontemplates.addon.open-cluster-management.io   helloworld-v3.0.0@2a1f2fc2  helloworld-v1.0.0@9134b7b1  helloworld-v1.0.0@9134b7b1
 
@@ -76,7 +76,7 @@ fn a_canary_that_refuses_is_why() {
           Progressing      False   InstallSucceed            TIME  install completed with no errors.
           Configured       True    ConfigurationsConfigured  TIME  all configurations are resolved
           Available        True    WorksAvailable            TIME  all works are available
-          RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME
+          RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME by placement default/fleet
 
         Works
           NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE
@@ -87,7 +87,7 @@ fn a_canary_that_refuses_is_why() {
     let told = world.json("explain helloworld -o json", 0);
     expect![[r#"
         {
-          "advice": "mend the cause: it settles when its agent succeeds, and aviary rollout retry helloworld --kubeconfig hub.kubeconfig makes it try again; aviary rollout undo helloworld --kubeconfig hub.kubeconfig goes back",
+          "advice": "fix the cause: it settles when its agent succeeds; aviary rollout retry helloworld --kubeconfig hub.kubeconfig makes it try again; aviary rollout undo helloworld --kubeconfig hub.kubeconfig rolls back",
           "clusters": [
             "canary-00",
             "canary-01"
@@ -121,22 +121,22 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
             default/canary  Installed  4/4 install completed with no errors.
               4 clusters, at most 2 at once: 4 done, 0 in flight, 0 failed, 0 waiting
 
-            Nothing waits. Next: aviary rollout history helloworld
+            Nothing is waiting. Next: aviary rollout history helloworld
         "#]],
     );
     world.check("explain helloworld fleet-03", &expect![[r#"
         $ aviary explain helloworld fleet-03
         helloworld on fleet-03
-          placement   default/fleet
-          stands      settled (Settled)
-          would help  nothing: it has what it should have
-          desired     v1.0.0 (revision 4a82aa8ca91f)
-          told        v1.0.0 (revision 4a82aa8ca91f)
-          applied     v1.0.0 (revision 4a82aa8ca91f)
-          cluster     reachable
+          placement  default/fleet
+          state      settled (Settled)
+          suggested  nothing: it is up to date
+          desired    v1.0.0 (revision 4a82aa8ca91f)
+          assigned   v1.0.0 (revision 4a82aa8ca91f)
+          applied    v1.0.0 (revision 4a82aa8ca91f)
+          cluster    reachable
 
         Configs
-          KIND                                              DESIRED                     TOLD                        APPLIED
+          KIND                                              DESIRED                     ASSIGNED                    APPLIED
           addonhubconfigs.addon.open-cluster-management.io  one@5b12c19f                one@5b12c19f                one@5b12c19f
           addontemplates.addon.open-cluster-management.io   helloworld-v1.0.0@9134b7b1  helloworld-v1.0.0@9134b7b1  helloworld-v1.0.0@9134b7b1
 
@@ -145,7 +145,7 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
           Progressing      False   InstallSucceed            TIME  install completed with no errors.
           Configured       True    ConfigurationsConfigured  TIME  all configurations are resolved
           Available        True    WorksAvailable            TIME  all works are available
-          RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME
+          RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME by placement default/fleet
 
         Works
           NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE
@@ -163,13 +163,13 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
     );
     world.check("explain helloworld UPPER", &expect![[r#"
         $ aviary explain helloworld UPPER
-        ! aviary: "UPPER" is no name of a cluster: it may only have lower-case letters, digits and '-', and must start and end with a letter or digit
+        ! aviary: "UPPER" is not a valid cluster name: it may only have lower-case letters, digits and '-', and must start and end with a letter or digit
         exit 1
     "#]]);
     world.block_on(world.clusters("others", &["other-00".to_owned()]));
     world.check("explain helloworld other-00", &expect![[r#"
         $ aviary explain helloworld other-00
-        ! aviary: add-on helloworld is not for cluster other-00: no placement selects it, and it has no instance
+        ! aviary: add-on helloworld is not installed on cluster other-00: no placement selects it, and it has no instance
         exit 1
     "#]]);
     world.check(

@@ -44,7 +44,7 @@ fn help_has_examples_and_exit_codes_for_every_verb() {
     }
 }
 
-/// Runs a command on a terminal of its own, and gives back all that is written to it.
+/// Runs a command on a new terminal, and returns everything that is written to it.
 fn on_a_terminal(world: &World, line: &str, variable: Option<(&str, &str)>) -> String {
     let program = env!("CARGO_BIN_EXE_aviary");
     let mut command = Command::new("script");
@@ -71,7 +71,7 @@ fn colours_are_for_terminals_and_say_nothing_alone() {
             "all that a colour says is said in words as well"
         );
     }
-    // A watch draws over itself on a terminal.
+    // A watch redraws the terminal.
     let watched = on_a_terminal(&world, "status helloworld -w", None);
     assert!(watched.contains("\u{1b}[H") && watched.contains("\u{1b}[J"), "{watched:?}");
     assert!(watched.contains("canary-00"), "{watched:?}");

@@ -1,4 +1,5 @@
-//! What an operator types against a hub: the real binary over TLS, beside a manager and agents that answer.
+//! The commands of an operator on a hub: the real binary over TLS, with a manager and simulated
+//! agents.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,9 +9,11 @@
 )]
 
 mod dashboard;
+mod endless;
 mod errors;
 mod explain;
 mod help;
+mod hostile;
 mod plan;
 mod plugin;
 mod rehearse;

@@ -38,7 +38,7 @@ fn a_hub_at_rest_has_nothing_to_do_and_a_change_is_laid_over_it() {
           CLUSTERS  WHAT                    PLACEMENT       WHICH
                  2  update v1.0.0 → v2.0.0  default/canary  canary-00, canary-01
 
-        6 waves, if every cluster succeeds at once
+        6 waves, if every cluster succeeds immediately
           WAVE  CLUSTERS  SHARE  REACHED  WHAT
              1         2    13%      13%  default/canary: 2 update v1.0.0 → v2.0.0
              2         2    13%      25%  default/canary: 2 update v1.0.0 → v2.0.0
@@ -69,7 +69,7 @@ fn a_hub_at_rest_has_nothing_to_do_and_a_change_is_laid_over_it() {
 
         Nothing was written. Next: aviary rehearse helloworld -f two.yaml # and then kubectl apply -f two.yaml
     "#]]);
-    // What is taken away stands first.
+    // Removals come first.
     world.check("plan -f less.yaml", &expect![[r#"
         $ aviary plan -f less.yaml
         Add-on helloworld, 16 clusters: 4 removed, 12 waiting
@@ -105,12 +105,15 @@ fn a_hub_at_rest_has_nothing_to_do_and_a_change_is_laid_over_it() {
     assert_eq!(told["addOns"][0]["starts"][0]["clusters"], json!(["canary-00", "canary-01"]));
     let told = world.json("plan -f same.yaml -o json", 0);
     assert_eq!((&told["changes"], &told["addOns"][0]["atRest"]), (&json!(null), &json!(true)));
-    world.check("plan -f unused.yaml", &expect![[r#"
+    world.check(
+        "plan -f unused.yaml",
+        &expect![[r#"
         $ aviary plan -f unused.yaml
-        ! aviary: there is nothing to plan: no add-on on https://127.0.0.1:PORT has to do with what is in the files
+        ! aviary: there is nothing to plan: the files do not affect any add-on on https://127.0.0.1:PORT
         exit 1
-    "#]]);
-    // Nothing of all that was written.
+    "#]],
+    );
+    // Nothing was written.
     assert_eq!(
         world.get("ClusterManagementAddOn", "helloworld")["spec"]["installStrategy"]["placements"][0]["configs"]
             [0]["name"],

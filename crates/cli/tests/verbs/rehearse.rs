@@ -13,7 +13,7 @@ fn the_fleet_of_a_hub_is_rehearsed_with_a_change() {
     world.check("rehearse helloworld -f two.yaml", &expect![[r#"
         $ aviary rehearse helloworld -f two.yaml
         helloworld on 16 clusters
-          each takes 10s to 60s, 0% fail, 0% cannot be reached, 0% flap; seed 1
+          updates take 10s to 60s, 0% fail, 0% are unreachable, 0% flap; seed 1
 
           time   default/fleet                   default/canary
           0s     ........................ 0/12   >>>>>>>>>>>>............ 0/4
@@ -28,13 +28,13 @@ fn the_fleet_of_a_hub_is_rehearsed_with_a_change() {
           3m34s  ##################>>>>>> 9/12   ######################## 4/4
           3m58s  ######################>> 11/12  ######################## 4/4
           4m30s  ######################## 12/12  ######################## 4/4
-          # has it  > in flight  . not started
+          # updated  > in flight  . not started
 
-          placement       clusters  budget  most at once  settled  failed  waiting  in the end
-          default/fleet         12       3             3       12       0        0  12/12 upgrade completed with no errors.
-          default/canary         4       2             2        4       0        0  4/4 upgrade completed with no errors.
+          placement       clusters  budget  peak  settled  failed  waiting  result
+          default/fleet         12       3     3       12       0        0  12/12 upgrade completed with no errors.
+          default/canary         4       2     2        4       0        0  4/4 upgrade completed with no errors.
 
-        Every cluster has settled after 4m30s. 45 passes, 67 writes.
+        All clusters settled after 4m30s. 45 passes, 67 writes.
 
         Nothing was written. Next: aviary rehearse helloworld -f two.yaml … --fail 5% # to see where a bad revision stops
     "#]]);
@@ -48,7 +48,7 @@ fn the_fleet_of_a_hub_is_rehearsed_with_a_change() {
         "default/fleet: timeline",
         "default/canary: exposure",
         "<svg ",
-        "It stops after",
+        "Stalls after",
     ] {
         assert!(page.contains(part), "no {part:?} in {page}");
     }

@@ -13,8 +13,8 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
         "rollout pause helloworld --dry-run",
         &expect![[r#"
             $ aviary rollout pause helloworld --dry-run
-            default/fleet paused (dry run): what has started finishes, and nothing new starts
-            default/canary paused (dry run): what has started finishes, and nothing new starts
+            default/fleet paused (dry run): clusters in flight finish, and no new clusters start
+            default/canary paused (dry run): clusters in flight finish, and no new clusters start
             Nothing was written. Next: aviary rollout pause helloworld
         "#]],
     );
@@ -26,18 +26,18 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
         "rollout pause helloworld --placement fleet",
         &expect![[r#"
         $ aviary rollout pause helloworld --placement fleet
-        default/fleet paused: what has started finishes, and nothing new starts
+        default/fleet paused: clusters in flight finish, and no new clusters start
         Next: aviary rollout resume helloworld
     "#]],
     );
     world.check(
         "rollout pause helloworld",
         &expect![[r#"
-        $ aviary rollout pause helloworld
-        default/fleet was paused already
-        default/canary paused: what has started finishes, and nothing new starts
-        Next: aviary rollout resume helloworld
-    "#]],
+            $ aviary rollout pause helloworld
+            default/fleet was already paused
+            default/canary paused: clusters in flight finish, and no new clusters start
+            Next: aviary rollout resume helloworld
+        "#]],
     );
     world.check(
         "rollout pause helloworld --placement elsewhere",
@@ -78,7 +78,7 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
            ├─ canary-01  Paused  paused
            ├─ canary-02  Paused  paused
            └─ canary-03  Paused  paused
-        Next: aviary explain helloworld # why it is not further
+        Next: aviary explain helloworld # why it is stuck
         exit 3
     "#]]);
     let told = world.json("rollout resume helloworld -o json", 0);
@@ -115,47 +115,47 @@ fn a_bad_revision_is_undone() {
           REVISION  VERSION  COMPLETED             CONFIGS                                    MARKS
                  1  v1.0.0   TIME  one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
                  -  v3.0.0   not yet               three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
-        Next: aviary rollout undo helloworld --dry-run # what going back would write
+        Next: aviary rollout undo helloworld --dry-run # what a rollback would write
     "#]],
     );
     world.check(
         "rollout undo helloworld --dry-run",
         &expect![[r#"
-        $ aviary rollout undo helloworld --dry-run
-        default/fleet goes back from v3.0.0 to v1.0.0, its revision 1 (dry run)
-          addonhubconfigs.addon.open-cluster-management.io: three -> one
-        default/canary goes back from v3.0.0 to v1.0.0, its revision 1 (dry run)
-          addonhubconfigs.addon.open-cluster-management.io: three -> one
-        Nothing was written. Next: aviary rollout undo helloworld
-    "#]],
+            $ aviary rollout undo helloworld --dry-run
+            default/fleet rolls back from v3.0.0 to v1.0.0, its revision 1 (dry run)
+              addonhubconfigs.addon.open-cluster-management.io: three -> one
+            default/canary rolls back from v3.0.0 to v1.0.0, its revision 1 (dry run)
+              addonhubconfigs.addon.open-cluster-management.io: three -> one
+            Nothing was written. Next: aviary rollout undo helloworld
+        "#]],
     );
     world.check("rollout undo helloworld --to-revision 1", &expect![[r#"
         $ aviary rollout undo helloworld --to-revision 1
-        ! aviary: every placement numbers its own revisions: say with --placement which of default/fleet, default/canary goes back to revision 1
+        ! aviary: every placement has its own revision numbers: use --placement to select which of default/fleet, default/canary rolls back to revision 1
         exit 1
     "#]]);
     world.check(
         "rollout undo helloworld --to-revision 7 --placement canary",
         &expect![[r#"
-        $ aviary rollout undo helloworld --to-revision 7 --placement canary
-        ! aviary: there is nothing to go back to: default/canary has no revision 7: it has 1
-        exit 1
-    "#]],
+            $ aviary rollout undo helloworld --to-revision 7 --placement canary
+            ! aviary: there is nothing to roll back to: default/canary has no revision 7: it has 1
+            exit 1
+        "#]],
     );
     world.check(
         "rollout undo helloworld",
         &expect![[r#"
-        $ aviary rollout undo helloworld
-        default/fleet goes back from v3.0.0 to v1.0.0, its revision 1
-          addonhubconfigs.addon.open-cluster-management.io: three -> one
-        default/canary goes back from v3.0.0 to v1.0.0, its revision 1
-          addonhubconfigs.addon.open-cluster-management.io: three -> one
-        Next: aviary status helloworld -w
-    "#]],
+            $ aviary rollout undo helloworld
+            default/fleet rolls back from v3.0.0 to v1.0.0, its revision 1
+              addonhubconfigs.addon.open-cluster-management.io: three -> one
+            default/canary rolls back from v3.0.0 to v1.0.0, its revision 1
+              addonhubconfigs.addon.open-cluster-management.io: three -> one
+            Next: aviary status helloworld -w
+        "#]],
     );
     world.until("the way back", |observed, plan| {
         plan.report.placements.iter().all(|placement| placement.desired.as_deref() == Some("v1.0.0"))
-            && plan.report.clusters.iter().all(|cluster| cluster.decision.code() == "Settled")
+            && plan.report.clusters.iter().all(|cluster| cluster.decision.code().as_str() == "Settled")
             && observed
                 .instances
                 .values()
@@ -164,7 +164,7 @@ fn a_bad_revision_is_undone() {
     assert!(world.run("status helloworld").contains("helloworld  Done  16 of 16 clusters settled"));
     world.check("rollout undo helloworld", &expect![[r#"
         $ aviary rollout undo helloworld
-        ! aviary: there is nothing to go back to: default/fleet has completed no other revision than the one it wants; default/canary has completed no other revision than the one it wants
+        ! aviary: there is nothing to roll back to: default/fleet has completed no other revision than its desired one; default/canary has completed no other revision than its desired one
         exit 1
     "#]]);
     let told = world.json("rollout history helloworld --placement default/canary -o json", 0);
@@ -180,29 +180,29 @@ fn a_config_that_was_edited_in_place_is_restored_only_when_asked() {
     world.until_all("upgrade completed with no errors.");
     world.check("rollout undo helloworld", &expect![[r#"
         $ aviary rollout undo helloworld
-        ! aviary: nothing was written: addonhubconfigs.addon.open-cluster-management.io one, which is used by add-on helloworld in default/fleet, add-on helloworld in default/canary, was edited or deleted since that revision; naming it again would not bring its content back. aviary rollout undo helloworld --restore-configs writes the content of that time back to it, for all that use it
+        ! aviary: nothing was written: addonhubconfigs.addon.open-cluster-management.io one, which is used by add-on helloworld in default/fleet, add-on helloworld in default/canary, was edited or deleted since that revision; referencing it again would not restore its content. aviary rollout undo helloworld --restore-configs restores the content for everything that uses it
         exit 1
     "#]]);
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v2.0.0");
     world.check("rollout undo helloworld --restore-configs --dry-run", &expect![[r#"
         $ aviary rollout undo helloworld --restore-configs --dry-run
-        default/fleet goes back from v2.0.0 to v1.0.0, its revision 1 (dry run)
-        default/canary goes back from v2.0.0 to v1.0.0, its revision 1 (dry run)
-        addonhubconfigs.addon.open-cluster-management.io one has its content of that time again (dry run); used by add-on helloworld in default/fleet, add-on helloworld in default/canary
+        default/fleet rolls back from v2.0.0 to v1.0.0, its revision 1 (dry run)
+        default/canary rolls back from v2.0.0 to v1.0.0, its revision 1 (dry run)
+        addonhubconfigs.addon.open-cluster-management.io one has its earlier content again (dry run); used by add-on helloworld in default/fleet, add-on helloworld in default/canary
         Nothing was written. Next: aviary rollout undo helloworld
     "#]]);
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v2.0.0");
     world.check("rollout undo helloworld --restore-configs", &expect![[r#"
         $ aviary rollout undo helloworld --restore-configs
-        default/fleet goes back from v2.0.0 to v1.0.0, its revision 1
-        default/canary goes back from v2.0.0 to v1.0.0, its revision 1
-        addonhubconfigs.addon.open-cluster-management.io one has its content of that time again; used by add-on helloworld in default/fleet, add-on helloworld in default/canary
+        default/fleet rolls back from v2.0.0 to v1.0.0, its revision 1
+        default/canary rolls back from v2.0.0 to v1.0.0, its revision 1
+        addonhubconfigs.addon.open-cluster-management.io one has its earlier content again; used by add-on helloworld in default/fleet, add-on helloworld in default/canary
         Next: aviary status helloworld -w
     "#]]);
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v1.0.0");
     world.until("the way back", |_, plan| {
         plan.report.placements.iter().all(|placement| placement.desired.as_deref() == Some("v1.0.0"))
-            && plan.report.clusters.iter().all(|cluster| cluster.decision.code() == "Settled")
+            && plan.report.clusters.iter().all(|cluster| cluster.decision.code().as_str() == "Settled")
     });
 }
 
@@ -244,11 +244,11 @@ fn a_version_in_shorthand_is_gone_back_to_and_forth() {
     world.check(
         "rollout undo helloworld --placement fleet",
         &expect![[r#"
-        $ aviary rollout undo helloworld --placement fleet
-        default/fleet goes back from v2.0.0 to v1.0.0, its revision 1
-          addonhubconfigs.addon.open-cluster-management.io: v2.0.0 -> one
-        Next: aviary status helloworld -w
-    "#]],
+            $ aviary rollout undo helloworld --placement fleet
+            default/fleet rolls back from v2.0.0 to v1.0.0, its revision 1
+              addonhubconfigs.addon.open-cluster-management.io: v2.0.0 -> one
+            Next: aviary status helloworld -w
+        "#]],
     );
     assert_eq!(placement()["configs"][0]["name"], "one");
     assert_eq!(placement()["addonTemplate"], json!({}));
@@ -256,14 +256,19 @@ fn a_version_in_shorthand_is_gone_back_to_and_forth() {
         plan.report.placements[0].message == "12/12 upgrade completed with no errors."
             && plan.report.placements[0].desired.as_deref() == Some("v1.0.0")
     });
-    world.check(
-        "rollout undo helloworld --placement fleet",
-        &expect![[r#"
+    world.check("rollout undo helloworld --placement fleet", &expect![[r#"
         $ aviary rollout undo helloworld --placement fleet
-        default/fleet goes back from v1.0.0 to v2.0.0, its revision 2
-          addonhubconfigs.addon.open-cluster-management.io: one -> v2.0.0
-        Next: aviary status helloworld -w
-    "#]],
+        ! aviary: there is nothing to roll back to: default/fleet has already been rolled back; to go forward again use --to-revision 2, which is an upgrade like any other
+        exit 1
+    "#]]);
+    world.check(
+        "rollout undo helloworld --placement fleet --to-revision 2",
+        &expect![[r#"
+            $ aviary rollout undo helloworld --placement fleet --to-revision 2
+            default/fleet rolls back from v1.0.0 to v2.0.0, its revision 2
+              addonhubconfigs.addon.open-cluster-management.io: one -> v2.0.0
+            Next: aviary status helloworld -w
+        "#]],
     );
     assert_eq!(placement()["configs"], json!([]));
     assert_eq!(placement()["addonTemplate"], json!({"desiredVersion": "v2.0.0"}));
@@ -283,13 +288,13 @@ fn what_failed_tries_again_and_heals() {
     world.check(
         "rollout retry helloworld --cluster fleet-00",
         &expect![[r#"
-        $ aviary rollout retry helloworld --cluster fleet-00
-        ! aviary: add-on helloworld has not failed on cluster fleet-00: there is nothing to try again
-        exit 1
-    "#]],
+            $ aviary rollout retry helloworld --cluster fleet-00
+            ! aviary: add-on helloworld has not failed on cluster fleet-00: there is nothing to retry
+            exit 1
+        "#]],
     );
     let before = world.get("ManifestWork", "canary-00/addon-helloworld-deploy-0");
-    // Nothing was mended: they fail again.
+    // The cause is not fixed: they fail again.
     world.check(
         "rollout retry helloworld --cluster canary-00",
         &expect![[r#"
@@ -302,7 +307,13 @@ fn what_failed_tries_again_and_heals() {
         let works = observed.works.iter().find(|(cluster, _)| cluster.as_str() == "canary-00");
         let generation = works.map_or(0, |(_, works)| works[0].generation);
         generation == before["metadata"]["generation"].as_i64().unwrap() + 2
-            && plan.report.clusters.iter().filter(|cluster| cluster.decision.code() == "Failed").count() == 2
+            && plan
+                .report
+                .clusters
+                .iter()
+                .filter(|cluster| cluster.decision.code().as_str() == "Failed")
+                .count()
+                == 2
     });
     let after = world.get("ManifestWork", "canary-00/addon-helloworld-deploy-0");
     assert_eq!(after["spec"], before["spec"], "the mark is gone again");
@@ -319,10 +330,10 @@ fn what_failed_tries_again_and_heals() {
     world.check(
         "rollout retry helloworld",
         &expect![[r#"
-        $ aviary rollout retry helloworld
-        No cluster of helloworld has failed: there is nothing to try again
-        Next: aviary status helloworld -w
-    "#]],
+            $ aviary rollout retry helloworld
+            No cluster of helloworld has failed: there is nothing to retry
+            Next: aviary status helloworld -w
+        "#]],
     );
 }
 
@@ -337,10 +348,9 @@ fn who_ran_out_of_time_gets_it_again() {
     }]);
     world.give(late);
     world.until("the deadline", |_, plan| {
-        plan.report
-            .clusters
-            .iter()
-            .any(|cluster| cluster.cluster.as_str() == "canary-00" && cluster.decision.code() == "TimedOut")
+        plan.report.clusters.iter().any(|cluster| {
+            cluster.cluster.as_str() == "canary-00" && cluster.decision.code().as_str() == "TimedOut"
+        })
     });
     let told = world.json("rollout retry helloworld -o json", 0);
     assert_eq!(told["retried"], json!([{"cluster": "canary-00", "works": [], "clock": true}]));
@@ -348,7 +358,7 @@ fn who_ran_out_of_time_gets_it_again() {
         let clock = observed.instances.iter().find(|(cluster, _)| cluster.as_str() == "canary-00").unwrap().1;
         clock.status.condition("RevisionHealthy").is_some()
             && plan.report.clusters.iter().any(|cluster| {
-                cluster.cluster.as_str() == "canary-00" && cluster.decision.code() == "TimedOut"
+                cluster.cluster.as_str() == "canary-00" && cluster.decision.code().as_str() == "TimedOut"
             })
     });
 }

@@ -118,7 +118,7 @@ fn what_has_failed_is_exit_4() {
            ├─ canary-01  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be pulled
            ├─ canary-02  BudgetFull  budget full: 2 of 2 in flight
            └─ canary-03  BudgetFull  budget full: 2 of 2 in flight
-        Next: aviary explain helloworld # and aviary rollout undo helloworld goes back
+        Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
         exit 4
     "#]]);
     world.check("status helloworld -w", &expect![[r#"
@@ -126,7 +126,7 @@ fn what_has_failed_is_exit_4() {
         TIME  helloworld default/fleet  WaitingForCanary  0 done, 0 in flight, 0 failed, 12 waiting of 12
         TIME  helloworld default/canary  Failed  0 done, 0 in flight, 2 failed, 2 waiting of 4
         TIME  helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
-        Next: aviary explain helloworld # and aviary rollout undo helloworld goes back
+        Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
         exit 4
     "#]]);
     let told = world.json("status helloworld -o json", 4);
@@ -201,7 +201,7 @@ fn what_is_under_way_is_exit_3_and_nothing_is_left_out_when_wide() {
            ├─ canary-01  BudgetFull  budget full: 1 of 1 in flight
            ├─ canary-02  BudgetFull  budget full: 1 of 1 in flight
            └─ canary-03  BudgetFull  budget full: 1 of 1 in flight
-        Next: aviary explain helloworld # why it is not further
+        Next: aviary explain helloworld # why it is stuck
         exit 3
     "#]],
     );
@@ -212,7 +212,7 @@ fn what_is_under_way_is_exit_3_and_nothing_is_left_out_when_wide() {
             TIME  helloworld default/fleet  Upgrading  0 done, 3 in flight, 0 failed, 9 waiting of 12
             TIME  helloworld default/canary  Upgrading  0 done, 1 in flight, 0 failed, 3 waiting of 4
             TIME  helloworld  Progressing  0 of 16 clusters settled
-            Next: aviary explain helloworld # why it is not further
+            Next: aviary explain helloworld # why it is stuck
             exit 3
         "#]],
     );
@@ -266,13 +266,13 @@ fn a_hub_without_a_manager_is_told_of() {
            ├─ canary-01  Create  selected, instance is created
            ├─ canary-02  Create  selected, instance is created
            └─ canary-03  Create  selected, instance is created
-        Note: no manager has ever led here: there is no lease open-cluster-management/aviary-manager; without one nothing moves, unless it runs with --leader-elect=false
-        Next: aviary explain helloworld # why it is not further
+        Note: no manager has ever run here: there is no lease open-cluster-management/aviary-manager; nothing moves without a manager, unless it runs with --leader-elect=false
+        Next: aviary explain helloworld # why it is stuck
         exit 3
     "#]]);
 }
 
-/// What a script that applies and waits must not be told is done.
+/// A script that applies and waits must not get success too early.
 #[test]
 fn what_nobody_has_taken_up_yet_is_not_done() {
     let world = World::quiet("status-not-taken-up");
@@ -289,18 +289,18 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
         $ aviary status helloworld
         helloworld  Progressing  default/fleet: no placement controller has decided yet which clusters it selects
         └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc  the placement selects no cluster
-        Note: no manager has ever led here: there is no lease open-cluster-management/aviary-manager; without one nothing moves, unless it runs with --leader-elect=false
-        Next: aviary explain helloworld # why it is not further
+        Note: no manager has ever run here: there is no lease open-cluster-management/aviary-manager; nothing moves without a manager, unless it runs with --leader-elect=false
+        Next: aviary explain helloworld # why it is stuck
         exit 3
     "#]]);
-    // Decided: no cluster. Now it is the manager's turn.
+    // The placement selects no cluster. Now the manager has to act.
     world.block_on(world.clusters("fleet", &[]));
     world.check("status helloworld", &expect![[r#"
         $ aviary status helloworld
         helloworld  Progressing  the manager has not taken it up yet
         └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc  the placement selects no cluster
-        Note: no manager has ever led here: there is no lease open-cluster-management/aviary-manager; without one nothing moves, unless it runs with --leader-elect=false
-        Next: aviary explain helloworld # why it is not further
+        Note: no manager has ever run here: there is no lease open-cluster-management/aviary-manager; nothing moves without a manager, unless it runs with --leader-elect=false
+        Next: aviary explain helloworld # why it is stuck
         exit 3
     "#]]);
     let world = world.looked_after();

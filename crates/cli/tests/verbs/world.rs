@@ -1,5 +1,5 @@
-//! A hub that listens, a manager that looks after it, agents that answer, and a desk to type commands at. All that is waited for is a change
-//! on the hub, with a time limit.
+//! A hub that listens, a manager that looks after it, agents that answer, and a desk to type
+//! commands at. All that is waited for is a change on the hub, with a time limit.
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -12,10 +12,12 @@ use aviary_engine::observed::{Observed, Options};
 use aviary_engine::plan::{Plan, plan};
 use aviary_hub::security::Role;
 use aviary_hub::{Endpoint, Hub};
+use aviary_testing::objects;
+pub(crate) use aviary_testing::objects::{addon, hub_config, names, template};
 use expect_test::Expect;
 use futures_util::StreamExt;
 use jiff::Timestamp;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use regex::Regex;
@@ -29,17 +31,19 @@ use crate::transcript::{Desk, desk, told};
 const LIMIT: Duration = Duration::from_secs(90);
 const ADDONS: &str = "addon.open-cluster-management.io";
 
-/// What agents make of versions.
+/// How agents react to versions.
 #[derive(Debug, Default)]
 pub(crate) struct Mood {
-    /// They refuse these versions.
+    /// They reject these versions.
     pub(crate) refuse: BTreeSet<String>,
-    /// They do not answer for these.
+    /// They do not report on these.
     pub(crate) ignore: BTreeSet<String>,
+    /// Their message about a rejected version; the default is about an image that cannot be pulled.
+    pub(crate) complaint: Option<String>,
 }
 
 pub(crate) struct World {
-    // First, so that all tasks have ended before anything else goes.
+    // The first field, so that all tasks end before anything else is dropped.
     runtime: Runtime,
     pub(crate) client: Client,
     pub(crate) desk: Desk,
@@ -49,17 +53,10 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A hub with our kinds, and nobody who looks after it.
+    /// A hub with our kinds, without a manager.
     pub(crate) fn quiet(name: &str) -> Self {
         let world = Self::bare(name);
-        world.block_on(async {
-            for crd in aviary_api::crds::all() {
-                world.put(serde_json::to_value(crd).unwrap()).await;
-            }
-        });
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}});
-        world.block_on(world.put(namespace));
+        world.block_on(aviary_testing::prepare_hub(&world.client));
         world
     }
 
@@ -81,7 +78,7 @@ impl World {
         world.with_token("hub.kubeconfig", "admin", Role::Admin)
     }
 
-    /// A kubeconfig for somebody else.
+    /// Writes a kubeconfig for another user.
     pub(crate) fn with_token(mut self, file: &str, name: &str, role: Role) -> Self {
         let token = self.endpoint.issue_token(name, role).unwrap();
         self.desk = self.desk.file(file, self.endpoint.kubeconfig(self.address, token.expose()));
@@ -144,76 +141,31 @@ impl World {
         }
     }
 
-    /// Changes what agents do from now on.
+    /// Changes how agents react from now on.
     pub(crate) fn mood(&self, change: impl FnOnce(&mut Mood)) {
         change(&mut self.mood.lock().unwrap());
     }
 
-    /// Creates an object, or merges it over the one that is there.
+    /// Creates an object, or merges it into the existing one.
     pub(crate) fn give(&self, object: Value) {
         self.block_on(self.put(object));
     }
 
-    fn dynamic(&self, object: &Value) -> Api<DynamicObject> {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
-        match text("/metadata/namespace") {
-            "" => Api::all_with(self.client.clone(), &kind),
-            namespace => Api::namespaced_with(self.client.clone(), namespace, &kind),
-        }
-    }
-
     async fn put(&self, object: Value) {
-        let api = self.dynamic(&object);
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned();
-        let made = api.create(&PostParams::default(), &serde_json::from_value(object.clone()).unwrap()).await;
-        match made {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                api.patch(&name, &PatchParams::default(), &Patch::Merge(object)).await.unwrap();
-            }
-            Err(error) => panic!("{name}: {error}"),
-        }
-    }
-
-    async fn put_status(&self, object: Value) {
-        let api = self.dynamic(&object);
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned();
-        let patch = json!({"status": object["status"]});
-        api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        aviary_testing::put_whole(&self.client, &object).await;
     }
 
     /// Clusters with a namespace each, selected by a placement.
     pub(crate) async fn clusters(&self, placement: &str, names: &[String]) {
         for name in names {
-            self.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
-            self.put(json!({
-                "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-                "metadata": {"name": name, "labels": {"stage": placement}}, "spec": {"hubAcceptsClient": true},
-            }))
-            .await;
+            self.put(objects::namespace(name)).await;
+            self.put(objects::cluster(name, &json!({"stage": placement}))).await;
         }
-        let version = "cluster.open-cluster-management.io/v1beta1";
-        let decisions: Vec<Value> =
-            names.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
-        let decision = json!({
-            "apiVersion": version, "kind": "PlacementDecision",
-            "metadata": {"name": format!("{placement}-1"), "namespace": "default",
-                "labels": {"cluster.open-cluster-management.io/placement": placement}},
-            "status": {"decisions": decisions},
-        });
-        self.put(decision.clone()).await;
-        self.put_status(decision).await;
-        let place = json!({
-            "apiVersion": version, "kind": "Placement", "metadata": {"name": placement, "namespace": "default"}, "spec": {},
-            "status": {"numberOfSelectedClusters": names.len()},
-        });
-        self.put(place.clone()).await;
-        self.put_status(place).await;
+        self.put(objects::decision(placement, 1, names)).await;
+        self.put(objects::placement_of(placement, names.len())).await;
     }
 
-    /// Waits until the add-on is as it should be, and its manager has nothing left to write.
+    /// Waits until the add-on satisfies a condition, and its manager has nothing left to write.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, is: impl Fn(&Observed, &Plan) -> bool) {
         let wait = async {
@@ -244,7 +196,7 @@ impl World {
         });
     }
 
-    /// The canary has refused v3.0.0, and the fleet waits for it.
+    /// The canary has rejected v3.0.0, and the fleet is waiting for it.
     pub(crate) fn refused(name: &str) -> Self {
         let world = Self::installed(name);
         world.mood(|mood| mood.refuse.extend(["v3.0.0".to_owned()]));
@@ -262,12 +214,12 @@ impl World {
         }
     }
 
-    /// What a command says; the hub is that of the world where nothing else is said.
+    /// The output of a command, by default on the hub of this world.
     pub(crate) fn output(&self, arguments: &str) -> Output {
         self.desk.output(&self.line(arguments))
     }
 
-    /// The transcript of a command, with what differs from run to run masked. The hub is left out of it.
+    /// The transcript of a command, with varying parts masked and without the options for the hub.
     pub(crate) fn run(&self, arguments: &str) -> String {
         mask(&told(&format!("aviary {arguments}"), &self.output(arguments)))
     }
@@ -292,7 +244,7 @@ impl World {
         };
         let object =
             json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
-        let found = self.block_on(self.dynamic(&object).get(name)).unwrap();
+        let found = self.block_on(aviary_testing::api_of(&self.client, &object).get(name)).unwrap();
         serde_json::to_value(found).unwrap()
     }
 }
@@ -311,44 +263,8 @@ pub(crate) fn mask(told: &str) -> String {
     MASKS.iter().fold(told.to_owned(), |told, (pattern, mask)| pattern.replace_all(&told, *mask).into_owned())
 }
 
-pub(crate) fn names(prefix: &str, count: usize) -> Vec<String> {
-    (0..count).map(|number| format!("{prefix}-{number:02}")).collect()
-}
-
-pub(crate) fn template(version: &str) -> Value {
-    json!({
-        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "AddOnTemplate",
-        "metadata": {"name": format!("helloworld-{version}")},
-        "spec": {"addonName": "helloworld", "version": version, "agentSpec": {"workload": {"manifests": [{
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "{{INSTALL_NAMESPACE}}"},
-            "data": {"cluster": "{{CLUSTER_NAME}}", "version": version},
-        }]}}},
-    })
-}
-
-pub(crate) fn hub_config(name: &str, version: &str) -> Value {
-    json!({
-        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "AddOnHubConfig", "metadata": {"name": name},
-        "spec": {"desiredVersion": version},
-    })
-}
-
-/// The add-on that wants what a config says, on the fleet behind the canary.
-pub(crate) fn addon(config: &str) -> Value {
-    let reference = json!([{"group": ADDONS, "resource": "addonhubconfigs", "name": config}]);
-    json!({
-        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"},
-        "spec": {"installStrategy": {"type": "Placements", "placements": [
-            {"name": "fleet", "namespace": "default", "configs": reference, "rolloutStrategy": {
-                "type": "RollingUpdateWithCanary",
-                "rollingUpdateWithCanary": {"placement": {"name": "canary", "namespace": "default"}, "maxConcurrentlyUpdating": "25%"}}},
-            {"name": "canary", "namespace": "default", "configs": reference, "rolloutStrategy": {
-                "type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": "50%"}}},
-        ]}},
-    })
-}
-
-/// The agents of all clusters: they answer once for every generation of a work, as their mood is then.
+/// The agents of all clusters: they report once for every generation of a work, by their current
+/// mood.
 async fn agents(client: Client, mood: Arc<Mutex<Mood>>) {
     let works: Api<ManifestWork> = Api::all(client.clone());
     let mut events = std::pin::pin!(watcher(works, watcher::Config::default()));
@@ -358,23 +274,27 @@ async fn agents(client: Client, mood: Arc<Mutex<Mood>>) {
         let version = version.as_str().unwrap_or_default();
         let answer = {
             let mood = mood.lock().unwrap();
-            (!mood.ignore.contains(version)).then(|| mood.refuse.contains(version))
+            let complaint = || {
+                let usual = || format!("image of {version} cannot be pulled");
+                mood.refuse.contains(version).then(|| mood.complaint.clone().unwrap_or_else(usual))
+            };
+            (!mood.ignore.contains(version)).then(complaint)
         };
-        if let Some(refused) = answer {
-            report(&client, &work, version, refused).await;
+        if let Some(complaint) = answer {
+            report(&client, &work, complaint).await;
         }
     }
 }
 
-async fn report(client: &Client, work: &ManifestWork, version: &str, refused: bool) {
+async fn report(client: &Client, work: &ManifestWork, complaint: Option<String>) {
     let generation = work.metadata.generation;
     let conditions = work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     if conditions.iter().any(|condition| condition.observed_generation == generation) {
         return;
     }
-    let (status, message) = match refused {
-        false => ("True", String::new()),
-        true => ("False", format!("image of {version} cannot be pulled")),
+    let (status, message) = match complaint {
+        None => ("True", String::new()),
+        Some(complaint) => ("False", complaint),
     };
     let condition = |kind: &str| {
         json!({

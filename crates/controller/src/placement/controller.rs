@@ -1,41 +1,36 @@
-//! The loop over placements: what is seen is noted, a placement with news is decided once things are quiet for a moment, and the decision is written.
+//! The loop over placements: takes in watch events, decides placements that something has changed
+//! about, and writes decisions.
 //!
-//! Owns when what happens; there is no policy in it. It writes only while this manager leads, one rewrite per placement at a time, and what fails
-//! for one placement is tried again for that one alone.
+//! Owns when things happen; there is no policy in it. It writes only while this manager leads, one
+//! rewrite per placement at a time, and a failure for one placement is retried for that one alone.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use aviary_api::{
-    Guarded, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,
-};
+use aviary_api::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision};
+use aviary_engine::name::Text;
+use aviary_engine::placement::{Cluster, ClusterSet};
+use futures_util::FutureExt;
 use kube::Client;
-use kube::api::Api;
 use kube::runtime::watcher::Config;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::choose::Cluster;
-use super::scope::ClusterSet;
-use super::store::{News, Store};
+use super::store::{PlacementEvent, Store};
 use super::write::{self, Written, write};
 use crate::Clock;
-use crate::execute::patience;
 use crate::leader::Leadership;
-use crate::pace::Pace;
-use crate::seen::Key;
-use crate::watches::{NEWS_WAITING, Told, follow};
+use crate::panics::{Panic, contain};
+use crate::queue::{LONG, QUIET, WorkQueue};
+use crate::seen::{Change, Key, Watched};
+use crate::watches::{EVENTS_WAITING, StoreEvent, follow};
+use crate::write_limit::WriteLimit;
 
-impl Told for News {}
+impl StoreEvent for PlacementEvent {}
 
-/// News of one placement are gathered for so long.
-const QUIET: Duration = Duration::from_millis(50);
-/// Nothing to wait for: look again then.
-const LONG: Duration = Duration::from_secs(3600);
-
-/// Decides placements until `stop` completes; then lets what is under way finish.
+/// Decides placements until `stop` completes; then lets writes finish.
 pub(crate) async fn run(
     client: Client,
     mut leadership: watch::Receiver<Leadership>,
@@ -43,66 +38,113 @@ pub(crate) async fn run(
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = std::pin::pin!(stop);
-    let (sender, mut news) = mpsc::channel(NEWS_WAITING);
+    let (sender, mut events) = mpsc::channel(EVENTS_WAITING);
     let mut watches = JoinSet::new();
     start(&client, &sender, &mut watches);
     let mut state = Loop::new(client, clock);
-    state.lead(*leadership.borrow_and_update());
+    state.lead(&leadership.borrow_and_update());
     loop {
-        let next = state.due.values().min().copied().unwrap_or_else(|| Instant::now() + LONG);
+        let next = state.queue.next(|_| true).unwrap_or_else(|| Instant::now() + LONG);
         tokio::select! {
             () = &mut stop => break,
-            Some(first) = news.recv() => {
+            Some(first) = events.recv() => {
                 state.store.take(first);
-                // A burst of news makes one decision.
-                while let Ok(more) = news.try_recv() {
+                // A burst of events leads to one decision.
+                while let Ok(more) = events.try_recv() {
                     state.store.take(more);
                 }
             }
-            Some(done) = state.writing.join_next() => state.written(done.ok()),
+            Some(Ok(done)) = state.writing.join_next() => state.written(done),
             changed = leadership.changed() => match changed {
-                Ok(()) => state.lead(*leadership.borrow_and_update()),
-                // Nobody is left to make it lead.
+                Ok(()) => state.lead(&leadership.borrow_and_update()),
+                // The candidate is gone: this manager will not lead any more.
                 Err(_) => break,
             },
             () = sleep_until(next), if state.may_decide() => {}
         }
-        state.note_dirty();
+        state.note_changes();
         state.decide_due();
     }
     watches.shutdown().await;
     while state.writing.join_next().await.is_some() {}
 }
 
-fn start(client: &Client, news: &mpsc::Sender<News>, tasks: &mut JoinSet<()>) {
-    let clusters: Api<Guarded<ManagedCluster>> = Api::all(client.clone());
-    let cluster = |object: ManagedCluster| Cluster::read(&object).ok();
-    tasks.spawn(follow(clusters, Config::default(), news.clone(), cluster, News::Cluster));
-    let sets: Api<Guarded<ManagedClusterSet>> = Api::all(client.clone());
-    let set = |object: ManagedClusterSet| Some(ClusterSet::read(&object));
-    tasks.spawn(follow(sets, Config::default(), news.clone(), set, News::Set));
-    let bindings: Api<Guarded<ManagedClusterSetBinding>> = Api::all(client.clone());
-    let binding = |object: ManagedClusterSetBinding| Some(object.spec.cluster_set.into());
-    tasks.spawn(follow(bindings, Config::default(), news.clone(), binding, News::Binding));
-    let placements: Api<Guarded<Placement>> = Api::all(client.clone());
-    let placement = |object: Placement| Some(Box::new(write::placement(object)));
-    tasks.spawn(follow(placements, Config::default(), news.clone(), placement, News::Placement));
-    let decisions: Api<Guarded<PlacementDecision>> = Api::all(client.clone());
-    let decision = |object: PlacementDecision| Some(Box::new(write::decision(object)));
-    tasks.spawn(follow(decisions, Config::default(), news.clone(), decision, News::Decision));
+fn start(client: &Client, events: &mpsc::Sender<PlacementEvent>, tasks: &mut JoinSet<()>) {
+    start_one::<ManagedCluster>(client, events, tasks);
+    start_one::<ManagedClusterSet>(client, events, tasks);
+    start_one::<ManagedClusterSetBinding>(client, events, tasks);
+    start_one::<Placement>(client, events, tasks);
+    start_one::<PlacementDecision>(client, events, tasks);
+}
+
+fn start_one<K: Watched<PlacementEvent>>(
+    client: &Client,
+    events: &mpsc::Sender<PlacementEvent>,
+    tasks: &mut JoinSet<()>,
+) {
+    tasks.spawn(follow::<K, PlacementEvent>(K::api(client, ""), Config::default(), events.clone()));
+}
+
+impl Watched<PlacementEvent> for ManagedCluster {
+    type Seen = Cluster;
+    const EVENT: fn(Change<Self::Seen>) -> PlacementEvent = PlacementEvent::Cluster;
+
+    fn read(self) -> Option<Self::Seen> {
+        Cluster::read(&self).ok()
+    }
+}
+
+impl Watched<PlacementEvent> for ManagedClusterSet {
+    type Seen = ClusterSet;
+    const EVENT: fn(Change<Self::Seen>) -> PlacementEvent = PlacementEvent::Set;
+
+    fn read(self) -> Option<Self::Seen> {
+        Some(ClusterSet::read(&self))
+    }
+}
+
+impl Watched<PlacementEvent> for ManagedClusterSetBinding {
+    type Seen = Text;
+    const EVENT: fn(Change<Self::Seen>) -> PlacementEvent = PlacementEvent::Binding;
+
+    fn read(self) -> Option<Self::Seen> {
+        Some(self.spec.cluster_set.into())
+    }
+}
+
+impl Watched<PlacementEvent> for Placement {
+    type Seen = Box<Placement>;
+    const EVENT: fn(Change<Self::Seen>) -> PlacementEvent = PlacementEvent::Placement;
+
+    fn read(self) -> Option<Self::Seen> {
+        Some(Box::new(write::placement(self)))
+    }
+}
+
+impl Watched<PlacementEvent> for PlacementDecision {
+    type Seen = Box<PlacementDecision>;
+    const EVENT: fn(Change<Self::Seen>) -> PlacementEvent = PlacementEvent::Decision;
+
+    fn read(self) -> Option<Self::Seen> {
+        Some(Box::new(write::decision(self)))
+    }
+}
+
+struct Done {
+    placement: Key,
+    /// When its writes began, in the store's count.
+    sent: u64,
+    result: Result<Written, Panic>,
 }
 
 struct Loop {
     client: Client,
     clock: Clock,
     store: Store,
-    pace: Pace,
+    limit: WriteLimit,
     leading: bool,
-    /// When each placement with news is decided.
-    due: BTreeMap<Key, Instant>,
-    busy: BTreeSet<Key>,
-    failures: BTreeMap<Key, u32>,
-    writing: JoinSet<(Key, Written)>,
+    queue: WorkQueue<Key>,
+    writing: JoinSet<Done>,
 }
 
 impl Loop {
@@ -111,16 +153,14 @@ impl Loop {
             client,
             clock,
             store: Store::default(),
-            pace: Pace::default(),
+            limit: WriteLimit::default(),
             leading: false,
-            due: BTreeMap::new(),
-            busy: BTreeSet::new(),
-            failures: BTreeMap::new(),
+            queue: WorkQueue::default(),
             writing: JoinSet::new(),
         }
     }
 
-    fn lead(&mut self, leadership: Leadership) {
+    fn lead(&mut self, leadership: &Leadership) {
         self.leading = matches!(leadership, Leadership::Leading { .. });
         if self.leading {
             self.store.mark_all();
@@ -131,80 +171,77 @@ impl Loop {
         self.leading && self.store.is_complete()
     }
 
-    fn note_dirty(&mut self) {
+    fn note_changes(&mut self) {
         for placement in self.store.take_dirty() {
-            self.soon(placement, QUIET);
+            self.queue.soon(placement, QUIET);
         }
-    }
-
-    fn soon(&mut self, placement: Key, wait: Duration) {
-        let at = Instant::now() + wait;
-        let due = self.due.entry(placement).or_insert(at);
-        *due = (*due).min(at);
     }
 
     fn decide_due(&mut self) {
         if !self.leading {
-            // Whoever leads decides them; should we come to lead, we decide all.
-            self.due.clear();
+            // Another manager decides them. When this one comes to lead, it decides all.
+            self.queue.clear();
         }
         if !self.may_decide() {
             return;
         }
-        let now = Instant::now();
-        let ready: Vec<Key> = self.due.extract_if(.., |_, at| *at <= now).map(|(key, _)| key).collect();
-        for placement in ready {
-            // What is being written is looked at again when it has been.
-            if !self.busy.contains(&placement) {
-                self.decide(placement);
+        for placement in self.queue.take_ready(|_| true) {
+            if let Err(panic) = contain(|| self.decide(&placement)) {
+                self.panicked(&placement, &panic);
             }
         }
     }
 
-    fn decide(&mut self, placement: Key) {
+    fn decide(&mut self, placement: &Key) {
         let now = (self.clock)();
-        let Some(pass) = self.store.pass(&placement, now) else {
-            self.failures.remove(&placement);
-            return;
+        let Some(pass) = self.store.pass(placement, now) else {
+            return self.queue.succeeded(placement);
         };
         if let Some(at) = pass.recheck_at {
             let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default().clamp(QUIET, LONG);
-            self.soon(placement.clone(), wait);
+            self.queue.soon(placement.clone(), wait);
         }
         if pass.rewrite.is_empty() {
-            self.failures.remove(&placement);
-            return;
+            return self.queue.succeeded(placement);
         }
-        self.busy.insert(placement.clone());
-        let (client, pace) = (self.client.clone(), self.pace.clone());
+        self.queue.begin(placement.clone());
+        let (client, limit, placement) = (self.client.clone(), self.limit.clone(), placement.clone());
+        let sent = self.store.begin_writes();
         self.writing.spawn(async move {
-            let written = write(client, pace, placement.clone(), pass).await;
-            (placement, written)
+            let written =
+                AssertUnwindSafe(write(client, limit, placement.clone(), pass)).catch_unwind().await;
+            Done { placement, sent, result: written.map_err(|panic| Panic::of(&*panic)) }
         });
     }
 
-    fn written(&mut self, done: Option<(Key, Written)>) {
-        let Some((placement, Written { news, failure })) = done else {
-            tracing::error!("a rewrite ended without a word; every placement is decided again");
-            self.busy.clear();
-            return self.store.mark_all();
+    fn written(&mut self, done: Done) {
+        let Done { placement, sent, result } = done;
+        self.queue.end(&placement);
+        let Written { events, failure } = match result {
+            Ok(written) => written,
+            Err(panic) => return self.panicked(&placement, &panic),
         };
-        self.busy.remove(&placement);
-        let count = news.len();
-        news.into_iter().for_each(|one| self.store.take(one));
+        let count = events.len();
+        self.store.take_written(events, sent);
         tracing::debug!(namespace = %placement.namespace, placement = %placement.name, count, "decisions were written");
         let Some(failure) = failure else {
-            // Also what was due while it was busy.
-            return self.soon(placement, QUIET);
+            return self.queue.soon(placement, QUIET);
         };
         if !failure.is_conflict() {
             tracing::warn!(error = &failure as &dyn Error, "a decision was not written; it is tried again");
         }
-        let failures = self.failures.entry(placement.clone()).or_insert(0);
-        *failures += 1;
-        let wait = patience(*failures);
-        // What it wrote makes it due at once, which must not outrun the wait.
-        self.store.unmark(&placement);
-        self.due.insert(placement, Instant::now() + wait);
+        self.put_off(&placement);
+    }
+
+    /// A defect that one placement meets does not concern the others.
+    fn panicked(&mut self, placement: &Key, panic: &Panic) {
+        tracing::error!(namespace = %placement.namespace, placement = %placement.name, %panic, "a decision panicked; it is tried again");
+        self.put_off(placement);
+    }
+
+    fn put_off(&mut self, placement: &Key) {
+        // Its own writes have marked it as changed, which must not cut the wait short.
+        self.store.unmark(placement);
+        self.queue.put_off(placement);
     }
 }

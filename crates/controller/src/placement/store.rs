@@ -1,26 +1,23 @@
-//! What is known of the hub, as far as placements need it, and which placements have news.
+//! What is known of the hub, as far as placements need it, and which placements have changed.
 //!
-//! Owns the memory of the placement controller. Must not talk to the hub. An object is never replaced by an older state of itself: the answer to
-//! our own write stands until the watch has caught up.
+//! Owns the memory of the placement controller. Must not talk to the hub. The answer to our own
+//! write counts until the watch has caught up, and never replaces what the watch has reported since
+//! (`progress`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aviary_api::names::annotations;
 use aviary_api::{Placement, PlacementDecision};
 use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::placement::{Cluster, ClusterSet, Rewrite, Sets, choose, pages, rewrite};
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 
-use super::choose::{Cluster, choose};
-use super::decisions::{Rewrite, rewrite};
-use super::pages;
-use super::scope::{ClusterSet, Sets};
-use crate::seen::{Change, Key, placement_of};
-use crate::stores::is_newer;
+use crate::progress::{Booked, Booking};
+use crate::seen::{Change, Key, ObjectVersion, Version, placement_of};
 
-/// Something that was seen.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum PlacementEvent {
     Cluster(Change<Cluster>),
     Set(Change<ClusterSet>),
     /// The set that is bound.
@@ -29,56 +26,49 @@ pub(crate) enum News {
     Decision(Change<Box<PlacementDecision>>),
 }
 
-/// The objects of one kind.
 #[derive(Debug)]
 struct Shelf<T> {
     objects: BTreeMap<Key, T>,
-    /// What a list that is under way has brought so far.
-    relisting: Option<BTreeSet<Key>>,
-    listed: bool,
+    booking: Booking,
 }
 
 impl<T> Default for Shelf<T> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), relisting: None, listed: false }
+        Self { objects: BTreeMap::new(), booking: Booking::default() }
     }
 }
 
 impl<T: PartialEq> Shelf<T> {
-    /// Says what is different: where, and what was there before.
-    fn take(&mut self, change: Change<T>, may_replace: impl Fn(&T, &T) -> bool) -> Vec<(Key, Option<T>)> {
-        match change {
-            Change::Begin => self.relisting = Some(BTreeSet::new()),
-            Change::Put(key, new) => {
-                if let Some(relisting) = &mut self.relisting {
-                    relisting.insert(key.clone());
-                }
-                let old = self.objects.get(&key);
-                if old.is_none_or(|old| *old != new && may_replace(&new, old)) {
-                    let old = self.objects.insert(key.clone(), new);
-                    return vec![(key, old)];
-                }
-            }
-            Change::Unreadable(key) => {
-                if let Some(listed) = &mut self.relisting {
-                    listed.insert(key);
-                }
-            }
-            Change::Gone(key) => {
-                return self.objects.remove(&key).map(|old| (key, Some(old))).into_iter().collect();
-            }
-            Change::End => {
-                self.listed = true;
-                let there = self.relisting.take().unwrap_or_default();
-                let gone = self.objects.extract_if(.., |key, _| !there.contains(key));
-                return gone.map(|(key, old)| (key, Some(old))).collect();
-            }
+    /// Returns what has changed: where, and what was there before. `moment` is when a list begins,
+    /// or when a write was sent.
+    fn take(
+        &mut self,
+        change: Change<T>,
+        moment: u64,
+        version: impl Fn(&T) -> Version,
+    ) -> Vec<(Key, Option<T>)> {
+        let Self { objects, booking } = self;
+        let known = |key: &Key| objects.get(key).map(&version);
+        match booking.book(change, moment, known, || objects.keys().cloned().collect()) {
+            Booked::Nothing => Vec::new(),
+            Booked::Put(key, new) => self.put(key, new),
+            Booked::Gone(keys) => keys.into_iter().flat_map(|key| self.remove(key)).collect(),
         }
-        Vec::new()
+    }
+
+    fn put(&mut self, key: Key, new: T) -> Vec<(Key, Option<T>)> {
+        if self.objects.get(&key).is_some_and(|old| *old == new) {
+            return Vec::new();
+        }
+        let old = self.objects.insert(key.clone(), new);
+        vec![(key, old)]
+    }
+
+    fn remove(&mut self, key: Key) -> Vec<(Key, Option<T>)> {
+        self.objects.remove(&key).map(|old| (key, Some(old))).into_iter().collect()
     }
 }
 
-/// What to do for one placement.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) uid: String,
@@ -96,21 +86,26 @@ pub(crate) struct Store {
     decisions: Shelf<Box<PlacementDecision>>,
     decisions_of: BTreeMap<Key, BTreeSet<Key>>,
     dirty: BTreeSet<Key>,
+    /// Counts lists and rewrites: which of them began first.
+    begun: u64,
 }
 
 impl Store {
-    /// Whether everything has been listed once. Before that nothing may be decided: what is not known is not absent.
+    /// Whether everything has been listed once. Before that nothing may be decided: what is not
+    /// known is not absent.
     pub(crate) fn is_complete(&self) -> bool {
-        let Self { clusters, sets, bindings, placements, decisions, decisions_of: _, dirty: _ } = self;
-        clusters.listed && sets.listed && bindings.listed && placements.listed && decisions.listed
+        let Self { clusters, sets, bindings, placements, decisions, decisions_of: _, dirty: _, begun: _ } =
+            self;
+        let listed =
+            [&clusters.booking, &sets.booking, &bindings.booking, &placements.booking, &decisions.booking];
+        listed.into_iter().all(|booking| booking.is_listed)
     }
 
-    /// The placements that have news since the last call.
+    /// The placements that something has changed about since the last call.
     pub(crate) fn take_dirty(&mut self) -> BTreeSet<Key> {
         std::mem::take(&mut self.dirty)
     }
 
-    /// Forgets what is new of a placement.
     pub(crate) fn unmark(&mut self, placement: &Key) {
         self.dirty.remove(placement);
     }
@@ -119,18 +114,37 @@ impl Store {
         self.dirty.extend(self.placements.objects.keys().cloned());
     }
 
-    pub(crate) fn take(&mut self, news: News) {
-        let all = match news {
-            News::Cluster(change) => !self.clusters.take(change, |_, _| true).is_empty(),
-            News::Set(change) => !self.sets.take(change, |_, _| true).is_empty(),
-            News::Binding(change) => !self.bindings.take(change, |_, _| true).is_empty(),
-            News::Placement(change) => {
-                let changed = self.placements.take(change, |new, old| newer(&new.metadata, &old.metadata));
+    /// Writes begin. What they are answered with is taken in by [`Store::take_written`], with the
+    /// number that this gives back.
+    pub(crate) fn begin_writes(&mut self) -> u64 {
+        self.begun += 1;
+        self.begun
+    }
+
+    /// Takes in the answers to writes that began at `sent`.
+    pub(crate) fn take_written(&mut self, events: Vec<PlacementEvent>, sent: u64) {
+        for event in events {
+            self.take_at(event, sent);
+        }
+    }
+
+    pub(crate) fn take(&mut self, event: PlacementEvent) {
+        self.begun += 1;
+        self.take_at(event, self.begun);
+    }
+
+    fn take_at(&mut self, event: PlacementEvent, moment: u64) {
+        let all = match event {
+            PlacementEvent::Cluster(change) => !self.clusters.take(change, moment, unwritten).is_empty(),
+            PlacementEvent::Set(change) => !self.sets.take(change, moment, unwritten).is_empty(),
+            PlacementEvent::Binding(change) => !self.bindings.take(change, moment, unwritten).is_empty(),
+            PlacementEvent::Placement(change) => {
+                let changed = self.placements.take(change, moment, |known| version(&known.metadata));
                 self.dirty.extend(changed.into_iter().map(|(key, _)| key));
                 false
             }
-            News::Decision(change) => {
-                let changed = self.decisions.take(change, |new, old| newer(&new.metadata, &old.metadata));
+            PlacementEvent::Decision(change) => {
+                let changed = self.decisions.take(change, moment, |known| version(&known.metadata));
                 changed.into_iter().for_each(|(key, old)| self.file(&key, old.as_deref()));
                 false
             }
@@ -189,10 +203,13 @@ impl Store {
     }
 }
 
-fn newer(new: &ObjectMeta, old: &ObjectMeta) -> bool {
-    let version = |metadata: &ObjectMeta| metadata.resource_version.clone().unwrap_or_default();
-    // Made anew, it is another object.
-    new.uid != old.uid || is_newer(&version(new), &version(old))
+fn version(metadata: &ObjectMeta) -> Version {
+    ObjectVersion::of(metadata).version
+}
+
+/// The version of what is never written here: whatever the watch reports counts.
+fn unwritten<T>(_: &T) -> Version {
+    Version::default()
 }
 
 fn owner(decision: &PlacementDecision) -> Option<Key> {
@@ -210,3 +227,6 @@ fn is_left_alone(placement: &Placement) -> bool {
             .and_then(|annotations| annotations.get(annotations::SCHEDULING_DISABLED))
             .is_some_and(|value| value == "true")
 }
+
+#[cfg(test)]
+mod tests;

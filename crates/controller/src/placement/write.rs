@@ -1,22 +1,23 @@
-//! Writing what was decided for one placement: one write after the other, each on the condition that the object still is what was decided for.
+//! Writing what was decided for one placement: one write after the other, each conditional on the
+//! object being unchanged since the decision.
 //!
-//! Owns the requests. The first that fails ends it: the order is what keeps readers from a half-written set, and the next pass goes on from there.
+//! Owns the requests. The first failure ends the rewrite: the order keeps readers from a
+//! half-written set, and the next pass continues from there.
 
 use aviary_api::names::{CLUSTER_GROUP, labels};
 use aviary_api::{Placement, PlacementDecision};
 use aviary_engine::name::ClusterName;
+use aviary_engine::placement::pages::Page;
+use aviary_engine::placement::{Rewrite, Seen, Step};
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::decisions::{Rewrite, Seen, Step};
-use super::pages::Page;
-use super::store::{News, Pass};
-use crate::pace::Pace;
-use crate::seen::{Change, Key};
+use super::store::{Pass, PlacementEvent};
+use crate::seen::{Change, Key, ObjectVersion, Version, Watched};
+use crate::write_limit::WriteLimit;
 
-/// Why a write was not made.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {what} {namespace}/{name}")]
 pub(crate) struct WriteError {
@@ -28,35 +29,33 @@ pub(crate) struct WriteError {
 }
 
 impl WriteError {
-    /// Whether the object had changed or gone: the next pass sees it as it is.
+    /// Whether the object had changed or was gone. The next pass sees it as it is.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(&self.source, kube::Error::Api(status) if matches!(status.code, 404 | 409))
     }
 }
 
-/// What was written, in so far as it was.
+/// What was written, and why the rest was not.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    pub(crate) news: Vec<News>,
+    pub(crate) events: Vec<PlacementEvent>,
     pub(crate) failure: Option<WriteError>,
 }
 
-/// Writes for one placement.
 pub(crate) struct Writer {
     client: Client,
-    pace: Pace,
+    limit: WriteLimit,
     placement: Key,
     uid: String,
     resource_version: String,
-    news: Vec<News>,
+    events: Vec<PlacementEvent>,
 }
 
-/// Makes the writes of a pass.
-pub(crate) async fn write(client: Client, pace: Pace, placement: Key, pass: Pass) -> Written {
+pub(crate) async fn write(client: Client, limit: WriteLimit, placement: Key, pass: Pass) -> Written {
     let Pass { uid, resource_version, rewrite, recheck_at: _ } = pass;
-    let mut writer = Writer { client, pace, placement, uid, resource_version, news: Vec::new() };
+    let mut writer = Writer { client, limit, placement, uid, resource_version, events: Vec::new() };
     let failure = writer.rewrite(rewrite).await.err();
-    Written { news: writer.news, failure }
+    Written { events: writer.events, failure }
 }
 
 impl Writer {
@@ -89,10 +88,9 @@ impl Writer {
         });
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         let name = self.placement.name.clone();
-        let written = self.paced(what, &name, api.patch_status(&name, &params, &patch)).await?;
+        let written = self.limited(what, &name, api.patch_status(&name, &params, &patch)).await?;
         self.resource_version = written.metadata.resource_version.clone().unwrap_or_default();
-        let change = Change::Put(Key::of(&written.metadata), Box::new(placement(written)));
-        self.news.push(News::Placement(change));
+        self.put(written);
         Ok(())
     }
 
@@ -101,7 +99,7 @@ impl Writer {
         let object: PlacementDecision = serde_json::from_value(self.object(&page))
             .map_err(|error| self.error(what, &page.name, kube::Error::SerdeError(error)))?;
         let (api, params) = (self.decisions(), PostParams::default());
-        let made = self.paced(what, &page.name, api.create(&params, &object)).await?;
+        let made = self.limited(what, &page.name, api.create(&params, &object)).await?;
         let seen = Seen {
             name: page.name,
             uid: made.metadata.uid.clone().unwrap_or_default(),
@@ -141,7 +139,7 @@ impl Writer {
         });
         let (api, params, patch) = (self.decisions(), PatchParams::default(), Patch::Merge(patch));
         let write = api.patch_status(&seen.name, &params, &patch);
-        let written = self.paced("fill decision", &seen.name, write).await?;
+        let written = self.limited("fill decision", &seen.name, write).await?;
         self.put(written);
         Ok(())
     }
@@ -153,10 +151,10 @@ impl Writer {
         };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         let api = self.decisions();
-        let deleted = self.paced("delete decision", &seen.name, api.delete(&seen.name, &params)).await;
+        let deleted = self.limited("delete decision", &seen.name, api.delete(&seen.name, &params)).await;
         match deleted {
             Ok(answer) => match answer.left() {
-                // Something holds it back; it is told as it is.
+                // Finalizers hold it.
                 Some(object) => self.put(object),
                 None => self.gone(seen),
             },
@@ -168,22 +166,23 @@ impl Writer {
 
     fn gone(&mut self, seen: &Seen) {
         let key = Key { namespace: self.placement.namespace.clone(), name: seen.name.as_str().into() };
-        self.news.push(News::Decision(Change::Gone(key)));
+        let version = Version::new(seen.uid.as_str().into(), &seen.resource_version);
+        self.events.push(PlacementEvent::Decision(Change::Deleted(ObjectVersion { key, version })));
     }
 
-    fn put(&mut self, written: PlacementDecision) {
-        let change = Change::Put(Key::of(&written.metadata), Box::new(decision(written)));
-        self.news.push(News::Decision(change));
+    fn put<K: Watched<PlacementEvent>>(&mut self, written: K) {
+        let version = ObjectVersion::of(written.meta());
+        self.events.extend(written.read().map(|seen| (K::EVENT)(Change::Written(version, seen))));
     }
 
-    /// Makes a request when it is its turn.
-    async fn paced<T>(
+    /// Makes a request when the limit allows it.
+    async fn limited<T>(
         &self,
         what: &'static str,
         name: &str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, WriteError> {
-        let slot = self.pace.slot().await;
+        let slot = self.limit.slot().await;
         let started = Instant::now();
         let answer = request.await;
         if let Some(slot) = slot {
@@ -191,7 +190,7 @@ impl Writer {
                 &answer,
                 Err(kube::Error::Api(status)) if matches!(status.code, 429 | 500..=599)
             );
-            self.pace.give_back(slot, started.elapsed(), overloaded);
+            self.limit.give_back(slot, started.elapsed(), overloaded);
         }
         answer.map_err(|source| self.error(what, name, source))
     }

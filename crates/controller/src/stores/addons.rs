@@ -1,51 +1,57 @@
 //! Add-ons, as they come and go.
 
-use crate::seen::{Change, Key, SeenAddOn};
-use crate::stores::{Booked, Relist, Shelf, Stores, is_newer};
+use crate::progress::Booked;
+use crate::seen::{Change, Key, SeenAddOn, Version};
+use crate::stores::{Relist, Shelf, Stores};
 use aviary_engine::name::Text;
 
 impl Stores {
     pub(super) fn addon(&mut self, change: Change<Box<SeenAddOn>>) {
-        let gone = match self.book(&Relist::Shelf(Shelf::AddOns), change) {
-            Booked::Nothing => return,
-            Booked::Put(key, seen) => return self.put_addon(&key.name, *seen),
-            Booked::Gone(keys) => keys,
-            Booked::Complete(seen) => {
-                self.finish(Shelf::AddOns);
-                let there = self.addons.iter().filter(|(_, known)| known.present);
-                let keys = there.map(|(name, _)| Key { namespace: "".into(), name: name.clone() });
-                keys.filter(|key| !seen.contains(key)).collect()
-            }
+        let all = |stores: &Self| {
+            let names = stores.addons().cloned();
+            names.map(|name| Key { namespace: "".into(), name }).collect()
         };
-        for key in gone {
-            if let Some(known) = self.addons.get_mut(&key.name) {
-                known.present = false;
-                known.observed.addon = Default::default();
+        let of = Relist::Shelf(Shelf::AddOns);
+        match self.book(of, change, Self::addon_version, |key, _| Some(key.name.clone()), all) {
+            Booked::Nothing => {}
+            Booked::Put(key, seen) => self.put_addon(&key.name, *seen),
+            Booked::Gone(keys) => {
+                for key in keys {
+                    if let Some(entry) = self.addons.get_mut(&key.name) {
+                        entry.present = false;
+                        entry.addon = Default::default();
+                    }
+                    self.dirty.insert(key.name);
+                }
             }
-            self.offered.remove(&key.name);
-            self.dirty.insert(key.name);
         }
     }
 
+    fn addon_version(&self, key: &Key) -> Option<Version> {
+        let entry = self.addons.get(&key.name).filter(|entry| entry.present)?;
+        Some(Version::new(entry.addon.uid.clone(), &entry.resource_version))
+    }
+
+    /// The highest term up to `most` that somebody other than `identity` has written on an add-on.
+    pub(crate) fn highest_term(&self, identity: &str, most: u64) -> u64 {
+        let there = self.addons.values().filter(|entry| entry.present).map(|entry| &entry.written_by);
+        let others = there.filter(|by| *by.leader != *identity).map(|by| by.term);
+        others.filter(|term| *term <= most).max().unwrap_or(0)
+    }
+
     fn put_addon(&mut self, name: &Text, seen: SeenAddOn) {
-        let known = self.addons.entry(name.clone()).or_default();
-        if known.present
-            && known.observed.addon.uid == seen.addon.uid
-            && !is_newer(&seen.resource_version, &known.resource_version)
-        {
-            return;
-        }
-        let SeenAddOn { mut addon, title, problems, resource_version, term } = seen;
+        let entry = self.addons.entry(name.clone()).or_default();
+        let SeenAddOn { mut addon, title, problems, resource_version, written_by } = seen;
         self.texts.share(&mut addon.uid);
-        known.present = true;
-        known.resource_version = resource_version;
-        known.term = term;
-        known.title = title;
-        known.problems = problems;
-        let another = known.observed.addon.uid != addon.uid;
-        known.observed.addon = addon;
+        entry.present = true;
+        entry.resource_version = resource_version;
+        entry.written_by = written_by;
+        entry.title = title;
+        entry.problems = problems;
+        let another = entry.addon.uid != addon.uid;
+        entry.addon = addon;
         if another {
-            known.sort_kept();
+            entry.sort_kept();
         }
         self.mark(name);
     }

@@ -4,36 +4,44 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::name::Text;
-use aviary_engine::observed::{Lookup, Observed};
+use aviary_engine::observed::{Lookup, Offers, Template};
 
+use crate::progress::Booked;
 use crate::seen::{Change, Key, Refused, SeenConfig};
-use crate::stores::{Booked, Kind, Known, Relist, Stores};
+use crate::stores::{KindState, Relist, Stores};
 
 impl Stores {
-    /// Every kind of config that is referenced anywhere and may be. Whoever names another must not make the manager read it.
+    /// Every kind of config that is referenced and may be. Naming another kind must not make the
+    /// manager read it.
     pub(crate) fn referenced_kinds(&self) -> BTreeSet<GroupResource> {
         let mut kinds = BTreeSet::from([GroupResource::templates().clone()]);
-        for known in self.addons.values() {
-            let addon = &known.observed.addon;
+        for entry in self.addons.values() {
+            let addon = &entry.addon;
             let named = addon.referenced_configs().map(|config| &config.kind);
             kinds.extend(named.filter(|kind| addon.may_name(kind)).cloned());
-            kinds.extend(known.overrides.kinds().filter(|kind| addon.may_override(kind)).cloned());
+            kinds.extend(entry.overrides.kinds().filter(|kind| addon.may_override(kind)).cloned());
         }
         kinds
     }
 
-    pub(crate) fn kinds(&self) -> &BTreeMap<GroupResource, Kind> {
+    pub(crate) fn unknown_kinds(&self) -> Vec<GroupResource> {
+        let mut kinds: Vec<GroupResource> = self.referenced_kinds().into_iter().collect();
+        kinds.retain(|kind| !self.kinds.contains_key(kind));
+        kinds
+    }
+
+    pub(crate) fn kinds(&self) -> &BTreeMap<GroupResource, KindState> {
         &self.kinds
     }
 
-    /// Notes what a kind is, or that nobody asks for it any more.
-    pub(crate) fn set_kind(&mut self, kind: &GroupResource, what: Option<Kind>) {
+    /// Records the state of a kind, or that nobody references it any more.
+    pub(crate) fn set_kind(&mut self, kind: &GroupResource, what: Option<KindState>) {
         let changed = match what {
             Some(what) => self.kinds.insert(kind.clone(), what) != Some(what),
             None => {
                 self.configs.retain(|config, _| config.kind != *kind);
-                self.offers.retain(|config, _| config.kind != *kind);
-                self.relisting.remove(&Relist::Config(kind.clone()));
+                self.listed_versions.retain(|config, _| config.kind != *kind);
+                self.bookings.remove(&Relist::Config(kind.clone()));
                 self.kinds.remove(kind).is_some()
             }
         };
@@ -42,40 +50,39 @@ impl Stores {
         }
     }
 
-    /// A kind that may not be listed is a problem of those who name it. One that was listed before stays as it was known.
+    /// A kind that may not be listed is a problem of those who reference it. What was listed before
+    /// stays known.
     pub(super) fn refused(&mut self, refused: &Refused) {
-        if let Some(Kind::Listing { namespaced }) = self.kinds.get(&refused.resource).copied() {
-            self.set_kind(&refused.resource, Some(Kind::Forbidden { namespaced }));
+        if let Some(KindState::Listing { namespaced }) = self.kinds.get(&refused.resource).copied() {
+            self.set_kind(&refused.resource, Some(KindState::Forbidden { namespaced }));
         }
     }
 
     pub(super) fn config(&mut self, kind: &GroupResource, change: Change<SeenConfig>) {
-        let of = Relist::Config(kind.clone());
-        let reference = |key: &Key| ConfigRef {
+        let is_end = matches!(change, Change::End);
+        let reference = |key: Key| ConfigRef {
             kind: kind.clone(),
-            namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
-            name: key.name.clone(),
+            namespace: Some(key.namespace).filter(|namespace| !namespace.is_empty()),
+            name: key.name,
         };
-        let gone = match self.book(&of, change) {
-            Booked::Nothing => return,
-            Booked::Put(key, seen) => {
-                return self.put_config(reference(&key), seen);
-            }
-            Booked::Gone(keys) => keys.iter().map(reference).collect(),
-            Booked::Complete(seen) => {
-                if let Some(Kind::Listing { namespaced } | Kind::Forbidden { namespaced }) =
-                    self.kinds.get(kind).copied()
-                {
-                    self.kinds.insert(kind.clone(), Kind::Watched { namespaced });
-                    self.mark_all();
-                }
-                let seen: BTreeSet<ConfigRef> = seen.iter().map(reference).collect();
-                let known = self.configs.keys().filter(|config| config.kind == *kind);
-                known.filter(|config| !seen.contains(config)).cloned().collect::<Vec<_>>()
-            }
+        let all = |stores: &Self| {
+            let configs = stores.configs.keys().filter(|config| config.kind == *kind);
+            let key = |config: &ConfigRef| Key {
+                namespace: config.namespace.clone().unwrap_or_default(),
+                name: config.name.clone(),
+            };
+            configs.map(key).collect()
         };
-        for config in gone {
-            self.drop_config(&config);
+        let booked = self.book_seen(Relist::Config(kind.clone()), change, all);
+        if let Some(KindState::Listing { namespaced } | KindState::Forbidden { namespaced }) =
+            self.kinds.get(kind).copied().filter(|_| is_end)
+        {
+            self.set_kind(kind, Some(KindState::Watched { namespaced }));
+        }
+        match booked {
+            Booked::Nothing => {}
+            Booked::Put(key, seen) => self.put_config(reference(key), seen),
+            Booked::Gone(keys) => keys.into_iter().for_each(|key| self.drop_config(&reference(key))),
         }
     }
 
@@ -85,7 +92,7 @@ impl Stores {
             .configs
             .get(&config)
             .is_some_and(|known| known.hash == live.hash && known.generation == live.generation)
-            && offers.as_ref() == self.offers.get(&config);
+            && offers.as_ref() == self.listed_versions.get(&config);
         if same {
             return;
         }
@@ -95,7 +102,7 @@ impl Stores {
             self.templates.insert(config.name.clone(), (addon, template));
         }
         if let Some(offers) = offers {
-            self.offers.insert(config.clone(), offers);
+            self.listed_versions.insert(config.clone(), offers);
         }
         self.mark_referrers(&config);
         self.configs.insert(config, live);
@@ -106,7 +113,7 @@ impl Stores {
             self.drop_template(&config.name);
         }
         self.configs.remove(config);
-        self.offers.remove(config);
+        self.listed_versions.remove(config);
         self.mark_referrers(config);
     }
 
@@ -116,55 +123,49 @@ impl Stores {
         }
     }
 
-    /// Marks the add-ons that looked this config up when they were last planned. One whose references have changed since is marked already.
+    /// Marks the add-ons that looked this config up when they were last observed. One whose
+    /// references have changed since is marked already.
     fn mark_referrers(&mut self, config: &ConfigRef) {
-        let looked_up = |known: &Known| known.observed.configs.contains_key(config);
-        let concerned =
-            self.addons.iter().filter(|(_, known)| looked_up(known)).map(|(name, _)| name.clone());
-        self.dirty.extend(concerned);
+        let referrers = self.addons.iter().filter(|(_, entry)| entry.looked_up.contains(config));
+        self.dirty.extend(referrers.map(|(name, _)| name.clone()));
     }
 
-    /// Notes which versions an add-on has; gives back the AddOnHubConfigs whose status does not say so, with what it should say. A config
-    /// that several add-ons refer to offers what any of them has.
-    pub(crate) fn offer(
-        &mut self,
-        addon: &Text,
-        configs: Vec<ConfigRef>,
-        versions: Vec<Text>,
-    ) -> Vec<(ConfigRef, Vec<Text>)> {
-        let wanted = configs.clone();
-        self.offered.insert(addon.clone(), (configs, versions));
-        let offers_of = |config: &ConfigRef| {
-            let mut offers: Vec<Text> = Vec::new();
-            for (_, versions) in self.offered.values().filter(|(configs, _)| configs.contains(config)) {
-                offers.extend(
-                    versions.iter().filter(|version| !offers.contains(version)).cloned().collect::<Vec<_>>(),
-                );
-            }
-            offers
-        };
-        let stale = wanted.into_iter().map(|config| (offers_of(&config), config));
-        stale
-            .filter(|(offers, config)| self.offers.get(config) != Some(offers))
-            .map(|(offers, config)| (config, offers))
-            .collect()
+    pub(super) fn templates_of(&self, addon: &Text) -> Vec<Template> {
+        let templates = self.templates.values().filter(|(of, _)| of == addon);
+        templates.map(|(_, template)| template.clone()).collect()
     }
 
-    /// What there is of the configs that are referenced.
-    pub(super) fn look_up(&self, observed: &mut Observed) {
-        let overrides = observed.instances.with_own().flat_map(|instance| &instance.overrides);
-        let wanted: BTreeSet<ConfigRef> =
-            observed.addon.referenced_configs().chain(overrides).cloned().collect();
-        let look_up = |config: &ConfigRef| match self.kinds.get(&config.kind) {
-            None | Some(Kind::Unknown) => Lookup::UnknownKind,
+    pub(super) fn look_up(&self, config: &ConfigRef) -> Lookup {
+        match self.kinds.get(&config.kind) {
+            None | Some(KindState::NotServed) => Lookup::UnknownKind,
             Some(
-                Kind::Listing { namespaced: true }
-                | Kind::Watched { namespaced: true }
-                | Kind::Forbidden { namespaced: true },
+                KindState::Listing { namespaced: true }
+                | KindState::Watched { namespaced: true }
+                | KindState::Forbidden { namespaced: true },
             ) if config.namespace.is_none() => Lookup::NeedsNamespace,
-            Some(Kind::Forbidden { .. }) => Lookup::Forbidden,
+            Some(KindState::Forbidden { .. }) => Lookup::Forbidden,
             Some(_) => self.configs.get(config).cloned().map_or(Lookup::Missing, Lookup::Found),
+        }
+    }
+
+    /// What the AddOnHubConfigs among `configs` list, and which versions the other add-ons have
+    /// that reference them. The add-on that asks is not in the store while it is observed.
+    pub(super) fn offers(&self, configs: &BTreeSet<ConfigRef>) -> BTreeMap<ConfigRef, Offers> {
+        if !self.offers_versions {
+            return BTreeMap::new();
+        }
+        let of = |config: &ConfigRef| {
+            let others = self.addons.iter().filter(|(name, other)| {
+                let templates = self.templates.values().filter(|(of, _)| of == *name);
+                other.looked_up.contains(config)
+                    && other.addon.renders_templates(templates.map(|(_, template)| template))
+            });
+            let versions =
+                others.map(|(name, other)| (name.clone(), other.addon.status.supported_versions.clone()));
+            let listed = self.listed_versions.get(config).cloned().unwrap_or_default();
+            Offers { listed, others: versions.collect() }
         };
-        observed.configs = wanted.into_iter().map(|config| (config.clone(), look_up(&config))).collect();
+        let hub_configs = configs.iter().filter(|config| config.kind == *GroupResource::hub_configs());
+        hub_configs.map(|config| (config.clone(), of(config))).collect()
     }
 }

@@ -7,38 +7,41 @@ use aviary_engine::configs::GroupResource;
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::observed::Instance;
 
-use crate::seen::{Change, Key, SeenInstance};
-use crate::stores::{Booked, Relist, Shelf, Stores, is_newer};
+use crate::progress::Booked;
+use crate::seen::{Change, Key, SeenInstance, Version};
+use crate::stores::{Relist, Shelf, Stores};
 
 impl Stores {
     pub(super) fn instance(&mut self, change: Change<Box<SeenInstance>>) {
-        let gone = match self.book(&Relist::Shelf(Shelf::Instances), change) {
-            Booked::Nothing => return,
-            Booked::Put(key, seen) => return self.put_instance(&key.name, *seen),
-            Booked::Gone(keys) => keys,
-            Booked::Complete(seen) => {
-                self.finish(Shelf::Instances);
-                let all = self.addons.iter().flat_map(|(addon, known)| {
-                    known
-                        .observed
-                        .instances
-                        .keys()
-                        .map(|cluster| Key { namespace: cluster.as_str().into(), name: addon.clone() })
-                });
-                all.filter(|key| !seen.contains(key)).collect()
-            }
+        let all = |stores: &Self| {
+            let entries = stores.addons.iter();
+            let all = entries.flat_map(|(addon, entry)| entry.instances.keys().map(move |one| (addon, one)));
+            all.map(|(addon, one)| Key { namespace: one.as_str().into(), name: addon.clone() }).collect()
         };
-        for key in gone {
-            if let (Ok(cluster), Some(known)) =
-                (ClusterName::parse(&key.namespace), self.addons.get_mut(&key.name))
-            {
-                known.instance_problems.remove(&cluster);
-                if let Some(old) = known.observed.instances.remove(&cluster) {
-                    known.overrides.leave(&old);
-                }
-            }
-            self.dirty.insert(key.name);
+        let of = Relist::Shelf(Shelf::Instances);
+        match self.book(of, change, Self::instance_version, |key, _| Some(key.name.clone()), all) {
+            Booked::Nothing => {}
+            Booked::Put(key, seen) => self.put_instance(&key.name, *seen),
+            Booked::Gone(keys) => keys.into_iter().for_each(|key| self.drop_instance(key)),
         }
+    }
+
+    fn drop_instance(&mut self, key: Key) {
+        if let (Ok(cluster), Some(entry)) =
+            (ClusterName::parse(&key.namespace), self.addons.get_mut(&key.name))
+        {
+            entry.instance_problems.remove(&cluster);
+            if let Some(old) = entry.instances.remove(&cluster) {
+                entry.overrides.leave(&old);
+            }
+        }
+        self.dirty.insert(key.name);
+    }
+
+    fn instance_version(&self, key: &Key) -> Option<Version> {
+        let cluster = ClusterName::parse(&key.namespace).ok()?;
+        let known = self.addons.get(&key.name)?.instances.get(&cluster)?;
+        Some(Version::new(known.uid.clone(), &known.resource_version))
     }
 
     fn put_instance(&mut self, addon: &Text, seen: SeenInstance) {
@@ -48,28 +51,23 @@ impl Stores {
         for text in [uid, install_namespace].into_iter().chain(owner).chain(marker) {
             self.texts.share(text);
         }
-        let known = self.addons.entry(addon.clone()).or_default();
+        let entry = self.addons.entry(addon.clone()).or_default();
         let cluster = instance.cluster.clone();
-        let old = known.observed.instances.get(&cluster);
-        if old.is_some_and(|old| {
-            old.uid == instance.uid && !is_newer(&instance.resource_version, &old.resource_version)
-        }) {
-            return;
-        }
         if problems.is_empty() {
-            known.instance_problems.remove(&cluster);
+            entry.instance_problems.remove(&cluster);
         } else {
-            known.instance_problems.insert(cluster.clone(), problems);
+            entry.instance_problems.insert(cluster.clone(), problems);
         }
-        known.overrides.join(&instance);
-        if let Some(old) = known.observed.instances.insert(cluster, Arc::new(instance)) {
-            known.overrides.leave(&old);
+        entry.overrides.join(&instance);
+        if let Some(old) = entry.instances.insert(cluster, Arc::new(instance)) {
+            entry.overrides.leave(&old);
         }
         self.mark(addon);
     }
 }
 
-/// How many instances override a config of each kind: which kinds are watched follows from it, without a look at every instance.
+/// How many instances override a config of each kind. Which kinds to watch follows without a look
+/// at every instance.
 #[derive(Debug, Default)]
 pub(super) struct Overrides(BTreeMap<GroupResource, usize>);
 

@@ -1,31 +1,38 @@
-//! Everything that is known of the hub, by add-on: the snapshots that plans are made from, kept up to date piece by piece.
+//! Everything that is known of the hub, by add-on, kept up to date event by event.
 //!
-//! Owns the memory of the manager and which add-ons have news. Must not decide anything, and must not talk to the hub. An object is never
-//! replaced by an older state of itself: the answer to our own write stands until the watch has caught up.
+//! Owns the memory of the manager, and which add-ons have changed. Must not decide anything, and
+//! must not talk to the hub. The answer to our own write counts until the watch has caught up, and
+//! never replaces what the watch has reported since (`progress`).
 
 mod addons;
 mod configs;
 mod instances;
 mod placements;
 mod revisions;
+mod snapshot;
 mod works;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
-use aviary_api::{Placement, PlacementDecision};
 use aviary_engine::by_cluster::ByCluster;
 use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::hash::Hash;
+use aviary_engine::install::{self, Delete};
 use aviary_engine::name::{ClusterName, PlacementName, Text};
+use aviary_engine::normalise::{DecisionPart, PlacementPart};
 use aviary_engine::observed::{
-    Cluster, LiveConfig, Observed, Options, Selection, StatusFields, Template, WorkState,
+    AddOn, Cluster, Instance, LiveConfig, Options, Revisions, Selection, StatusFields, Template, Work,
+    WorkState,
 };
 use aviary_engine::problem::Problem;
 use aviary_engine::shared::{Pool, Texts};
 
+use crate::progress::{Booked, Booking};
 use crate::revisions::Kept;
-use crate::seen::{Change, Key, News, Title};
+use crate::seen::{Change, Key, NamespaceMissing, Title, Version, WatchEvent, WrittenBy};
 use instances::Overrides;
+pub(crate) use snapshot::Snapshot;
 
 /// What must have been listed once before anything is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,28 +56,33 @@ const SHELVES: [Shelf; 7] = [
     Shelf::Revisions,
 ];
 
-/// One add-on and all that bears on it, but for what add-ons share.
+/// One add-on and what concerns it alone. What add-ons share is in [`Stores`].
 #[derive(Debug, Default)]
-pub(crate) struct Known {
-    /// Whether the add-on itself is there: its instances may be seen first.
+pub(crate) struct AddOnEntry {
+    /// Whether the add-on itself exists: its instances may be seen first.
     pub(crate) present: bool,
     pub(crate) resource_version: Text,
-    pub(crate) term: u64,
-    observed: Observed,
+    pub(crate) written_by: WrittenBy,
+    /// Set if no leader can have written its term.
+    pub(crate) odd_term: Option<Problem>,
+    pub(crate) title: Title,
+    addon: AddOn,
+    instances: ByCluster<Instance>,
+    works: ByCluster<Vec<Work>>,
+    revisions: Revisions,
     /// What reading the add-on found wrong.
     problems: Vec<Problem>,
     instance_problems: BTreeMap<ClusterName, Vec<Problem>>,
     overrides: Overrides,
-    /// How its author calls it.
-    pub(crate) title: Title,
-    /// What is kept under its name, for it or for an earlier one.
+    /// The configs that the last snapshot looked up.
+    looked_up: BTreeSet<ConfigRef>,
+    /// The revisions kept under its name, for it or for an earlier add-on.
     kept: BTreeMap<Key, Kept>,
 }
 
-/// What is known of a kind of config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Unknown,
+pub(crate) enum KindState {
+    NotServed,
     /// It is served and being listed.
     Listing {
         namespaced: bool,
@@ -78,7 +90,7 @@ pub(crate) enum Kind {
     Watched {
         namespaced: bool,
     },
-    /// It is served, and the hub does not let us list it. That is tried again.
+    /// It is served, and the hub does not let us list it. That is retried.
     Forbidden {
         namespaced: bool,
     },
@@ -86,29 +98,35 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Default)]
 pub(crate) struct Stores {
-    addons: BTreeMap<Text, Known>,
+    addons: BTreeMap<Text, AddOnEntry>,
     clusters: ByCluster<Cluster>,
-    placements: BTreeMap<PlacementName, Placement>,
-    decisions: BTreeMap<PlacementName, BTreeMap<Text, PlacementDecision>>,
+    placements: BTreeMap<PlacementName, PlacementPart>,
+    decisions: BTreeMap<PlacementName, BTreeMap<Text, DecisionPart>>,
     decision_of: HashMap<Key, PlacementName>,
     selections: HashMap<PlacementName, (Selection, Vec<Problem>)>,
     configs: BTreeMap<ConfigRef, LiveConfig>,
     templates: BTreeMap<Text, (Text, Template)>,
-    /// The versions that the statuses of AddOnHubConfigs offer, and those that add-ons have.
-    offers: BTreeMap<ConfigRef, Vec<Text>>,
-    offered: BTreeMap<Text, (Vec<ConfigRef>, Vec<Text>)>,
-    kinds: BTreeMap<GroupResource, Kind>,
+    /// The versions that the statuses of AddOnHubConfigs list.
+    listed_versions: BTreeMap<ConfigRef, Vec<Text>>,
+    /// Whether those statuses are written from here. That takes a look at all add-ons.
+    offers_versions: bool,
+    kinds: BTreeMap<GroupResource, KindState>,
     work_of: HashMap<Key, Text>,
     revision_of: HashMap<Key, Text>,
-    /// What a list that is under way has brought so far.
-    relisting: BTreeMap<Relist, BTreeSet<Key>>,
-    listed: BTreeSet<Shelf>,
+    bookings: BTreeMap<Relist, Booking>,
+    /// Numbers lists and executions in the order in which they began.
+    begun: u64,
+    /// When the writes began that are under way for an add-on.
+    writing: BTreeMap<Text, u64>,
     dirty: BTreeSet<Text>,
+    /// All namespaces of the hub, for a view that has listed them.
+    namespaces: Option<BTreeSet<ClusterName>>,
+    without_namespace: Arc<BTreeSet<ClusterName>>,
     options: Options,
     statuses: Pool<StatusFields>,
     states: Pool<WorkState>,
     hashes: Pool<Vec<(GroupResource, Hash)>>,
-    /// Uids of owners and owned, namespaces: what is one text is equal without a look at it.
+    /// Uids and namespaces: equal texts that are shared compare fast.
     texts: Texts,
 }
 
@@ -118,43 +136,43 @@ enum Relist {
     Config(GroupResource),
 }
 
-/// Whether `new` may replace `old`: resource versions are numbers that rise.
-pub(crate) fn is_newer(new: &str, old: &str) -> bool {
-    match (new.parse::<u64>(), old.parse::<u64>()) {
-        (Ok(new), Ok(old)) => new >= old,
-        _ => true,
-    }
-}
-
 impl Stores {
     pub(crate) fn new(options: Options) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// Whether everything has been listed once that all add-ons rest on. Before that nothing may be decided: what is not known is not absent.
-    pub(crate) fn are_complete(&self) -> bool {
-        SHELVES.iter().all(|shelf| self.listed.contains(shelf))
+    /// The stores of a manager, which also writes the versions that AddOnHubConfigs offer.
+    pub(crate) fn of_manager(options: Options) -> Self {
+        Self { offers_versions: true, ..Self::new(options) }
     }
 
-    /// Whether the hub has said of every kind of config that bears on an add-on whether it serves it, and listed those that it does. What an
-    /// instance asks for and its add-on does not know holds nothing up.
-    pub(crate) fn is_told(&self, addon: &str) -> bool {
-        let told = |kind: &GroupResource| {
-            self.kinds.get(kind).is_some_and(|kind| !matches!(kind, Kind::Listing { .. }))
+    /// Whether every kind that all add-ons need has been listed once. Before that nothing may be
+    /// decided: what is not known is not absent.
+    pub(crate) fn are_complete(&self) -> bool {
+        let is_listed =
+            |shelf: &Shelf| self.bookings.get(&Relist::Shelf(*shelf)).is_some_and(|one| one.is_listed);
+        SHELVES.iter().all(is_listed)
+    }
+
+    /// Whether the state of every kind of config that an add-on depends on is known. Kinds that
+    /// only an instance asks for, and its add-on does not know, hold nothing up.
+    pub(crate) fn are_configs_known(&self, addon: &str) -> bool {
+        let known = |kind: &GroupResource| {
+            self.kinds.get(kind).is_some_and(|state| !matches!(state, KindState::Listing { .. }))
         };
-        self.addons.get(addon).is_none_or(|known| {
-            let spec = &known.observed.addon;
+        self.addons.get(addon).is_none_or(|entry| {
+            let spec = &entry.addon;
             let ours = [GroupResource::hub_configs(), GroupResource::deployment_configs()];
             let counts =
                 |kind: &&GroupResource| spec.may_override(kind) && (spec.lists(kind) || ours.contains(kind));
             let mut named = spec.referenced_configs().filter(|config| spec.may_name(&config.kind));
-            told(GroupResource::templates())
-                && named.all(|config| told(&config.kind))
-                && known.overrides.kinds().filter(counts).all(told)
+            known(GroupResource::templates())
+                && named.all(|config| known(&config.kind))
+                && entry.overrides.kinds().filter(counts).all(known)
         })
     }
 
-    /// The add-ons that have news since the last call.
+    /// The add-ons that something has changed about since the last call.
     pub(crate) fn take_dirty(&mut self) -> BTreeSet<Text> {
         std::mem::take(&mut self.dirty)
     }
@@ -167,94 +185,124 @@ impl Stores {
         self.dirty.extend(self.addons.keys().cloned());
     }
 
-    /// The add-ons that are there.
     pub(crate) fn addons(&self) -> impl Iterator<Item = &Text> {
-        self.addons.iter().filter(|(_, known)| known.present).map(|(name, _)| name)
+        self.addons.iter().filter(|(_, entry)| entry.present).map(|(name, _)| name)
     }
 
-    pub(crate) fn known(&self, addon: &str) -> Option<&Known> {
+    pub(crate) fn note_term(&mut self, addon: &str, odd: Option<Problem>) {
+        if let Some(entry) = self.addons.get_mut(addon) {
+            entry.odd_term = odd;
+        }
+    }
+
+    /// Instances of an add-on that does not exist, on clusters that are being deleted.
+    pub(crate) fn abandoned(&self, addon: &str) -> Vec<Delete> {
+        let absent = self.addons.get(addon).filter(|entry| !entry.present);
+        absent.map_or_else(Vec::new, |entry| install::abandoned(&entry.instances, &self.clusters))
+    }
+
+    pub(crate) fn entry(&self, addon: &str) -> Option<&AddOnEntry> {
         self.addons.get(addon)
     }
 
-    /// Takes in something that was seen.
-    pub(crate) fn take(&mut self, news: News) {
-        match news {
-            News::AddOn(change) => self.addon(change),
-            News::Instance(change) => self.instance(change),
-            News::Work(change) => self.work(change),
-            News::Cluster(change) => self.cluster(change),
-            News::Placement(change) => self.placement(change),
-            News::Decision(change) => self.decision(change),
-            News::Config(kind, change) => self.config(&kind, change),
-            News::Revision(change) => self.revision(change),
-            News::Taken(taken) => self.taken(taken),
-            News::Freed(freed) => self.freed(&freed),
-            News::Kinds => self.mark_all(),
-            // What was seen before stays; whoever follows decides what to make of it.
-            News::Refused(refused) => self.refused(&refused),
+    pub(crate) fn take(&mut self, event: WatchEvent) {
+        match event {
+            WatchEvent::AddOn(change) => self.addon(change),
+            WatchEvent::Instance(change) => self.instance(change),
+            WatchEvent::Work(change) => self.work(change),
+            WatchEvent::Cluster(change) => self.cluster(change),
+            WatchEvent::Placement(change) => self.placement(change),
+            WatchEvent::Decision(change) => self.decision(change),
+            WatchEvent::Config(kind, change) => self.config(&kind, change),
+            WatchEvent::Revision(change) => self.revision(change),
+            WatchEvent::NameTaken(taken) => self.name_taken(taken),
+            WatchEvent::NameFreed(freed) => self.name_freed(&freed),
+            WatchEvent::NamespaceMissing(NamespaceMissing { cluster, .. })
+            | WatchEvent::NamespaceGone(cluster) => self.set_namespace(cluster, false),
+            WatchEvent::NamespaceFound(cluster) => self.set_namespace(cluster, true),
+            WatchEvent::Namespaces(all) => self.set_namespaces(all),
+            WatchEvent::Kinds => self.mark_all(),
+            WatchEvent::Refused(refused) => self.refused(&refused),
         }
     }
 
-    /// Books a change of a list; gives back the object to put, or the keys that are gone.
-    fn book<T>(&mut self, of: &Relist, change: Change<T>) -> Booked<T> {
-        match change {
-            Change::Begin => {
-                self.relisting.insert(of.clone(), BTreeSet::new());
-                Booked::Nothing
-            }
-            Change::Put(key, object) => {
-                if let Some(seen) = self.relisting.get_mut(of) {
-                    seen.insert(key.clone());
-                }
-                Booked::Put(key, object)
-            }
-            Change::Unreadable(key) => {
-                if let Some(seen) = self.relisting.get_mut(of) {
-                    seen.insert(key);
-                }
-                Booked::Nothing
-            }
-            Change::Gone(key) => Booked::Gone(vec![key]),
-            Change::End => Booked::Complete(self.relisting.remove(of).unwrap_or_default()),
-        }
+    /// Writes for an add-on begin: their answers may come at any time until they end.
+    pub(crate) fn begin_writes(&mut self, addon: &Text) {
+        self.begun += 1;
+        self.writing.insert(addon.clone(), self.begun);
     }
 
-    fn finish(&mut self, shelf: Shelf) {
-        if self.listed.insert(shelf) {
+    pub(crate) fn end_writes(&mut self, addon: &str) {
+        self.writing.remove(addon);
+    }
+
+    fn set_namespace(&mut self, cluster: ClusterName, exists: bool) {
+        if let Some(all) = &mut self.namespaces {
+            if exists {
+                all.insert(cluster.clone());
+            } else {
+                all.remove(&cluster);
+            }
+        }
+        let missing = Arc::make_mut(&mut self.without_namespace);
+        let changed = match exists {
+            true => missing.remove(&cluster),
+            false => self.clusters.contains_key(&cluster) && missing.insert(cluster),
+        };
+        if changed {
             self.mark_all();
         }
     }
 
-    /// Looks at an add-on as it is now. Nothing is copied: what add-ons share is lent for as long as the look takes.
-    pub(crate) fn observe<T>(&mut self, addon: &Text, look: impl FnOnce(&Observed) -> T) -> Option<T> {
-        let mut known = self.addons.remove(addon)?;
-        if !known.present {
-            self.addons.insert(addon.clone(), known);
-            return None;
+    fn set_namespaces(&mut self, all: BTreeSet<ClusterName>) {
+        let missing = self.clusters.keys().filter(|cluster| !all.contains(cluster)).cloned().collect();
+        self.namespaces = Some(all);
+        if *self.without_namespace != missing {
+            self.without_namespace = Arc::new(missing);
+            self.mark_all();
         }
-        let observed = &mut known.observed;
-        observed.options = self.options.clone();
-        observed.problems.clone_from(&known.problems);
-        observed.problems.extend(known.instance_problems.values().flatten().cloned());
-        observed.templates = self
-            .templates
-            .values()
-            .filter(|(of, _)| of == addon)
-            .map(|(_, template)| template.clone())
-            .collect();
-        self.select(observed);
-        self.look_up(observed);
-        observed.clusters = std::mem::take(&mut self.clusters);
-        let seen = look(observed);
-        self.clusters = std::mem::take(&mut observed.clusters);
-        self.addons.insert(addon.clone(), known);
-        Some(seen)
     }
-}
 
-enum Booked<T> {
-    Nothing,
-    Put(Key, T),
-    Gone(Vec<Key>),
-    Complete(BTreeSet<Key>),
+    /// Whether a task should look for the namespace of a cluster: one task for each cluster that
+    /// exists.
+    pub(crate) fn awaits(&self, missing: &NamespaceMissing) -> bool {
+        let NamespaceMissing { cluster, looked_for, .. } = missing;
+        self.clusters.contains_key(cluster) && (*looked_for || !self.without_namespace.contains(cluster))
+    }
+
+    /// Books a change of a kind that only the watch reports. `all` are the objects that are known.
+    fn book_seen<T>(&mut self, of: Relist, change: Change<T>, all: impl Fn(&Self) -> Vec<Key>) -> Booked<T> {
+        self.book(of, change, |_, _| None, |_, _| None, all)
+    }
+
+    /// Books a change. `version` is the known version of an object, `addon` the add-on that it was
+    /// written for, and `all` are the objects that are known.
+    fn book<T>(
+        &mut self,
+        of: Relist,
+        change: Change<T>,
+        version: impl Fn(&Self, &Key) -> Option<Version>,
+        addon: impl Fn(&Key, &T) -> Option<Text>,
+        all: impl Fn(&Self) -> Vec<Key>,
+    ) -> Booked<T> {
+        let moment = match &change {
+            Change::Begin => {
+                self.begun += 1;
+                self.begun
+            }
+            Change::Written(object, value) => {
+                let sent = addon(&object.key, value).and_then(|addon| self.writing.get(&addon).copied());
+                sent.unwrap_or(self.begun)
+            }
+            _ => 0,
+        };
+        let mut booking = self.bookings.remove(&of).unwrap_or_default();
+        let was_listed = booking.is_listed;
+        let booked = booking.book(change, moment, |key| version(self, key), || all(self));
+        if booking.is_listed && !was_listed {
+            self.mark_all();
+        }
+        self.bookings.insert(of, booking);
+        booked
+    }
 }

@@ -3,85 +3,83 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use aviary_api::{Placement, PlacementDecision};
-use aviary_engine::name::{ClusterName, PlacementName, Text};
-use aviary_engine::normalise;
-use aviary_engine::observed::{Cluster, Observed};
+use aviary_engine::name::{ClusterName, PlacementName};
+use aviary_engine::normalise::{self, PlacementPart};
+use aviary_engine::observed::{AddOn, Cluster, Selection};
+use aviary_engine::problem::Problem;
 
-use crate::seen::{Change, Key, placement_of};
-use crate::stores::{Booked, Known, Relist, Shelf, Stores};
+use crate::progress::Booked;
+use crate::seen::{Change, Key, SeenDecision};
+use crate::stores::{Relist, Shelf, Stores};
 
 impl Stores {
     pub(super) fn cluster(&mut self, change: Change<Box<Cluster>>) {
-        let gone: Vec<Key> = match self.book(&Relist::Shelf(Shelf::Clusters), change) {
-            Booked::Nothing => return,
-            Booked::Put(_, cluster) => {
-                // A heartbeat changes nothing that is looked at.
-                let known = self.clusters.get(&cluster.name);
-                if known.is_some_and(|known| **known == *cluster) {
-                    return;
-                }
-                self.clusters.insert(cluster.name.clone(), Arc::new(*cluster));
-                return self.mark_all();
-            }
-            Booked::Gone(keys) => keys,
-            Booked::Complete(seen) => {
-                self.finish(Shelf::Clusters);
-                let all =
-                    self.clusters.keys().map(|name| Key { namespace: "".into(), name: name.as_str().into() });
-                all.filter(|key| !seen.contains(key)).collect()
-            }
+        let all = |stores: &Self| {
+            let names = stores.clusters.keys();
+            names.map(|name| Key { namespace: "".into(), name: name.as_str().into() }).collect()
         };
-        for key in gone {
-            if let Ok(cluster) = ClusterName::parse(&key.name) {
-                self.clusters.remove(&cluster);
+        match self.book_seen(Relist::Shelf(Shelf::Clusters), change, all) {
+            Booked::Nothing => {}
+            Booked::Put(_, cluster) => self.put_cluster(*cluster),
+            Booked::Gone(keys) => {
+                for key in keys {
+                    if let Ok(cluster) = ClusterName::parse(&key.name) {
+                        self.clusters.remove(&cluster);
+                        Arc::make_mut(&mut self.without_namespace).remove(&cluster);
+                    }
+                    self.mark_all();
+                }
             }
         }
+    }
+
+    fn put_cluster(&mut self, cluster: Cluster) {
+        // A heartbeat changes nothing that is looked at.
+        if self.clusters.get(&cluster.name).is_some_and(|known| **known == cluster) {
+            return;
+        }
+        if self.namespaces.as_ref().is_some_and(|all| !all.contains(&cluster.name)) {
+            Arc::make_mut(&mut self.without_namespace).insert(cluster.name.clone());
+        }
+        self.clusters.insert(cluster.name.clone(), Arc::new(cluster));
         self.mark_all();
     }
 
-    pub(super) fn placement(&mut self, change: Change<Box<Placement>>) {
-        let name_of = |key: &Key| PlacementName::new(&key.namespace, &key.name);
-        let gone = match self.book(&Relist::Shelf(Shelf::Placements), change) {
-            Booked::Nothing => return,
-            Booked::Put(key, placement) => {
-                let name = name_of(&key);
-                self.placements.insert(name.clone(), *placement);
-                return self.reselect(&name);
-            }
-            Booked::Gone(keys) => keys.iter().map(name_of).collect(),
-            Booked::Complete(seen) => {
-                self.finish(Shelf::Placements);
-                let seen: BTreeSet<PlacementName> = seen.iter().map(name_of).collect();
-                self.placements.keys().filter(|name| !seen.contains(name)).cloned().collect::<Vec<_>>()
-            }
+    pub(super) fn placement(&mut self, change: Change<PlacementPart>) {
+        let all = |stores: &Self| {
+            let names = stores.placements.keys();
+            names.map(|at| Key { namespace: at.namespace.clone(), name: at.name.clone() }).collect()
         };
-        for name in gone {
-            self.placements.remove(&name);
-            self.reselect(&name);
+        match self.book_seen(Relist::Shelf(Shelf::Placements), change, all) {
+            Booked::Nothing => {}
+            Booked::Put(_, placement) => {
+                let name = placement.name.clone();
+                self.placements.insert(name.clone(), placement);
+                self.reselect(&name);
+            }
+            Booked::Gone(keys) => {
+                for key in keys {
+                    let name = PlacementName::new(&key.namespace, &key.name);
+                    self.placements.remove(&name);
+                    self.reselect(&name);
+                }
+            }
         }
     }
 
-    pub(super) fn decision(&mut self, change: Change<Box<PlacementDecision>>) {
-        let gone = match self.book(&Relist::Shelf(Shelf::Decisions), change) {
-            Booked::Nothing => return,
-            Booked::Put(key, decision) => {
+    pub(super) fn decision(&mut self, change: Change<SeenDecision>) {
+        let all = |stores: &Self| stores.decision_of.keys().cloned().collect();
+        match self.book_seen(Relist::Shelf(Shelf::Decisions), change, all) {
+            Booked::Nothing => {}
+            Booked::Put(key, SeenDecision { placement, part }) => {
                 self.drop_decision(&key);
-                if let Some(placement) = placement_of(&decision) {
+                if let Some(placement) = placement {
                     self.decision_of.insert(key.clone(), placement.clone());
-                    self.decisions.entry(placement.clone()).or_default().insert(key.name, *decision);
+                    self.decisions.entry(placement.clone()).or_default().insert(key.name, part);
                     self.reselect(&placement);
                 }
-                return;
             }
-            Booked::Gone(keys) => keys,
-            Booked::Complete(seen) => {
-                self.finish(Shelf::Decisions);
-                self.decision_of.keys().filter(|key| !seen.contains(key)).cloned().collect()
-            }
-        };
-        for key in gone {
-            self.drop_decision(&key);
+            Booked::Gone(keys) => keys.iter().for_each(|key| self.drop_decision(key)),
         }
     }
 
@@ -96,35 +94,35 @@ impl Stores {
         self.reselect(&placement);
     }
 
-    /// What a placement selects has changed.
     fn reselect(&mut self, placement: &PlacementName) {
         self.selections.remove(placement);
-        let concerned = |known: &Known| {
-            let listed = known.observed.addon.strategy.placements();
-            listed
-                .iter()
-                .any(|spec| spec.name == *placement || spec.rollout.canary.as_ref() == Some(placement))
+        let depends = |addon: &AddOn| {
+            let mut listed = addon.strategy.placements().iter();
+            listed.any(|spec| spec.name == *placement || spec.rollout.canary.as_ref() == Some(placement))
         };
-        let concerned: Vec<Text> =
-            self.addons.iter().filter(|(_, known)| concerned(known)).map(|(name, _)| name.clone()).collect();
-        self.dirty.extend(concerned);
+        let concerned = self.addons.iter().filter(|(_, entry)| depends(&entry.addon));
+        self.dirty.extend(concerned.map(|(name, _)| name.clone()));
     }
 
-    /// The placements that an add-on lists, and those that it takes as canaries.
-    pub(super) fn select(&mut self, observed: &mut Observed) {
-        let listed = observed.addon.strategy.placements();
+    /// What the placements select that an add-on lists, or takes as canaries.
+    pub(super) fn select(
+        &mut self,
+        addon: &AddOn,
+        problems: &mut Vec<Problem>,
+    ) -> BTreeMap<PlacementName, Selection> {
+        let listed = addon.strategy.placements();
         let canaries = listed.iter().filter_map(|spec| spec.rollout.canary.as_ref());
-        let wanted: BTreeSet<PlacementName> =
-            listed.iter().map(|spec| &spec.name).chain(canaries).cloned().collect();
-        observed.placements.clear();
+        let wanted: BTreeSet<&PlacementName> = listed.iter().map(|spec| &spec.name).chain(canaries).collect();
+        let mut selections = BTreeMap::new();
         for name in wanted {
-            let Some(placement) = self.placements.get(&name) else { continue };
-            let decisions = self.decisions.get(&name);
-            let (selection, problems) = self.selections.entry(name.clone()).or_insert_with(|| {
-                normalise::selection(placement, decisions.into_iter().flat_map(BTreeMap::values))
+            let Some(placement) = self.placements.get(name) else { continue };
+            let decisions = self.decisions.get(name);
+            let (selection, found) = self.selections.entry(name.clone()).or_insert_with(|| {
+                normalise::selection_of(placement, decisions.into_iter().flat_map(BTreeMap::values))
             });
-            observed.problems.extend(problems.iter().cloned());
-            observed.placements.insert(name, selection.clone());
+            problems.extend(found.iter().cloned());
+            selections.insert(name.clone(), selection.clone());
         }
+        selections
     }
 }

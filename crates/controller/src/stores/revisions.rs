@@ -4,89 +4,100 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aviary_engine::configs::Revision;
-use aviary_engine::name::PlacementName;
+use aviary_engine::name::{PlacementName, Text};
 
+use crate::progress::Booked;
 use crate::revisions::{Completed, Kept, What};
-use crate::seen::{Change, Key};
-use crate::stores::{Booked, Known, Relist, Shelf, Stores};
+use crate::seen::{Change, Key, Version};
+use crate::stores::{AddOnEntry, Relist, Shelf, Snapshot, Stores};
 
 impl Stores {
     pub(super) fn revision(&mut self, change: Change<Kept>) {
-        let gone = match self.book(&Relist::Shelf(Shelf::Revisions), change) {
-            Booked::Nothing => return,
+        let all = |stores: &Self| stores.revision_of.keys().cloned().collect();
+        let of = Relist::Shelf(Shelf::Revisions);
+        match self.book(of, change, Self::revision_version, |_, kept| Some(kept.addon.clone()), all) {
+            Booked::Nothing => {}
             Booked::Put(key, kept) => {
                 let addon = kept.addon.clone();
-                let known = self.addons.entry(addon.clone()).or_default();
-                known.kept.insert(key.clone(), kept);
-                known.sort_kept();
-                self.revision_of.insert(key, addon.clone());
-                return self.mark(&addon);
+                let entry = self.addons.entry(addon.clone()).or_default();
+                entry.kept.insert(key.clone(), kept);
+                entry.sort_kept();
+                self.mark(&addon);
+                self.revision_of.insert(key, addon);
             }
-            Booked::Gone(keys) => keys,
-            Booked::Complete(seen) => {
-                self.finish(Shelf::Revisions);
-                self.revision_of.keys().filter(|key| !seen.contains(key)).cloned().collect()
-            }
-        };
-        for key in gone {
-            let Some(addon) = self.revision_of.remove(&key) else { continue };
-            if let Some(known) = self.addons.get_mut(&addon) {
-                known.kept.remove(&key);
-                known.sort_kept();
-            }
-            self.mark(&addon);
+            Booked::Gone(keys) => keys.iter().for_each(|key| self.drop_revision(key)),
         }
     }
 
-    /// The number that the next completed revision gets, and the objects beyond the limit once it is there.
-    pub(crate) fn next_completed(&self, addon: &str, placement: &PlacementName) -> (i64, Vec<Key>) {
-        let Some(known) = self.addons.get(addon) else { return (1, Vec::new()) };
-        let mut of_placement: Vec<(i64, &Key)> = known
-            .completed()
-            .filter(|(_, completed)| completed.placement == *placement)
-            .map(|(key, completed)| (completed.number, key))
-            .collect();
-        of_placement.sort();
-        let next = of_placement.last().map_or(1, |(number, _)| number + 1);
-        let surplus = (of_placement.len() + 1).saturating_sub(self.options.history_limit);
-        (next, of_placement.into_iter().take(surplus).map(|(_, key)| key.clone()).collect())
+    fn drop_revision(&mut self, key: &Key) {
+        let Some(addon) = self.revision_of.remove(key) else { return };
+        if let Some(entry) = self.addons.get_mut(&addon) {
+            entry.kept.remove(key);
+            entry.sort_kept();
+        }
+        self.mark(&addon);
+    }
+
+    fn revision_version(&self, key: &Key) -> Option<Version> {
+        let entry = self.addons.get(self.revision_of.get(key)?)?;
+        entry.kept.get(key).map(|kept| kept.version.clone())
     }
 }
 
-impl Known {
-    /// What is kept for this very add-on: what was kept for an earlier one of its name is on its way out.
-    fn ours(&self) -> impl Iterator<Item = (&Key, &Kept)> {
-        let uid = &self.observed.addon.uid;
-        self.kept.iter().filter(move |(_, kept)| kept.owner.as_ref().is_none_or(|owner| owner == uid))
-    }
+/// What is kept for the add-on with this uid. What was kept for an earlier one of its name is being
+/// garbage-collected.
+fn kept_for<'a>(kept: &'a BTreeMap<Key, Kept>, uid: &'a Text) -> impl Iterator<Item = (&'a Key, &'a Kept)> {
+    kept.iter().filter(move |(_, kept)| kept.owner.as_ref().is_none_or(|owner| owner == uid))
+}
 
+fn completed_for<'a>(
+    kept: &'a BTreeMap<Key, Kept>,
+    uid: &'a Text,
+) -> impl Iterator<Item = (&'a Key, &'a Completed)> {
+    kept_for(kept, uid).filter_map(|(key, kept)| match &kept.what {
+        What::Completed(completed) => Some((key, completed)),
+        What::Content { .. } => None,
+    })
+}
+
+impl Snapshot<'_> {
     pub(crate) fn completed(&self) -> impl Iterator<Item = (&Key, &Completed)> {
-        self.ours().filter_map(|(key, kept)| match &kept.what {
-            What::Completed(completed) => Some((key, completed)),
-            What::Content { .. } => None,
-        })
+        completed_for(&self.entry().kept, &self.addon.uid)
+    }
+}
+
+impl AddOnEntry {
+    pub(crate) fn completed(&self) -> impl Iterator<Item = (&Key, &Completed)> {
+        completed_for(&self.kept, &self.addon.uid)
     }
 
-    /// Revisions or the add-on have changed.
+    /// Sorts what is kept into contents and history, after either or the add-on has changed.
     pub(super) fn sort_kept(&mut self) {
-        let contents = self.ours().filter_map(|(_, kept)| match &kept.what {
+        let contents = kept_for(&self.kept, &self.addon.uid).filter_map(|(_, kept)| match &kept.what {
             What::Content { hash, content } => Some((hash.clone(), Arc::clone(content))),
             What::Completed(_) => None,
         });
-        self.observed.revisions.contents = contents.collect();
-        self.observed.revisions.completed = history(self.completed().map(|(_, completed)| completed));
+        self.revisions.contents = contents.collect();
+        let (completed, withdrawn) = history(self.completed().map(|(_, completed)| completed));
+        self.revisions.completed = completed;
+        self.revisions.withdrawn = withdrawn;
     }
 }
 
-/// What each placement completed, oldest first; of one that was completed again, the last time counts.
-fn history<'a>(completed: impl Iterator<Item = &'a Completed>) -> BTreeMap<PlacementName, Vec<Revision>> {
+type History = BTreeMap<PlacementName, Vec<Revision>>;
+
+/// What each placement completed, and what it has withdrawn since, oldest first. If one was
+/// completed several times, the last time counts.
+fn history<'a>(completed: impl Iterator<Item = &'a Completed>) -> (History, History) {
     let mut numbered: Vec<&Completed> = completed.collect();
     numbered.sort_by_key(|completed| completed.number);
-    let mut history: BTreeMap<PlacementName, Vec<Revision>> = BTreeMap::new();
-    for Completed { placement, revision, .. } in numbered {
-        let of = history.entry(placement.clone()).or_default();
-        of.retain(|known| known != revision);
-        of.push(revision.clone());
+    let (mut standing, mut gone) = (History::new(), History::new());
+    for Completed { placement, revision, withdrawn, .. } in numbered {
+        for history in [&mut standing, &mut gone] {
+            history.entry(placement.clone()).or_default().retain(|known| known != revision);
+        }
+        let history = if *withdrawn { &mut gone } else { &mut standing };
+        history.entry(placement.clone()).or_default().push(revision.clone());
     }
-    history
+    (standing, gone)
 }

@@ -1,69 +1,71 @@
 //! Works of add-ons.
 
-use aviary_engine::name::ClusterName;
+use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::observed::Work;
 
-use crate::seen::{Change, Key, SeenWork, Taken};
-use crate::stores::{Booked, Relist, Shelf, Stores, is_newer};
+use crate::progress::Booked;
+use crate::seen::{Change, Key, NameTaken, SeenWork, Version};
+use crate::stores::{Relist, Shelf, Stores};
 
 impl Stores {
     pub(super) fn work(&mut self, change: Change<Box<SeenWork>>) {
-        let gone = match self.book(&Relist::Shelf(Shelf::Works), change) {
-            Booked::Nothing => return,
-            Booked::Put(key, seen) => return self.put_work(key, *seen),
-            Booked::Gone(keys) => keys,
-            Booked::Complete(seen) => {
-                self.finish(Shelf::Works);
-                self.work_of.keys().filter(|key| !seen.contains(key)).cloned().collect()
-            }
-        };
-        for key in gone {
-            self.drop_work(&key);
+        let all = |stores: &Self| stores.work_of.keys().cloned().collect();
+        let of = Relist::Shelf(Shelf::Works);
+        match self.book(of, change, Self::work_version, |_, seen| Some(seen.addon.clone()), all) {
+            Booked::Nothing => {}
+            Booked::Put(key, seen) => self.put_work(key, *seen),
+            Booked::Gone(keys) => keys.iter().for_each(|key| self.drop_work(key)),
         }
+    }
+
+    fn work_version(&self, key: &Key) -> Option<Version> {
+        let cluster = ClusterName::parse(&key.namespace).ok()?;
+        let works = self.addons.get(self.work_of.get(key)?)?.works.get(&cluster)?;
+        let known = works.iter().find(|work| work.name == key.name)?;
+        Some(Version::new(known.uid.clone(), &known.resource_version))
     }
 
     fn drop_work(&mut self, key: &Key) {
         let Some(addon) = self.work_of.remove(key) else { return };
         let Ok(cluster) = ClusterName::parse(&key.namespace) else { return };
-        if let Some(known) = self.addons.get_mut(&addon) {
-            let works = &mut known.observed.works;
-            let none_left = works.get_mut(&cluster).is_some_and(|mut works| {
-                works.retain(|work| work.name != key.name);
+        self.retain_works(&addon, &cluster, |work| work.name != key.name);
+    }
+
+    fn retain_works(&mut self, addon: &Text, cluster: &ClusterName, keep: impl Fn(&Work) -> bool) {
+        if let Some(entry) = self.addons.get_mut(addon) {
+            let none_left = entry.works.get_mut(cluster).is_some_and(|mut works| {
+                works.retain(keep);
                 works.is_empty()
             });
             if none_left {
-                works.remove(&cluster);
-            }
-        }
-        self.mark(&addon);
-    }
-
-    /// Others' works are not watched: this one is put among ours, as what it is.
-    pub(super) fn taken(&mut self, taken: Taken) {
-        let Taken { addon, cluster, name, told } = taken;
-        let known = self.addons.entry(addon.clone()).or_default();
-        let mut works = known.observed.works.get_or_insert_with(cluster, Vec::new);
-        works.retain(|work| work.name != name);
-        works.push(Work::of_somebody_else(name, &told));
-        works.sort_by(|a, b| a.name.cmp(&b.name));
-        drop(works);
-        self.mark(&addon);
-    }
-
-    pub(super) fn freed(&mut self, freed: &Taken) {
-        let Taken { addon, cluster, name, .. } = freed;
-        if let Some(known) = self.addons.get_mut(addon) {
-            let works = &mut known.observed.works;
-            let none_left = works.get_mut(cluster).is_some_and(|mut works| {
-                // Not one of ours that has been seen there meanwhile.
-                works.retain(|work| work.name != *name || !work.uid.is_empty());
-                works.is_empty()
-            });
-            if none_left {
-                works.remove(cluster);
+                entry.works.remove(cluster);
             }
         }
         self.mark(addon);
+    }
+
+    /// Puts a work among those of an add-on, in place of one with the same name.
+    fn insert_work(&mut self, addon: &Text, cluster: ClusterName, work: Work) {
+        let entry = self.addons.entry(addon.clone()).or_default();
+        let mut works = entry.works.get_or_insert_with(cluster, Vec::new);
+        works.retain(|old| old.name != work.name);
+        let at = works.partition_point(|old| old.name < work.name);
+        works.insert(at, work);
+        drop(works);
+        self.mark(addon);
+    }
+
+    /// Works of others are not watched. This one is put among ours, marked as somebody else's.
+    pub(super) fn name_taken(&mut self, taken: NameTaken) {
+        let NameTaken { addon, cluster, name, assigned } = taken;
+        self.insert_work(&addon, cluster, Work::of_somebody_else(name, &assigned));
+    }
+
+    pub(super) fn name_freed(&mut self, freed: &NameTaken) {
+        // A work of ours may have been seen under the name meanwhile. It has a uid.
+        self.retain_works(&freed.addon, &freed.cluster, |work| {
+            work.name != freed.name || !work.uid.is_empty()
+        });
     }
 
     fn put_work(&mut self, key: Key, seen: SeenWork) {
@@ -76,20 +78,7 @@ impl Stores {
         if let Some(owner) = &mut work.owner {
             self.texts.share(owner);
         }
-        let known = self.addons.entry(addon.clone()).or_default();
-        let mut works = known.observed.works.get_or_insert_with(cluster, Vec::new);
-        match works.iter_mut().find(|known| known.name == work.name) {
-            Some(old) if old.uid == work.uid && !is_newer(&work.resource_version, &old.resource_version) => {
-                return;
-            }
-            Some(old) => *old = work,
-            None => {
-                works.push(work);
-                works.sort_by(|a, b| a.name.cmp(&b.name));
-            }
-        }
-        drop(works);
-        self.work_of.insert(key, addon.clone());
-        self.mark(&addon);
+        self.insert_work(&addon, cluster, work);
+        self.work_of.insert(key, addon);
     }
 }

@@ -464,15 +464,19 @@ async fn secrets_that_somebody_names_are_not_even_listed() {
     }
     let asked = counts.take();
     assert!(!asked.keys().any(|what| what.contains("secrets")), "{asked:?}");
-    // Where the author lists them, they are configs like others.
-    let listed = json!([{"group": "", "resource": "secrets", "defaultConfig": default}]);
-    world.put(addon("open", listed)).await;
-    world.put(instance("cluster1", "open", json!({}))).await;
-    world
-        .until_instances("open", "it is told that there is none", |all| {
-            all.iter().map(|one| json!(one)).any(|one| !condition(&one, "Configured").is_null())
-        })
-        .await;
-    assert!(counts.take().keys().any(|what| what.contains("secrets")), "the count sees them");
+    // Where the author lists them, other core kinds are configs, and Secrets still are not: their content would be kept in a revision.
+    for resource in ["secrets", "configmaps"] {
+        let listed = json!([{"group": "", "resource": resource, "defaultConfig": default}]);
+        world.put(addon(resource, listed)).await;
+        world.put(instance("cluster1", resource, json!({}))).await;
+        world
+            .until_instances(resource, "it is told what is wrong", |all| {
+                all.iter().map(|one| json!(one)).any(|one| condition(&one, "Configured")["status"] == "False")
+            })
+            .await;
+    }
+    let asked = counts.take();
+    assert!(asked.keys().any(|what| what.contains("configmaps")), "the count sees them: {asked:?}");
+    assert!(!asked.keys().any(|what| what.contains("secrets")), "{asked:?}");
     manager.stop().await;
 }

@@ -1,6 +1,8 @@
 //! Install strategies (003): who gets an instance, who keeps it, and who loses it.
 
-use aviary_api::ManagedClusterAddOn;
+use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
+use aviary_controller::{Follower, Scope, View};
+use aviary_engine::observed::Observed;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -84,6 +86,50 @@ async fn manual_makes_nothing_and_a_label_selector_follows_the_labels_of_the_clu
     world.until_on("helloworld", &["b1"]).await;
     audit.end(|fleet, _| assert!(!fleet.deleted.contains(&"b1".to_owned()))).await;
     manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_without_its_namespace_is_named_and_gets_its_instance_when_the_namespace_comes() {
+    let world = world().await;
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    world.cluster("a1").await;
+    label(&world, "a1", "prod").await;
+    // A name of its own: on a server that tests share, namespaces stay.
+    label(&world, "homeless", "prod").await;
+    let (manager, counts) = world.counted_manager("only");
+    world.put(by_label("prod")).await;
+    until_run(&world, &["a1"], "v1.0.0").await;
+    let missing = |addon: &ClusterManagementAddOn, status: &str| {
+        let conditions = &json!(addon.status)["conditions"];
+        conditions.as_array().is_some_and(|all| {
+            all.iter().any(|one| one["type"] == "NamespacesMissing" && one["status"] == status)
+        })
+    };
+    let told = world
+        .until("helloworld", "the cluster without a namespace is named", |one| missing(one, "True"))
+        .await;
+    let said = json!(told.status).to_string();
+    assert!(said.contains("1 cluster is waiting for its namespace on the hub: homeless"), "{said}");
+    let scope = Scope { namespace: "open-cluster-management".into(), addon: Some("helloworld".into()) };
+    let mut follower = View::read(&world.client, scope).await.unwrap().follow();
+    assert_eq!(without_namespace(&mut follower), ["homeless"]);
+
+    world.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "homeless"}})).await;
+    until_run(&world, &["a1", "homeless"], "v1.0.0").await;
+    world.until("helloworld", "nothing is missing any more", |one| missing(one, "False")).await;
+    while !without_namespace(&mut follower).is_empty() {
+        follower.changed().await.unwrap();
+    }
+    let asked = counts.take();
+    let in_vain = asked.get("POST managedclusteraddons 404").copied().unwrap_or_default();
+    assert!((1..20).contains(&in_vain), "it is tried with pauses: {asked:?}");
+    manager.stop().await;
+}
+
+/// Clusters of which somebody who looks on knows that they cannot have an instance.
+fn without_namespace(follower: &mut Follower) -> Vec<String> {
+    let look = |observed: &Observed| observed.without_namespace.iter().map(ToString::to_string).collect();
+    follower.view().observe("helloworld", look).unwrap()
 }
 
 async fn assert_made_by(world: &World, cluster: &str, strategy: &str, namespace: &str) {

@@ -27,6 +27,8 @@ mod configuration;
 mod cost;
 mod defects;
 mod deletion;
+mod failover;
+mod found;
 mod install;
 mod leader;
 mod lifecycle;

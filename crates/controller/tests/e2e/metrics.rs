@@ -51,7 +51,7 @@ async fn a_rollout_is_told_by_state_and_reason_and_forgotten_with_its_addon() {
         clock: Arc::new(Timestamp::now),
     };
     let (stop, stopped) = oneshot::channel::<()>();
-    let manager = Manager::new(world.managers.clone(), settings).told_to(metrics.clone());
+    let manager = Manager::new(world.managers.clone(), settings).with_metrics(metrics.clone());
     let running = tokio::spawn(manager.run(async { drop(stopped.await) }));
     let wants = |config: &str| addon(&[place("fleet", config, rolling(3))]);
 

@@ -1,48 +1,14 @@
 //! An add-on is installed, upgraded behind its canary, and taken back.
 
-use serde_json::{Value, json};
+use aviary_testing::objects::names;
+pub(crate) use aviary_testing::objects::{addon, hub_config, template};
+use serde_json::json;
 
 use crate::agents::Agents;
 use crate::world::{World, message};
 
-pub(crate) fn template(version: &str) -> Value {
-    json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate",
-        "metadata": {"name": format!("helloworld-{version}")},
-        "spec": {"addonName": "helloworld", "version": version, "agentSpec": {"workload": {"manifests": [{
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "{{INSTALL_NAMESPACE}}"},
-            "data": {"cluster": "{{CLUSTER_NAME}}", "version": version},
-        }]}}},
-    })
-}
-
-pub(crate) fn hub_config(name: &str, version: &str) -> Value {
-    json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnHubConfig", "metadata": {"name": name},
-        "spec": {"desiredVersion": version},
-    })
-}
-
-pub(crate) fn addon(config: &str) -> Value {
-    let reference =
-        json!([{"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": config}]);
-    json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"},
-        "spec": {"installStrategy": {"type": "Placements", "placements": [
-            {"name": "fleet", "namespace": "default", "configs": reference, "rolloutStrategy": {
-                "type": "RollingUpdateWithCanary",
-                "rollingUpdateWithCanary": {"placement": {"name": "canary", "namespace": "default"}, "maxConcurrentlyUpdating": "25%"}}},
-            {"name": "canary", "namespace": "default", "configs": reference, "rolloutStrategy": {
-                "type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": "50%"}}},
-        ]}},
-    })
-}
-
 async fn fleet() -> World {
     let world = World::new().await;
-    let names = |prefix: &str, count: usize| {
-        (0..count).map(|number| format!("{prefix}-{number:02}")).collect::<Vec<_>>()
-    };
     world.clusters("fleet", &names("fleet", 12)).await;
     world.clusters("canary", &names("canary", 4)).await;
     for version in ["v1.0.0", "v2.0.0"] {

@@ -31,7 +31,7 @@ pub(crate) fn placements(addon: &Value) -> String {
     for (short, long) in list(&status["installProgression"]).iter().zip(list(&status["installProgressions"]))
     {
         assert_eq!((&short["name"], &short["conditions"]), (&long["name"], &long["conditions"]));
-        for condition in list(&short["conditions"]) {
+        for condition in list(&short["conditions"]).iter().filter(|one| one["type"] == "Progressing") {
             let [name, status, reason] =
                 [&short["name"], &condition["status"], &condition["reason"]].map(text);
             writeln!(told, "{name}  {status} {reason}  {}", text(&condition["message"])).unwrap();
@@ -66,7 +66,10 @@ pub(crate) fn placements(addon: &Value) -> String {
 /// The conditions of an add-on.
 pub(crate) fn conditions(addon: &Value) -> String {
     let mut told = String::new();
-    for condition in list(&addon["status"]["conditions"]) {
+    // Those three sum the others up, and have tests of their own.
+    let sums_up = ["Succeeded", "Reconciling", "Stalled"];
+    let own = list(&addon["status"]["conditions"]);
+    for condition in own.iter().filter(|one| !sums_up.contains(&text(&one["type"]))) {
         let [kind, status, reason, message] =
             ["type", "status", "reason", "message"].map(|part| text(&condition[part]));
         writeln!(told, "{kind}  {status} {reason}  {message}").unwrap();

@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork, PlacementDecision};
-use aviary_controller::{Clock, Manager, Settings};
+use aviary_controller::{Clock, Manager, Metrics, Settings};
 use aviary_engine::observed::Options;
 use aviary_hub::Hub;
+use aviary_testing::{name_of, objects};
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
-    PostParams,
-};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Client, ResourceExt};
@@ -50,7 +48,7 @@ enum Server {
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
-    health: tokio::sync::watch::Receiver<aviary_controller::Health>,
+    pub(crate) health: tokio::sync::watch::Receiver<aviary_controller::Health>,
 }
 
 impl Running {
@@ -85,15 +83,7 @@ impl World {
                 Self { client: hub.client(), managers: hub.client(), _server: Server::Embedded { _hub: hub } }
             }
         };
-        let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-        for crd in aviary_api::crds::all() {
-            let name = crd.name_any();
-            world.put(serde_json::to_value(crd).unwrap()).await;
-            let established = kube::runtime::wait::conditions::is_crd_established();
-            let wait = kube::runtime::wait::await_condition(crds.clone(), &name, established);
-            tokio::time::timeout(GIVE_UP, wait).await.expect("established").unwrap();
-        }
-        world.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}})).await;
+        aviary_testing::prepare_hub(&world.client).await;
         world
     }
 
@@ -126,7 +116,23 @@ impl World {
         self.run(client, identity, false, clock)
     }
 
+    /// A manager that notes what it does in `metrics`.
+    pub(crate) fn measured_manager(&self, client: Client, identity: &str, metrics: Metrics) -> Running {
+        self.run_measured(client, identity, false, Arc::new(Timestamp::now), metrics)
+    }
+
     fn run(&self, client: Client, identity: &str, placement: bool, clock: Clock) -> Running {
+        self.run_measured(client, identity, placement, clock, Metrics::default())
+    }
+
+    fn run_measured(
+        &self,
+        client: Client,
+        identity: &str,
+        placement: bool,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> Running {
         let settings = Settings {
             namespace: "open-cluster-management".into(),
             identity: identity.into(),
@@ -136,7 +142,7 @@ impl World {
             options: Options::default(),
             clock,
         };
-        let manager = Manager::new(client, settings);
+        let manager = Manager::new(client, settings).with_metrics(metrics);
         let health = manager.health();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(manager.run(async { drop(stopped.await) }));
@@ -144,40 +150,22 @@ impl World {
     }
 
     pub(crate) fn dynamic(&self, object: &Value) -> Api<DynamicObject> {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
-        match text("/metadata/namespace") {
-            "" => Api::all_with(self.client.clone(), &kind),
-            namespace => Api::namespaced_with(self.client.clone(), namespace, &kind),
-        }
+        aviary_testing::api_of(&self.client, object)
     }
 
     /// Creates an object, or merges it over the one that is there.
     pub(crate) async fn put(&self, object: Value) {
-        let name = name_of(&object);
-        if let Err(error) = self.try_put(object, false).await {
-            panic!("{name}: {error}");
-        }
+        aviary_testing::put(&self.client, &object).await;
     }
 
     /// The same with its status, where it has one.
     pub(crate) async fn put_whole(&self, object: Value) {
-        if let Err(error) = self.try_store(&object, false).await {
-            panic!("{}: {error}", name_of(&object));
-        }
-    }
-
-    pub(crate) async fn put_status(&self, object: Value) {
-        let api = self.dynamic(&object);
-        let name = name_of(&object);
-        let patch = json!({"status": object["status"]});
-        api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        aviary_testing::put_whole(&self.client, &object).await;
     }
 
     /// Takes an object away, and waits until that very one is gone: another of its name may be made at once. One that is not there is gone.
     pub(crate) async fn delete(&self, object: Value) {
-        let (api, name) = (self.dynamic(&object), name_of(&object));
+        let (api, name) = (self.dynamic(&object), name_of(&object).to_owned());
         let Some(uid) = api.get_metadata_opt(&name).await.unwrap().and_then(|there| there.metadata.uid)
         else {
             return;
@@ -194,7 +182,7 @@ impl World {
 
     /// The object as it is now.
     pub(crate) async fn get(&self, object: &Value) -> Option<Value> {
-        self.dynamic(object).get_opt(&name_of(object)).await.unwrap().map(|object| json!(object))
+        self.dynamic(object).get_opt(name_of(object)).await.unwrap().map(|object| json!(object))
     }
 
     /// Stores an object that the schema of its kind forbids, as one from before that schema.
@@ -241,25 +229,17 @@ impl World {
         }
         let (patch, params) =
             (json!({"status": object["status"]}), PatchParams { dry_run, ..PatchParams::default() });
-        self.dynamic(object).patch_status(&name_of(object), &params, &Patch::Merge(patch)).await.map(drop)
+        self.dynamic(object).patch_status(name_of(object), &params, &Patch::Merge(patch)).await.map(drop)
     }
 
     /// Creates an object, or merges it over the one that is there, if the hub lets it.
     pub(crate) async fn try_put(&self, object: Value, dry_run: bool) -> Result<(), kube::Error> {
-        let (api, name) = (self.dynamic(&object), name_of(&object));
-        let params = PostParams { dry_run, ..PostParams::default() };
-        match api.create(&params, &serde_json::from_value(object.clone()).unwrap()).await {
-            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
-                let params = PatchParams { dry_run, ..PatchParams::default() };
-                api.patch(&name, &params, &Patch::Merge(object)).await.map(drop)
-            }
-            other => other.map(drop),
-        }
+        aviary_testing::try_put(&self.client, &object, dry_run).await
     }
 
     /// A cluster with its namespace.
     pub(crate) async fn cluster(&self, name: &str) {
-        self.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+        self.put(objects::namespace(name)).await;
         self.put(managed_cluster(name)).await;
     }
 
@@ -271,30 +251,15 @@ impl World {
 
     /// Says that a placement selects these clusters.
     pub(crate) async fn select(&self, placement: &str, names: &[String]) {
-        let version = "cluster.open-cluster-management.io/v1beta1";
-        let place = json!({
-            "apiVersion": version, "kind": "Placement", "metadata": {"name": placement, "namespace": "default"}, "spec": {},
-            "status": {"numberOfSelectedClusters": names.len()},
-        });
         let label = format!("cluster.open-cluster-management.io/placement={placement}");
         let pages: Api<PlacementDecision> = Api::namespaced(self.client.clone(), "default");
         let before = pages.list(&ListParams::default().labels(&label)).await.unwrap().items.len();
         // What is left of a larger selection is emptied.
         for index in 0..names.len().div_ceil(100).max(before) {
-            let names = names.iter().skip(100 * index).take(100);
-            let decisions: Vec<Value> =
-                names.map(|name| json!({"clusterName": name, "reason": ""})).collect();
-            let decision = json!({
-                "apiVersion": version, "kind": "PlacementDecision",
-                "metadata": {"name": format!("{placement}-{index}"), "namespace": "default",
-                    "labels": {"cluster.open-cluster-management.io/placement": placement}},
-                "status": {"decisions": decisions},
-            });
-            self.put(decision.clone()).await;
-            self.put_status(decision).await;
+            let names: Vec<String> = names.iter().skip(100 * index).take(100).cloned().collect();
+            self.put_whole(objects::decision(placement, index, &names)).await;
         }
-        self.put(place.clone()).await;
-        self.put_status(place).await;
+        self.put_whole(objects::placement_of(placement, names.len())).await;
     }
 
     /// Waits until the statuses of an add-on's placements say this. See [`show::placements`].
@@ -425,15 +390,8 @@ impl World {
     }
 }
 
-fn name_of(object: &Value) -> String {
-    object.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned()
-}
-
 pub(crate) fn managed_cluster(name: &str) -> Value {
-    json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
-        "spec": {"hubAcceptsClient": true},
-    })
+    objects::cluster(name, &json!({}))
 }
 
 /// Names of clusters: `aws001`, `aws002` and so on.

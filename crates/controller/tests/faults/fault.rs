@@ -56,10 +56,19 @@ pub(crate) enum Effect {
         applied: bool,
     },
     Truncated,
+    /// The write is carried out, and its answer comes so many milliseconds later: other news overtake it.
+    LateAnswer(u64),
     /// The manager stops in mid-write; another takes over; the first goes on with the write that it had in hand.
     Pause,
     /// The manager cannot renew its lease, and everything else works.
     LoseLease,
+    /// Somebody deletes the Lease.
+    RemoveLease {
+        /// Another takes part in the election, and has never seen it.
+        beside: bool,
+    },
+    /// A defect of the manager shows.
+    Panic,
     /// Hours by which the clock of the manager is wrong from now on.
     Clock(i64),
     /// A day ahead, and half a minute later right again.
@@ -85,7 +94,8 @@ pub(crate) enum Effect {
 
 use Effect::{
     Answer, AppliedTimeout, Clock, ClockSwing, Crash, Cut, CutEach, Delay, Duplicate, Gone, Hang, HideKinds,
-    ListsOnly, LoseLease, Pause, RemoveCrd, RemoveNamespace, Reset, StreamReset, Torn, Truncated,
+    LateAnswer, ListsOnly, LoseLease, Pause, RemoveCrd, RemoveLease, RemoveNamespace, Reset, StreamReset,
+    Torn, Truncated,
 };
 
 /// Every fault by its name. A name says once and for all what happens: recorded plans must stay true.
@@ -104,8 +114,15 @@ pub(crate) const FAULTS: &[(&str, Point, Effect)] = &[
     ("applied-reset", Point::Write, Reset { applied: true }),
     ("applied-hang", Point::Write, Hang { applied: true }),
     ("applied-truncated", Point::Write, Truncated),
+    // Time passes only when nobody has anything to do: the watch has told of the write by then.
+    ("answer-overtaken", Point::Write, LateAnswer(10)),
+    // Whatever users and others do next has been told too.
+    ("answer-late", Point::Write, LateAnswer(20_000)),
     ("leader-paused", Point::Write, Pause),
     ("leader-loses-lease", Point::Write, LoseLease),
+    ("lease-removed", Point::Write, RemoveLease { beside: false }),
+    ("lease-removed-beside", Point::Write, RemoveLease { beside: true }),
+    ("write-panics", Point::Write, Effect::Panic),
     ("clock-forward", Point::Write, Clock(24)),
     ("clock-back", Point::Write, Clock(-24)),
     ("clock-swing", Point::Write, ClockSwing),

@@ -36,6 +36,10 @@ pub(crate) const KINDS: [Kind; 11] = [
     Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false),
 ];
 
+/// Kinds of the hub itself that are put or taken away here.
+const CORE: [(&str, &str, &str); 2] =
+    [("ConfigMap", "api/v1", "configmaps"), ("Lease", "apis/coordination.k8s.io/v1", "leases")];
+
 impl Kind {
     /// Where all objects of the kind are.
     pub(crate) fn path(&self) -> String {
@@ -59,11 +63,11 @@ fn place(object: &Value) -> (String, &str) {
     if object["kind"] == "Namespace" {
         return ("/api/v1/namespaces".into(), name);
     }
-    if object["kind"] == "ConfigMap" {
-        return (
-            format!("/api/v1/namespaces/{}/configmaps", object["metadata"]["namespace"].as_str().unwrap()),
-            name,
-        );
+    for (kind, version, plural) in CORE {
+        if object["kind"] == kind {
+            let namespace = object["metadata"]["namespace"].as_str().unwrap();
+            return (format!("/{version}/namespaces/{namespace}/{plural}"), name);
+        }
     }
     let Kind(group, version, _, plural, namespaced) =
         KINDS.iter().find(|kind| object["kind"] == kind.2).unwrap_or_else(|| panic!("{object}"));

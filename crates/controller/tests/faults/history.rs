@@ -89,6 +89,7 @@ pub(crate) fn normal(object: &Value) -> Value {
         });
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
             annotations.remove(aviary_api::names::annotations::MANAGER_TERM);
+            annotations.remove(aviary_api::names::annotations::MANAGER_IDENTITY);
             if annotations.is_empty() {
                 metadata.remove("annotations");
             }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use aviary_controller::LEASE;
 use aviary_hub::Hub;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -23,6 +24,7 @@ use crate::hand::Hand;
 use crate::loss::Loss;
 use crate::planted::Planted;
 use crate::trouble::{Demand, Trouble, Wrote};
+use crate::world::NAMESPACE;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -31,6 +33,8 @@ const HANG: Duration = Duration::from_secs(295);
 const DELAY: Duration = Duration::from_secs(20);
 /// Small, so that small fleets are listed in pages too.
 const PAGE: &str = "limit=3";
+/// What a planted panic says.
+pub(crate) const PLANTED_PANIC: &str = "a panic that is being tried out";
 const CONFIGS: [&str; 3] = ["/addonhubconfigs", "/addondeploymentconfigs", "/addontemplates"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,6 +269,12 @@ impl Line {
                 let whole = to_bytes(body, usize::MAX).await?;
                 Ok(Response::from_parts(parts, Body::from(whole.slice(..whole.len() / 2))))
             }
+            Effect::LateAnswer(milliseconds) => {
+                let answer = self.pass_on(parts, body, lease).await;
+                let _stall = self.trouble.stall();
+                sleep(Duration::from_millis(milliseconds)).await;
+                answer
+            }
             Effect::Pause => {
                 self.gate.set(Gate::Closed);
                 self.trouble.demand(Demand::Beside { paused: self.id });
@@ -276,6 +286,18 @@ impl Line {
                 self.trouble.demand(Demand::Candidate);
                 self.pass_on(parts, body, lease).await
             }
+            Effect::RemoveLease { beside } => {
+                self.hand
+                    .delete(&json!({"kind": "Lease", "metadata": {"name": LEASE, "namespace": NAMESPACE}}))
+                    .await;
+                // Until the leader looks at it again, and has fenced off what it finds.
+                self.trouble.busy_for(Duration::from_secs(20));
+                if beside {
+                    self.trouble.demand(Demand::Candidate);
+                }
+                self.pass_on(parts, body, lease).await
+            }
+            Effect::Panic => panic!("{PLANTED_PANIC}"),
             Effect::Clock(hours) => {
                 self.skew.store(hours * 3600, Ordering::Relaxed);
                 self.pass_on(parts, body, lease).await

@@ -37,6 +37,9 @@ mod world;
 mod objects;
 
 // How the manager reads the hub, so that what is there can be put before the promises.
+#[path = "../../src/progress.rs"]
+#[allow(dead_code, unreachable_pub, reason = "only reading is needed here")]
+mod progress;
 #[path = "../../src/revisions.rs"]
 #[allow(dead_code, unreachable_pub, reason = "only reading is needed here")]
 mod revisions;

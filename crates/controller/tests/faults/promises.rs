@@ -21,8 +21,8 @@ use serde_json::Value;
 use crate::hand::KINDS;
 use crate::history::{Commit, Key, Objects, show};
 use crate::revisions::What;
-use crate::seen::{self, Change, News};
-use crate::stores::{Kind, Stores};
+use crate::seen::{self, Change, ObjectVersion, Version, WatchEvent, Watched};
+use crate::stores::{KindState, Stores};
 use crate::trouble::Wrote;
 
 const ADDONS: usize = 0;
@@ -51,65 +51,55 @@ fn config_kind(index: usize) -> GroupResource {
     GroupResource::new(KINDS[index].0, KINDS[index].3)
 }
 
-/// What a watch would tell of it.
-fn news(key: &Key, object: &Value, gone: bool) -> Option<News> {
-    let at = seen::Key { namespace: key.1.as_str().into(), name: key.2.as_str().into() };
-    macro_rules! told {
-        ($wrap:expr, $read:expr) => {
-            if gone { $wrap(Change::Gone(at)) } else { $wrap(Change::Put(at, $read?)) }
-        };
-    }
-    Some(match key.0 {
-        ADDONS => {
-            told!(News::AddOn, typed::<ClusterManagementAddOn>(object).map(|one| Box::new(seen::addon(&one))))
-        }
-        INSTANCES => {
-            told!(
-                News::Instance,
-                typed::<ManagedClusterAddOn>(object).and_then(|one| seen::instance(&one)).map(Box::new)
-            )
-        }
-        WORKS => {
-            // The manager watches those with the label; one that loses it is gone.
-            let ours = object["metadata"]["labels"][labels::ADDON_NAME].is_string();
-            if !ours {
-                return Some(News::Work(Change::Gone(at)));
-            }
-            told!(News::Work, typed::<ManifestWork>(object).and_then(|one| seen::work(&one)).map(Box::new))
-        }
-        3 => told!(
-            News::Cluster,
-            typed::<ManagedCluster>(object).and_then(|one| seen::cluster(&one)).map(Box::new)
-        ),
-        4 => told!(News::Placement, typed::<Placement>(object).map(|one| Box::new(seen::placement(one)))),
-        5 => {
-            told!(News::Decision, typed::<PlacementDecision>(object).map(|one| Box::new(seen::decision(one))))
-        }
-        REVISIONS => {
-            told!(News::Revision, typed::<ControllerRevision>(object).and_then(|one| seen::revision(&one)))
-        }
+/// What a watch would report of it.
+fn event(key: &Key, object: &Value, gone: bool) -> Option<WatchEvent> {
+    let text = |part: &str| object["metadata"][part].as_str().unwrap_or_default();
+    let at = ObjectVersion {
+        key: seen::Key { namespace: key.1.as_str().into(), name: key.2.as_str().into() },
+        version: Version::new(text("uid").into(), text("resourceVersion")),
+    };
+    // The manager watches works with the label; one that loses it is gone.
+    let ours = object["metadata"]["labels"][labels::ADDON_NAME].is_string();
+    match key.0 {
+        ADDONS => watched::<ClusterManagementAddOn>(at, object, gone),
+        INSTANCES => watched::<ManagedClusterAddOn>(at, object, gone),
+        WORKS => watched::<ManifestWork>(at, object, gone || !ours),
+        3 => watched::<ManagedCluster>(at, object, gone),
+        4 => watched::<Placement>(at, object, gone),
+        5 => watched::<PlacementDecision>(at, object, gone),
+        REVISIONS => watched::<ControllerRevision>(at, object, gone),
         index => {
             let kind = config_kind(index);
-            let wrap = |change| News::Config(kind.clone(), change);
-            told!(wrap, typed::<DynamicObject>(object).map(|one| seen::config(&kind, &one)))
+            let change = match gone {
+                true => Change::Gone(at),
+                false => Change::Put(at, seen::config(&kind, &typed::<DynamicObject>(object)?)),
+            };
+            Some(WatchEvent::Config(kind, change))
         }
-    })
+    }
+}
+
+fn watched<K: Watched<WatchEvent>>(at: ObjectVersion, object: &Value, gone: bool) -> Option<WatchEvent> {
+    if gone {
+        return Some((K::EVENT)(Change::Gone(at)));
+    }
+    Some((K::EVENT)(Change::Put(at, typed::<K>(object)?.read()?)))
 }
 
 impl<'a> Promises<'a> {
     pub(crate) fn new(objects: &Objects, wrote: &'a [Wrote], users: &'a [(u64, u64)]) -> Self {
         let mut stores = Stores::new(Options::default());
         for (index, namespaced) in CONFIGS {
-            stores.set_kind(&config_kind(index), Some(Kind::Listing { namespaced }));
-            stores.take(News::Config(config_kind(index), Change::Begin));
+            stores.set_kind(&config_kind(index), Some(KindState::Listing { namespaced }));
+            stores.take(WatchEvent::Config(config_kind(index), Change::Begin));
         }
         for (key, object) in objects {
-            if let Some(news) = news(key, object, false) {
-                stores.take(news);
+            if let Some(event) = event(key, object, false) {
+                stores.take(event);
             }
         }
         for (index, _) in CONFIGS {
-            stores.take(News::Config(config_kind(index), Change::End));
+            stores.take(WatchEvent::Config(config_kind(index), Change::End));
         }
         let started = Default::default();
         Self { stores, wrote, users, objects: objects.clone(), started, broken: Vec::new() }
@@ -137,7 +127,7 @@ impl<'a> Promises<'a> {
     }
 
     fn observed(&mut self, addon: &str) -> Option<Observed> {
-        self.stores.observe(&addon.into(), Observed::clone)
+        self.stores.observe(&addon.into()).map(|snapshot| snapshot.clone())
     }
 
     /// Takes a commit in, and checks it.
@@ -151,8 +141,8 @@ impl<'a> Promises<'a> {
         };
         let deed = self.deed(commit, old.as_deref(), author);
         let before = if deed.is_some() { self.observed(&addon) } else { None };
-        if let Some(news) = news(key, object, *gone) {
-            self.stores.take(news);
+        if let Some(event) = event(key, object, *gone) {
+            self.stores.take(event);
         }
         if *gone {
             self.objects.remove(key);
@@ -187,9 +177,8 @@ impl<'a> Promises<'a> {
             (Made::AddOn, _) => check(Deed::AddOn(&after.addon.status)),
             (Made::Spec, _) => found.push("S4: a manager has written the spec of an instance".into()),
             (Made::Completed, _) => {
-                if let Some(What::Completed(completed)) = typed::<ControllerRevision>(object)
-                    .and_then(|one| seen::revision(&one))
-                    .map(|kept| kept.what)
+                if let Some(What::Completed(completed)) =
+                    typed::<ControllerRevision>(object).and_then(Watched::read).map(|kept| kept.what)
                 {
                     check(Deed::Complete(&completed.placement, &completed.revision));
                 }
@@ -230,11 +219,9 @@ impl<'a> Promises<'a> {
     pub(crate) fn at_rest(&mut self, now: Timestamp) {
         let addons: Vec<Text> = self.stores.addons().cloned().collect();
         for addon in addons {
-            let left = self.stores.observe(&addon, |observed| {
-                let plan = plan(observed, now);
-                (!plan.is_at_rest()).then(|| format!("{:?}", plan.writes().collect::<Vec<_>>()))
-            });
-            if let Some(left) = left.flatten() {
+            let plan = self.stores.observe(&addon).map(|snapshot| plan(&snapshot, now));
+            if let Some(plan) = plan.filter(|plan| !plan.is_at_rest()) {
+                let left = format!("{:?}", plan.stages);
                 let left: String = left.chars().take(300).collect();
                 self.broken.push(format!("S13: {addon} is at rest, and there is something to write: {left}"));
             }

@@ -13,11 +13,15 @@ pub(crate) enum Step {
     /// The same for what the schema of a CRD forbids: stored before there was that schema.
     PutUnchecked(&'static str, Value),
     Delete(Value),
+    /// Creates an object as soon as the one that is there is gone.
+    MakeAgain(Value),
     /// A cluster with its namespace.
     Join(&'static str),
     /// A placement selects these clusters, in decisions of two each.
     Select(&'static str, Vec<&'static str>),
     Agents(Rule),
+    /// So many milliseconds go by, and nobody waits for anything.
+    Wait(u64),
     /// Waits until nothing happens any more.
     Rest,
     /// The same, and what is there then is not compared.
@@ -28,13 +32,16 @@ impl Step {
     /// The object that a user changes here.
     fn changes(&self) -> Option<String> {
         match self {
-            Self::Put(object) | Self::PutUnchecked(_, object) | Self::Delete(object) => Some(format!(
+            Self::Put(object)
+            | Self::PutUnchecked(_, object)
+            | Self::Delete(object)
+            | Self::MakeAgain(object) => Some(format!(
                 "{} {}/{}",
                 object["kind"], object["metadata"]["namespace"], object["metadata"]["name"]
             )),
             Self::Join(name) => Some(format!("cluster {name}")),
             Self::Select(name, _) => Some(format!("placement {name}")),
-            Self::Agents(_) | Self::Rest | Self::Pause => None,
+            Self::Agents(_) | Self::Wait(_) | Self::Rest | Self::Pause => None,
         }
     }
 }
@@ -51,6 +58,8 @@ pub(crate) struct Scenario {
     pub(crate) slow: bool,
     /// The manager starts when it has begun, and is not at rest before.
     pub(crate) cold: bool,
+    /// Users do not wait for what they began: a manager that is slower makes less of what is undone again.
+    pub(crate) hasty: bool,
 }
 
 impl Scenario {
@@ -77,6 +86,10 @@ impl Scenario {
 
     pub(crate) fn cold(self) -> Self {
         Self { cold: true, ..self }
+    }
+
+    pub(crate) fn hastily(self) -> Self {
+        Self { hasty: true, ..self }
     }
 
     pub(crate) fn slowly(self) -> Self {

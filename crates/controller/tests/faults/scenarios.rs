@@ -4,9 +4,10 @@ mod fleets;
 mod rollouts;
 mod users;
 
+use aviary_testing::objects as common;
 use serde_json::{Value, json};
 
-use crate::objects::{addon, behind, object, place, rolling};
+use crate::objects::{addon, behind, place, rolling};
 use crate::scenario::{Scenario, Step};
 use Step::{Join, Put, Rest, Select};
 
@@ -15,12 +16,12 @@ pub(crate) fn all() -> Vec<Scenario> {
 }
 
 fn scenario(name: &'static str, given: Vec<Step>, when: Vec<Step>) -> Scenario {
-    Scenario { name, given, when, pairs: false, slow: false, cold: false }
+    Scenario { name, given, when, pairs: false, slow: false, cold: false, hasty: false }
 }
 
 /// A scenario that is small enough for all pairs of crashes.
 fn small(name: &'static str, given: Vec<Step>, when: Vec<Step>) -> Scenario {
-    Scenario { name, given, when, pairs: true, slow: false, cold: false }
+    Scenario { name, given, when, pairs: true, slow: false, cold: false, hasty: false }
 }
 
 const NONE: &[&str] = &[];
@@ -29,14 +30,7 @@ const THREE: &[&str] = &["c1", "c2", "c3"];
 const FOUR: &[&str] = &["c1", "c2", "c3", "c4"];
 
 fn template_of(addon: &str, version: &str) -> Step {
-    Put(object(
-        "AddOnTemplate",
-        &format!("{addon}-{version}"),
-        json!({"spec": {"addonName": addon, "version": version, "agentSpec": {"workload": {"manifests": [{
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "{{INSTALL_NAMESPACE}}"},
-            "data": {"cluster": "{{CLUSTER_NAME}}", "version": version},
-        }]}}}}),
-    ))
+    Put(common::template_of(addon, version, &json!([common::manifest(version)])))
 }
 
 fn template(version: &str) -> Step {
@@ -44,7 +38,7 @@ fn template(version: &str) -> Step {
 }
 
 fn hub_config(name: &str, version: &str) -> Step {
-    Put(object("AddOnHubConfig", name, json!({"spec": {"desiredVersion": version}})))
+    Put(common::hub_config(name, version))
 }
 
 /// Two versions, and a config for each: `one` and `two`.

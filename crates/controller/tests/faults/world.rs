@@ -1,14 +1,15 @@
 //! One run of a scenario: a hub, its users and agents, and managers that come and go, on one thread and in virtual time.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use aviary_controller::{Health, Manager, Settings};
 use aviary_engine::observed::Options;
 use aviary_hub::Hub;
+use aviary_testing::Random;
 use axum::Router;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -62,7 +63,7 @@ struct Running {
 
 impl Running {
     fn leads(&self) -> bool {
-        let health = *self.health.borrow();
+        let health = self.health.borrow();
         health.leading && health.is_ready()
     }
 }
@@ -92,18 +93,11 @@ pub(crate) struct World {
     pub(crate) users: Vec<(u64, u64)>,
 }
 
-/// Numbers that look like chance, and are the same in every run.
+/// Numbers that are the same in every run.
 fn chance(seed: u64) -> aviary_hub::Chance {
-    let next = AtomicU64::new(seed);
+    let random = Mutex::new(Random::new(seed));
     Arc::new(move |bytes: &mut [u8]| {
-        for chunk in bytes.chunks_mut(8) {
-            let mut number = next.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-            number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            number ^= number >> 31;
-            let length = chunk.len();
-            chunk.copy_from_slice(&number.to_le_bytes()[..length]);
-        }
+        random.lock().unwrap().fill(bytes);
         Ok(())
     })
 }
@@ -235,9 +229,11 @@ impl World {
                 Step::Put(object) => self.hand.put(object).await,
                 Step::PutUnchecked(crd, object) => self.put_unchecked(crd, object).await,
                 Step::Delete(object) => self.hand.delete(object).await,
+                Step::MakeAgain(object) => self.make_again(object).await,
                 Step::Join(name) => self.join(name).await,
                 Step::Select(placement, clusters) => self.select(placement, clusters).await,
                 Step::Agents(rule) => self.agents.follow(*rule),
+                Step::Wait(milliseconds) => sleep(Duration::from_millis(*milliseconds)).await,
                 Step::Rest => {
                     self.rest().await?;
                     let skew = SignedDuration::from_secs(self.skew.load(Ordering::Relaxed));
@@ -250,11 +246,20 @@ impl World {
                     continue;
                 }
             }
-            if !matches!(step, Step::Agents(_) | Step::Select(..)) {
+            if !matches!(step, Step::Agents(_) | Step::Wait(_) | Step::Select(..)) {
                 self.users.push((from, self.hub.revision()));
             }
         }
         Ok(())
+    }
+
+    async fn make_again(&mut self, object: &Value) {
+        let begun = Instant::now();
+        while self.hand.find(object).await.is_some() && begun.elapsed() < GIVE_UP {
+            sleep(TICK).await;
+            self.serve_demands().await;
+        }
+        self.hand.put(object).await;
     }
 
     async fn join(&self, name: &str) {

@@ -1,4 +1,4 @@
-//! The routes that are asked once: what this is, one cluster, and actions.
+//! The routes without streams: info, one cluster, and actions.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn a_cluster_is_told_with_its_conditions_and_its_works() {
     assert_eq!(fields, contract);
     assert_eq!(
         (&detail["cluster"], &detail["placement"], &detail["kind"], &detail["code"], &detail["revision"]),
-        (&json!("fleet-1"), &json!("default/fleet"), &json!(0), &json!("Settled"), &json!("v1.0.0"))
+        (&json!("fleet-1"), &json!("default/fleet"), &json!("settled"), &json!("Settled"), &json!("v1.0.0"))
     );
     assert_eq!((&detail["labels"]["stage"], &detail["available"]), (&json!("fleet"), &json!("reachable")));
     assert_eq!(detail["next"], "aviary explain helloworld fleet-1");
@@ -61,7 +61,7 @@ async fn a_cluster_that_failed_says_so() {
     let (_, detail) = world.get(&format!("/api/addons/helloworld/clusters/{failed}")).await;
     assert_eq!(
         (&detail["kind"], &detail["code"], &detail["revision"]),
-        (&json!(2), &json!("Failed"), &json!("v3.0.0"))
+        (&json!("failed"), &json!("Failed"), &json!("v3.0.0"))
     );
     assert_eq!(detail["message"], state["reasons"][0]["message"]);
 }

@@ -1,4 +1,4 @@
-//! Who is let in, by which name, along which path, and what every answer carries.
+//! Access: tokens, host names, paths, and the headers of every response.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -238,7 +238,7 @@ async fn every_answer_carries_its_headers() {
     assert_eq!(module.headers()["content-type"], "text/javascript; charset=utf-8");
 }
 
-/// The rest is about a real socket: what a router in this process never sees.
+/// These tests use a real socket: an in-process router never sees such requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_serves_it_and_ends_in_order() {
     let world = World::quiet().await;
@@ -283,5 +283,5 @@ async fn a_socket_serves_it_and_ends_in_order() {
     stream.read_to_end(&mut rest).await.unwrap();
     let open = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let refused = aviary_dashboard::serve(open, world.router.clone(), std::future::ready(())).await;
-    assert!(refused.is_err(), "other machines are not served in the clear");
+    assert!(refused.is_err(), "other machines are not served unencrypted");
 }

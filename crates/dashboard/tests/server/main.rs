@@ -1,4 +1,5 @@
-//! The dashboard over a real hub in this process: every route, every refusal, and that what is pushed adds up.
+//! The dashboard for a real in-process hub: every route, every refusal, and that the pushed changes
+//! add up.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +9,7 @@
 )]
 
 mod clusters;
+mod contract;
 mod door;
 mod scale;
 mod streams;

@@ -1,4 +1,4 @@
-//! Twenty thousand clusters: what is sent stays small, and nothing is asked cluster by cluster.
+//! Twenty thousand clusters: events stay small, and there are no requests per cluster.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::world::{ADDONS, World, addon, apply, hub, hub_config, put, rows, template, told};
 
 const CLUSTERS: usize = 20_000;
-/// How many a placement's decision names.
+/// The number of clusters in one PlacementDecision.
 const DECIDED: usize = 100;
 
 fn name(number: usize) -> String {
@@ -56,7 +56,8 @@ async fn twenty_thousand_clusters_are_cheap_to_tell() {
 
     let world = World::over(hub, false).await;
     let looked = world.requests.load(Ordering::Relaxed);
-    // Lists come in pages of five hundred, twice: once to look and once to begin to watch.
+    // Lists have pages of five hundred, and everything is listed twice: once to read and once to
+    // start watching.
     assert!(looked < 2 * (CLUSTERS / 500) + 60, "{looked} requests for {CLUSTERS} clusters");
 
     let mut stream = world.stream("/api/stream?addon=helloworld").await;
@@ -92,7 +93,7 @@ async fn twenty_thousand_clusters_are_cheap_to_tell() {
         "nothing is asked for a change"
     );
 
-    // Many readers cost no more looks, and get the same.
+    // More readers cost no additional requests, and get the same.
     for _ in 0..5 {
         let other = world.stream("/api/stream?addon=helloworld").await.next().await;
         assert_eq!(told(&other.data)["clusters"], told(&state)["clusters"]);

@@ -1,11 +1,12 @@
-//! People with tokens of their own: the hub decides what each of them sees.
+//! Users with their own tokens: the hub decides what each of them sees.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use aviary_dashboard::{Access, Connect, Dashboard, Settings};
 use aviary_hub::Hub;
-use aviary_hub::security::{AllowedHosts, Gate, Role, Tokens, guard};
+use aviary_hub::security::{Gate, Role, Tokens, guard};
+use aviary_serve::AllowedHosts;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -18,7 +19,7 @@ use tower::ServiceExt;
 
 use crate::world::{HOST, World, addon, answer, hosts, hub, put};
 
-/// The hub behind its own door, and a note of who asked for what.
+/// The hub behind its own access control, and a record of requests by user.
 struct Door {
     hub: Router,
     asked: Arc<Mutex<BTreeMap<String, usize>>>,
@@ -78,7 +79,7 @@ impl People {
         answer(self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()).await
     }
 
-    /// As one who is let in, or what they are told instead.
+    /// The world as this user sees it.
     async fn world(&self, token: &str) -> World {
         World {
             client: self.hub.client(),
@@ -134,10 +135,11 @@ async fn an_unknown_token_and_one_that_is_taken_back_are_refused() {
     let mut stream = world.stream("/api/stream").await;
     assert_eq!(stream.next().await.name, "addons");
     people.tokens.revoke("reader").unwrap();
-    // The look is still there for a moment, but not for a token that the hub does not know any more.
+    // The watcher still exists for a moment, but not for a token that the hub no longer accepts.
     assert_eq!(people.get(&reader, "/api/stream").await.0, 401);
     assert_eq!(people.get(&reader, "/api/info").await.0, 401);
-    // When the hub ends the watches, as it does now and then, they are refused, and the stream ends.
+    // When the hub ends the watches, as it does now and then, new ones are refused, and the stream
+    // ends.
     people.hub.stop().await;
     let ended =
         tokio::time::timeout(crate::world::LIMIT, async { while stream.read().await.is_some() {} }).await;
@@ -152,7 +154,7 @@ async fn one_look_serves_all_streams_of_a_token_and_two_tokens_have_two() {
     let world = people.world(&one).await;
     let mut first = world.stream("/api/stream").await;
     first.next().await;
-    // Until all watches stand: what comes after is only what streams ask for.
+    // Waits until all watches are open: later requests come only from streams.
     world.until("the add-on to be seen", |state| !state.is_null()).await;
     let mut renamed = addon("v1.0.0");
     renamed["spec"]["addOnMeta"]["displayName"] = json!("Seen by watch");

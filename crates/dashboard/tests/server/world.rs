@@ -1,5 +1,5 @@
-//! A hub, a manager and a simulated fleet in this process, a dashboard over them, and a reader of its streams. All that is waited for is a
-//! change, with a time limit.
+//! A hub, a manager and a simulated fleet in this process, a dashboard for them, and a reader of
+//! its streams. Every wait is for a change, with a time limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +14,9 @@ use aviary_engine::simulate::agents::Profile;
 use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Scope};
 use aviary_hub::Hub;
 use aviary_hub::security::{Identity, Role};
+use aviary_testing::api_of as api;
+use aviary_testing::objects;
+pub(crate) use aviary_testing::objects::template;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -25,7 +28,6 @@ use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -34,7 +36,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 pub(crate) const ADDONS: &str = "addon.open-cluster-management.io";
 pub(crate) const HOST: &str = "127.0.0.1:16480";
 
-/// Says what it was asked, and does nothing.
+/// Returns what it was asked to do, and does nothing.
 #[derive(Debug)]
 pub(crate) struct Parrot;
 
@@ -46,12 +48,12 @@ impl Operate for Parrot {
 }
 
 pub(crate) struct World {
-    /// The administrator's, which is not counted.
+    /// The administrator's client, whose requests are not counted.
     pub(crate) client: Client,
     pub(crate) dashboard: Dashboard,
     pub(crate) router: Router,
     pub(crate) token: String,
-    /// Requests that the dashboard made.
+    /// Requests of the dashboard.
     pub(crate) requests: Arc<AtomicUsize>,
 }
 
@@ -63,16 +65,12 @@ pub(crate) fn hosts() -> HostCheck {
 pub(crate) async fn hub() -> Hub {
     let hub = Hub::ephemeral(Default::default()).await.unwrap();
     let client = hub.client();
-    for crd in aviary_api::crds::all() {
-        put(&client, serde_json::to_value(crd).unwrap()).await;
-    }
-    let name = json!({"name": "open-cluster-management"});
-    put(&client, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": name})).await;
+    aviary_testing::prepare_hub(&client).await;
     hub
 }
 
 impl World {
-    /// Nobody looks after the hub.
+    /// A hub without a manager.
     pub(crate) async fn quiet() -> Self {
         Self::over(hub().await, true).await
     }
@@ -104,7 +102,8 @@ impl World {
         Self { client: hub.client(), dashboard, router, token: secret, requests }
     }
 
-    /// A manager and a fleet at work: so many clusters behind so many canaries. No cluster can apply v3.0.0.
+    /// A running manager and fleet, with this many clusters behind this many canaries. v3.0.0 fails
+    /// on every cluster.
     pub(crate) async fn at_work(fleet: usize, canary: usize) -> Self {
         let world = Self::quiet().await;
         for placement in ["fleet", "canary"] {
@@ -150,7 +149,7 @@ impl World {
         api(&self.client, object).delete(name, &Default::default()).await.unwrap();
     }
 
-    /// A request as our own page makes it.
+    /// A request like one of our own page.
     pub(crate) fn request(&self, method: &str, path: &str) -> Builder {
         Request::builder()
             .method(method)
@@ -187,7 +186,7 @@ impl World {
         Stream { body: response.into_body(), pending: String::new() }
     }
 
-    /// Waits until the add-on is as it should be, as the dashboard tells it.
+    /// Waits until the add-on, as the dashboard shows it, satisfies a condition.
     pub(crate) async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
         let mut stream = self.stream("/api/stream?addon=helloworld").await;
         let mut state = Value::Null;
@@ -223,7 +222,7 @@ impl World {
     }
 }
 
-/// Every placement has completed a version, and has said so.
+/// Whether every placement has completed a version, and the dashboard shows it.
 pub(crate) fn is_complete(state: &Value, version: &str) -> bool {
     let lines = state["revisions"].as_array().unwrap();
     let done = lines
@@ -236,7 +235,7 @@ pub(crate) fn is_complete(state: &Value, version: &str) -> bool {
     done.count() == state["placements"].as_array().unwrap().len() && told.count() == 2
 }
 
-/// The last word of the timeline is there: it is told when its second is over.
+/// Whether the last point of the timeline has arrived: it is sent when its second is over.
 fn has_told_time(state: &Value, settled: usize) -> bool {
     let last = state["timeline"].as_array().unwrap().last();
     last.is_some_and(|last| last.as_array().unwrap()[1..] == [json!(settled), json!(0), json!(0), json!(0)])
@@ -261,7 +260,7 @@ pub(crate) struct Event {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) data: Value,
-    /// As it was sent.
+    /// The size as sent.
     pub(crate) size: usize,
 }
 
@@ -272,7 +271,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The next event; signs of life are skipped.
+    /// The next event; keep-alives are skipped.
     pub(crate) async fn next(&mut self) -> Event {
         match tokio::time::timeout(LIMIT, self.read()).await {
             Ok(Some(event)) => event,
@@ -281,7 +280,7 @@ impl Stream {
         }
     }
 
-    /// `None`: it has ended.
+    /// `None` if the stream has ended.
     pub(crate) async fn read(&mut self) -> Option<Event> {
         loop {
             while let Some(end) = self.pending.find("\n\n") {
@@ -311,7 +310,7 @@ fn event(frame: &str) -> Option<Event> {
     })
 }
 
-/// Takes an event of an add-on in as a page does, by the contract alone. Says whether there is an add-on.
+/// Applies an event of an add-on as the page does. Returns whether there is an add-on.
 pub(crate) fn apply(state: &mut Value, event: &Event) -> bool {
     match event.name.as_str() {
         "addon" => *state = event.data.clone(),
@@ -361,7 +360,8 @@ fn place(value: &Value) -> usize {
     usize::try_from(value.as_u64().unwrap()).unwrap()
 }
 
-/// What a state says of every cluster: name, placement, kind, message, revision. The order of rows and of texts is left out of it.
+/// The content of every row: name, placement, kind, message, revision. Ignores the order of rows
+/// and texts.
 pub(crate) fn rows(state: &Value) -> Vec<String> {
     let columns = &state["clusters"];
     let text = |index: &Value| match index.as_i64().unwrap() {
@@ -382,7 +382,7 @@ pub(crate) fn rows(state: &Value) -> Vec<String> {
             let name = at("name").as_str().unwrap();
             format!(
                 "{name} {placement} {} {} {} {}",
-                at("kind"),
+                text(at("kind")),
                 at("order"),
                 text(at("revision")),
                 text(at("message"))
@@ -393,7 +393,7 @@ pub(crate) fn rows(state: &Value) -> Vec<String> {
     rows
 }
 
-/// Everything that a state says, in one form.
+/// The whole content of a state, in a normal form.
 pub(crate) fn told(state: &Value) -> Value {
     let mut told = state.clone();
     told["clusters"] = json!(rows(state));
@@ -403,74 +403,22 @@ pub(crate) fn told(state: &Value) -> Value {
     told
 }
 
-pub(crate) fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
-    match text("/metadata/namespace") {
-        "" => Api::all_with(client.clone(), &kind),
-        namespace => Api::namespaced_with(client.clone(), namespace, &kind),
-    }
-}
-
-/// Creates an object, or merges it over the one that is there; its status too.
+/// Creates an object, or merges it into the existing one, including its status.
 pub(crate) async fn put(client: &Client, object: Value) {
-    let api = api(client, &object);
-    let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-    let made = api.create(&PostParams::default(), &serde_json::from_value(object.clone()).unwrap()).await;
-    match made {
-        Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.code == 409 => {
-            api.patch(&name, &PatchParams::default(), &Patch::Merge(object.clone())).await.unwrap();
-        }
-        Err(error) => panic!("{name}: {error}"),
-    }
-    if let Some(status) = object.get("status").filter(|_| object["kind"] != "CustomResourceDefinition") {
-        let patch = json!({"status": status});
-        api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    }
-}
-
-pub(crate) fn template(version: &str) -> Value {
-    json!({
-        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "AddOnTemplate",
-        "metadata": {"name": format!("helloworld-{version}")},
-        "spec": {"addonName": "helloworld", "version": version, "agentSpec": {"workload": {"manifests": [{
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent", "namespace": "{{INSTALL_NAMESPACE}}"},
-            "data": {"cluster": "{{CLUSTER_NAME}}", "version": version},
-        }]}}},
-    })
+    aviary_testing::put_whole(client, &object).await;
 }
 
 pub(crate) fn hub_config(version: &str) -> Value {
-    json!({
-        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "AddOnHubConfig", "metadata": {"name": version},
-        "spec": {"desiredVersion": version},
-    })
+    objects::hub_config(version, version)
 }
 
 pub(crate) fn placement_object(name: &str) -> Value {
-    json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"stage": name}}}}]},
-    })
+    objects::placement_by_labels(name, &json!({"stage": name}))
 }
 
 /// The add-on at a version, on the fleet behind the canary.
 pub(crate) fn addon(version: &str) -> Value {
-    let configs = json!([{"group": ADDONS, "resource": "addonhubconfigs", "name": version}]);
-    json!({
-        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"},
-        "spec": {
-            "addOnMeta": {"displayName": "Hello", "description": "Says hello"},
-            "installStrategy": {"type": "Placements", "placements": [
-                {"name": "fleet", "namespace": "default", "configs": configs, "rolloutStrategy": {
-                    "type": "RollingUpdateWithCanary",
-                    "rollingUpdateWithCanary": {"placement": {"name": "canary", "namespace": "default"}, "maxConcurrentlyUpdating": "25%"}}},
-                {"name": "canary", "namespace": "default", "configs": configs, "rolloutStrategy": {
-                    "type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": "50%"}}},
-            ]},
-        },
-    })
+    let mut addon = objects::addon(version);
+    addon["spec"]["addOnMeta"] = json!({"displayName": "Hello", "description": "Says hello"});
+    addon
 }

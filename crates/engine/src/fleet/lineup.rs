@@ -3,54 +3,81 @@
 use std::iter::Peekable;
 use std::vec;
 
-use super::known::Knowledge;
-use super::{Flag, Flags, Governor, Line, group_order};
-use crate::by_cluster::{Cursor, Entry};
-use crate::configs::{Overrides, Resolver};
-use crate::name::{self, ClusterName, same};
+use super::cohorts::Cohorts;
+use super::facts::Claim;
+use super::{FleetLine, group_order};
+use crate::by_cluster::{Cursor, RowEntry};
+use crate::name::ClusterName;
 use crate::observed::{Cluster, InstallStrategy, Instance, Observed, PlacementSpec, Selection, Work};
 
-/// Who selects a cluster, and where it stands in that placement's order.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
-    governor: u32,
-    stage: u32,
-}
-
-impl Claim {
-    const NONE: Self = Self { governor: u32::MAX, stage: 0 };
-
-    fn there(self) -> Option<Self> {
-        (self.governor != u32::MAX).then_some(self)
-    }
-}
-
-/// The claims of the placements on clusters; of two on one cluster that of the later placement counts.
+/// The claims of the placements on clusters; of two on one cluster that of the later placement
+/// counts.
 pub(super) struct Claims<'a> {
     observed: &'a Observed,
-    /// By the place of the instance among the instances: nearly every cluster that is selected has one.
-    by_instance: Vec<Claim>,
+    /// By the place of the instance among the instances: nearly every cluster that is selected has
+    /// one.
+    by_instance: Vec<Option<Claim>>,
+    /// On clusters without an instance.
     others: Vec<(&'a ClusterName, Claim)>,
 }
 
 impl<'a> Claims<'a> {
-    pub(super) fn new(observed: &'a Observed) -> Self {
-        let by_instance = vec![Claim::NONE; observed.instances.len()];
-        Self { observed, by_instance, others: Vec::new() }
+    pub(super) fn of_placements(observed: &'a Observed) -> Self {
+        let by_instance = vec![None; observed.instances.len()];
+        let mut claims = Self { observed, by_instance, others: Vec::new() };
+        let placements = observed.addon.strategy.placements();
+        for (index, spec) in placements.iter().enumerate() {
+            if let Some(selection) = observed.placements.get(&spec.name) {
+                claims.enter(small(index), spec, selection);
+            }
+        }
+        // A stable sort: of two claims on one cluster the later placement's is the last.
+        claims.others.sort_by_key(|(name, _)| *name);
+        claims.others.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                *earlier = *later;
+            }
+            same
+        });
+        for (index, spec) in placements.iter().enumerate() {
+            let canary = spec.rollout.canary.as_ref();
+            if let Some(selection) = canary.and_then(|canary| observed.placements.get(canary)) {
+                claims.mark_canary(small(index), selection);
+            }
+        }
+        claims
     }
 
-    /// Enters the clusters of a placement, which comes later than those that were entered before.
-    pub(super) fn enter(&mut self, governor: usize, spec: &PlacementSpec, selection: &'a Selection) {
+    fn enter(&mut self, governor: u32, spec: &PlacementSpec, selection: &'a Selection) {
         for (stage, together) in group_order(spec, selection).iter().enumerate() {
-            let claim = Claim { governor: small(governor), stage: small(stage) };
+            let claim = Claim { governor, stage: small(stage), in_canary: false };
             for group in together.groups.iter().filter_map(|&index| selection.groups.get(index)) {
                 let mut instances = self.observed.instances.cursor();
                 for cluster in &group.clusters {
                     let at = instances.pass_by(cluster).and_then(|at| self.by_instance.get_mut(at));
                     match at {
-                        Some(known) => *known = claim,
+                        Some(place) => *place = Some(claim),
                         None => self.others.push((cluster, claim)),
                     }
+                }
+            }
+        }
+    }
+
+    fn mark_canary(&mut self, governor: u32, canary: &Selection) {
+        for group in &canary.groups {
+            let mut instances = self.observed.instances.cursor();
+            for cluster in &group.clusters {
+                let claim = match instances.pass_by(cluster) {
+                    Some(at) => self.by_instance.get_mut(at).and_then(Option::as_mut),
+                    None => {
+                        let at = self.others.binary_search_by(|(name, _)| (*name).cmp(cluster)).ok();
+                        at.and_then(|at| self.others.get_mut(at)).map(|(_, claim)| claim)
+                    }
+                };
+                if let Some(claim) = claim.filter(|claim| claim.governor == governor) {
+                    claim.in_canary = true;
                 }
             }
         }
@@ -62,57 +89,30 @@ pub(super) fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// What is found while the clusters are lined up.
-#[derive(Default)]
-pub(super) struct Lineup<'a> {
-    pub(super) lines: Vec<Line<'a>>,
-    pub(super) overridden: Vec<(usize, Overrides)>,
-    pub(super) in_question: Vec<usize>,
-}
-
-/// Lines the clusters up, and tells the placements which are theirs.
-pub(super) fn line_up<'a>(
-    observed: &'a Observed,
-    resolver: &Resolver<'a>,
-    knowledge: &mut Knowledge<'a>,
-    claims: Claims<'a>,
-    governors: &mut [Governor<'a>],
-    free: &mut Governor<'a>,
-) -> Lineup<'a> {
-    let mut found = Lineup::default();
-    found.lines.reserve_exact(observed.instances.len() + claims.others.len());
-    for row in Rows::new(observed, claims) {
-        let position = found.lines.len();
-        let overrides = overrides(observed, resolver, &row);
-        let line = line(observed, knowledge, &row, overrides.as_ref());
-        found.overridden.extend(overrides.map(|overrides| (position, overrides)));
-        if !line.plainly_stays() {
-            found.in_question.push(position);
-        }
-        match line.governor().and_then(|index| governors.get_mut(index)) {
-            Some(governor) => governor.members.push(position),
-            None if line.instance.is_some() => free.members.push(position),
-            None => {}
-        }
-        found.lines.push(line);
+/// Lines the clusters up, and sorts them into cohorts.
+pub(super) fn line_up<'a>(claims: Claims<'a>, cohorts: &mut Cohorts<'a, '_>) -> Vec<FleetLine<'a>> {
+    let mut lines = Vec::with_capacity(claims.by_instance.len() + claims.others.len());
+    for row in ClusterRows::new(claims) {
+        let cohort = cohorts.add(&row, small(lines.len()));
+        lines.push(FleetLine { name: row.name, cohort });
     }
-    found
+    lines
 }
 
 /// What the snapshot has of one cluster.
-struct Row<'a> {
-    name: &'a ClusterName,
-    claim: Option<Claim>,
-    selected: bool,
-    cluster: Option<Entry<'a, Cluster>>,
-    instance: Option<Entry<'a, Instance>>,
-    works: Option<Entry<'a, Vec<Work>>>,
+pub(super) struct ClusterRow<'a> {
+    pub(super) name: &'a ClusterName,
+    pub(super) claim: Option<Claim>,
+    pub(super) selected: bool,
+    pub(super) cluster: Option<RowEntry<'a, Cluster>>,
+    pub(super) instance: Option<RowEntry<'a, Instance>>,
+    pub(super) works: Option<RowEntry<'a, Vec<Work>>>,
 }
 
 /// All inputs are in order of name, so they are merged and not looked up.
-struct Rows<'a> {
+struct ClusterRows<'a> {
     /// One for each instance.
-    claims: vec::IntoIter<Claim>,
+    claims: vec::IntoIter<Option<Claim>>,
     others: Peekable<vec::IntoIter<(&'a ClusterName, Claim)>>,
     labelled: Peekable<vec::IntoIter<&'a ClusterName>>,
     clusters: Cursor<'a, Cluster>,
@@ -120,11 +120,9 @@ struct Rows<'a> {
     works: Cursor<'a, Vec<Work>>,
 }
 
-impl<'a> Rows<'a> {
-    fn new(observed: &'a Observed, claims: Claims<'a>) -> Self {
-        let Claims { by_instance, mut others, .. } = claims;
-        // A stable sort: of two claims on one cluster the later placement's stays last.
-        others.sort_by_key(|(name, _)| *name);
+impl<'a> ClusterRows<'a> {
+    fn new(claims: Claims<'a>) -> Self {
+        let Claims { observed, by_instance, others } = claims;
         let labelled: Vec<&'a ClusterName> = match &observed.addon.strategy {
             InstallStrategy::Labels(selector) => {
                 let chosen =
@@ -144,91 +142,29 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl<'a> Iterator for Rows<'a> {
-    type Item = Row<'a>;
+impl<'a> Iterator for ClusterRows<'a> {
+    type Item = ClusterRow<'a>;
 
-    fn next(&mut self) -> Option<Row<'a>> {
+    fn next(&mut self) -> Option<ClusterRow<'a>> {
         // Nearly always there is nothing but instances.
         let others = [self.others.peek().map(|(name, _)| *name), self.labelled.peek().copied()];
         let other = others.into_iter().flatten().min();
-        let (name, instance, mut claim) = match self.instances.next_up_to(other) {
-            Some((name, instance)) => (name, Some(instance), self.claims.next().and_then(Claim::there)),
+        let (name, instance, claim) = match self.instances.next_up_to(other) {
+            Some((name, instance)) => (name, Some(instance), self.claims.next().flatten()),
             None => (other?, None, None),
         };
-        while let Some((_, next)) = self.others.next_if(|(claimed, _)| *claimed == name) {
-            claim = Some(next);
-        }
+        let claim = claim.or_else(|| Some(self.others.next_if(|(claimed, _)| *claimed == name)?.1));
         let selected = self.labelled.next_if(|chosen| *chosen == name).is_some() || claim.is_some();
         let (cluster, works) = (self.clusters.take(name), self.works.take(name));
-        Some(Row { name, claim, selected, cluster, instance, works })
+        let claim = claim.filter(|_| governable(cluster, instance.is_some()));
+        Some(ClusterRow { name, claim, selected, cluster, instance, works })
     }
 }
 
-fn governor<'a>(row: &Row<'a>) -> Option<Claim> {
-    row.claim.filter(|_| governable(row.cluster, row.instance))
-}
-
-fn overrides<'a>(observed: &'a Observed, resolver: &Resolver<'a>, row: &Row<'a>) -> Option<Overrides> {
-    let instance = row.instance.filter(|instance| instance.glance.has_own)?;
-    let placements = observed.addon.strategy.placements();
-    let spec = governor(row).and_then(|claim| placements.get(claim.governor as usize));
-    resolver.overrides(spec, instance.value)
-}
-
-fn line<'a>(
-    observed: &Observed,
-    knowledge: &mut Knowledge<'a>,
-    row: &Row<'a>,
-    overrides: Option<&Overrides>,
-) -> Line<'a> {
-    let &Row { name, selected, cluster, instance, works, .. } = row;
-    let claim = governor(row).unwrap_or(Claim::NONE);
-    let known = knowledge.of(instance, works, overrides);
-    let rendered_as_told = knowledge.get(known).is_some_and(|known| known.rendered_as_told);
-    let mut flags = Flags::default();
-    flags.set(Flag::Selected, selected);
-    if let Some(Entry { glance, .. }) = cluster {
-        flags.set(Flag::Present, true);
-        flags.set(Flag::Leaving, glance.deleting);
-        flags.set(Flag::OptedOut, glance.opted_out);
-        flags.set(Flag::Reachable, glance.reachable);
-    }
-    if let Some(instance) = instance {
-        flags.set(Flag::Terminating, instance.glance.deleting);
-        flags.set(Flag::OtherOwner, has_other_owner(instance, observed));
-        flags.set(Flag::WorksStand, rendered_as_told && is_as_written(instance, works));
-        flags.set(Flag::HasOverrides, overrides.is_some());
-    }
-    Line {
-        name,
-        instance: instance.map(|instance| instance.value),
-        known: small(known),
-        governor: claim.governor,
-        stage: claim.stage,
-        flags,
-    }
-}
-
-/// A cluster that is not there, is going, or was opted out before it had an instance counts nowhere.
-fn governable(cluster: Option<Entry<'_, Cluster>>, instance: Option<Entry<'_, Instance>>) -> bool {
+/// A cluster that is not there, is going, or was opted out before it had an instance counts
+/// nowhere.
+fn governable(cluster: Option<RowEntry<'_, Cluster>>, has_instance: bool) -> bool {
     cluster
-        .map(|cluster| cluster.glance)
-        .is_some_and(|cluster| !cluster.deleting && (instance.is_some() || !cluster.opted_out))
-}
-
-fn has_other_owner(instance: Entry<'_, Instance>, observed: &Observed) -> bool {
-    let owner = instance.glance.owner;
-    owner != 0
-        && owner != name::address(&observed.addon.uid)
-        && instance.value.owner.as_ref().is_some_and(|owner| !same(owner, &observed.addon.uid))
-}
-
-/// Its only work was written for this instance, and nobody has changed it since.
-fn is_as_written(instance: Entry<'_, Instance>, works: Option<Entry<'_, Vec<Work>>>) -> bool {
-    let Some(works) = works else { return false };
-    let is_owner = || {
-        let owner = works.value.first().and_then(|work| work.owner.as_ref());
-        owner.is_some_and(|owner| same(owner, &instance.value.uid))
-    };
-    works.glance.untouched && (works.glance.owner == instance.glance.uid || is_owner())
+        .map(|cluster| cluster.summary)
+        .is_some_and(|cluster| !cluster.deleting && (has_instance || !cluster.opted_out))
 }

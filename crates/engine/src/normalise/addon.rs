@@ -77,7 +77,8 @@ fn install_strategy(spec: &ClusterManagementAddOnSpec, problems: &mut Vec<Proble
     match strategy.type_.as_deref().unwrap_or("Manual") {
         "Manual" | "" => InstallStrategy::Manual,
         "ClusterLabelSelector" => match &strategy.label_selector {
-            // An empty selector selects everything in Kubernetes; a missing one is a mistake, not a wish for everything.
+            // An empty selector selects everything in Kubernetes; a missing one is a mistake, not a
+            // wish for everything.
             None => unusable(Problem::LabelSelectorInvalid { why: "it is missing".to_owned() }),
             Some(selector) => match Selector::parse(selector) {
                 Ok(selector) => InstallStrategy::Labels(selector),
@@ -165,6 +166,7 @@ fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
         placements.insert(name, recorded(revisions, &progression.conditions));
     }
     AddOnStatus {
+        observed_generation: status.observed_generation,
         placements,
         supported_versions: status.supported_versions.iter().map(|version| version.as_str().into()).collect(),
         default_version: text(status.default_version.as_ref()),

@@ -15,7 +15,8 @@ pub fn cluster(object: &ManagedCluster) -> Result<Cluster, NameError> {
     let metadata = &object.metadata;
     let annotations = metadata.annotations.as_ref();
     let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
-    // Absent: the cluster has never reported, which is what a fresh one looks like; nothing is known against it.
+    // Absent: the cluster has never reported, which is what a fresh one looks like; nothing is
+    // known against it.
     let unreachable = Condition::find(conditions, conditions::CLUSTER_AVAILABLE)
         .filter(|condition| !condition.is_true())
         .map(|condition| Unreachable { since: condition.last_transition() });
@@ -30,59 +31,98 @@ pub fn cluster(object: &ManagedCluster) -> Result<Cluster, NameError> {
     })
 }
 
-/// Reads what a placement decided, from all of its decisions in whatever order they come.
-pub fn selection<'a>(
-    placement: &Placement,
-    decisions: impl IntoIterator<Item = &'a PlacementDecision>,
-) -> (Selection, Vec<Problem>) {
-    let name = PlacementName::new(
-        placement.metadata.namespace.as_deref().unwrap_or_default(),
-        placement.metadata.name.as_deref().unwrap_or_default(),
-    );
-    let mut problems = Vec::new();
-    let mut refused = BTreeSet::new();
-    let mut groups: BTreeMap<(usize, Text), BTreeSet<ClusterName>> = BTreeMap::new();
-    for decision in decisions {
-        let label = |key: &str| {
-            decision.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str)
-        };
-        let index = label(labels::DECISION_GROUP_INDEX).and_then(|index| index.parse().ok()).unwrap_or(0);
-        let group =
-            groups.entry((index, label(labels::DECISION_GROUP_NAME).unwrap_or_default().into())).or_default();
-        for decided in decision.status.iter().flat_map(|status| &status.decisions) {
-            match ClusterName::parse(&decided.cluster_name) {
-                Ok(cluster) => {
-                    group.insert(cluster);
-                }
-                Err(error) => {
-                    if refused.insert(decided.cluster_name.as_str()) {
-                        let given = decided.cluster_name.as_str().into();
-                        problems.push(Problem::ClusterNameInvalid { placement: name.clone(), given, error });
-                    }
-                }
-            }
-        }
-    }
-    let published = placement.status.as_ref().and_then(|status| status.number_of_selected_clusters);
-    let said = placement.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
-    let counted = Condition::find(said, conditions::PLACEMENT_SATISFIED).is_some();
+/// What a Placement itself says of its selection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacementPart {
+    pub name: PlacementName,
+    published: Option<usize>,
+    counted: bool,
+    group_size: Option<Limit>,
+}
+
+/// What one PlacementDecision says: some clusters of one decision group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DecisionPart {
+    index: usize,
+    group: Text,
+    clusters: BTreeSet<ClusterName>,
+    refused: Vec<(Text, NameError)>,
+}
+
+pub fn placement(object: &Placement) -> PlacementPart {
+    let published = object.status.as_ref().and_then(|status| status.number_of_selected_clusters);
+    let said = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let strategy =
-        placement.spec.decision_strategy.as_ref().and_then(|strategy| strategy.group_strategy.as_ref());
-    let mut seen = BTreeSet::new();
-    let selection = Selection {
+        object.spec.decision_strategy.as_ref().and_then(|strategy| strategy.group_strategy.as_ref());
+    PlacementPart {
+        name: PlacementName::new(
+            object.metadata.namespace.as_deref().unwrap_or_default(),
+            object.metadata.name.as_deref().unwrap_or_default(),
+        ),
         published: published.and_then(|count| usize::try_from(count).ok()),
-        counted,
+        counted: Condition::find(said, conditions::PLACEMENT_SATISFIED).is_some(),
         group_size: strategy
             .and_then(|strategy| strategy.clusters_per_decision_group.as_ref())
             .and_then(|size| Limit::budget(size).ok()),
-        groups: groups
-            .into_iter()
-            .map(|((_, name), clusters)| {
-                // A cluster that moves between groups may stand in both for a moment.
-                let clusters = clusters.into_iter().filter(|cluster| seen.insert(cluster.clone())).collect();
-                DecisionGroup { name, clusters }
-            })
-            .collect(),
+    }
+}
+
+pub fn decision(object: &PlacementDecision) -> DecisionPart {
+    let label =
+        |key: &str| object.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let mut part = DecisionPart {
+        index: label(labels::DECISION_GROUP_INDEX).and_then(|index| index.parse().ok()).unwrap_or(0),
+        group: label(labels::DECISION_GROUP_NAME).unwrap_or_default().into(),
+        ..DecisionPart::default()
+    };
+    for decided in object.status.iter().flat_map(|status| &status.decisions) {
+        match ClusterName::parse(&decided.cluster_name) {
+            Ok(cluster) => {
+                part.clusters.insert(cluster);
+            }
+            Err(error) => part.refused.push((decided.cluster_name.as_str().into(), error)),
+        }
+    }
+    part
+}
+
+/// Reads what a placement decided, from all of its decisions in whatever order they come.
+pub fn selection<'a>(
+    object: &Placement,
+    decisions: impl IntoIterator<Item = &'a PlacementDecision>,
+) -> (Selection, Vec<Problem>) {
+    let decisions: Vec<DecisionPart> = decisions.into_iter().map(decision).collect();
+    selection_of(&placement(object), &decisions)
+}
+
+/// The same, from parts that were read before.
+pub fn selection_of<'a>(
+    placement: &PlacementPart,
+    decisions: impl IntoIterator<Item = &'a DecisionPart>,
+) -> (Selection, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let mut refused = BTreeSet::new();
+    let mut groups: BTreeMap<(usize, &Text), BTreeSet<&ClusterName>> = BTreeMap::new();
+    for part in decisions {
+        groups.entry((part.index, &part.group)).or_default().extend(&part.clusters);
+        for (given, error) in part.refused.iter().filter(|(given, _)| refused.insert(given)) {
+            let (placement, given, error) = (placement.name.clone(), given.clone(), error.clone());
+            problems.push(Problem::ClusterNameInvalid { placement, given, error });
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let groups = groups.into_iter().map(|((_, name), clusters)| {
+        // A cluster that moves between groups may be in both for a moment.
+        let clusters = clusters.into_iter().filter(|cluster| seen.insert(*cluster)).cloned().collect();
+        DecisionGroup { name: name.clone(), clusters }
+    });
+    let groups = groups.collect();
+    let PlacementPart { published, counted, group_size, .. } = placement;
+    let selection = Selection {
+        published: *published,
+        counted: *counted,
+        group_size: *group_size,
+        groups,
         refused: refused.len(),
     };
     (selection, problems)

@@ -1,6 +1,8 @@
-//! From the API's dialects to the one model: whatever spelling a user chose, nothing behind this module knows it.
+//! From the API's dialects to the one model: whatever spelling a user chose, nothing behind this
+//! module knows it.
 //!
-//! Reading never fails on the whole: what cannot be used is left out and returned as a [`Problem`](crate::problem::Problem).
+//! Reading never fails on the whole: what cannot be used is left out and returned as a
+//! [`Problem`](crate::problem::Problem).
 
 mod addon;
 mod cluster;
@@ -9,7 +11,7 @@ mod rollout_strategy;
 mod work;
 
 pub use addon::addon;
-pub use cluster::{cluster, selection};
+pub use cluster::{DecisionPart, PlacementPart, cluster, decision, placement, selection, selection_of};
 pub use instance::instance;
 pub use work::{work, work_hashes};
 
@@ -23,6 +25,7 @@ use crate::hash::{self, Hash};
 use crate::name::{Text, Word};
 use crate::observed::{Condition, LiveConfig, Template, Unkeepable};
 use crate::problem::Problem;
+use crate::reason::ConditionReason;
 use crate::status;
 
 /// A config object as it is on the hub.
@@ -52,7 +55,7 @@ fn condition(condition: &aviary_api::Condition) -> Condition {
     Condition {
         kind: word(&condition.type_),
         status: word(&condition.status),
-        reason: word(condition.reason.as_deref().unwrap_or_default()),
+        reason: ConditionReason::read(condition.reason.as_deref().unwrap_or_default()),
         message: word(condition.message.as_deref().unwrap_or_default()),
         since: condition.last_transition(),
         observed_generation: condition.observed_generation,
@@ -109,7 +112,8 @@ fn version(desired: Option<&String>, install: Option<&String>, problems: &mut Ve
     desired.or(install)
 }
 
-/// A recorded pin: OCM's object with its own name where it is given, else the flat hash under the reference's name.
+/// A recorded pin: OCM's object with its own name where it is given, else the flat hash under the
+/// reference's name.
 fn pin(
     kind: &GroupResource,
     named: &ConfigRef,

@@ -11,111 +11,115 @@ use crate::name::PlacementName;
 use crate::observed::{GroupKey, Pace, Rollout};
 use crate::problem::Problem;
 
-/// Reads a rollout strategy. With any fault the placement stands still: a limit that cannot be read is not "no limit".
+/// Reads a rollout strategy. With any fault the placement stands still: a limit that cannot be read
+/// is not "no limit".
 pub(super) fn rollout_strategy(
     placement: &PlacementName,
     given: Option<&RolloutStrategy>,
 ) -> (Rollout, Vec<Problem>) {
-    let mut reader = Reader { placement, faults: Vec::new() };
+    let mut reader = StrategyReader { placement, faults: Vec::new() };
     let rollout = given.map(|given| reader.read(given)).unwrap_or_default();
     (rollout, reader.faults)
 }
 
-struct Reader<'a> {
+struct StrategyReader<'a> {
     placement: &'a PlacementName,
     faults: Vec<Problem>,
 }
 
 /// The settings that stand beside the strategy in our spelling, and inside its block in OCM's.
 #[derive(Default)]
-struct Shared<'a> {
+struct BlockSettings<'a> {
     max_failures: Option<&'a IntOrString>,
     progress_deadline: Option<&'a String>,
     min_success_time: Option<&'a String>,
     mandatory: &'a [MandatoryDecisionGroup],
 }
 
-impl Reader<'_> {
+/// The blocks of OCM's spelling have the same fields in different types.
+macro_rules! settings {
+    ($block:expr, $mandatory:expr) => {
+        BlockSettings {
+            max_failures: $block.max_failures.as_ref(),
+            progress_deadline: $block.progress_deadline.as_ref().or($block.timeout.as_ref()),
+            min_success_time: $block.min_success_time.as_ref(),
+            mandatory: $mandatory,
+        }
+    };
+}
+
+impl<'a> BlockSettings<'a> {
+    fn of(given: &'a RolloutStrategy) -> Self {
+        let RolloutStrategy { all, progressive, progressive_per_group, .. } = given;
+        let found = match given.type_.as_deref() {
+            Some("All") => all.as_ref().map(|block| settings!(block, &[])),
+            Some("Progressive") => {
+                progressive.as_ref().map(|block| settings!(block, &block.mandatory_decision_groups))
+            }
+            Some("ProgressivePerGroup") => {
+                progressive_per_group.as_ref().map(|block| settings!(block, &block.mandatory_decision_groups))
+            }
+            _ => None,
+        };
+        found.unwrap_or_default()
+    }
+}
+
+impl StrategyReader<'_> {
     fn read(&mut self, given: &RolloutStrategy) -> Rollout {
-        let mut canary = None;
-        let mut inner = Shared::default();
-        let pace = match given.type_.as_deref().unwrap_or("UpdateAll") {
-            "UpdateAll" | "" => Pace::AllAtOnce,
+        let inner = BlockSettings::of(given);
+        let deadline = given.progress_deadline.as_ref().or(inner.progress_deadline);
+        let soak = given.min_success_time.as_ref().or(inner.min_success_time);
+        Rollout {
+            pace: self.pace(given),
+            canary: self.canary(given),
+            mandatory: inner.mandatory.iter().filter_map(group_key).collect(),
+            max_failures: self.tolerance(given.max_failures.as_ref().or(inner.max_failures)),
+            progress_deadline: self.duration("progressDeadline", deadline),
+            min_success_time: self.duration("minSuccessTime", soak).unwrap_or_default(),
+            paused: given.paused.unwrap_or(false),
+        }
+    }
+
+    fn pace(&mut self, given: &RolloutStrategy) -> Pace {
+        let (field, limit) = match given.type_.as_deref().unwrap_or("UpdateAll") {
+            "UpdateAll" | "" | "All" => return Pace::AllAtOnce,
+            "ProgressivePerGroup" => return Pace::PerGroup,
             "RollingUpdate" => {
-                let limit = given
-                    .rolling_update
-                    .as_ref()
-                    .and_then(|rolling| rolling.max_concurrently_updating.as_ref());
-                Pace::Rolling(self.budget("rollingUpdate.maxConcurrentlyUpdating", limit))
+                let block = given.rolling_update.as_ref();
+                let limit = block.and_then(|block| block.max_concurrently_updating.as_ref());
+                ("rollingUpdate.maxConcurrentlyUpdating", limit)
             }
             "RollingUpdateWithCanary" => {
                 let block = given.rolling_update_with_canary.as_ref();
-                let named = block.and_then(|block| block.placement.as_ref());
-                canary = named.map(|canary| PlacementName::new(&canary.namespace, &canary.name));
-                if canary.as_ref().is_none_or(|canary| canary.name.is_empty() || canary.namespace.is_empty())
-                {
-                    self.faults.push(Problem::CanaryNotNamed { placement: self.placement.clone() });
-                }
                 let limit = block.and_then(|block| block.max_concurrently_updating.as_ref());
-                Pace::Rolling(self.budget("rollingUpdateWithCanary.maxConcurrentlyUpdating", limit))
+                ("rollingUpdateWithCanary.maxConcurrentlyUpdating", limit)
             }
-            "All" => {
-                if let Some(all) = &given.all {
-                    inner = Shared {
-                        max_failures: all.max_failures.as_ref(),
-                        progress_deadline: all.progress_deadline.as_ref().or(all.timeout.as_ref()),
-                        min_success_time: all.min_success_time.as_ref(),
-                        mandatory: &[],
-                    };
+            "Progressive" => {
+                match given.progressive.as_ref().and_then(|block| block.max_concurrency.as_ref()) {
+                    None => return Pace::RollingByGroupSize,
+                    limit => ("progressive.maxConcurrency", limit),
                 }
-                Pace::AllAtOnce
-            }
-            "Progressive" => match &given.progressive {
-                None => Pace::RollingByGroupSize,
-                Some(block) => {
-                    inner = Shared {
-                        max_failures: block.max_failures.as_ref(),
-                        progress_deadline: block.progress_deadline.as_ref().or(block.timeout.as_ref()),
-                        min_success_time: block.min_success_time.as_ref(),
-                        mandatory: &block.mandatory_decision_groups,
-                    };
-                    match &block.max_concurrency {
-                        None => Pace::RollingByGroupSize,
-                        limit => Pace::Rolling(self.budget("progressive.maxConcurrency", limit.as_ref())),
-                    }
-                }
-            },
-            "ProgressivePerGroup" => {
-                if let Some(block) = &given.progressive_per_group {
-                    inner = Shared {
-                        max_failures: block.max_failures.as_ref(),
-                        progress_deadline: block.progress_deadline.as_ref().or(block.timeout.as_ref()),
-                        min_success_time: block.min_success_time.as_ref(),
-                        mandatory: &block.mandatory_decision_groups,
-                    };
-                }
-                Pace::PerGroup
             }
             other => {
-                self.faults.push(Problem::RolloutTypeUnknown {
-                    placement: self.placement.clone(),
-                    given: other.into(),
-                });
-                Pace::AllAtOnce
+                let (placement, given) = (self.placement.clone(), other.into());
+                self.faults.push(Problem::RolloutTypeUnknown { placement, given });
+                return Pace::AllAtOnce;
             }
         };
-        Rollout {
-            pace,
-            canary,
-            mandatory: inner.mandatory.iter().filter_map(group_key).collect(),
-            max_failures: self.tolerance(given.max_failures.as_ref().or(inner.max_failures)),
-            progress_deadline: self
-                .duration("progressDeadline", given.progress_deadline.as_ref().or(inner.progress_deadline)),
-            min_success_time: self
-                .duration("minSuccessTime", given.min_success_time.as_ref().or(inner.min_success_time))
-                .unwrap_or_default(),
-            paused: given.paused.unwrap_or(false),
+        Pace::Rolling(self.budget(field, limit))
+    }
+
+    fn canary(&mut self, given: &RolloutStrategy) -> Option<PlacementName> {
+        if given.type_.as_deref() != Some("RollingUpdateWithCanary") {
+            return None;
         }
+        let named = given.rolling_update_with_canary.as_ref().and_then(|block| block.placement.as_ref());
+        let canary = named.map(|canary| PlacementName::new(&canary.namespace, &canary.name));
+        if canary.as_ref().is_none_or(|canary| canary.name.is_empty() || canary.namespace.is_empty()) {
+            self.faults.push(Problem::CanaryNotNamed { placement: self.placement.clone() });
+        }
+        canary
     }
 
     fn budget(&mut self, field: &'static str, given: Option<&IntOrString>) -> Limit {

@@ -1,4 +1,5 @@
-//! A ManifestWork: what it was made from and what the agent says of it. Its manifests are reduced to a digest.
+//! A ManifestWork: what it was made from and what the agent says of it. Its manifests are reduced
+//! to a digest.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     let state = WorkState {
         name: metadata.name.as_deref().unwrap_or_default().into(),
         deleting: metadata.deletion_timestamp.is_some(),
-        version: text(labels.get(labels::ADDON_VERSION)),
+        version: text(labels.get(labels::ADDON_VERSION).or_else(|| labels.get(labels::DRAFT_ADDON_VERSION))),
         rendered_from: text(annotation(annotations::RENDERED_FROM)),
         applied: seen(conditions, conditions::APPLIED, generation),
         available: seen(conditions, conditions::AVAILABLE, generation),
@@ -75,7 +76,8 @@ fn clipped(message: &str) -> Text {
     }
 }
 
-/// The annotated hashes by kind. Spellings that contradict each other, or cannot be read, prove nothing.
+/// The annotated hashes by kind. Spellings that contradict each other, or cannot be read, prove
+/// nothing.
 fn hashes<'a>(annotated: impl Iterator<Item = &'a String>) -> Option<WorkHashes> {
     let mut read: Option<WorkHashes> = None;
     for text in annotated {
@@ -94,7 +96,8 @@ fn hashes<'a>(annotated: impl Iterator<Item = &'a String>) -> Option<WorkHashes>
     read
 }
 
-/// The kind in `<resource>.<group>/<namespace>/<name>`; cluster-scoped ones are written with an empty namespace or with none.
+/// The kind in `<resource>.<group>/<namespace>/<name>`; cluster-scoped ones are written with an
+/// empty namespace or with none.
 fn kind_of(key: &str) -> Option<GroupResource> {
     let (kind, _) = key.split_once('/')?;
     match kind.split_once('.') {

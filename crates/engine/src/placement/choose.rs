@@ -1,34 +1,36 @@
-//! The choice: from a Placement, the hub's clusters and what was chosen before to the clusters that are chosen now, in their groups.
+//! The choice: from a Placement, the hub's clusters and what was chosen before to the clusters that
+//! are chosen now, in their groups.
 //!
-//! Pure and total: no client, no clock, and a standing for every cluster. What is chosen stays chosen for as long as it may be: clusters that come
-//! push nobody out, and clusters that were not chosen leave unnoticed.
+//! Pure and total: no client, no clock, and a standing for every cluster. What is chosen stays
+//! chosen for as long as it may be: clusters that come push nobody out, and clusters that were not
+//! chosen leave unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aviary_api::names::conditions;
 use aviary_api::{ManagedCluster, Placement};
-use aviary_engine::name::{ClusterName, NameError, Text};
 use jiff::Timestamp;
 
 use super::rules::{Misconfigured, Rules};
 use super::scope::{NoScope, Scope, Sets};
 use super::taints::{Regard, Taint, regard};
+use crate::name::{ClusterName, NameError, Text};
 
 /// How many names a message has at most.
 const NAMED: usize = 10;
 
 /// What of a cluster bears on a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cluster {
-    pub(crate) name: ClusterName,
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) claims: BTreeMap<String, String>,
-    pub(crate) taints: Vec<Taint>,
-    pub(crate) deleting: bool,
+pub struct Cluster {
+    pub name: ClusterName,
+    pub labels: BTreeMap<String, String>,
+    pub claims: BTreeMap<String, String>,
+    pub taints: Vec<Taint>,
+    pub deleting: bool,
 }
 
 impl Cluster {
-    pub(crate) fn read(object: &ManagedCluster) -> Result<Self, NameError> {
+    pub fn read(object: &ManagedCluster) -> Result<Self, NameError> {
         let claims = object.status.iter().flat_map(|status| &status.cluster_claims);
         Ok(Self {
             name: ClusterName::parse(object.metadata.name.as_deref().unwrap_or_default())?,
@@ -42,40 +44,41 @@ impl Cluster {
 
 /// Clusters that are chosen, in the order of their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub struct Group {
     /// Empty: the group has none.
-    pub(crate) name: Text,
-    pub(crate) clusters: Vec<ClusterName>,
+    pub name: Text,
+    pub clusters: Vec<ClusterName>,
 }
 
 /// A condition, but for its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    pub(crate) type_: &'static str,
-    pub(crate) holds: bool,
-    pub(crate) reason: &'static str,
-    pub(crate) message: String,
+pub struct Verdict {
+    pub type_: &'static str,
+    pub holds: bool,
+    pub reason: &'static str,
+    pub message: String,
 }
 
-/// How many clusters stand where. They add up to the hub's clusters; those that were selected are eligible too.
+/// How many clusters stand where. They add up to the hub's clusters; those that were selected are
+/// eligible too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) deleting: usize,
-    pub(crate) out_of_scope: usize,
-    pub(crate) unmatched: usize,
-    pub(crate) kept_away: usize,
-    pub(crate) eligible: usize,
-    pub(crate) selected: usize,
+pub struct Counts {
+    pub deleting: usize,
+    pub out_of_scope: usize,
+    pub unmatched: usize,
+    pub kept_away: usize,
+    pub eligible: usize,
+    pub selected: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chosen {
+pub struct Chosen {
     /// None: it cannot be told what is wanted, and what was decided stays.
-    pub(crate) groups: Option<Vec<Group>>,
-    pub(crate) verdicts: [Verdict; 2],
-    pub(crate) counts: Counts,
+    pub groups: Option<Vec<Group>>,
+    pub verdicts: [Verdict; 2],
+    pub counts: Counts,
     /// When time alone may change the choice.
-    pub(crate) recheck_at: Option<Timestamp>,
+    pub recheck_at: Option<Timestamp>,
 }
 
 enum Standing {
@@ -87,7 +90,7 @@ enum Standing {
 }
 
 /// Chooses among `clusters`; `before` is what is chosen now.
-pub(crate) fn choose<'a>(
+pub fn choose<'a>(
     placement: &Placement,
     clusters: impl IntoIterator<Item = &'a Cluster>,
     sets: Sets<'_>,
@@ -152,8 +155,9 @@ fn standing(
     }
 }
 
-/// Named groups take what they select, in their order; what is left goes into groups without a name. None is larger than the size that was given,
-/// and where nothing is selected there is one that is empty.
+/// Named groups take what they select, in their order; what is left goes into groups without a
+/// name. None is larger than the size that was given, and where nothing is selected there is one
+/// that is empty.
 fn groups(rules: &Rules, selected: Vec<&Cluster>) -> Vec<Group> {
     let size = rules.group_size.of(selected.len()).max(1);
     let mut groups = Vec::new();

@@ -1,4 +1,5 @@
-//! From a choice to the objects that hold it: which PlacementDecisions are created, filled and deleted, and what the Placement's status says.
+//! From a choice to the objects that hold it: which PlacementDecisions are created, filled and
+//! deleted, and what the Placement's status says.
 //!
 //! Pure: compares what is wanted with what is there, and says nothing where the two agree.
 
@@ -6,19 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aviary_api::cluster::{DecisionGroupStatus, PlacementStatus};
 use aviary_api::{Condition, Placement, PlacementDecision};
-use aviary_engine::name::ClusterName;
 use jiff::Timestamp;
 
 use super::choose::{Chosen, Verdict};
 use super::pages::{Existing, Page, lay_out};
 use super::sequence::{Turn, announce, order};
+use crate::name::ClusterName;
 
 /// How long a message may be, in bytes.
 const MESSAGE: usize = 1024;
 
 /// One write of a PlacementDecision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     Create(Page),
     Fill { seen: Seen, clusters: Vec<ClusterName> },
     Delete(Seen),
@@ -26,29 +27,30 @@ pub(crate) enum Step {
 
 /// The object that a write is meant for, as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) name: String,
-    pub(crate) uid: String,
-    pub(crate) resource_version: String,
+pub struct Seen {
+    pub name: String,
+    pub uid: String,
+    pub resource_version: String,
 }
 
 /// What to write for one placement, in this order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Rewrite {
+pub struct Rewrite {
     /// A count to publish first, by which readers know that the decisions are being rewritten.
-    pub(crate) announce: Option<i64>,
-    pub(crate) steps: Vec<Step>,
-    pub(crate) status: Option<PlacementStatus>,
+    pub announce: Option<i64>,
+    pub steps: Vec<Step>,
+    pub status: Option<PlacementStatus>,
 }
 
 impl Rewrite {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.announce.is_none() && self.steps.is_empty() && self.status.is_none()
     }
 }
 
-/// `decisions` are those that bear the placement's label, `taken` the numbers of all that bear its name.
-pub(crate) fn rewrite<'a>(
+/// `decisions` are those that bear the placement's label, `taken` the numbers of all that bear its
+/// name.
+pub fn rewrite<'a>(
     placement: &Placement,
     decisions: impl IntoIterator<Item = &'a PlacementDecision>,
     taken: &BTreeSet<u64>,

@@ -1,16 +1,17 @@
 //! Which PlacementDecision holds which clusters: pages of a hundred at most.
 //!
-//! Owns the layout. A page belongs to one group for as long as it is there, and a cluster stays on its page while it stays in its group: one cluster
-//! that comes or goes is one page that is written, however large the fleet.
+//! Owns the layout. A page belongs to one group for as long as it is there, and a cluster stays on
+//! its page while it stays in its group: one cluster that comes or goes is one page that is
+//! written, however large the fleet.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aviary_api::names::labels;
 use aviary_api::{Placement, PlacementDecision};
-use aviary_engine::name::{ClusterName, Text};
 
 use super::choose::Group;
+use crate::name::{ClusterName, Text};
 
 /// How many clusters a page holds at most.
 pub(crate) const PAGE: usize = 100;
@@ -55,29 +56,29 @@ impl<'a> Existing<'a> {
 }
 
 /// The clusters of a decision, as they stand there.
-pub(crate) fn clusters(decision: &PlacementDecision) -> impl Iterator<Item = &str> {
+pub fn clusters(decision: &PlacementDecision) -> impl Iterator<Item = &str> {
     let decided = decision.status.iter().flat_map(|status| &status.decisions);
     decided.map(|decided| decided.cluster_name.as_str())
 }
 
 /// What the names of a placement's decisions begin with.
-pub(crate) fn prefix(placement: &str) -> String {
+pub fn prefix(placement: &str) -> String {
     format!("{placement}-decision-")
 }
 
 /// The number of a decision of the placement.
-pub(crate) fn number(placement: &str, decision: &str) -> Option<u64> {
+pub fn number(placement: &str, decision: &str) -> Option<u64> {
     let digits = decision.strip_prefix(&prefix(placement))?;
     digits.parse().ok().filter(|number: &u64| number.to_string() == digits)
 }
 
 /// A page as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Page {
-    pub(crate) name: String,
-    pub(crate) group: usize,
-    pub(crate) group_name: Text,
-    pub(crate) clusters: Vec<ClusterName>,
+pub struct Page {
+    pub name: String,
+    pub group: usize,
+    pub group_name: Text,
+    pub clusters: Vec<ClusterName>,
 }
 
 /// Lays the groups out on pages. `taken` are the numbers that new pages cannot have.
@@ -112,7 +113,8 @@ pub(crate) fn lay_out(
     pages
 }
 
-/// Which of a group's pages are kept, with those of their clusters that are still of the group; and the clusters that have no page.
+/// Which of a group's pages are kept, with those of their clusters that are still of the group; and
+/// the clusters that have no page.
 fn settle(
     group: &Group,
     old: &BTreeMap<u64, &Existing<'_>>,

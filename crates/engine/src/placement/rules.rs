@@ -1,18 +1,19 @@
 //! What a Placement asks for, parsed once: nothing behind this module knows how it was spelled.
 //!
-//! Owns what counts as a mistake in a Placement. A mistake is told in the Placement's condition and decides nothing: what was chosen before
-//! stays, because a slip of the pen must not take a fleet's add-ons away.
+//! Owns what counts as a mistake in a Placement. A mistake is told in the Placement's condition and
+//! decides nothing: what was chosen before stays, because a slip of the pen must not take a fleet's
+//! add-ons away.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aviary_api::Placement;
 use aviary_api::cluster::{ClusterClaimSelector, ClusterPredicate, DecisionGroup};
-use aviary_engine::limit::{Limit, LimitError};
-use aviary_engine::name::Text;
-use aviary_engine::selector::Selector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::taints::Toleration;
+use crate::limit::{Limit, LimitError};
+use crate::name::Text;
+use crate::selector::Selector;
 
 /// The longest value of a label, in characters.
 const LABEL: usize = 63;

@@ -1,21 +1,22 @@
 //! Which clusters a placement may choose from: those of the sets that are bound to its namespace.
 //!
-//! Owns the rule of sets and bindings. One thing differs from Open Cluster Management: a hub that has neither sets nor bindings does not use them,
-//! and there every cluster may be chosen. With the first set or binding the rule applies, and without a binding nothing may be chosen.
+//! Owns the rule of sets and bindings. One thing differs from Open Cluster Management: a hub that
+//! has neither sets nor bindings does not use them, and there every cluster may be chosen. With the
+//! first set or binding the rule applies, and without a binding nothing may be chosen.
 
 use std::collections::BTreeMap;
 
 use aviary_api::ManagedClusterSet;
 use aviary_api::names::labels;
-use aviary_engine::name::Text;
-use aviary_engine::selector::Selector;
 
+use super::key::Key;
 use super::rules::{Misconfigured, Rules};
-use crate::seen::Key;
+use crate::name::Text;
+use crate::selector::Selector;
 
 /// How the clusters of a set are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ClusterSet {
+pub enum ClusterSet {
     ByItsLabel,
     ByLabels(Selector),
     Empty,
@@ -23,7 +24,7 @@ pub(crate) enum ClusterSet {
 }
 
 impl ClusterSet {
-    pub(crate) fn read(object: &ManagedClusterSet) -> Self {
+    pub fn read(object: &ManagedClusterSet) -> Self {
         let selector = object.spec.cluster_selector.as_ref();
         let by = selector.and_then(|selector| selector.selector_type.as_deref()).unwrap_or_default();
         match by {
@@ -47,9 +48,9 @@ impl ClusterSet {
 
 /// The sets of a hub, and which of them each binding opens to its namespace.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sets<'a> {
-    pub(crate) sets: &'a BTreeMap<Key, ClusterSet>,
-    pub(crate) bindings: &'a BTreeMap<Key, Text>,
+pub struct Sets<'a> {
+    pub sets: &'a BTreeMap<Key, ClusterSet>,
+    pub bindings: &'a BTreeMap<Key, Text>,
 }
 
 /// Where a placement may choose from.

@@ -1,8 +1,11 @@
-//! In which order pages are written, and what is announced before: nobody shall take a set that is half written for a whole one.
+//! In which order pages are written, and what is announced before: nobody shall take a set that is
+//! half written for a whole one.
 //!
-//! Readers compare the count that a placement publishes with what its decisions hold; where the two differ, they wait before they take anything
-//! away. So (1) a cluster that moves between pages is written to the new one first, and (2) where a state between the old set and the new one would
-//! look whole, a count that no state on the way has is published before. Of two readers' watches one may lag: (1) is what holds then.
+//! Readers compare the count that a placement publishes with what its decisions hold; where the two
+//! differ, they wait before they take anything away. So (1) a cluster that moves between pages is
+//! written to the new one first, and (2) where a state between the old set and the new one would
+//! look whole, a count that no state on the way has is published before. Of two readers' watches
+//! one may lag: (1) is what holds then.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,7 +22,8 @@ impl Turn<'_> {
     }
 }
 
-/// The order of the turns: as they are given, but who loses a cluster waits for who gains it. In a circle the first goes first.
+/// The order of the turns: as they are given, but who loses a cluster waits for who gains it. In a
+/// circle the first goes first.
 pub(crate) fn order(turns: &[Turn<'_>]) -> Vec<usize> {
     let mut gains: HashMap<&str, usize> = HashMap::new();
     for (index, turn) in turns.iter().enumerate() {
@@ -55,9 +59,11 @@ pub(crate) fn order(turns: &[Turn<'_>]) -> Vec<usize> {
     order
 }
 
-/// The count to publish before the turns are made; none if every state on the way differs from the published one as it is.
+/// The count to publish before the turns are made; none if every state on the way differs from the
+/// published one as it is.
 ///
-/// `standing` are the clusters of all pages that are there; `selected` is how many there are in the end.
+/// `standing` are the clusters of all pages that are there; `selected` is how many there are in the
+/// end.
 pub(crate) fn announce<'a>(
     published: usize,
     standing: impl Iterator<Item = &'a str>,

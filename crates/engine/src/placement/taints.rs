@@ -6,7 +6,7 @@ use aviary_api::cluster::{ClusterToleration, Taint as ApiTaint};
 use jiff::{SignedDuration, Timestamp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub enum Effect {
     NoSelect,
     PreferNoSelect,
     NoSelectIfNew,
@@ -24,15 +24,15 @@ impl Effect {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Taint {
-    pub(crate) key: String,
+pub struct Taint {
+    pub key: String,
     value: String,
     effect: Effect,
     added: Option<Timestamp>,
 }
 
 impl Taint {
-    pub(crate) fn read(taint: &ApiTaint) -> Self {
+    pub fn read(taint: &ApiTaint) -> Self {
         Self {
             key: taint.key.clone(),
             value: taint.value.clone().unwrap_or_default(),

@@ -1,110 +1,64 @@
-//! Cluster by cluster: what is written for it, and why.
+//! Cohort by cohort: what is to be written, and why. Cluster by cluster: the writes themselves.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{ClusterReport, Plan, StatusWrite, SurplusWork, Why, WorkWrite};
+use super::{ClusterReport, Drafts, StatusWrite, Step, SurplusWork, Why, WorkWrite, Write};
 use crate::by_cluster::Cursor;
-use crate::configs::Revision;
-use crate::evidence::{is_as_written_for, is_rendered_as_told};
+use crate::evidence::is_rendered_as_told;
 use crate::explain::{Decision, Wait};
-use crate::fleet::{Flag, Fleet, Line, Member};
+use crate::fleet::{ClusterFacts, Cohort, Fleet, InstanceFacts, WorkFacts};
 use crate::install::Install;
-use crate::name::Text;
+use crate::name::{ClusterName, Text};
 use crate::observed::{InstallStrategy, Instance, InstanceStatus, StatusFields, Work};
-use crate::rollout::{Move, Outcome};
+use crate::rollout::{Move, MoveRun, PlacementOutcome};
 use crate::status;
 
 pub(super) fn decide(
     fleet: &Fleet<'_>,
     install: &Install,
-    outcomes: &[Outcome],
-    free: &Outcome,
+    outcomes: &[PlacementOutcome],
+    free: &PlacementOutcome,
     now: Timestamp,
-    plan: &mut Plan,
-) {
-    let mut answers = Answers::new(fleet, outcomes, free, now);
-    plan.report.clusters.reserve_exact(fleet.lines.len());
-    // Decisions are in order of position, as the clusters are.
-    let mut placements: Vec<_> =
-        outcomes.iter().map(|outcome| outcome.decisions.of.iter().copied()).collect();
-    let mut free = free.decisions.of.iter().copied();
-    let mut shelves =
-        Shelves { instances: fleet.observed.instances.cursor(), works: fleet.observed.works.cursor() };
-    let mut installs = install.decisions.iter().peekable();
-    for (position, line) in fleet.lines.iter().enumerate() {
-        let rolled = match line.governor() {
-            Some(index) => placements.get_mut(index).and_then(Iterator::next),
-            None if line.instance.is_some() => free.next(),
-            None => None,
-        };
-        let installed = installs.next_if(|(at, _)| **at == position).map(|(_, decision)| decision);
-        let Some(answer) = answers.to(position, line, installed, rolled) else { continue };
+    drafts: &mut Drafts,
+) -> Vec<ClusterReport> {
+    let mut moves: Vec<&[MoveRun]> = vec![&[]; fleet.cohorts.len()];
+    let governors = fleet.governors.iter().chain([&fleet.free]);
+    for (governor, outcome) in governors.zip(outcomes.iter().chain([free])) {
+        for (&at, runs) in governor.cohorts.iter().zip(&outcome.moves) {
+            moves[at] = runs;
+        }
+    }
+    let scribe = Scribe::new(fleet, now);
+    let decided = fleet.cohorts.iter().zip(&install.decisions).zip(moves);
+    let mut answers: Vec<CohortAnswers> =
+        decided.map(|((cohort, installed), runs)| scribe.answers(cohort, installed.as_ref(), runs)).collect();
+    let mut objects =
+        ObjectCursors { instances: fleet.observed.instances.cursor(), works: fleet.observed.works.cursor() };
+    let mut reports = Vec::with_capacity(fleet.lines.len());
+    for line in &fleet.lines {
+        let Some(answer) = answers.get_mut(line.cohort()).and_then(CohortAnswers::next) else { continue };
         if let Some(next) = &answer.next
-            && (next.status.is_some() || (next.renders && !line.is(Flag::WorksStand)))
-            && let Some(member) = fleet.member(position)
+            && (next.status.is_some() || next.writes_works)
+            && let Some(facts) = fleet.cohorts.get(line.cohort()).and_then(|one| one.facts.instance.as_ref())
         {
-            shelves.write(&member, next, plan);
+            objects.write(line.name, facts, next, drafts);
         }
-        plan.report.clusters.push(ClusterReport { cluster: line.name.clone(), why: Arc::clone(&answer.why) });
+        reports.push(ClusterReport { cluster: line.name.clone(), why: Arc::clone(&answer.why) });
     }
+    reports
 }
 
-/// What instances are told after this pass, where that is not simply their placement's revision.
-#[derive(Default)]
-struct Labels {
-    /// Neighbours mostly have the same: its id is worked out once.
-    last: Option<(Revision, Text)>,
+/// The answers for the clusters of a cohort, in order of name.
+struct CohortAnswers {
+    /// How many clusters are still to get each, the next first.
+    runs: Vec<(usize, ClusterAnswer)>,
+    at: usize,
 }
 
-impl Labels {
-    fn told(&mut self, status: &StatusFields) -> Option<Text> {
-        if status.desired_version.is_some() {
-            return status.desired_version.clone();
-        }
-        status.told().next()?;
-        if let Some((revision, id)) = &self.last
-            && revision.pins().iter().map(|pin| &pin.hash).eq(status.told().map(|pin| &pin.hash))
-        {
-            return Some(id.clone());
-        }
-        let revision = status.told_revision();
-        let id = revision.id();
-        self.last = Some((revision, id.clone()));
-        Some(id)
-    }
-}
-
-/// What there is to say and to write, worked out once for clusters that are alike and are decided alike. So they share one status.
-struct Answers<'f> {
-    fleet: &'f Fleet<'f>,
-    outcomes: &'f [Outcome],
-    free: &'f Outcome,
-    now: Timestamp,
-    /// It is not certain which clusters the placements select.
-    unsure: bool,
-    labels: Labels,
-    given: Vec<Answer>,
-    before: HashMap<Asked, usize>,
-    /// By the place of what is known: neighbours mostly ask the same.
-    last: Vec<Option<(Asked, usize)>>,
-    /// To a cluster that is like no other.
-    alone: Option<Answer>,
-}
-
-/// All that an answer follows from.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Asked {
-    known: usize,
-    governor: Option<usize>,
-    /// Its place among what the clusters of that placement are to do.
-    decided: u32,
-}
-
-struct Answer {
+struct ClusterAnswer {
     /// `None`: what is not there, is going, or is not ours, is not written to.
     next: Option<Next>,
     why: Arc<Why>,
@@ -115,181 +69,150 @@ struct Next {
     status: Option<InstanceStatus>,
     /// It tells the instance another revision than the one that it has.
     starts: bool,
-    /// Its works are ours, and follow what the instance's status says: never what it is about to say.
-    renders: bool,
+    /// Its works are ours and not all as they should be. They follow what the instance's status
+    /// says, never what it is about to say.
+    writes_works: bool,
 }
 
-impl<'f> Answers<'f> {
-    fn new(fleet: &'f Fleet<'f>, outcomes: &'f [Outcome], free: &'f Outcome, now: Timestamp) -> Self {
+impl CohortAnswers {
+    fn next(&mut self) -> Option<&ClusterAnswer> {
+        while self.runs.get(self.at)?.0 == 0 {
+            self.at += 1;
+        }
+        let (left, answer) = self.runs.get_mut(self.at)?;
+        *left -= 1;
+        Some(answer)
+    }
+}
+
+/// Works out what is said of cohorts and what is written for them.
+struct Scribe<'f> {
+    fleet: &'f Fleet<'f>,
+    now: Timestamp,
+    /// It is not certain which clusters the placements select.
+    unsure: bool,
+}
+
+impl<'f> Scribe<'f> {
+    fn new(fleet: &'f Fleet<'f>, now: Timestamp) -> Self {
         let unsure = match &fleet.observed.addon.strategy {
             InstallStrategy::Placements(_) => fleet.uncertain(),
             InstallStrategy::Unusable(_) => true,
             InstallStrategy::Manual | InstallStrategy::Labels(_) => false,
         };
-        Self {
-            fleet,
-            outcomes,
-            free,
-            now,
-            unsure,
-            labels: Labels::default(),
-            given: Vec::new(),
-            before: HashMap::new(),
-            last: vec![None; fleet.known.len()],
-            alone: None,
-        }
+        Self { fleet, now, unsure }
     }
 
-    fn to(
-        &mut self,
-        position: usize,
-        line: &Line<'_>,
-        installed: Option<&Decision>,
-        rolled: Option<u32>,
-    ) -> Option<&Answer> {
-        let asked = match (installed, rolled) {
-            (None, Some(decided)) if !line.is(Flag::HasOverrides) => {
-                Asked { known: line.known_at(), governor: line.governor(), decided }
-            }
-            _ => {
-                let answer = self.answer(position, installed, rolled)?;
-                return Some(self.alone.insert(answer));
-            }
-        };
-        if let Some(Some((last, given))) = self.last.get(asked.known)
-            && *last == asked
-        {
-            return self.given.get(*given);
-        }
-        let given = match self.before.get(&asked) {
-            Some(given) => *given,
-            None => {
-                let answer = self.answer(position, installed, rolled)?;
-                self.given.push(answer);
-                self.before.insert(asked, self.given.len() - 1);
-                self.given.len() - 1
-            }
-        };
-        if let Some(last) = self.last.get_mut(asked.known) {
-            *last = Some((asked, given));
-        }
-        self.given.get(given)
-    }
-
-    fn answer(
-        &mut self,
-        position: usize,
-        installed: Option<&Decision>,
-        rolled: Option<u32>,
-    ) -> Option<Answer> {
-        let member = self.fleet.member(position)?;
-        let outcome = match member.governor() {
-            Some(index) => self.outcomes.get(index),
-            None => Some(self.free),
-        };
-        let rolled = rolled.and_then(|decided| outcome?.decisions.moves.get(decided as usize));
-        let decided = match (installed, rolled) {
+    fn answers(&self, cohort: &Cohort<'_>, installed: Option<&Decision>, runs: &[MoveRun]) -> CohortAnswers {
+        let all = cohort.members.len();
+        let answer = |decided: &Move| self.answer(&cohort.facts, decided);
+        let runs = match (installed, runs) {
             // What the install strategy says about being there comes before what it should have.
-            (Some(decision), _) => Cow::Owned(Move::stay(decision.clone())),
-            (None, Some(decided)) if self.keeps_still(&member, decided) => {
-                Cow::Owned(Move::stay(Decision::Hold(Wait::PlacementUncertain)))
-            }
-            (None, Some(decided)) => Cow::Borrowed(decided),
-            (None, None) => Cow::Owned(Move::stay(Decision::Hold(Wait::ClusterAbsent))),
+            (Some(decision), _) => vec![(all, answer(&Move::stay(decision.clone())))],
+            (None, []) => vec![(all, answer(&Move::stay(Decision::Hold(Wait::ClusterAbsent))))],
+            (None, runs) => runs.iter().map(|run| (run.count, answer(&run.decided))).collect(),
         };
-        let next = member.instance.and_then(|instance| self.next(&member, instance, &decided));
+        CohortAnswers { runs, at: 0 }
+    }
+
+    fn answer(&self, facts: &ClusterFacts<'_>, decided: &Move) -> ClusterAnswer {
+        // While it is not certain which clusters the placements select, an instance that none of
+        // them governs may be one of theirs: it is not to fall back to the add-on's defaults
+        // because of that.
+        let decided = match self.unsure && facts.governor().is_none() && decided.starts {
+            true => Cow::Owned(Move::stay(Decision::Hold(Wait::PlacementUncertain))),
+            false => Cow::Borrowed(decided),
+        };
+        let next = facts.instance.as_ref().and_then(|instance| self.next(facts, instance, &decided));
         let told = match &decided.told {
-            Some(told) if member.overrides.is_none() => {
+            Some(told) if facts.overrides().is_none() => {
                 Some(told.version.clone().unwrap_or_else(|| told.id.clone()))
             }
             _ => {
-                let status = next.as_ref().and_then(|next| next.status.as_deref()).or(member.status());
-                status.and_then(|status| self.labels.told(status))
+                let status = next.as_ref().and_then(|next| next.status.as_deref());
+                let recorded = || facts.instance.as_ref().map(|instance| &**instance.status);
+                status.or_else(recorded).and_then(label)
             }
         };
         let decision = decided.into_owned().decision;
-        let why = Why { placement: member.governor(), decision, told };
-        let last = self.alone.as_ref().filter(|last| *last.why == why);
-        Some(Answer { next, why: last.map_or_else(|| Arc::new(why), |last| Arc::clone(&last.why)) })
+        ClusterAnswer { next, why: Arc::new(Why { placement: facts.governor(), decision, told }) }
     }
 
-    /// While it is not certain which clusters the placements select, an instance that none of them governs may be one of theirs: it is not
-    /// to fall back to the add-on's defaults because of that.
-    fn keeps_still(&self, member: &Member<'_>, decided: &Move) -> bool {
-        self.unsure && member.governor().is_none() && decided.starts
-    }
-
-    fn next(&self, member: &Member<'_>, instance: &Instance, decided: &Move) -> Option<Next> {
+    fn next(&self, facts: &ClusterFacts<'_>, instance: &InstanceFacts<'_>, decided: &Move) -> Option<Next> {
         if matches!(
             decided.decision,
             Decision::Delete(_) | Decision::Hold(Wait::Terminating | Wait::OtherOwner)
         ) {
             return None;
         }
-        let status = status::instance::next(self.fleet, member, instance, decided, self.now);
-        let retold = status.as_ref().is_some_and(|next| {
-            let hashes =
-                |status: &StatusFields| status.told().map(|pin| pin.hash.clone()).collect::<Vec<_>>();
-            hashes(next) != hashes(&instance.status)
-        });
-        let starts = decided.starts || retold;
-        let renders = !starts && matches!(member.known().prepared, Some(Ok(_)));
-        Some(Next { status, starts, renders })
+        let status = status::instance::next(self.fleet, facts, instance, decided, self.now);
+        let is_told = |next: &InstanceStatus| {
+            next.told().map(|pin| &pin.hash).eq(instance.status.told().map(|pin| &pin.hash))
+        };
+        let starts = decided.starts || status.as_ref().is_some_and(|next| !is_told(next));
+        let renders = !starts && matches!(instance.rendering, Some(Ok(_)));
+        Some(Next { status, starts, writes_works: renders && !instance.works_stand })
     }
 }
 
-/// Where the objects are, gone through in order.
-struct Shelves<'f> {
+/// What an instance is told, for people: a version, else the id of a revision.
+fn label(status: &StatusFields) -> Option<Text> {
+    let id = || status.told().next().map(|_| status.told_revision().id());
+    status.desired_version.clone().or_else(id)
+}
+
+/// The objects of the snapshot, walked in order.
+struct ObjectCursors<'f> {
     instances: Cursor<'f, Instance>,
     works: Cursor<'f, Vec<Work>>,
 }
 
-impl<'f> Shelves<'f> {
-    fn write(&mut self, member: &Member<'f>, next: &Next, plan: &mut Plan) {
-        if let Some(status) = &next.status
-            && let Some(instance) = self.instances.hold(member.name)
-        {
-            let write = StatusWrite { instance, status: status.clone() };
-            if next.starts { plan.starts.push(write) } else { plan.statuses.push(write) }
+impl ObjectCursors<'_> {
+    fn write(&mut self, name: &ClusterName, facts: &InstanceFacts<'_>, next: &Next, drafts: &mut Drafts) {
+        let Some(instance) = self.instances.hold(name) else { return };
+        if next.writes_works {
+            let works = self.works.take(name).map_or(&[][..], |works| works.value.as_slice());
+            write_works(facts, &instance, works, drafts);
         }
-        if next.renders
-            && !member.is(Flag::WorksStand)
-            && let Some(instance) = member.instance
-        {
-            let works = self.works.take(member.name).map_or(&[][..], |works| works.value.as_slice());
-            write_works(member, instance, works, plan);
+        if let Some(status) = next.status.clone() {
+            let step = if next.starts { Step::Start } else { Step::Settle };
+            drafts.push(step, Write::Instance(StatusWrite { instance, status }));
         }
     }
 }
 
-fn write_works<'f>(member: &Member<'f>, instance: &Instance, works: &'f [Work], plan: &mut Plan) {
-    let Some(Ok(prepared)) = &member.known().prepared else { return };
-    for index in 0..prepared.works() {
-        let there = member.own_works(works).find(|work| prepared.work_index(&work.name) == Some(index));
-        let stands = there.is_some_and(|work| {
-            work.deleting
-                || (is_rendered_as_told(work, prepared, &instance.status, &instance.install_namespace)
-                    && is_as_written_for(work, instance))
+fn write_works(facts: &InstanceFacts<'_>, instance: &Instance, works: &[Work], drafts: &mut Drafts) {
+    let Some(Ok(prepared)) = &facts.rendering else { return };
+    let works: Vec<(&Work, WorkFacts<'_>)> =
+        works.iter().map(|work| (work, WorkFacts::of(work, instance))).collect();
+    let own = || works.iter().filter(|(_, known)| known.belongs_to(facts.rendering.as_ref()));
+    let is_taken = |name: &str| works.iter().any(|(work, known)| *work.name == *name && known.is_foreign());
+    for index in (0..prepared.works()).filter(|&index| !is_taken(&prepared.work_name(index))) {
+        let there = own().find(|(work, _)| prepared.work_index(&work.name) == Some(index));
+        let stands = there.is_some_and(|(_, work)| {
+            let as_told = is_rendered_as_told(work, prepared, &instance.status, &instance.install_namespace);
+            work.deleting || (as_told && work.is_as_written())
         });
         if stands {
             continue;
         }
-        plan.works.push(WorkWrite {
-            cluster: member.name.clone(),
+        let write = WorkWrite {
+            cluster: instance.cluster.clone(),
             name: prepared.work_name(index),
-            replaces: there.map(|work| (work.uid.clone(), work.resource_version.clone())),
+            replaces: there.map(|(work, _)| (work.uid.clone(), work.resource_version.clone())),
             prepared: Arc::clone(prepared),
             index,
             install_namespace: instance.install_namespace.clone(),
             instance_uid: instance.uid.clone(),
             told: instance.status.told_revision(),
-        });
+        };
+        drafts.push(Step::Render, Write::Work(Box::new(write)));
     }
-    let is_surplus = |name: &str| prepared.work_index(name).is_some_and(|index| index >= prepared.works());
-    let surplus = member.own_works(works).filter(|work| !work.deleting && is_surplus(&work.name));
-    plan.surplus_works.extend(surplus.map(|work| SurplusWork {
-        cluster: member.name.clone(),
+    let surplus = own().filter(|(work, _)| !work.deleting && !prepared.makes(&work.name));
+    let surplus = surplus.map(|(work, _)| SurplusWork {
+        cluster: instance.cluster.clone(),
         name: work.name.clone(),
         uid: work.uid.clone(),
-    }));
+    });
+    drafts.extend(Step::RemoveWorks, surplus.map(Write::DeleteWork));
 }

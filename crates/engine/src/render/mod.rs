@@ -1,8 +1,9 @@
 //! Rendering: from a template and the configs that pin its variables to works (semantics §6).
 //!
-//! Done in two steps. [`prepare`](Prepared::prepare) does all that is the same for every cluster and finds all that can be
-//! wrong, once per pair of hashes. [`Prepared::work`] puts one cluster's names in; that cannot fail. Content comes from the
-//! revisions by hash; there is no way from here to "the latest by name".
+//! Done in two steps. [`prepare`](Prepared::prepare) does all that is the same for every cluster
+//! and finds all that can be wrong, once per pair of hashes. [`Prepared::work`] puts one cluster's
+//! names in; that cannot fail. Content comes from the revisions by hash; there is no way from here
+//! to "the latest by name".
 
 mod node_placement;
 mod variables;
@@ -19,26 +20,34 @@ use crate::hash::{self, Hash};
 use crate::name::{ClusterName, Text};
 use crate::observed::Observed;
 use crate::problem::Problem;
-use variables::Builtin;
+use variables::{Builtin, Unfilled};
 
 /// A work is split before its manifests pass this many bytes.
-pub const WORK_LIMIT: usize = 400 * 1024;
+pub(crate) const WORK_LIMIT: usize = 400 * 1024;
 
-/// Changes when the same inputs render to something else, so that an upgrade of the manager renders anew.
+/// The most bytes that all manifests of a template may have once they are rendered. Variables
+/// multiply: a template that fits into an API server could otherwise render to gigabytes.
+pub(crate) const TEMPLATE_LIMIT: usize = 32 * WORK_LIMIT;
+
+/// Changes when the same inputs render to something else, so that an upgrade of the manager renders
+/// anew.
 const RENDERER: u32 = 1;
 
-/// A template with its variables filled in, all but the names of the cluster.
+/// A template and its variables, checked: it renders, and to how many works is known. The manifests
+/// themselves are filled in only when a work is written, one work at a time, so that what is kept
+/// does not grow with what variables expand to.
 #[derive(Debug, PartialEq)]
 pub struct Prepared {
     addon: Text,
     pub template: Text,
     pub version: Option<Text>,
-    manifests: Vec<Value>,
-    /// What else the template says about its works.
-    options: Map<String, Value>,
+    content: Arc<Value>,
+    deployment: Option<Arc<Value>>,
+    defined: BTreeMap<String, String>,
     /// Which manifests go into which work: the same for every cluster.
     split: Vec<Range<usize>>,
-    /// Names the inputs that no hash pins; with the cluster's own they mark what a work was rendered from.
+    /// Names the inputs that no hash pins; with the cluster's own they mark what a work was
+    /// rendered from.
     inputs: String,
 }
 
@@ -51,7 +60,8 @@ pub struct Templates<'a> {
     last: Option<(Inputs, Rendering)>,
 }
 
-/// A prepared template, or why there is none. Small to hold and cheap to copy: every cluster has one.
+/// A prepared template, or why there is none. Small to hold and cheap to copy: every cluster has
+/// one.
 pub type Rendering = Result<Arc<Prepared>, Arc<Problem>>;
 
 /// The hashes of what a work is rendered from: template, deployment config, hub config.
@@ -62,7 +72,12 @@ impl<'a> Templates<'a> {
         Self { observed, prepared: HashMap::new(), last: None }
     }
 
-    /// What these configs render to; `None` when they name no template and somebody else writes the works.
+    pub fn observed(&self) -> &'a Observed {
+        self.observed
+    }
+
+    /// What these configs render to; `None` when they name no template and somebody else writes the
+    /// works.
     pub fn prepare<'p>(&mut self, pins: impl Iterator<Item = &'p Pin>) -> Option<Rendering> {
         let mut found: [Option<&Pin>; 3] = [None; 3];
         let [template, deployment, hub_config] = &mut found;
@@ -106,43 +121,82 @@ impl Prepared {
     ) -> Result<Self, Problem> {
         let content = kept(observed, template)?;
         let name = &template.config.name;
-        let spec = content.get("spec").unwrap_or(&Value::Null);
-        let stated = spec.get("version").and_then(Value::as_str).map(Text::from);
+        let stated = content.pointer("/spec/version").and_then(Value::as_str).map(Text::from);
         let version = stated.or_else(|| hub_config.and_then(|pin| version_in(observed.content(pin)?)));
-        let agent = spec.get("agentSpec").and_then(Value::as_object);
-        let mut manifests = agent
-            .and_then(|agent| agent.get("workload")?.get("manifests")?.as_array())
-            .filter(|manifests| !manifests.is_empty())
-            .ok_or_else(|| Problem::TemplateEmpty { template: name.clone() })?
-            .clone();
-        check_manifests(name, &manifests)?;
-
-        let mut defined = BTreeMap::new();
-        if let Some(pin) = deployment {
-            let content = kept(observed, pin)?;
-            defined = variables::defined(&pin.config, content)?;
-            for manifest in &mut manifests {
-                node_placement::apply(manifest, content);
+        let (deployment, defined) = match deployment {
+            Some(pin) => {
+                let content = kept(observed, pin)?;
+                let defined = variables::defined(&pin.config, content)?;
+                (Some(Arc::clone(content)), defined)
             }
-        }
-        let builtins = Builtin { addon: &observed.addon.name, version: version.as_deref() };
-        for manifest in &mut manifests {
-            variables::fill(manifest, &defined, &builtins)
-                .map_err(|variable| Problem::VariableUnknown { template: name.clone(), variable })?;
-        }
-        let split = split(name, &manifests)?;
-        let options =
-            agent.cloned().unwrap_or_default().into_iter().filter(|(key, _)| key != "workload").collect();
+            None => (None, BTreeMap::new()),
+        };
         let inputs = format!("{RENDERER}/{}", version.as_deref().unwrap_or("-"));
-        Ok(Self {
+        let mut prepared = Self {
             addon: observed.addon.name.clone(),
             template: name.clone(),
             version,
-            manifests,
-            options,
-            split,
+            content: Arc::clone(content),
+            deployment,
+            defined,
+            split: Vec::new(),
             inputs,
-        })
+        };
+        prepared.check()?;
+        Ok(prepared)
+    }
+
+    /// Renders every manifest once, to find all that can be wrong with it and into which work it
+    /// goes; keeps none of them.
+    fn check(&mut self) -> Result<(), Problem> {
+        let template = || self.template.clone();
+        if self.raw_manifests().is_empty() {
+            return Err(Problem::TemplateEmpty { template: template() });
+        }
+        check_manifests(&self.template, self.raw_manifests())?;
+        let mut split = Split::default();
+        for manifest in self.raw_manifests() {
+            let too_large = || Problem::ManifestTooLarge {
+                template: template(),
+                manifest: identity(manifest).unwrap_or_default(),
+            };
+            let filled = self.fill(manifest).map_err(|unfilled| match unfilled {
+                Unfilled::Unknown(variable) => Problem::VariableUnknown { template: template(), variable },
+                Unfilled::TooLarge => too_large(),
+            })?;
+            // Sizes are taken at their largest, so that the split is the same for every cluster.
+            let text = hash::canonical(&filled);
+            let size = text.len() + variables::cluster_names_in(&text) * names::MAX_NAME;
+            if size > WORK_LIMIT {
+                return Err(too_large());
+            }
+            split.add(size);
+            if split.total > TEMPLATE_LIMIT {
+                return Err(Problem::TemplateTooLarge { template: template() });
+            }
+        }
+        self.split = split.finish();
+        Ok(())
+    }
+
+    /// A manifest for every cluster: all but the cluster's names is filled in.
+    fn fill(&self, manifest: &Value) -> Result<Value, Unfilled> {
+        let mut filled = manifest.clone();
+        if let Some(deployment) = &self.deployment {
+            node_placement::apply(&mut filled, deployment);
+        }
+        let builtins = Builtin { addon: &self.addon, version: self.version.as_deref() };
+        variables::fill(&mut filled, &self.defined, &builtins, WORK_LIMIT)?;
+        Ok(filled)
+    }
+
+    fn agent(&self) -> Option<&Map<String, Value>> {
+        self.content.pointer("/spec/agentSpec")?.as_object()
+    }
+
+    fn raw_manifests(&self) -> &[Value] {
+        let listed = self.agent().and_then(|agent| agent.get("workload")?.get("manifests")?.as_array());
+        listed.map_or(&[], Vec::as_slice)
     }
 
     /// How many works every cluster gets.
@@ -155,7 +209,8 @@ impl Prepared {
         work_name(&self.addon, index)
     }
 
-    /// The mark of what a cluster's works are rendered from, beside the configs whose hashes they carry.
+    /// The mark of what a cluster's works are rendered from, beside the configs whose hashes they
+    /// carry.
     pub fn inputs(&self, install_namespace: &str) -> String {
         format!("{}/{install_namespace}", self.inputs)
     }
@@ -172,27 +227,37 @@ impl Prepared {
         number.parse().ok().filter(|_| plain)
     }
 
+    /// Whether one of the works has this name.
+    pub fn makes(&self, name: &str) -> bool {
+        self.work_index(name).is_some_and(|index| index < self.works())
+    }
+
     /// The version as it stands in a label, where it can.
-    pub fn version_label(&self) -> Option<Text> {
+    pub(crate) fn version_label(&self) -> Option<Text> {
         self.version.clone().filter(|version| is_label_value(version))
     }
 
     /// The manifests of one work for one cluster.
     pub fn manifests(&self, index: usize, cluster: &ClusterName, install_namespace: &str) -> Vec<Value> {
         let range = self.split.get(index).cloned().unwrap_or_default();
-        let mut manifests = self.manifests.get(range).unwrap_or_default().to_vec();
-        for manifest in &mut manifests {
-            variables::name_cluster(manifest, cluster, install_namespace);
-        }
-        manifests
+        let raw = self.raw_manifests().get(range).unwrap_or_default();
+        // Whatever cannot be filled in was found when the template was prepared.
+        let filled = raw.iter().filter_map(|manifest| self.fill(manifest).ok());
+        filled
+            .map(|mut manifest| {
+                variables::name_cluster(&mut manifest, cluster, install_namespace);
+                manifest
+            })
+            .collect()
     }
 
     /// One whole work, as it is written.
-    pub fn work(&self, index: usize, site: &Site<'_>, told: &[&Pin]) -> Value {
+    pub fn work(&self, index: usize, site: &WorkSite<'_>, told: &[&Pin]) -> Value {
         let manifests = Value::Array(self.manifests(index, site.cluster, site.install_namespace));
         let hashes = hash_annotation(told);
         let digest = hash::digest(&manifests);
-        let mut spec = self.options.clone();
+        let options = self.agent().into_iter().flatten().filter(|(key, _)| *key != "workload");
+        let mut spec: Map<String, Value> = options.map(|(key, value)| (key.clone(), value.clone())).collect();
         spec.insert("workload".to_owned(), json!({ "manifests": manifests }));
         let mut named = BTreeMap::from([(labels::ADDON_NAME, self.addon.to_string())]);
         if let Some(version) = self.version_label() {
@@ -225,7 +290,7 @@ impl Prepared {
 
 /// The cluster that a work is for.
 #[derive(Clone, Copy, Debug)]
-pub struct Site<'a> {
+pub struct WorkSite<'a> {
     pub cluster: &'a ClusterName,
     pub install_namespace: &'a str,
     pub instance_uid: &'a str,
@@ -237,19 +302,18 @@ pub fn work_name(addon: &str, index: usize) -> String {
 }
 
 /// What the names of the works that we render begin with.
-pub fn work_prefix(addon: &str) -> String {
+pub(crate) fn work_prefix(addon: &str) -> String {
     format!("addon-{addon}-deploy-")
 }
 
-fn kept<'a>(observed: &'a Observed, pin: &Pin) -> Result<&'a Value, Problem> {
+fn kept<'a>(observed: &'a Observed, pin: &Pin) -> Result<&'a Arc<Value>, Problem> {
     observed
         .content(pin)
-        .map(|content| &**content)
         .ok_or_else(|| Problem::RevisionLost { config: (*pin.config).clone(), hash: pin.hash.clone() })
 }
 
 /// `"<resource>.<group>/<namespace>/<name>": "<hash>"` for each config.
-pub fn hash_annotation(pins: &[&Pin]) -> String {
+pub(crate) fn hash_annotation(pins: &[&Pin]) -> String {
     let entries: BTreeMap<String, &str> = pins
         .iter()
         .map(|pin| {
@@ -302,28 +366,30 @@ fn identity(manifest: &Value) -> Result<String, String> {
     Ok(if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") })
 }
 
-/// Fills works in order. Sizes are taken at their largest, so that the split is the same for every cluster.
-fn split(template: &Text, manifests: &[Value]) -> Result<Vec<Range<usize>>, Problem> {
-    let mut works = Vec::new();
-    let mut start = 0;
-    let mut filled = 0;
-    for (index, manifest) in manifests.iter().enumerate() {
-        let text = hash::canonical(manifest);
-        let size = text.len() + variables::cluster_names_in(&text) * names::MAX_NAME;
-        if size > WORK_LIMIT {
-            let manifest = identity(manifest).unwrap_or_default();
-            return Err(Problem::ManifestTooLarge {
-                template: template.clone(),
-                manifest,
-                kib: size.div_ceil(1024),
-            });
+/// Fills works with manifests, in order.
+#[derive(Default)]
+struct Split {
+    works: Vec<Range<usize>>,
+    start: usize,
+    next: usize,
+    filled: usize,
+    /// The bytes of all manifests.
+    total: usize,
+}
+
+impl Split {
+    fn add(&mut self, size: usize) {
+        if self.filled + size > WORK_LIMIT {
+            self.works.push(self.start..self.next);
+            (self.start, self.filled) = (self.next, 0);
         }
-        if filled + size > WORK_LIMIT {
-            works.push(start..index);
-            (start, filled) = (index, 0);
-        }
-        filled += size + 1;
+        self.next += 1;
+        self.filled += size + 1;
+        self.total += size;
     }
-    works.push(start..manifests.len());
-    Ok(works)
+
+    fn finish(mut self) -> Vec<Range<usize>> {
+        self.works.push(self.start..self.next);
+        self.works
+    }
 }

@@ -1,8 +1,10 @@
-//! Where an add-on's pods may run: an AddOnDeploymentConfig's node placement goes into every pod spec.
+//! Where an add-on's pods may run: an AddOnDeploymentConfig's node placement goes into every pod
+//! spec.
 
 use serde_json::Value;
 
-/// Puts the node selector and the tolerations of a deployment config into the pod spec of a workload. Both spellings are read.
+/// Puts the node selector and the tolerations of a deployment config into the pod spec of a
+/// workload. Both spellings are read.
 pub(super) fn apply(manifest: &mut Value, deployment_config: &Value) {
     let spec = deployment_config.get("spec");
     let placement = spec.and_then(|spec| spec.get("nodePlacement"));

@@ -1,4 +1,5 @@
-//! `{{NAME}}` in string values. Replaced inside parsed strings, so that a value can never become structure.
+//! `{{NAME}}` in string values. Replaced inside parsed strings, so that a value can never become
+//! structure.
 
 use std::collections::BTreeMap;
 
@@ -35,16 +36,28 @@ pub(super) fn defined(config: &ConfigRef, content: &Value) -> Result<BTreeMap<St
     Ok(defined)
 }
 
-/// Fills in what is the same on every cluster: defined variables first, then the built-ins, also where a variable's value names one.
-/// Returns the first name that is not known.
+/// Why a manifest cannot be filled in.
+pub(super) enum Unfilled {
+    /// The first name that is not known.
+    Unknown(String),
+    /// Its strings would have more bytes than the limit.
+    TooLarge,
+}
+
+/// Fills in what is the same on every cluster: defined variables first, then the built-ins, also
+/// where a variable's value names one. Stops before its strings have more than `limit` bytes: a
+/// short text can name a long value very often.
 pub(super) fn fill(
     value: &mut Value,
     defined: &BTreeMap<String, String>,
     builtins: &Builtin<'_>,
-) -> Result<(), String> {
+    limit: usize,
+) -> Result<(), Unfilled> {
     let mut unknown = None;
+    let mut left = Ok(limit);
     each_string(value, &mut |text| {
-        let with_variables = replace(text, |name| match name {
+        let Ok(most) = left else { return None };
+        let with_variables = replace(text, most, |name| match name {
             CLUSTER_NAME | INSTALL_NAMESPACE | ADDON_NAME => None,
             VERSION if builtins.version.is_some() => None,
             name => {
@@ -55,25 +68,34 @@ pub(super) fn fill(
                 known.map(String::as_str)
             }
         });
-        let with_variables = with_variables.as_deref().unwrap_or(text);
-        replace(with_variables, |name| match name {
-            ADDON_NAME => Some(builtins.addon),
-            VERSION => builtins.version,
-            _ => None,
-        })
-        .or_else(|| (with_variables != text).then(|| with_variables.to_owned()))
+        let filled = with_variables.and_then(|with_variables| {
+            let names = replace(with_variables.as_deref().unwrap_or(text), most, |name| match name {
+                ADDON_NAME => Some(builtins.addon),
+                VERSION => builtins.version,
+                _ => None,
+            })?;
+            Ok(names.or(with_variables))
+        });
+        let bytes = filled.as_ref().map(|filled| filled.as_deref().unwrap_or(text).len());
+        left = bytes.map_err(|_| TooLarge).and_then(|bytes| most.checked_sub(bytes).ok_or(TooLarge));
+        filled.ok().flatten()
     });
-    unknown.map_or(Ok(()), Err)
+    match (left, unknown) {
+        (Err(TooLarge), _) => Err(Unfilled::TooLarge),
+        (Ok(_), Some(name)) => Err(Unfilled::Unknown(name)),
+        (Ok(_), None) => Ok(()),
+    }
 }
 
 /// Fills in the names of one cluster.
 pub(super) fn name_cluster(value: &mut Value, cluster: &ClusterName, install_namespace: &str) {
     each_string(value, &mut |text| {
-        replace(text, |name| match name {
+        let named = replace(text, usize::MAX, |name| match name {
             CLUSTER_NAME => Some(cluster.as_str()),
             INSTALL_NAMESPACE => Some(install_namespace),
             _ => None,
-        })
+        });
+        named.ok().flatten()
     });
 }
 
@@ -96,9 +118,14 @@ fn each_string(value: &mut Value, change: &mut impl FnMut(&str) -> Option<String
     }
 }
 
-/// Replaces each `{{NAME}}` for which there is a value, in one pass: what a value brings in is not looked at again.
-/// Braces around anything but a plain name are somebody else's templates, and stay. `None`: nothing was replaced.
-fn replace<'v>(text: &str, mut value_of: impl FnMut(&str) -> Option<&'v str>) -> Option<String> {
+/// Replaces each `{{NAME}}` for which there is a value, in one pass: what a value brings in is not
+/// looked at again. Braces around anything but a plain name are somebody else's templates, and
+/// stay. `None`: nothing was replaced. Never makes more than `most` bytes.
+fn replace<'v>(
+    text: &str,
+    most: usize,
+    mut value_of: impl FnMut(&str) -> Option<&'v str>,
+) -> Result<Option<String>, TooLarge> {
     let mut out: Option<String> = None;
     let mut copied = 0;
     let mut from = 0;
@@ -114,13 +141,20 @@ fn replace<'v>(text: &str, mut value_of: impl FnMut(&str) -> Option<&'v str>) ->
             out.push_str(text.get(copied..open).unwrap_or_default());
             out.push_str(value);
             copied = end;
+            if out.len() > most {
+                return Err(TooLarge);
+            }
         }
     }
     if let Some(out) = &mut out {
         out.push_str(text.get(copied..).unwrap_or_default());
     }
-    out
+    Ok(out)
 }
+
+/// What would be made is larger than it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TooLarge;
 
 /// The name that stands here and is closed by `}}`.
 fn name_at(text: &str, at: usize) -> Option<&str> {
@@ -131,6 +165,7 @@ fn name_at(text: &str, at: usize) -> Option<&str> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 
@@ -144,10 +179,18 @@ mod tests {
 
     #[test]
     fn only_plain_names_in_double_braces_are_variables() {
-        assert_eq!(replace("{{A}}-{{A}}", known).as_deref(), Some("1-1"));
-        assert_eq!(replace("{{B}}", known).as_deref(), Some("{{A}}"), "a value is not looked at again");
-        assert_eq!(replace("{{ A }} {{ $labels.pod }} {{A} {{9}} {A}", known), None);
-        assert_eq!(replace("{{{A}}}", known).as_deref(), Some("{1}"));
-        assert_eq!(replace("é{{A}}é", known).as_deref(), Some("é1é"));
+        let replaced = |text| replace(text, 100, known).unwrap();
+        assert_eq!(replaced("{{A}}-{{A}}").as_deref(), Some("1-1"));
+        assert_eq!(replaced("{{B}}").as_deref(), Some("{{A}}"), "a value is not looked at again");
+        assert_eq!(replaced("{{ A }} {{ $labels.pod }} {{A} {{9}} {A}"), None);
+        assert_eq!(replaced("{{{A}}}").as_deref(), Some("{1}"));
+        assert_eq!(replaced("é{{A}}é").as_deref(), Some("é1é"));
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_made() {
+        let long = "x".repeat(60);
+        assert_eq!(replace("{{A}}{{A}}", 100, |_| Some(&long)), Err(TooLarge));
+        assert!(replace("{{A}}", 100, |_| Some(&long)).is_ok());
     }
 }

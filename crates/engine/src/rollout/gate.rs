@@ -1,252 +1,396 @@
-//! Where a placement's clusters should go: the desired revision, or with a canary the last known good one (semantics §5.4–5.6).
+//! Where a placement's clusters should go: the desired revision, or with a canary the last known
+//! good one (semantics §5.4–5.6).
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::standing::{Judge, Standing};
-use crate::configs::{Revision, Wanted};
-use crate::evidence::told_includes;
+use super::standing::{CohortStanding, Judge, Targets};
+use crate::configs::{GroupResource, Pin, Revision, Wanted};
 use crate::explain::{CanaryWait, Wait};
-use crate::fleet::{Canary, Flag, Fleet, Governor, Member};
+use crate::fleet::{Canary, ClusterFacts, Fleet, Governor};
+use crate::hash::Hash;
 use crate::name::ClusterName;
 use crate::observed::Pace;
 use crate::problem::Problem;
 
 /// Where to.
 #[derive(Clone, Debug)]
-pub struct Aim {
+pub(crate) struct Aim {
     pub desired: Wanted,
-    /// For the clusters that the canary gates, or for all where there is none.
-    pub target: Option<Revision>,
-    /// For the clusters inside the canary: they are never gated by it.
-    pub canary_target: Option<Revision>,
-    /// For instances on which nothing was ever applied.
-    pub fresh: Option<Revision>,
+    pub targets: Targets,
+    /// Before this pass's clusters are judged.
     pub known_good: Option<Revision>,
-    pub gate: Gate,
+    /// Why the desired revision may not reach gated clusters yet.
+    pub gate: Option<Wait>,
     /// What made the known good revision change in this pass.
     pub promotion: Option<Promotion>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gate {
-    Open,
-    /// The desired revision may not reach gated clusters yet.
-    Closed(Wait),
+    /// What is wrong with what the canary compares.
+    pub gate_problem: Option<Problem>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promotion {
+pub(crate) enum Promotion {
     CanaryPassed,
     RolledBack,
+    /// The canary compares nothing of what changed.
+    NotCovered,
 }
 
 impl Aim {
-    pub fn problem(&self) -> Option<&Problem> {
+    pub(crate) fn problem(&self) -> Option<&Problem> {
         self.desired.as_ref().err()
     }
 
-    /// Whether clusters that have settled on the target are where the placement wants them in the end.
-    pub fn target_is_desired(&self) -> bool {
-        self.desired.as_ref().ok() == self.target.as_ref()
+    /// Whether clusters that have settled on the target are where the placement wants them in the
+    /// end.
+    pub(crate) fn target_is_desired(&self) -> bool {
+        self.desired.as_ref().ok() == self.targets.target.as_ref()
     }
 }
 
-pub fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Aim {
+pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Aim {
     let recorded = governor.recorded;
-    let known_good = recorded.and_then(|recorded| recorded.known_good.clone());
-    let mut aim = Aim {
-        desired: governor.desired.clone(),
-        target: None,
-        canary_target: None,
-        fresh: known_good.clone(),
-        known_good,
-        gate: Gate::Open,
-        promotion: None,
+    let before = recorded.and_then(|recorded| recorded.known_good.clone());
+    let desired = match &governor.desired {
+        Ok(desired) => desired,
+        Err(problem) => {
+            // Clusters stay on what they have; those under way finish.
+            let target = match &governor.canary {
+                Some(_) => before.clone(),
+                None => recorded.and_then(|recorded| recorded.desired.clone()),
+            };
+            let targets = Targets { target: target.clone(), canary: target, fresh: before.clone() };
+            let desired = Err(problem.clone());
+            return Aim {
+                desired,
+                targets,
+                known_good: before,
+                gate: None,
+                promotion: None,
+                gate_problem: None,
+            };
+        }
     };
-    let Ok(desired) = &governor.desired else {
-        // Clusters stay on what they have; those under way finish.
-        aim.target = match &governor.canary {
-            Some(_) => aim.known_good.clone(),
-            None => recorded.and_then(|recorded| recorded.desired.clone()),
-        };
-        aim.canary_target.clone_from(&aim.target);
-        return aim;
+    let Passage { gate, promotion, problem: gate_problem } = match &governor.canary {
+        None => Passage::OPEN,
+        Some(canary) => Passage::of(fleet, governor, canary, desired, before.as_ref(), now),
     };
-    aim.canary_target = Some(desired.clone());
-    match &governor.canary {
-        None => aim.target = Some(desired.clone()),
-        Some(canary) => pass_canary(&mut aim, fleet, governor, canary, desired, now),
-    }
-    let frozen = governor.spec.rollout.paused || governor.fault.is_some();
-    if frozen {
-        return aim;
-    }
+    let known_good = if promotion.is_some() { Some(desired.clone()) } else { before.clone() };
+    // Without a known good revision the first installs go ahead, and are judged against what they
+    // were told.
+    let target = match &known_good {
+        Some(known_good) if governor.canary.is_some() && known_good != desired => known_good,
+        _ => desired,
+    };
     let at_once = governor.spec.rollout.pace == Pace::AllAtOnce && governor.canary.is_none();
-    if at_once || aim.known_good.is_none() {
-        aim.fresh = Some(desired.clone());
-    } else {
-        aim.fresh.clone_from(&aim.known_good);
-    }
-    aim
+    let fresh = match &known_good {
+        _ if governor.spec.rollout.paused || governor.fault.is_some() => before,
+        Some(known_good) if !at_once => Some(known_good.clone()),
+        _ => Some(desired.clone()),
+    };
+    let targets = Targets { target: Some(target.clone()), canary: Some(desired.clone()), fresh };
+    Aim { desired: Ok(desired.clone()), targets, known_good, gate, promotion, gate_problem }
 }
 
-fn pass_canary(
-    aim: &mut Aim,
-    fleet: &Fleet<'_>,
-    governor: &Governor<'_>,
-    canary: &Canary<'_>,
-    desired: &Revision,
-    now: Timestamp,
-) {
-    if aim.known_good.as_ref() == Some(desired) {
-        aim.target = Some(desired.clone());
-        return;
+/// What the canary makes of the desired revision.
+struct Passage {
+    gate: Option<Wait>,
+    promotion: Option<Promotion>,
+    problem: Option<Problem>,
+}
+
+impl Passage {
+    const OPEN: Self = Self { gate: None, promotion: None, problem: None };
+
+    fn promoted(promotion: Promotion) -> Self {
+        Self { promotion: Some(promotion), ..Self::OPEN }
     }
-    if governor.completed.contains(desired) && governor.fault.is_none() {
-        promote(aim, desired, Promotion::RolledBack);
-        return;
+
+    fn closed(wait: Wait) -> Self {
+        Self { gate: Some(wait), ..Self::OPEN }
     }
-    if governor.fault.is_some() {
-        // A strategy that cannot be used promotes nothing; where clusters stand is judged all the same.
-        aim.target = aim.known_good.clone().or_else(|| Some(desired.clone()));
-        return;
+
+    fn waits(wait: CanaryWait) -> Self {
+        Self::closed(Wait::Canary(Arc::new(wait)))
     }
-    if aim.known_good.is_some()
-        && let Some(left) = left_on_known_good(aim, fleet, governor, now)
-    {
-        aim.target.clone_from(&aim.known_good);
-        aim.gate = Gate::Closed(Wait::KnownGoodFirst { left });
-        return;
-    }
-    match canary_wait(fleet, canary, desired, now) {
-        None => promote(aim, desired, Promotion::CanaryPassed),
-        Some(wait) => {
-            // Without a known good revision the first installs go ahead, and are judged against what they were told.
-            aim.target = aim.known_good.clone().or_else(|| Some(desired.clone()));
-            aim.gate = Gate::Closed(Wait::Canary(Arc::new(wait)));
+
+    fn of(
+        fleet: &Fleet<'_>,
+        governor: &Governor<'_>,
+        canary: &Canary<'_>,
+        desired: &Revision,
+        known_good: Option<&Revision>,
+        now: Timestamp,
+    ) -> Self {
+        // A strategy that cannot be used promotes nothing; where clusters stand is judged all the
+        // same.
+        if known_good == Some(desired) || governor.fault.is_some() {
+            return Self::OPEN;
+        }
+        if governor.completed.contains(desired) {
+            return Self::promoted(Promotion::RolledBack);
+        }
+        if let Some(left) = left_on_known_good(fleet, governor, desired, known_good, now) {
+            return Self::closed(Wait::KnownGoodFirst { left });
+        }
+        if let Some(wait) = can_pass(canary) {
+            return Self::waits(wait);
+        }
+        let comparison = CanaryComparison::of(fleet, canary, desired, known_good);
+        let (placement, name) = (governor.spec.name.clone(), canary.name.clone());
+        if let Some(cluster) = comparison.compares_nothing(fleet).cloned() {
+            let wait = CanaryWait::ComparesNothing { placement: name.clone(), cluster: cluster.clone() };
+            let problem = Problem::CanaryComparesNothing { placement, canary: name, cluster };
+            return Self { problem: Some(problem), ..Self::waits(wait) };
+        }
+        if let Some(kinds) = comparison.uncovered_change() {
+            let problem = Problem::NotCoveredByCanary { placement, canary: name, kinds };
+            return Self { problem: Some(problem), ..Self::promoted(Promotion::NotCovered) };
+        }
+        match comparison.not_passed(fleet, canary, now) {
+            None => Self::promoted(Promotion::CanaryPassed),
+            Some(wait) => Self::waits(wait),
         }
     }
 }
 
-fn promote(aim: &mut Aim, desired: &Revision, promotion: Promotion) {
-    aim.known_good = Some(desired.clone());
-    aim.target = Some(desired.clone());
-    aim.promotion = Some(promotion);
-}
-
-/// How many gated clusters are still on their way to the known good revision. Failed ones are at their end, and first installs are
-/// not part of a rollout: clusters that join must not be able to keep the next revision away for ever.
+/// How many gated clusters are still on their way to the known good revision. Failed ones are at
+/// their end. First installs, and what was never healthy since, are not part of a rollout: clusters
+/// that join must not be able to keep the next revision away forever.
 fn left_on_known_good(
-    aim: &Aim,
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
+    desired: &Revision,
+    known_good: Option<&Revision>,
     now: Timestamp,
 ) -> Option<usize> {
-    let known_good = Aim { target: aim.known_good.clone(), ..aim.clone() };
-    let judge = Judge::new(fleet, governor, &known_good, now);
-    let left = judge.judge_all(fleet).count(|kind| {
-        let under_way = matches!(kind.standing, Standing::OnTarget { .. } | Standing::Elsewhere { .. });
-        under_way && !kind.standing.failed() && !kind.in_canary
-    });
+    let known_good = known_good?.clone();
+    // Once all had settled on it, a cluster that becomes unwell there is not on its way to it
+    // again.
+    let was_completed =
+        governor.recorded.is_some_and(|recorded| recorded.applied.as_ref() == Some(&known_good));
+    let targets =
+        Targets { target: Some(known_good.clone()), canary: Some(desired.clone()), fresh: Some(known_good) };
+    let closed = Some(Wait::KnownGoodFirst { left: 0 });
+    let judge = Judge::new(fleet.observed, governor, &targets, closed, now);
+    let is_left = |facts: &ClusterFacts<'_>| {
+        let standing = judge.judge(facts);
+        let under_way = match standing {
+            CohortStanding::OnTarget { .. } => !(was_completed && standing.is_assigned()),
+            CohortStanding::Elsewhere { .. } => true,
+            _ => false,
+        };
+        let was_well = facts.instance.as_ref().is_some_and(|instance| instance.evidence.installed);
+        under_way && was_well && !standing.has_failed() && !standing.is_doubted()
+    };
+    let gated = fleet.cohorts_of(governor).filter(|cohort| !cohort.facts.in_canary());
+    let left = gated.filter(|cohort| is_left(&cohort.facts)).map(|cohort| cohort.members.len()).sum();
     (left > 0).then_some(left)
 }
 
-/// What the canary still lacks, if anything. An empty canary never passes.
-fn canary_wait(
-    fleet: &Fleet<'_>,
-    canary: &Canary<'_>,
-    desired: &Revision,
-    now: Timestamp,
-) -> Option<CanaryWait> {
+/// Why a canary cannot pass anything, whatever its clusters have. An empty canary never passes.
+fn can_pass(canary: &Canary<'_>) -> Option<CanaryWait> {
     let placement = canary.name.clone();
     let Some(clusters) = &canary.clusters else { return Some(CanaryWait::NotFound { placement }) };
     if let Some((published, decided)) = canary.in_motion {
         return Some(CanaryWait::InMotion { placement, published, decided });
     }
-    if clusters.is_empty() {
-        return Some(CanaryWait::Empty { placement });
+    clusters.is_empty().then_some(CanaryWait::Empty { placement })
+}
+
+/// The kinds of config in which two revisions differ. A config that is only in one of them is a
+/// change, too.
+fn changed_kinds<'r>(from: &'r Revision, to: &'r Revision) -> impl Iterator<Item = &'r GroupResource> {
+    let hash = |revision: &'r Revision, kind| revision.pin(kind).map(|pin| &pin.hash);
+    let kinds: BTreeSet<&GroupResource> =
+        from.pins().iter().chain(to.pins()).map(|pin| &pin.config.kind).collect();
+    kinds.into_iter().filter(move |kind| hash(from, kind) != hash(to, kind))
+}
+
+/// What of a revision each canary cluster can prove (semantics §5.4, "what is compared").
+struct CanaryComparison<'f> {
+    desired: &'f Revision,
+    /// The kinds in which it differs from the known good revision; none where there is no such
+    /// revision.
+    changed: Vec<&'f GroupResource>,
+    cohorts: Vec<(&'f ClusterFacts<'f>, Compared<'f>)>,
+    /// For each canary cluster that is there, its position and its place in `cohorts`.
+    clusters: Vec<(usize, usize)>,
+    /// Nobody knows what some canary cluster is to have: nothing can be left out for it.
+    incomplete: bool,
+}
+
+/// What one canary cluster must have: the hash of each kind, or none of that kind.
+#[derive(Default)]
+struct Compared<'f> {
+    kinds: Vec<(&'f GroupResource, Option<&'f Hash>)>,
+    left_out: Vec<&'f GroupResource>,
+}
+
+impl<'f> CanaryComparison<'f> {
+    fn of(
+        fleet: &'f Fleet<'f>,
+        canary: &Canary<'_>,
+        desired: &'f Revision,
+        known_good: Option<&'f Revision>,
+    ) -> Self {
+        let changed: Vec<&GroupResource> =
+            known_good.into_iter().flat_map(|known_good| changed_kinds(known_good, desired)).collect();
+        let mut cohorts = Vec::new();
+        let mut places: HashMap<usize, usize> = HashMap::new();
+        let mut clusters = Vec::with_capacity(canary.members.len());
+        for position in canary.members.iter().map(|&position| position as usize) {
+            let Some(line) = fleet.lines.get(position) else { continue };
+            let Some(facts) = fleet.facts(position) else { continue };
+            let place = *places.entry(line.cohort()).or_insert_with(|| {
+                let compared = compare(desired, &changed, |kind| wanted(fleet, facts, kind));
+                cohorts.push((facts, compared));
+                cohorts.len() - 1
+            });
+            clusters.push((position, place));
+        }
+        let is_unknown = |(facts, _): &(&ClusterFacts<'_>, _)| {
+            let told = facts.instance.as_ref().is_some_and(|instance| instance.evidence.told);
+            fleet.governor_of(facts).desired.is_err() && !told
+        };
+        let incomplete = cohorts.iter().any(is_unknown)
+            || canary.clusters.as_ref().is_none_or(|all| all.len() > clusters.len());
+        Self { desired, changed, cohorts, clusters, incomplete }
     }
-    let soaks: Vec<Option<Soak<'_>>> =
-        fleet.governors.iter().map(|own| Soak::of(fleet, own, desired, now)).collect();
-    let has_passed = |position: usize| {
-        fleet.member(position).is_some_and(|member| {
-            let own = soaks.get(member.governor().unwrap_or(usize::MAX)).and_then(Option::as_ref);
-            has_passed(&member, desired, own)
+
+    /// The first canary cluster of a cohort.
+    fn first(&self, is_so: impl Fn(usize) -> bool) -> Option<usize> {
+        self.clusters.iter().find(|(_, cohort)| is_so(*cohort)).map(|(position, _)| *position)
+    }
+
+    /// Kinds that some canary cluster does not prove. Which version is chosen is proved by its
+    /// template.
+    fn left_out(&self) -> Vec<GroupResource> {
+        let templates = self.desired.pin(GroupResource::templates()).is_some();
+        let kinds: BTreeSet<&GroupResource> =
+            self.cohorts.iter().flat_map(|(_, compared)| compared.left_out.iter().copied()).collect();
+        let kinds = kinds.into_iter().filter(|&kind| !templates || kind != GroupResource::hub_configs());
+        kinds.cloned().collect()
+    }
+
+    /// The kinds that changed, where no canary cluster proves any of them.
+    fn uncovered_change(&self) -> Option<Vec<GroupResource>> {
+        let proves = |kind: &&GroupResource| {
+            self.cohorts.iter().any(|(_, compared)| !compared.left_out.contains(kind))
+        };
+        let uncovered = !self.incomplete && !self.changed.is_empty() && !self.changed.iter().any(proves);
+        uncovered.then(|| self.changed.iter().map(|&kind| kind.clone()).collect())
+    }
+
+    /// The first canary cluster that has nothing in common with the placement: whatever it is like,
+    /// it proves nothing.
+    fn compares_nothing(&self, fleet: &'f Fleet<'_>) -> Option<&'f ClusterName> {
+        if self.desired.is_empty() {
+            return None;
+        }
+        let nothing = |compared: &Compared<'_>| compared.kinds.iter().all(|(_, hash)| hash.is_none());
+        let position =
+            self.first(|at| self.cohorts.get(at).is_some_and(|(_, compared)| nothing(compared)))?;
+        fleet.lines.get(position).map(|line| line.name)
+    }
+
+    /// What the canary still lacks, if anything.
+    fn not_passed(&self, fleet: &Fleet<'_>, canary: &Canary<'_>, now: Timestamp) -> Option<CanaryWait> {
+        let soaks: Vec<Option<Judge<'_>>> = fleet.governors.iter().map(|own| soak(fleet, own, now)).collect();
+        let soak_of = |facts: &ClusterFacts<'_>| soaks.get(facts.governor()?)?.as_ref();
+        let missing: Vec<bool> = self
+            .cohorts
+            .iter()
+            .map(|(facts, compared)| !has_passed(facts, compared, soak_of(facts)))
+            .collect();
+        let is_missing = |at: usize| missing.get(at) == Some(&true);
+        let clusters = canary.clusters.as_deref().unwrap_or_default();
+        let outside = clusters.len() - self.clusters.len();
+        let missing = self.clusters.iter().filter(|(_, at)| is_missing(*at)).count() + outside;
+        if missing == 0 {
+            return None;
+        }
+        let first = match self.first(is_missing) {
+            Some(position) => fleet.lines.get(position).map(|line| line.name),
+            // Selected by the canary only, and without an instance.
+            None => {
+                let lines = self.clusters.iter().filter_map(|(position, _)| fleet.lines.get(*position));
+                let there: HashSet<&ClusterName> = lines.map(|line| line.name).collect();
+                clusters.iter().copied().filter(|name| !there.contains(name)).min()
+            }
+        }?;
+        Some(CanaryWait::NotPassed {
+            placement: canary.name.clone(),
+            missing,
+            of: clusters.len(),
+            first: first.clone(),
+            not_compared: self.left_out(),
         })
+    }
+}
+
+/// The config of a kind that a canary cluster should have. Where that cannot be resolved it keeps
+/// what it was told.
+fn wanted<'f>(fleet: &'f Fleet<'_>, facts: &'f ClusterFacts<'_>, kind: &GroupResource) -> Option<&'f Pin> {
+    let Ok(desired) = &fleet.governor_of(facts).desired else {
+        return facts.instance.as_ref()?.status.told().find(|pin| pin.config.kind == *kind);
     };
-    let mut first = None;
-    let mut passes = 0;
-    for &position in &canary.members {
-        if has_passed(position) {
-            passes += 1;
+    let own = facts.overrides().and_then(|own| own.pins.iter().find(|pin| pin.config.kind == *kind));
+    own.or_else(|| desired.pin(kind))
+}
+
+/// What a canary cluster with these configs can prove of a revision. The template, or where there
+/// is none the version, is always compared. Any other kind is compared only where the cluster
+/// references the same object or has the same content.
+fn compare<'f>(
+    desired: &'f Revision,
+    changed: &[&'f GroupResource],
+    wanted: impl Fn(&GroupResource) -> Option<&'f Pin>,
+) -> Compared<'f> {
+    let template = desired.pin(GroupResource::templates());
+    let always = if template.is_some() { GroupResource::templates() } else { GroupResource::hub_configs() };
+    let mut compared = Compared::default();
+    for pin in desired.pins() {
+        let kind = &pin.config.kind;
+        let own = wanted(kind);
+        let same = own.is_some_and(|own| own.config == pin.config || own.hash == pin.hash);
+        if same || kind == always {
+            compared.kinds.push((kind, Some(&pin.hash)));
         } else {
-            first = first.or(Some(position));
+            compared.left_out.push(kind);
         }
     }
-    let missing = clusters.len() - passes;
-    if missing == 0 {
-        return None;
+    // A config that is taken away is proved by a cluster that has none either.
+    for &kind in changed.iter().filter(|kind| desired.pin(kind).is_none()) {
+        match wanted(kind) {
+            None => compared.kinds.push((kind, None)),
+            Some(_) => compared.left_out.push(kind),
+        }
     }
-    let first = first_missing(fleet, canary, first, clusters)?;
-    Some(CanaryWait::NotPassed { placement, missing, of: clusters.len(), first })
+    compared
 }
 
-fn first_missing(
-    fleet: &Fleet<'_>,
-    canary: &Canary<'_>,
-    first: Option<usize>,
-    clusters: &[&ClusterName],
-) -> Option<ClusterName> {
-    let name = |position: usize| fleet.lines.get(position).map(|line| line.name);
-    let by_member = first.and_then(name);
-    // Otherwise it is one that is no member at all: selected by the canary only, and without an instance.
-    let outside = || {
-        let members: std::collections::HashSet<&ClusterName> =
-            canary.members.iter().filter_map(|&position| name(position)).collect();
-        clusters.iter().copied().filter(|name| !members.contains(name)).min()
-    };
-    by_member.or_else(outside).cloned()
-}
-
-/// A canary cluster has the revision's configs, whoever gave them to it, applied and healthy for as long as its own placement asks.
-fn has_passed(member: &Member<'_>, desired: &Revision, soak: Option<&Soak<'_>>) -> bool {
-    member.status().is_some_and(|status| {
-        !member.is(Flag::Terminating)
-            && told_includes(status, desired.pins())
-            && member.evidence().arrived()
-            && soak.is_none_or(|soak| soak.has_soaked(member))
+/// A canary cluster has what it is compared by, whoever gave it, applied and healthy for as long as
+/// its own placement asks.
+fn has_passed(facts: &ClusterFacts<'_>, compared: &Compared<'_>, soak: Option<&Judge<'_>>) -> bool {
+    facts.instance.as_ref().is_some_and(|instance| {
+        let pin = |kind: &GroupResource| instance.status.told().find(|pin| pin.config.kind == *kind);
+        !instance.terminating
+            && compared.kinds.iter().all(|(kind, wanted)| pin(kind).map(|pin| &pin.hash) == *wanted)
+            && instance.evidence.arrived()
+            && soak.is_none_or(|soak| soak.judge(facts) == CohortStanding::Settled)
     })
 }
 
-/// A placement that lets its clusters soak, as a judge of whether they have.
-struct Soak<'a> {
-    judge: Judge<'a>,
-}
-
-impl Soak<'_> {
-    fn has_soaked(&self, member: &Member<'_>) -> bool {
-        // Inside the canary or not: its target is the same.
-        self.judge.judge(true, member) == Standing::Settled
+/// A placement that lets its clusters soak, as a judge of whether they have settled on what it
+/// wants.
+fn soak<'a>(fleet: &Fleet<'_>, own: &'a Governor<'a>, now: Timestamp) -> Option<Judge<'a>> {
+    if own.spec.rollout.min_success_time.is_zero() {
+        return None;
     }
-}
-
-impl<'a> Soak<'a> {
-    fn of(fleet: &Fleet<'_>, own: &'a Governor<'a>, desired: &Revision, now: Timestamp) -> Option<Self> {
-        if own.spec.rollout.min_success_time.is_zero() {
-            return None;
-        }
-        let target = own.desired.clone().ok();
-        let aim = Aim {
-            desired: Ok(desired.clone()),
-            target: target.clone(),
-            canary_target: target,
-            fresh: None,
-            known_good: None,
-            gate: Gate::Open,
-            promotion: None,
-        };
-        Some(Self { judge: Judge::new(fleet, own, &aim, now) })
-    }
+    let target = own.desired.clone().ok();
+    let targets = Targets { target: target.clone(), canary: target, fresh: None };
+    Some(Judge::new(fleet.observed, own, &targets, None, now))
 }

@@ -1,11 +1,13 @@
-//! The rollout controller as a function: which clusters of a placement move now, and why the others do not (semantics §5).
+//! The rollout controller as a function: which clusters of a placement move now, and why the others
+//! do not (semantics §5).
 //!
-//! [`gate`] decides where to, [`standing`] where each cluster stands, [`budget`] who may go. This file puts the three together
-//! for one placement. In flight is counted from the instances themselves before anything is chosen.
+//! [`gate`] decides where to, [`standing`] where each cluster stands, [`budget`] who may go. This
+//! file puts the three together for one placement. In flight is counted from the instances
+//! themselves before anything is chosen.
 
-pub mod budget;
-pub mod gate;
-pub mod standing;
+mod budget;
+mod gate;
+mod standing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,46 +16,52 @@ use jiff::Timestamp;
 
 use crate::configs::Revision;
 use crate::evidence::told_includes;
-use crate::explain::{Decision, Flight, Start, Wait};
-use crate::fleet::{Fleet, Governor};
+use crate::explain::{Decision, Wait};
+use crate::fleet::{Cohort, Fleet, Governor};
+use crate::name::ClusterName;
 use crate::problem::Problem;
 use budget::Ledger;
-use gate::{Aim, Gate};
-pub use standing::{Identified, live_generation};
-use standing::{Judge, Standing, Standings};
+use gate::Aim;
+pub(crate) use gate::Promotion;
+use standing::{CohortStanding, Judge};
+pub(crate) use standing::{TargetRevision, live_generation};
 
 /// What is decided for one placement.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub(crate) struct PlacementOutcome {
     pub aim: Aim,
+    /// The known good revision after this pass.
+    pub known_good: Option<Revision>,
     /// The revision that all governed instances have settled on, or the one before.
     pub applied: Option<Revision>,
     /// A revision completed in this pass.
     pub completed: Option<Revision>,
-    pub decisions: Decisions,
+    /// Completed revisions that the placement has gone back behind.
+    pub withdrawn: Vec<Revision>,
+    pub unhealthy: Unhealthy,
+    /// For each cohort that the placement governs, in order.
+    pub moves: Vec<Vec<MoveRun>>,
     pub counts: Counts,
     pub state: State,
     /// When a clock runs out, if nothing else happens before.
     pub recheck_at: Option<Timestamp>,
 }
 
-/// What the clusters of a placement are to do.
-#[derive(Clone, Debug, Default)]
-pub struct Decisions {
-    /// The few different things that there are to do.
-    pub moves: Vec<Move>,
-    /// For each cluster that the placement governs, in order, its place in `moves`.
-    pub of: Vec<u32>,
-    /// How many of each kind start now.
-    started: Vec<usize>,
+/// What this many of a cohort's clusters do, in order of name. A cohort has one run, or two if the
+/// budget is used up in between.
+#[derive(Clone, Debug)]
+pub(crate) struct MoveRun {
+    pub count: usize,
+    pub decided: Move,
 }
 
 /// A decision, and the revision that goes with it.
 #[derive(Clone, Debug)]
-pub struct Move {
+pub(crate) struct Move {
     pub decision: Decision,
-    /// What the instance is told: now if it starts, before otherwise. `None`: it keeps what it was told, whatever that is.
-    pub told: Option<Arc<Identified>>,
+    /// What the instance is told: now if it starts, before otherwise. `None`: it keeps what it was
+    /// told, whatever that is.
+    pub told: Option<Arc<TargetRevision>>,
     pub starts: bool,
 }
 
@@ -61,7 +69,8 @@ pub struct Move {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub governed: usize,
-    /// Told the target (or, where nothing was ever applied, what fresh instances get), settled or not.
+    /// Told the target (or, where nothing was ever applied, what fresh instances get), settled or
+    /// not.
     pub on_target: usize,
     /// Settled on the target.
     pub settled: usize,
@@ -78,7 +87,17 @@ pub struct Counts {
     pub upgraded: usize,
     /// Not settled, and not inside the canary.
     pub unsettled_gated: usize,
+    /// They keep what they have and count neither for nor against the rollout.
+    pub left_out: usize,
     pub budget: usize,
+}
+
+/// Governed clusters that are not well, in or after a rollout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unhealthy {
+    pub count: usize,
+    /// The first few of them.
+    pub first: Vec<ClusterName>,
 }
 
 /// Where the rollout as a whole stands.
@@ -92,7 +111,7 @@ pub enum State {
     UpgradeSucceeded,
     WaitingForCanary(Wait),
     Paused,
-    /// Nothing moves until somebody mends something.
+    /// Nothing moves until somebody fixes something.
     Failed(Failure),
 }
 
@@ -130,128 +149,224 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Decides for every cluster that the placement governs.
-pub fn decide(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Outcome {
-    let mut aim = gate::aim(fleet, governor, now);
-    let judge = Judge::new(fleet, governor, &aim, now);
-    let standings = judge.judge_all(fleet);
-    let mut ledger = Ledger::open(governor, &aim, &standings);
-    let decisions = ledger.assign(fleet, governor, &aim, &judge, &standings);
-    let counts = count(fleet, &aim, &decisions, &standings, &ledger);
-    let reached = reached(fleet, governor, &judge, &standings);
-    let state = state(governor, &aim, &counts, &ledger);
-    let recheck_at = standings.kinds.iter().filter_map(|kind| kind.standing.recheck_at()).min();
-
-    let completed = reached
-        .clone()
-        .filter(|revision| !revision.is_empty() && governor.completed.last() != Some(revision));
-    let applied = reached.or_else(|| governor.recorded.and_then(|recorded| recorded.applied.clone()));
-    // Without a canary the known good revision is the one applied everywhere; with one, only until the first has passed.
-    if governor.canary.is_none() || aim.known_good.is_none() {
-        aim.known_good.clone_from(&applied);
-    }
-    Outcome { aim, applied, completed, decisions, counts, state, recheck_at }
+/// One placement's rollout: where to, and where each cohort stands.
+struct RolloutView<'a> {
+    fleet: &'a Fleet<'a>,
+    governor: &'a Governor<'a>,
+    aim: Aim,
+    judge: Judge<'a>,
+    /// For each cohort that the placement governs, in order.
+    standings: Vec<CohortStanding>,
 }
 
-/// The revision that every governed instance has settled on in this snapshot. At least one must really have it: where users override
-/// everything, a placement completes nothing. Nor does it while a cluster may have joined that is not known yet.
-fn reached(
-    fleet: &Fleet<'_>,
-    governor: &Governor<'_>,
-    judge: &Judge<'_>,
-    standings: &Standings,
-) -> Option<Revision> {
+impl<'a> RolloutView<'a> {
+    fn new(fleet: &'a Fleet<'a>, governor: &'a Governor<'a>, now: Timestamp) -> Self {
+        let aim = gate::aim(fleet, governor, now);
+        let judge = Judge::new(fleet.observed, governor, &aim.targets, aim.gate.clone(), now);
+        let standings = fleet.cohorts_of(governor).map(|cohort| judge.judge(&cohort.facts)).collect();
+        Self { fleet, governor, aim, judge, standings }
+    }
+
+    fn cohorts(&self) -> impl Iterator<Item = (&'a Cohort<'a>, &CohortStanding)> + Clone {
+        self.fleet.cohorts_of(self.governor).zip(&self.standings)
+    }
+
+    fn cohort(&self, at: usize) -> Option<&'a Cohort<'a>> {
+        self.fleet.cohorts.get(*self.governor.cohorts.get(at)?)
+    }
+
+    /// How many clusters there are in the cohorts that are so.
+    fn count(&self, is_so: impl Fn(&Cohort<'a>, &CohortStanding) -> bool) -> usize {
+        let counted = self.cohorts().filter(|(cohort, standing)| is_so(cohort, standing));
+        counted.map(|(cohort, _)| cohort.members.len()).sum()
+    }
+
+    fn governed(&self) -> usize {
+        self.count(|_, _| true)
+    }
+}
+
+/// Decides for every cluster that the placement governs.
+pub(crate) fn decide<'a>(
+    fleet: &'a Fleet<'a>,
+    governor: &'a Governor<'a>,
+    now: Timestamp,
+) -> PlacementOutcome {
+    let view = RolloutView::new(fleet, governor, now);
+    let mut ledger = Ledger::open(&view);
+    let moves = ledger.assign(&view);
+    let counts = count(&view, &moves, &ledger);
+    let reached = reached(&view);
+    let recorded_applied = || governor.recorded.and_then(|recorded| recorded.applied.clone());
+    let applied = reached.clone().or_else(recorded_applied);
+    // Without a canary the known good revision is the one applied everywhere.
+    let known_good = match &view.aim.known_good {
+        _ if governor.canary.is_none() => applied.clone(),
+        Some(known_good) => Some(known_good.clone()),
+        None => reached.clone().filter(|_| is_first_good(&view)),
+    };
+    // The next revision may have passed in the very moment in which the last cluster settled on the
+    // one before.
+    let before = governor.recorded.and_then(|recorded| recorded.known_good.as_ref());
+    let is_good = |revision: &Revision| {
+        governor.canary.is_none() || known_good.as_ref() == Some(revision) || before == Some(revision)
+    };
+    let completed = reached.filter(|revision| {
+        !revision.is_empty() && governor.completed.last() != Some(revision) && is_good(revision)
+    });
+    let all_assigned = view.standings.iter().all(CohortStanding::is_assigned);
+    let is_complete = applied.is_some() && applied == view.aim.targets.target && all_assigned;
+    let state = state(&view, &counts, &ledger, is_complete);
+    let recheck_at = view.standings.iter().filter_map(CohortStanding::recheck_at).min();
+    let withdrawn = withdrawn(governor, &view.aim);
+    let unhealthy = unhealthy(&view);
+    let aim = view.aim;
+    PlacementOutcome {
+        aim,
+        known_good,
+        applied,
+        completed,
+        withdrawn,
+        unhealthy,
+        moves,
+        counts,
+        state,
+        recheck_at,
+    }
+}
+
+/// Whether the first revision that a gated placement has everywhere may count as known good without
+/// a canary: first installs are not gated. What canary clusters have, or users chose, says nothing
+/// about those that the gate keeps back.
+fn is_first_good(view: &RolloutView<'_>) -> bool {
+    let is_installed = |cohort: &Cohort<'_>, standing: &CohortStanding| {
+        !cohort.facts.in_canary()
+            && *standing == CohortStanding::Settled
+            && cohort.facts.overrides().is_none()
+    };
+    !view.standings.iter().any(CohortStanding::is_behind_gate)
+        && view.cohorts().any(|(cohort, standing)| is_installed(cohort, standing))
+}
+
+/// Going back to a revision withdraws all that came after it: to want one of those again is an
+/// upgrade, and gated like any other.
+fn withdrawn(governor: &Governor<'_>, aim: &Aim) -> Vec<Revision> {
+    let Ok(desired) = &aim.desired else { return Vec::new() };
+    let back_to = governor.completed.iter().position(|completed| completed == desired);
+    let after = back_to.and_then(|at| governor.completed.get(at + 1..));
+    after.unwrap_or_default().to_vec()
+}
+
+fn unhealthy(view: &RolloutView<'_>) -> Unhealthy {
+    const NAMED: usize = 10;
+    let unwell = view.cohorts().filter(|(_, standing)| standing.is_unhealthy());
+    let first = view.fleet.first_names(unwell.map(|(cohort, _)| cohort), NAMED);
+    Unhealthy {
+        count: view.count(|_, standing| standing.is_unhealthy()),
+        first: first.into_iter().cloned().collect(),
+    }
+}
+
+/// The revision that every governed instance has settled on in this snapshot. At least one must
+/// really have it: where users override everything, a placement completes nothing. Nor does it
+/// while a cluster may have joined that is not known yet.
+fn reached(view: &RolloutView<'_>) -> Option<Revision> {
+    let RolloutView { governor, judge, .. } = view;
     if governor.in_motion {
         return None;
     }
-    // Those of a kind have been told the same, and stand alike towards every revision.
-    let members = || standings.kinds.iter().filter_map(|kind| fleet.member(kind.first));
+    let counted = || view.cohorts().filter(|(_, standing)| !standing.is_left_out());
+    let facts = || counted().map(|(cohort, _)| &cohort.facts);
     let is_there = |revision: &Revision| {
-        members().any(|member| member.status().is_some_and(|status| told_includes(status, revision.pins())))
+        facts()
+            .filter_map(|facts| facts.instance.as_ref())
+            .any(|instance| told_includes(instance.status, revision.pins()))
     };
-    let mut targets =
-        standings.kinds.iter().map(|kind| judge.target_of(kind.in_canary).map(|target| &target.revision));
+    let mut targets = facts().map(|facts| judge.target_of(facts).map(|target| &target.revision));
     let target = targets.next()??;
     if targets.all(|other| other == Some(target))
-        && standings.kinds.iter().all(|kind| kind.standing == Standing::Settled)
+        && counted().all(|(_, standing)| *standing == CohortStanding::Settled)
     {
         return is_there(target).then(|| target.clone());
     }
-    // The target may have moved on in the very moment in which the last cluster settled on the one before.
+    // The target may have moved on in the very moment in which the last cluster settled on the one
+    // before.
     let recorded = governor.recorded?;
     [&recorded.desired, &recorded.known_good]
         .into_iter()
         .flatten()
         .filter(|&before| recorded.applied.as_ref() != Some(before))
-        .find(|&before| members().all(|member| judge.settled_on(&member, before)) && is_there(before))
+        .find(|&before| facts().all(|facts| judge.settled_on(facts, before)) && is_there(before))
         .cloned()
 }
 
-fn count(
-    fleet: &Fleet<'_>,
-    aim: &Aim,
-    decisions: &Decisions,
-    standings: &Standings,
-    ledger: &Ledger,
-) -> Counts {
+fn count(view: &RolloutView<'_>, moves: &[Vec<MoveRun>], ledger: &Ledger) -> Counts {
     let mut counts = Counts {
-        governed: standings.of.len(),
+        governed: view.governed(),
         in_flight: ledger.in_flight,
         failed: ledger.failed,
         budget: ledger.budget,
         ..Counts::default()
     };
-    for (kind, &started) in standings.kinds.iter().zip(&decisions.started) {
-        let all = kind.count;
-        match &kind.standing {
-            Standing::Settled => {
+    for ((cohort, standing), runs) in view.cohorts().zip(moves) {
+        let all = cohort.members.len();
+        let started: usize = runs.iter().filter(|run| run.decided.starts).map(|run| run.count).sum();
+        let in_canary = cohort.facts.in_canary();
+        let evidence = cohort.facts.instance.as_ref().map(|instance| &instance.evidence);
+        match standing {
+            CohortStanding::Settled => {
                 counts.settled += all;
                 counts.on_target += all;
-                counts.done += if aim.target_is_desired() || kind.in_canary { all } else { 0 };
+                counts.done += if view.aim.target_is_desired() || in_canary { all } else { 0 };
             }
-            Standing::OnTarget { .. } => counts.on_target += all,
-            Standing::Fresh { on_target, told, .. } => {
+            CohortStanding::OnTarget { .. } => {
+                counts.on_target += all;
+                counts.fresh += if evidence.is_some_and(|evidence| evidence.installed) { 0 } else { all };
+            }
+            CohortStanding::LeftOut(_) => counts.left_out += all,
+            CohortStanding::Fresh { on_target, told, .. } => {
                 counts.fresh += all;
                 counts.on_target += if *on_target || *told { all } else { started };
             }
-            Standing::Absent => {
+            CohortStanding::Absent => {
                 counts.fresh += all;
                 counts.waiting += all;
             }
-            Standing::Elsewhere { .. } | Standing::Aside(_) => {
+            CohortStanding::Elsewhere { .. } | CohortStanding::Aside(_) => {
                 counts.on_target += started;
                 counts.waiting += all - started;
             }
         }
-        if kind.standing != Standing::Settled && !kind.in_canary {
+        if *standing != CohortStanding::Settled && !standing.is_left_out() && !in_canary {
             counts.unsettled_gated += all;
         }
-        let upgraded = fleet.member(kind.first).is_some_and(|member| member.evidence().upgraded);
-        counts.upgraded += if upgraded { all } else { 0 };
+        counts.upgraded += if evidence.is_some_and(|evidence| evidence.upgraded) { all } else { 0 };
     }
     counts
 }
 
-/// The order of the questions is the policy: what a person must mend comes before what time mends.
-fn state(governor: &Governor<'_>, aim: &Aim, counts: &Counts, ledger: &Ledger) -> State {
+/// The order of the questions is the policy: what a person must fix comes before what time fixes.
+fn state(view: &RolloutView<'_>, counts: &Counts, ledger: &Ledger, is_complete: bool) -> State {
+    let RolloutView { governor, aim, .. } = view;
     if let Some(problem) = governor.fault.as_ref().or(aim.problem()) {
         return State::Failed(Failure::Problem(problem.clone()));
     }
     if counts.governed == 0 {
         return State::Empty;
     }
-    let unsettled = counts.governed - counts.settled;
-    if let Gate::Closed(wait @ Wait::Canary(_)) = &aim.gate
-        && (counts.unsettled_gated == 0 || counts.in_flight == 0)
-        && !aim.target_is_desired()
+    let unsettled = counts.governed - counts.settled - counts.left_out;
+    if let Some(wait @ Wait::Canary(_)) = &aim.gate
+        && (is_complete || counts.unsettled_gated == 0 || counts.in_flight == 0)
+        && (!aim.target_is_desired() || view.standings.iter().any(CohortStanding::is_behind_gate))
     {
         return State::WaitingForCanary(wait.clone());
     }
-    if unsettled == 0 {
+    if unsettled == 0 || (is_complete && aim.target_is_desired()) {
         return if counts.upgraded == 0 { State::InstallSucceeded } else { State::UpgradeSucceeded };
     }
-    if unsettled == counts.failed {
-        return State::Failed(Failure::CompletedWithFailures { failed: counts.failed });
+    let failed = view.count(|_, standing| standing.has_failed());
+    if unsettled == failed {
+        return State::Failed(Failure::CompletedWithFailures { failed });
     }
     if let Some((failed, tolerated)) = ledger.halted {
         return State::Failed(Failure::Halted { failed, tolerated });
@@ -263,18 +378,4 @@ fn state(governor: &Governor<'_>, aim: &Aim, counts: &Counts, ledger: &Ledger) -
         return State::Paused;
     }
     if unsettled == counts.fresh { State::Installing } else { State::Upgrading }
-}
-
-/// The decision for a cluster that has been told its target.
-fn flying(flight: &Flight) -> Decision {
-    Decision::InFlight(flight.clone())
-}
-
-/// What kind of start it is, from where the cluster stands.
-fn start_of(standing: &Standing) -> Start {
-    match standing {
-        Standing::Fresh { .. } | Standing::Absent => Start::Install,
-        Standing::Elsewhere { moving: true, .. } => Start::Retarget,
-        _ => Start::Update,
-    }
 }

@@ -1,8 +1,8 @@
 //! How simulated clusters behave: how long they take, which fail, which are offline, which flap.
 //!
-//! A cluster's behaviour depends on the seed, its name and the revision only, never on the order in which it is asked. So two
-//! rehearsals of one fleet differ only by what was decided differently, and simulated clusters on a real hub behave as they were
-//! rehearsed.
+//! A cluster's behaviour depends on the seed, its name and the revision only, never on the order in
+//! which it is asked. So two rehearsals of one fleet differ only by what was decided differently,
+//! and simulated clusters on a real hub behave as they were rehearsed.
 
 use std::time::Duration;
 
@@ -81,7 +81,8 @@ impl<'a> Agents<'a> {
         self.answer_if(cluster, revision, self.profile.fail)
     }
 
-    /// The same, where something is known of this cluster or revision that makes it fail more often, or less.
+    /// The same, where something is known of this cluster or revision that makes it fail more
+    /// often, or less.
     pub fn answer_if(&self, cluster: &ClusterName, revision: &str, fail: f64) -> Option<(Duration, Answer)> {
         if self.is_offline(cluster) {
             return None;

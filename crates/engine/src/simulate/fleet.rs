@@ -1,4 +1,5 @@
-//! A fleet where there is none: clusters for the placements of an add-on, as if they all ran the revision before.
+//! A fleet where there is none: clusters for the placements of an add-on, as if they all ran the
+//! revision before.
 
 use std::sync::Arc;
 
@@ -12,14 +13,16 @@ use crate::observed::{
     Cluster, Condition, DecisionGroup, Instance, InstanceStatus, Observed, Recorded, Reference, Seen,
     Selection, StatusFields, Work, WorkState,
 };
+use crate::reason::Reason;
 use crate::render;
 use crate::shared::Shared;
 
 /// How many clusters a placement that is somebody's canary gets: a tenth, and at least one.
 const CANARY_SHARE: usize = 10;
 
-/// Gives every listed placement that has no decisions its share of `clusters` clusters, and makes all clusters that are selected and have
-/// no instance run a revision of their own that they have completed.
+/// Gives every listed placement that has no decisions its share of `clusters` clusters, and makes
+/// all clusters that are selected and have no instance run a revision of their own that they have
+/// completed.
 pub fn populate(observed: &mut Observed, clusters: usize, begin: Timestamp) {
     spread(observed, clusters);
     assume_clusters(observed);
@@ -27,7 +30,7 @@ pub fn populate(observed: &mut Observed, clusters: usize, begin: Timestamp) {
 }
 
 /// Clusters that decisions or instances name exist, if nothing else is said of them.
-pub fn assume_clusters(observed: &mut Observed) {
+pub(crate) fn assume_clusters(observed: &mut Observed) {
     let selected = observed.placements.values().flat_map(|selection| selection.clusters().cloned());
     let named: Vec<ClusterName> = selected.chain(observed.instances.keys().cloned()).collect();
     for name in named {
@@ -101,10 +104,12 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
                 continue;
             }
             made = true;
-            observed.works.insert(cluster.clone(), Arc::new(vec![work.clone()]));
+            let uid: Text = format!("uid-{cluster}").into();
+            let owned = Work { owner: Some(uid.clone()), ..work.clone() };
+            observed.works.insert(cluster.clone(), Arc::new(vec![owned]));
             let instance = Instance {
                 cluster: cluster.clone(),
-                uid: format!("uid-{cluster}").into(),
+                uid,
                 resource_version: "0".into(),
                 generation: 1,
                 deleting: false,
@@ -150,7 +155,7 @@ fn status(revision: &Revision, begin: Timestamp) -> InstanceStatus {
     let installed = Condition {
         kind: PROGRESSING.into(),
         status: "False".into(),
-        reason: "InstallSucceed".into(),
+        reason: Reason::InstallSucceed.into(),
         message: "install completed with no errors.".into(),
         since: Some(begin),
         observed_generation: Some(1),

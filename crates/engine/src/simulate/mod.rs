@@ -1,7 +1,8 @@
 //! Rehearsal: the real plan on a made-up fleet in virtual time.
 //!
-//! [`world`] is a hub made of values, [`agents`] says how clusters behave, [`fleet`] makes a fleet where there is none. This
-//! file turns the crank. Equal inputs and an equal seed give equal bytes: nothing here reads a clock or a source of chance.
+//! [`world`] is a hub made of values, [`agents`] says how clusters behave, [`fleet`] makes a fleet
+//! where there is none. This file turns the crank. Equal inputs and an equal seed give equal bytes:
+//! nothing here reads a clock or a source of chance.
 
 pub mod agents;
 pub mod fleet;
@@ -73,10 +74,10 @@ impl Rehearsal {
 
 /// Runs the fleet until nothing moves any more.
 pub fn rehearse(observed: Observed, profile: &Profile, begin: Timestamp) -> Rehearsal {
-    Run::new(observed, profile, begin).finish()
+    RehearsalRun::new(observed, profile, begin).finish()
 }
 
-struct Run<'a> {
+struct RehearsalRun<'a> {
     world: World,
     agents: Agents<'a>,
     profile: &'a Profile,
@@ -86,7 +87,7 @@ struct Run<'a> {
     story: Rehearsal,
 }
 
-impl<'a> Run<'a> {
+impl<'a> RehearsalRun<'a> {
     fn new(mut observed: Observed, profile: &'a Profile, begin: Timestamp) -> Self {
         let agents = Agents::new(profile);
         for mut cluster in observed.clusters.values_mut() {

@@ -1,12 +1,14 @@
-//! A hub made of values: takes writes as an API server would, and keeps the snapshot that the next plan sees.
+//! A hub made of values: takes writes as an API server would, and keeps the snapshot that the next
+//! plan sees.
 
 use std::sync::Arc;
 
 use crate::configs::GroupResource;
 use crate::hash::Hash;
+use crate::install::Create;
 use crate::name::{ClusterName, Text};
 use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes, WorkState};
-use crate::plan::{StatusWrite, WorkWrite, Write};
+use crate::plan::{Completion, StatusWrite, WorkWrite, Write};
 use crate::shared::{Pool, Shared};
 
 /// The state of everything that bears on one add-on.
@@ -28,7 +30,8 @@ impl World {
         self.written.to_string().into()
     }
 
-    /// Takes one write. A write over an object that has changed since is refused, as an API server refuses it: `false`.
+    /// Takes one write. A write over an object that has changed since is refused, as an API server
+    /// refuses it: `false`.
     pub fn commit(&mut self, write: &Write) -> bool {
         let version = self.next_version();
         let observed = &mut self.observed;
@@ -37,26 +40,7 @@ impl World {
                 observed.revisions.contents.insert(keep.pin.hash.clone(), Arc::clone(&keep.content));
                 true
             }
-            Write::Create(create) => {
-                let instance = Instance {
-                    cluster: create.cluster.clone(),
-                    uid: format!("uid-{version}").into(),
-                    resource_version: version,
-                    generation: 1,
-                    deleting: false,
-                    marker: Some(create.marker.into()),
-                    owner: Some(observed.addon.uid.clone()),
-                    install_namespace: create.install_namespace.clone(),
-                    overrides: Vec::new(),
-                    version: None,
-                    status: InstanceStatus::default(),
-                };
-                let absent = !observed.instances.contains_key(&create.cluster);
-                if absent {
-                    observed.instances.insert(create.cluster.clone(), Arc::new(instance));
-                }
-                absent
-            }
+            Write::Create(create) => self.create(create, version),
             Write::Delete(delete) => {
                 let same = observed
                     .instances
@@ -83,13 +67,16 @@ impl World {
                 }
                 true
             }
-            Write::Complete(placement, revision) => {
-                let limit = observed.options.history_limit;
-                let history = observed.revisions.completed.entry(placement.clone()).or_default();
-                history.retain(|known| known != revision);
-                history.push(revision.clone());
-                let surplus = history.len().saturating_sub(limit);
-                history.drain(..surplus);
+            Write::Complete(Completion { placement, revision, keep }) => {
+                observed.revisions.complete(placement, revision, *keep);
+                true
+            }
+            Write::Withdraw(placement, revision) => {
+                observed.revisions.withdraw(placement, revision);
+                true
+            }
+            Write::Offer(offer) => {
+                observed.offers.entry(offer.config.clone()).or_default().listed.clone_from(&offer.versions);
                 true
             }
             Write::Forget(hash) => {
@@ -97,6 +84,27 @@ impl World {
                 true
             }
         }
+    }
+
+    fn create(&mut self, create: &Create, version: Text) -> bool {
+        let absent = !self.observed.instances.contains_key(&create.cluster);
+        if absent {
+            let instance = Instance {
+                cluster: create.cluster.clone(),
+                uid: format!("uid-{version}").into(),
+                resource_version: version,
+                generation: 1,
+                deleting: false,
+                marker: Some(create.marker.into()),
+                owner: Some(self.observed.addon.uid.clone()),
+                install_namespace: create.install_namespace.clone(),
+                overrides: Vec::new(),
+                version: None,
+                status: InstanceStatus::default(),
+            };
+            self.observed.instances.insert(create.cluster.clone(), instance);
+        }
+        absent
     }
 
     fn write_status(&mut self, write: &StatusWrite, version: Text) -> bool {
@@ -113,7 +121,8 @@ impl World {
         let hashes: WorkHashes =
             write.told().pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
         let inputs: Text = write.inputs().into();
-        // Instead of the manifests themselves their inputs stand for them: equal inputs render to equal manifests.
+        // Instead of the manifests themselves their inputs stand for them: equal inputs render to
+        // equal manifests.
         let state = WorkState {
             name: write.name.as_str().into(),
             deleting: false,
@@ -135,7 +144,8 @@ impl World {
         self.put_work(&write.cluster, work);
     }
 
-    /// Creates a work, or changes the one of that name: the agent's word on the old one counts no more.
+    /// Creates a work, or changes the one of that name: the agent's word on the old one counts no
+    /// more.
     pub fn put_work(&mut self, cluster: &ClusterName, work: Work) {
         let mut works = self.observed.works.get_or_insert_with(cluster.clone(), Vec::new);
         match works.iter_mut().find(|known| known.name == work.name) {
@@ -144,8 +154,8 @@ impl World {
         }
     }
 
-    /// The add-on's own manager, where it is not we who render: brings the works that are there to what the instance was told, or makes
-    /// one. Says whether there was anything to do.
+    /// The add-on's own manager, where it is not we who render: brings the works that are there to
+    /// what the instance was told, or makes one. Says whether there was anything to do.
     pub fn render_elsewhere(&mut self, cluster: &ClusterName) -> bool {
         let Some(instance) = self.observed.instances.get(cluster) else { return false };
         let ours = instance.status.told().any(|pin| pin.config.kind == *GroupResource::templates());

@@ -1,27 +1,39 @@
-//! The status of an add-on: one summary per placement, the versions it offers, and what is wrong with its spec.
+//! The status of an add-on: one summary per placement, the versions it offers, and what is wrong
+//! with its spec.
 //!
 //! Bounded whatever the fleet's size: counts, and at most ten named clusters.
 
 use std::collections::BTreeMap;
 
-use aviary_api::names::conditions::{DELETIONS_HELD, PLACEMENTS_RESOLVED, PROGRESSING, VALID};
+use aviary_api::names::conditions::{
+    DELETIONS_HELD, HEALTHY, NAMESPACES_MISSING, PLACEMENTS_RESOLVED, PROGRESSING, RECONCILING, STALLED,
+    SUCCEEDED, VALID,
+};
 use jiff::Timestamp;
 
 use super::{Stated, set};
 use crate::configs::Revision;
-use crate::explain::Decision;
-use crate::fleet::{Fleet, Governor};
-use crate::install::{ACKNOWLEDGED, Install, acknowledgement};
+use crate::explain::{Decision, Wait};
+use crate::fleet::{Cohort, Fleet, Governor};
+use crate::install::{Install, acknowledgement};
+use crate::name::Word;
 use crate::observed::{AddOnStatus, InstallStrategy, Recorded};
 use crate::problem::Problem;
-use crate::rollout::{Failure, Move, Outcome, State};
+use crate::reason::Reason;
+use crate::rollout::{Counts, Failure, MoveRun, PlacementOutcome, State, Unhealthy};
 use crate::versions;
 
 /// How many clusters or problems a message names at most.
 const NAMED: usize = 10;
 
 /// The status that the add-on should have after this pass.
-pub fn next(fleet: &Fleet<'_>, install: &Install, outcomes: &[Outcome], now: Timestamp) -> AddOnStatus {
+pub(crate) fn next(
+    fleet: &Fleet<'_>,
+    install: &Install,
+    outcomes: &[PlacementOutcome],
+    free: &PlacementOutcome,
+    now: Timestamp,
+) -> AddOnStatus {
     let addon = &fleet.observed.addon;
     let mut status = addon.status.clone();
     if fleet.observed.renders_templates() {
@@ -34,16 +46,128 @@ pub fn next(fleet: &Fleet<'_>, install: &Install, outcomes: &[Outcome], now: Tim
         .zip(outcomes)
         .map(|(governor, outcome)| (governor.spec.name.clone(), recorded(fleet, governor, outcome, now)))
         .collect::<BTreeMap<_, _>>();
-    conditions(fleet, install, &mut status, now);
+    status.observed_generation = Some(addon.generation);
+    conditions(fleet, install, outcomes, &mut status, now);
+    namespaces(fleet, install, &mut status, now);
     if let Some((status_of_all, reason, message)) = overall(fleet, outcomes) {
         let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: message.into() };
+        set(&mut status.conditions, addon.generation, now, stated);
+    }
+    for stated in success(fleet, install, outcomes, free) {
         set(&mut status.conditions, addon.generation, now, stated);
     }
     status
 }
 
+/// How far the add-on as a whole is.
+enum Success {
+    Yes,
+    /// Time brings it on.
+    NotYet {
+        reason: Reason,
+        message: String,
+    },
+    /// A person must do something first.
+    Stuck {
+        reason: Reason,
+        message: String,
+    },
+}
+
+/// What `kubectl wait` and GitOps tools look at: `Succeeded`, and `Reconciling` and `Stalled` as
+/// kstatus reads them.
+fn success(
+    fleet: &Fleet<'_>,
+    install: &Install,
+    outcomes: &[PlacementOutcome],
+    free: &PlacementOutcome,
+) -> [Stated; 3] {
+    let (succeeded, reconciling, stalled) = match judge(fleet, install, outcomes, free) {
+        Success::Yes => {
+            let message = || Word::from("every placement has settled on what is desired");
+            (
+                ("True", Reason::Settled, message()),
+                ("False", Reason::Settled, message()),
+                ("False", Reason::Settled, message()),
+            )
+        }
+        Success::NotYet { reason, message } => {
+            let (message, same) = (Word::from(message.clone()), Word::from(message));
+            let stalled = ("False", Reason::NotStalled, "nothing is stalled".into());
+            (("False", reason, message), ("True", reason, same), stalled)
+        }
+        Success::Stuck { reason, message } => {
+            let (message, same) = (Word::from(message.clone()), Word::from(message));
+            (
+                ("False", reason, message),
+                ("False", Reason::Stalled, "it goes on when what stalls it is fixed".into()),
+                ("True", reason, same),
+            )
+        }
+    };
+    let stated = |kind, (status, reason, message)| Stated { kind, status, reason, message };
+    [stated(SUCCEEDED, succeeded), stated(RECONCILING, reconciling), stated(STALLED, stalled)]
+}
+
+/// The order of the questions is the policy: what a person must fix comes before what time brings.
+fn judge(
+    fleet: &Fleet<'_>,
+    install: &Install,
+    outcomes: &[PlacementOutcome],
+    free: &PlacementOutcome,
+) -> Success {
+    let placements = || fleet.governors.iter().zip(outcomes);
+    for (governor, outcome) in placements() {
+        let unknown = !governor.known;
+        if unknown || matches!(outcome.state, State::Failed(_)) {
+            let (_, reason, message) = summary(fleet, governor, outcome);
+            return Success::Stuck { reason, message: format!("{}: {message}", governor.spec.name) };
+        }
+    }
+    if let Some(problem) = fleet.problems.iter().find(|problem| !problem.is_warning()) {
+        return Success::Stuck { reason: problem.code(), message: problem.to_string() };
+    }
+    // A rollout stays completed while clusters join; the add-on has not succeeded on those yet.
+    let unsettled = placements().find(|(_, outcome)| {
+        outcome.counts.fresh > 0
+            || !matches!(outcome.state, State::Empty | State::InstallSucceeded | State::UpgradeSucceeded)
+    });
+    if let Some((governor, outcome)) = unsettled {
+        let (truth, reason, message) = summary(fleet, governor, outcome);
+        let name = &governor.spec.name;
+        return match truth {
+            "True" => Success::NotYet { reason, message: format!("{name}: {message}") },
+            _ => Success::NotYet {
+                reason: Reason::Installing,
+                message: format!("{name}: {} installing...", outcome.counts.fresh),
+            },
+        };
+    }
+    let is_missing = |decision: &Option<Decision>| {
+        matches!(decision, Some(Decision::Create | Decision::Hold(Wait::NamespaceMissing)))
+    };
+    let decided = fleet.cohorts.iter().zip(&install.decisions).filter(|(_, decision)| is_missing(decision));
+    let missing: usize = decided.map(|(cohort, _)| cohort.members.len()).sum();
+    if missing > 0 {
+        let message = format!("{} no instance yet", counted_as(missing, "cluster has", "clusters have"));
+        return Success::NotYet { reason: Reason::Installing, message };
+    }
+    // With placements, an instance that none of them governs is a user's, or on its way out.
+    let Counts { governed, settled, left_out, .. } = match fleet.observed.addon.strategy {
+        InstallStrategy::Placements(_) => Counts::default(),
+        _ => free.counts,
+    };
+    match governed - settled - left_out {
+        0 => Success::Yes,
+        count => Success::NotYet {
+            reason: Reason::Upgrading,
+            message: format!("{count} that no placement governs have not settled"),
+        },
+    }
+}
+
 /// The add-on in one line: the placement that most wants to be looked at speaks for all.
-fn overall(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Option<(&'static str, &'static str, String)> {
+fn overall(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<(&'static str, Reason, String)> {
     let urgency = |state: &State| match state {
         State::Failed(_) => 0,
         State::Upgrading | State::Installing | State::Paused => 1,
@@ -58,86 +182,148 @@ fn overall(fleet: &Fleet<'_>, outcomes: &[Outcome]) -> Option<(&'static str, &'s
     Some((status, reason, format!("{}: {message}", governor.spec.name)))
 }
 
-fn recorded(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome, now: Timestamp) -> Recorded {
+fn recorded(
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    outcome: &PlacementOutcome,
+    now: Timestamp,
+) -> Recorded {
     let mut recorded = governor.recorded.cloned().unwrap_or_default();
-    // A status cannot tell an empty revision from none: what could not be read back would be written again for ever.
+    // A status cannot distinguish an empty revision from none, and what cannot be read back would
+    // be written again forever.
     let told = |revision: &Option<Revision>| revision.clone().filter(|revision| !revision.is_empty());
     if let Ok(desired) = &outcome.aim.desired {
         recorded.desired = told(&Some(desired.clone()));
     }
-    recorded.known_good = told(&outcome.aim.known_good);
+    recorded.known_good = told(&outcome.known_good);
     recorded.applied = told(&outcome.applied);
     let (status, reason, message) = summary(fleet, governor, outcome);
     let stated = Stated { kind: PROGRESSING, status, reason, message: message.into() };
-    set(&mut recorded.conditions, fleet.observed.addon.generation, now, stated);
+    let mut state = |stated| set(&mut recorded.conditions, fleet.observed.addon.generation, now, stated);
+    state(stated);
+    state(health(&outcome.unhealthy));
     recorded
 }
 
+/// A rollout that has completed stays completed. That a cluster is not well, before or after, is
+/// said apart.
+fn health(unhealthy: &Unhealthy) -> Stated {
+    let Unhealthy { count, first } = unhealthy;
+    if *count == 0 {
+        let message = "no cluster is unhealthy".into();
+        return Stated { kind: HEALTHY, status: "True", reason: Reason::Healthy, message };
+    }
+    let shown: Vec<String> = first.iter().map(ToString::to_string).collect();
+    let message = format!("{count} unhealthy: {}", and_more(&shown.join(", "), count - shown.len()));
+    Stated { kind: HEALTHY, status: "False", reason: Reason::ClustersUnhealthy, message: message.into() }
+}
+
+fn and_more(shown: &str, more: usize) -> String {
+    if more == 0 { shown.to_owned() } else { format!("{shown} and {more} more") }
+}
+
 /// One sentence on a placement.
-pub fn summary(
+pub(crate) fn summary(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
-    outcome: &Outcome,
-) -> (&'static str, &'static str, String) {
+    outcome: &PlacementOutcome,
+) -> (&'static str, Reason, String) {
     let counts = &outcome.counts;
     // On a revision that cannot be told, nobody is.
     let on_target = if outcome.aim.problem().is_some() { 0 } else { counts.on_target };
     let progress = format!("{on_target}/{}", counts.governed);
     let first = outcome.applied.is_none() && counts.upgraded == 0;
     let failed = |why: String| match first {
-        true => ("False", "InstallFailed", format!("{progress} install failed: {why}")),
-        false => ("False", "UpgradeFailed", format!("{progress} upgrade failed: {why}")),
+        true => ("False", Reason::InstallFailed, format!("{progress} install failed: {why}")),
+        false => ("False", Reason::UpgradeFailed, format!("{progress} upgrade failed: {why}")),
     };
     if !governor.known {
         return failed(Problem::PlacementUnknown { placement: governor.spec.name.clone() }.to_string());
     }
     match &outcome.state {
-        State::Empty => ("False", "InstallSucceed", format!("{progress} the placement selects no cluster")),
-        State::Installing => ("True", "Installing", format!("{progress} installing...")),
+        State::Empty => {
+            ("False", Reason::InstallSucceed, format!("{progress} the placement selects no cluster"))
+        }
+        State::Installing => ("True", Reason::Installing, format!("{progress} installing...")),
         State::InstallSucceeded => {
-            ("False", "InstallSucceed", format!("{progress} install completed with no errors."))
+            ("False", Reason::InstallSucceed, format!("{progress} install completed with no errors."))
         }
-        State::Upgrading => ("True", "Upgrading", format!("{progress} upgrading...")),
+        State::Upgrading => ("True", Reason::Upgrading, format!("{progress} upgrading...")),
         State::UpgradeSucceeded => {
-            ("False", "UpgradeSucceed", format!("{progress} upgrade completed with no errors."))
+            ("False", Reason::UpgradeSucceed, format!("{progress} upgrade completed with no errors."))
         }
-        State::WaitingForCanary(wait) => ("True", "WaitingForCanary", format!("waitingForCanary... {wait}")),
-        State::Paused => ("True", "Upgrading", format!("{progress} upgrading... paused")),
+        State::WaitingForCanary(wait) => {
+            ("True", Reason::WaitingForCanary, format!("waitingForCanary... {wait}"))
+        }
+        State::Paused => ("True", Reason::Upgrading, format!("{progress} upgrading... paused")),
         State::Failed(Failure::Problem(problem)) => failed(problem.to_string()),
         State::Failed(failure) => failed(format!("{failure}: {}", failed_clusters(fleet, governor, outcome))),
     }
 }
 
 /// The first few clusters that failed.
-fn failed_clusters(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Outcome) -> String {
-    let decisions = &outcome.decisions;
+fn failed_clusters(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> String {
     let is_failure =
-        |decided: &Move| matches!(&decided.decision, Decision::InFlight(flight) if flight.is_failure());
-    let failures: Vec<bool> = decisions.moves.iter().map(is_failure).collect();
-    let failed = governor
-        .members
-        .iter()
-        .zip(&decisions.of)
-        .filter(|&(_, &decided)| failures.get(decided as usize) == Some(&true))
-        .filter_map(|(&position, _)| fleet.lines.get(position))
-        .map(|line| line.name.to_string());
-    named(failed)
+        |run: &MoveRun| matches!(&run.decided.decision, Decision::InFlight(flight) if flight.is_failure());
+    let all = fleet.cohorts_of(governor).zip(&outcome.moves);
+    named(fleet, all.filter(|(_, runs)| runs.iter().any(is_failure)).map(|(cohort, _)| cohort)).0
 }
 
-/// At most ten of them, and how many more there are.
-fn named(all: impl Iterator<Item = String>) -> String {
-    let mut all = all;
-    let shown: Vec<String> = all.by_ref().take(NAMED).collect();
-    let more = all.count();
-    let shown = shown.join(", ");
-    if more == 0 { shown } else { format!("{shown} and {more} more") }
+/// At most ten clusters of these cohorts, how many more there are, and how many in all.
+fn named<'f, 'a: 'f>(
+    fleet: &'f Fleet<'a>,
+    cohorts: impl Iterator<Item = &'f Cohort<'a>> + Clone,
+) -> (String, usize) {
+    let all: usize = cohorts.clone().map(|cohort| cohort.members.len()).sum();
+    let first = fleet.first_names(cohorts, NAMED);
+    let shown: Vec<&str> = first.iter().map(|name| name.as_str()).collect();
+    (and_more(&shown.join(", "), all - shown.len()), all)
 }
 
-fn conditions(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, now: Timestamp) {
+/// Says which clusters have no namespace, and when all have theirs again.
+fn namespaces(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, now: Timestamp) {
+    let is_missing = |decision: &Option<Decision>| {
+        decision.as_ref().is_some_and(|decision| *decision == Decision::Hold(Wait::NamespaceMissing))
+    };
+    let decided = fleet.cohorts.iter().zip(&install.decisions);
+    let missing = decided.filter(|(_, decision)| is_missing(decision)).map(|(cohort, _)| cohort);
+    let (names, count) = named(fleet, missing);
+    let was_said = status.conditions.iter().any(|condition| condition.kind == NAMESPACES_MISSING);
+    let (status_of_it, reason, message) = match count {
+        0 if !was_said => return,
+        0 => ("False", Reason::NothingMissing, "every cluster has its namespace".to_owned()),
+        count => {
+            let message = format!(
+                "{} waiting for {}: {names}",
+                counted_as(count, "cluster is", "clusters are"),
+                if count == 1 { "its namespace on the hub" } else { "their namespaces on the hub" },
+            );
+            ("True", Wait::NamespaceMissing.code(), message)
+        }
+    };
+    let stated = Stated { kind: NAMESPACES_MISSING, status: status_of_it, reason, message: message.into() };
+    set(&mut status.conditions, fleet.observed.addon.generation, now, stated);
+}
+
+fn counted_as(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// Whether the spec and the placements can be used, and whether deletions are held back.
+fn conditions(
+    fleet: &Fleet<'_>,
+    install: &Install,
+    outcomes: &[PlacementOutcome],
+    status: &mut AddOnStatus,
+    now: Timestamp,
+) {
     let generation = fleet.observed.addon.generation;
     let mut state = |new: Stated| set(&mut status.conditions, generation, now, new);
+    // That a change is not covered is worth a warning when it is planned, and no state.
+    let gates = outcomes.iter().filter_map(|outcome| outcome.aim.gate_problem.as_ref());
+    let gates = gates.filter(|problem| !problem.is_warning());
     let (about_placements, about_spec): (Vec<&Problem>, Vec<&Problem>) =
-        fleet.problems.iter().partition(|problem| {
+        fleet.problems.iter().chain(gates).partition(|problem| {
             matches!(
                 problem,
                 Problem::PlacementUnknown { .. }
@@ -146,64 +332,37 @@ fn conditions(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, no
             )
         });
     let serious = about_spec.iter().find(|problem| !problem.is_warning());
-    let text = sentence(&about_spec);
-    state(match (serious, about_spec.first()) {
-        (Some(problem), _) => {
-            Stated { kind: VALID, status: "False", reason: problem.code(), message: text.clone().into() }
-        }
-        (None, Some(warning)) => {
-            Stated { kind: VALID, status: "True", reason: warning.code(), message: text.clone().into() }
-        }
-        (None, None) => {
-            Stated { kind: VALID, status: "True", reason: "Valid", message: "the spec is valid".into() }
-        }
-    });
+    let (truth, reason) = match (serious, about_spec.first()) {
+        (Some(problem), _) => ("False", problem.code()),
+        (None, Some(warning)) => ("True", warning.code()),
+        (None, None) => ("True", Reason::Valid),
+    };
+    let message = sentence(&about_spec).unwrap_or_else(|| "the spec is valid".into());
+    state(Stated { kind: VALID, status: truth, reason, message });
     if matches!(fleet.observed.addon.strategy, InstallStrategy::Placements(_)) {
-        let text = sentence(&about_placements);
-        state(match about_placements.first() {
-            Some(problem) => Stated {
-                kind: PLACEMENTS_RESOLVED,
-                status: "False",
-                reason: problem.code(),
-                message: text.clone().into(),
-            },
-            None => Stated {
-                kind: PLACEMENTS_RESOLVED,
-                status: "True",
-                reason: "Resolved",
-                message: "all placements are known".into(),
-            },
-        });
+        let (truth, reason) =
+            about_placements.first().map_or(("True", Reason::Resolved), |problem| ("False", problem.code()));
+        let message = sentence(&about_placements).unwrap_or_else(|| "all placements are known".into());
+        state(Stated { kind: PLACEMENTS_RESOLVED, status: truth, reason, message });
     }
     let was_held =
         fleet.observed.addon.status.conditions.iter().any(|condition| condition.kind == DELETIONS_HELD);
-    match (&install.problem, install.acknowledged) {
-        (Some(problem), _) => state(Stated {
-            kind: DELETIONS_HELD,
-            status: "True",
-            reason: problem.code(),
-            message: problem.to_string().into(),
-        }),
-        (None, Some(number)) => state(Stated {
-            kind: DELETIONS_HELD,
-            status: "False",
-            reason: ACKNOWLEDGED,
-            message: acknowledgement(number).into(),
-        }),
-        (None, None) if was_held => state(Stated {
-            kind: DELETIONS_HELD,
-            status: "False",
-            reason: "NothingHeld",
-            message: "no deletion is held back".into(),
-        }),
-        (None, None) => {}
-    }
+    let (truth, reason, message) = match (&install.problem, install.acknowledged) {
+        (Some(problem), _) => ("True", problem.code(), problem.to_string().into()),
+        (None, Some(number)) => ("False", Reason::DeletionAcknowledged, acknowledgement(number).into()),
+        (None, None) if was_held => ("False", Reason::NothingHeld, "no deletion is held back".into()),
+        (None, None) => return,
+    };
+    state(Stated { kind: DELETIONS_HELD, status: truth, reason, message });
 }
 
-fn sentence(problems: &[&Problem]) -> String {
-    let mut all = problems.iter().map(ToString::to_string);
-    let shown: Vec<String> = all.by_ref().take(NAMED).collect();
-    let more = all.count();
+/// The first few problems in one sentence; `None` where there are none.
+fn sentence(problems: &[&Problem]) -> Option<Word> {
+    let shown: Vec<String> = problems.iter().take(NAMED).map(ToString::to_string).collect();
     let shown = shown.join("; ");
-    if more == 0 { shown } else { format!("{shown}; and {more} more") }
+    match problems.len().saturating_sub(NAMED) {
+        _ if problems.is_empty() => None,
+        0 => Some(shown.into()),
+        more => Some(format!("{shown}; and {more} more").into()),
+    }
 }

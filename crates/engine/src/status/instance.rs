@@ -6,67 +6,56 @@ use aviary_api::names::{UNKNOWN_VERSION, conditions};
 use jiff::Timestamp;
 
 use super::{Stated, set};
-use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
-use crate::evidence::{Clock, HEALTHY, NO_LONGER_HEALTHY, NOT_YET_HEALTHY, clock_message};
+use crate::clock::{Clock, ClockStart, Doubt};
+use crate::configs::{GroupResource, Overrides, Pin};
 use crate::explain::{Decision, Flight, Wait};
-use crate::fleet::{Fleet, Member};
+use crate::fleet::{ClusterFacts, Fleet, InstanceFacts};
 use crate::name::{Text, Word};
-use crate::observed::{Condition, Instance, InstanceStatus, Reference};
+use crate::observed::{Condition, InstanceStatus, Reference};
 use crate::problem::Problem;
+use crate::reason::Reason;
 use crate::rollout::{Move, live_generation};
 use crate::versions;
 
 /// The status that the instance should have after this pass, where it is another than it has.
-pub fn next(
+pub(crate) fn next(
     fleet: &Fleet<'_>,
-    member: &Member<'_>,
-    instance: &Instance,
+    facts: &ClusterFacts<'_>,
+    instance: &InstanceFacts<'_>,
     decided: &Move,
     now: Timestamp,
 ) -> Option<InstanceStatus> {
-    let mut draft = Draft { now, generation: instance.generation, status: instance.status.clone() };
+    let mut draft = StatusDraft { fleet, facts, instance, decided, now, status: instance.status.clone() };
     if let Some(supported) = fleet.resolver.supported()
         && !supported.iter().eq(&instance.status.supported)
     {
         draft.status.supported = supported.iter().cloned().collect();
     }
-    if !references_stand(member, instance, decided) {
-        draft.status.references = references(fleet, member, instance, decided);
+    if !references_stand(instance, decided) {
+        draft.status.references = references(fleet, instance, decided);
     }
     let changed = draft.status.told().map(|pin| &pin.hash).ne(instance.status.told().map(|pin| &pin.hash))
         || (draft.status.references.is_empty() && decided.starts);
-    let progress = progress(member, instance, decided, changed);
-    versions(fleet, member, instance, decided, &progress, &mut draft);
-    report(fleet, member, instance, &progress, &mut draft);
-    keep_clock(fleet, member, instance, decided, decided.starts || changed, &mut draft);
-    (draft.status != instance.status).then_some(draft.status)
+    let progress = progress(instance, decided, changed);
+    draft.versions(&progress);
+    draft.report(&progress);
+    draft.keep_clock(decided.starts || changed);
+    (draft.status != *instance.status).then_some(draft.status)
 }
 
 /// A status that is copied only once something in it changes: at rest, nothing is.
-struct Draft {
+struct StatusDraft<'f> {
+    fleet: &'f Fleet<'f>,
+    facts: &'f ClusterFacts<'f>,
+    instance: &'f InstanceFacts<'f>,
+    decided: &'f Move,
     now: Timestamp,
-    generation: i64,
     status: InstanceStatus,
-}
-
-impl Draft {
-    fn state(&mut self, new: Stated) {
-        let stands = self.status.condition(new.kind).is_some_and(|old| {
-            old.status == new.status
-                && old.reason == new.reason
-                && old.message == new.message
-                && old.observed_generation == Some(self.generation)
-                && old.since.is_some()
-        });
-        if !stands {
-            set(&mut self.status.conditions, self.generation, self.now, new);
-        }
-    }
 }
 
 /// How far the instance is with what it was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Progress {
+enum InstanceProgress {
     /// Nothing was told, and nothing can be said.
     Untold,
     Moving {
@@ -76,7 +65,8 @@ enum Progress {
         first: bool,
         why: Text,
     },
-    /// A problem keeps it from what it should have; it stays on what it has, if it has what it was told.
+    /// A problem keeps it from what it should have; it stays on what it has, if it has what it was
+    /// told.
     Stuck {
         first: bool,
         has_told: bool,
@@ -87,55 +77,57 @@ enum Progress {
     },
 }
 
-fn progress(member: &Member<'_>, instance: &Instance, decided: &Move, changed: bool) -> Progress {
-    let evidence = member.evidence();
+fn progress(instance: &InstanceFacts<'_>, decided: &Move, changed: bool) -> InstanceProgress {
+    let evidence = &instance.evidence;
+    let of_overrides = || instance.overrides.as_ref().and_then(|overrides| overrides.problem());
     if decided.starts || changed {
         // What has arrived is recorded by the same write: from there it is an upgrade.
-        return Progress::Moving { first: !evidence.installed && !evidence.arrived() };
+        let first = !evidence.installed && !evidence.arrived();
+        return match of_overrides() {
+            Some(problem) => InstanceProgress::Stuck { first, has_told: false, problem: problem.clone() },
+            None => InstanceProgress::Moving { first },
+        };
     }
-    // What it has lost and gets again is no upgrade.
+    // Once anything was applied a failure is one of an upgrade; what it has lost and gets again is
+    // none.
+    let never = !evidence.installed && !evidence.arrived();
     let first = !evidence.installed || (stays_first(instance) && applied_is_told(instance));
     let problem = match &decided.decision {
         Decision::Hold(Wait::Problem(problem)) => Some(&**problem),
-        _ => member.overrides.and_then(|overrides| overrides.problems.first()),
+        _ => of_overrides(),
     };
-    let stuck_or_untold = || match problem {
-        Some(problem) => Progress::Stuck { first, has_told: false, problem: problem.clone() },
-        None => Progress::Untold,
+    let stuck = |has_told| {
+        problem.map(|problem| InstanceProgress::Stuck { first: never, has_told, problem: problem.clone() })
     };
     if !evidence.told {
-        return stuck_or_untold();
+        return stuck(false).unwrap_or(InstanceProgress::Untold);
     }
     match &decided.decision {
-        Decision::InFlight(Flight::Failed { why }) => return Progress::Failed { first, why: why.clone() },
+        Decision::InFlight(Flight::Failed { why }) => {
+            return InstanceProgress::Failed { first: never, why: why.clone() };
+        }
         Decision::InFlight(flight @ Flight::TimedOut { .. }) => {
             let why = flight.to_string();
-            return Progress::Failed { first, why: why.strip_prefix("failed: ").unwrap_or(&why).into() };
+            let why = why.strip_prefix("failed: ").unwrap_or(&why).into();
+            return InstanceProgress::Failed { first: never, why };
         }
         _ => {}
     }
-    let has_it = evidence.arrived() || (evidence.holds_told && applied_is_told(instance));
-    if !has_it {
-        return match &evidence.failure {
-            Some(why) => Progress::Failed { first, why: why.clone() },
-            None => Progress::Moving { first },
-        };
+    // Health may come and go. That it has what it was told takes an answer on the works as they are
+    // now, after it was told.
+    let has_it = evidence.arrived()
+        || (evidence.holds_told && evidence.answered && applied_is_told(instance) && instance.has_arrived());
+    if let Some(stuck) = stuck(has_it) {
+        return stuck;
     }
-    let first = first || stays_first(instance);
-    match problem {
-        // What it waits for now would be an upgrade, whatever it has had so far; only its own first configs belong to the install.
-        Some(problem)
-            if (decided.told.is_some() && member.overrides.is_none())
-                || matches!(problem, Problem::VersionUnsupported { .. }) =>
-        {
-            Progress::Stuck { first: false, has_told: true, problem: problem.clone() }
-        }
-        Some(problem) => Progress::Stuck { first, has_told: true, problem: problem.clone() },
-        None => Progress::Done { first },
+    match &evidence.failure {
+        _ if has_it => InstanceProgress::Done { first: first || stays_first(instance) },
+        Some(why) => InstanceProgress::Failed { first: never, why: why.clone() },
+        None => InstanceProgress::Moving { first },
     }
 }
 
-fn applied_is_told(instance: &Instance) -> bool {
+fn applied_is_told(instance: &InstanceFacts<'_>) -> bool {
     instance.status.references.iter().all(|reference| match (&reference.desired, &reference.applied) {
         (Some(desired), Some(applied)) => desired.hash == applied.hash,
         (None, None) => true,
@@ -144,16 +136,18 @@ fn applied_is_told(instance: &Instance) -> bool {
 }
 
 /// It was installed and has not been upgraded since.
-fn stays_first(instance: &Instance) -> bool {
-    instance.status.condition(conditions::PROGRESSING).is_some_and(|condition| {
-        matches!(&*condition.reason, "Installing" | "InstallSucceed" | "InstallFailed")
-    })
+fn stays_first(instance: &InstanceFacts<'_>) -> bool {
+    instance
+        .status
+        .condition(conditions::PROGRESSING)
+        .is_some_and(|condition| condition.reason.is(Reason::is_install))
 }
 
-/// Whether the references are already what [`references`] would make them, for the usual case that nothing of its own is in play.
-fn references_stand(member: &Member<'_>, instance: &Instance, decided: &Move) -> bool {
+/// Whether the references are already what [`references`] would make them, for the usual case that
+/// nothing of its own is in play.
+fn references_stand(instance: &InstanceFacts<'_>, decided: &Move) -> bool {
     let recorded = &instance.status.references;
-    let arrived = member.evidence().arrived();
+    let arrived = instance.evidence.arrived();
     let told = decided.told.as_deref();
     let told_stands = told.is_none_or(|told| {
         let pins = told.revision.pins().iter().zip(&told.generations);
@@ -163,24 +157,24 @@ fn references_stand(member: &Member<'_>, instance: &Instance, decided: &Move) ->
                     && (generation.is_none() || reference.observed_generation.is_some())
             })
     });
-    member.overrides.is_none()
+    instance.overrides.is_none()
         && told_stands
         && (!arrived || recorded.iter().all(|reference| reference.applied == reference.desired))
 }
 
-fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decided: &Move) -> Vec<Reference> {
+fn references(fleet: &Fleet<'_>, instance: &InstanceFacts<'_>, decided: &Move) -> Vec<Reference> {
     let recorded = &instance.status.references;
     let mut next: BTreeMap<&GroupResource, (Option<Pin>, Option<Pin>)> = BTreeMap::new();
     for reference in recorded {
         // What has been proved to be there is applied; until then it is what was there before.
         let applied =
-            if member.evidence().arrived() { reference.desired.clone() } else { reference.applied.clone() };
+            if instance.evidence.arrived() { reference.desired.clone() } else { reference.applied.clone() };
         let keeps = decided.told.is_none();
         let desired = reference.desired.clone().filter(|_| keeps);
         next.insert(&reference.kind, (desired, applied));
     }
     let told = decided.told.as_ref().map_or(&[][..], |told| told.revision.pins());
-    let overridden = member.overrides.map_or(&[][..], |overrides| overrides.pins.as_slice());
+    let overridden = instance.overrides.as_ref().map_or(&[][..], |overrides| overrides.pins.as_slice());
     for pin in told.iter().chain(overridden) {
         let (desired, applied) = next.entry(&pin.config.kind).or_default();
         *desired = Some(pin.clone());
@@ -200,8 +194,8 @@ fn references(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance, decid
         .collect()
 }
 
-/// The generation at which the config got the content that is pinned: as recorded, so that an edit that was taken back is not news; else of
-/// the live object while it still has that content.
+/// The generation at which the config got the content that is pinned: as recorded, so that an edit
+/// that was taken back is not news; else of the live object while it still has that content.
 fn generation(fleet: &Fleet<'_>, pin: &Pin, recorded: &[Reference]) -> Option<i64> {
     let stands = recorded.iter().find(|reference| reference.desired.as_ref() == Some(pin));
     let stands = stands.and_then(|reference| reference.observed_generation);
@@ -213,221 +207,263 @@ fn generation(fleet: &Fleet<'_>, pin: &Pin, recorded: &[Reference]) -> Option<i6
     })
 }
 
-fn versions(
-    fleet: &Fleet<'_>,
-    member: &Member<'_>,
-    instance: &Instance,
-    decided: &Move,
-    progress: &Progress,
-    draft: &mut Draft,
-) {
-    let recorded = &instance.status;
-    let own = member.overrides.is_some();
-    let of_told =
-        || versions::of_revision(fleet.observed, &Revision::new(draft.status.told().cloned().collect()));
-    let told = match &decided.told {
-        Some(told) if !own => told.version.clone(),
-        // While a version is wanted that there is not, that is recorded, and not the one of what it was told.
-        None if !own && recorded.current_version.as_deref() == Some(UNKNOWN_VERSION) => {
-            of_told().or_else(|| recorded.desired_version.clone())
-        }
-        None if !own => recorded.desired_version.clone(),
-        _ => of_told(),
-    };
-    let told = told.filter(|_| own || draft.status.told().next().is_some());
-    let wanted = match progress {
-        Progress::Stuck { problem: Problem::VersionUnsupported { version, .. }, .. } => Some(version.clone()),
-        _ => told.clone(),
-    };
-    if wanted.is_none() && recorded.desired_version.is_none() {
-        return;
-    }
-    if wanted != recorded.desired_version {
-        let status = &mut *draft.status;
-        status.last_version = recorded.desired_version.clone().map(|last| {
-            let offered = fleet.resolver.offered.is_empty() || fleet.resolver.offered.contains(&last);
-            if offered { last } else { UNKNOWN_VERSION.into() }
+impl StatusDraft<'_> {
+    fn state(&mut self, kind: &'static str, (status, reason, message): Words) {
+        let generation = self.instance.generation;
+        let stands = self.status.condition(kind).is_some_and(|old| {
+            old.status == status
+                && old.reason == reason
+                && old.message == message
+                && old.observed_generation == Some(generation)
+                && old.since.is_some()
         });
-        status.desired_version = wanted;
+        if !stands {
+            let stated = Stated { kind, status, reason, message };
+            set(&mut self.status.conditions, generation, self.now, stated);
+        }
     }
-    let current = match progress {
-        Progress::Stuck { problem: Problem::VersionUnsupported { .. }, .. } => Some(UNKNOWN_VERSION.into()),
-        Progress::Done { .. } | Progress::Stuck { has_told: true, .. } => told,
-        Progress::Moving { .. } | Progress::Failed { .. } => Some(UNKNOWN_VERSION.into()),
-        Progress::Stuck { .. } | Progress::Untold => recorded.current_version.clone(),
-    };
-    if current != draft.status.current_version {
-        draft.status.current_version = current;
-    }
-}
 
-fn report(
-    fleet: &Fleet<'_>,
-    member: &Member<'_>,
-    instance: &Instance,
-    progress: &Progress,
-    draft: &mut Draft,
-) {
-    let last = draft.status.last_version.as_deref();
-    let wording = if by_shorthand(fleet, member, instance) {
-        drafts(progress, draft.status.desired_version.as_deref(), last)
-    } else {
-        final_words(progress, last)
-    };
-    if let Some((truth, reason, message)) = wording {
-        draft.state(Stated { kind: conditions::PROGRESSING, status: truth, reason, message });
-        let problem = match progress {
-            Progress::Stuck { problem, .. } => Some(problem),
-            _ => member.overrides.and_then(|overrides| overrides.problems.first()),
+    fn versions(&mut self, progress: &InstanceProgress) {
+        let Self { fleet, instance, decided, .. } = *self;
+        let recorded = instance.status;
+        let own = instance.overrides.is_some();
+        let of_told = || versions::of_revision(fleet.observed, &self.status.told_revision());
+        let told = match &decided.told {
+            Some(told) if !own => told.version.clone(),
+            // While a version is wanted that there is not, that is recorded, and not the one of
+            // what it was told.
+            None if !own && recorded.current_version.as_deref() == Some(UNKNOWN_VERSION) => {
+                of_told().or_else(|| recorded.desired_version.clone())
+            }
+            None if !own => recorded.desired_version.clone(),
+            _ => of_told(),
         };
-        let (truth, reason, message) = match problem {
-            None => ("True", "ConfigurationsConfigured", Word::Borrowed("all configurations are resolved")),
-            Some(problem) => ("False", problem.code(), problem.to_string().into()),
+        let is_told = self.status.told().next().is_some();
+        let told = told.filter(|_| own || is_told);
+        let wanted = match progress {
+            InstanceProgress::Stuck { problem: Problem::VersionUnsupported { version, .. }, .. } => {
+                Some(version.clone())
+            }
+            _ => told.clone(),
         };
-        draft.state(Stated { kind: conditions::CONFIGURED, status: truth, reason, message });
-    }
-    if fleet.renders
-        && let Some((truth, reason, message)) = availability(member, instance)
-    {
-        draft.state(Stated { kind: conditions::AVAILABLE, status: truth, reason, message });
-    }
-}
-
-/// When what it was told started here, whether it is healthy, and if not, whether it ever was. Whoever decides what it is told, its placement
-/// or its user, the clock starts with it.
-fn keep_clock(
-    fleet: &Fleet<'_>,
-    member: &Member<'_>,
-    instance: &Instance,
-    decided: &Move,
-    starts: bool,
-    draft: &mut Draft,
-) {
-    let told = decided.told.as_deref();
-    let kept = instance.status.condition(conditions::REVISION_HEALTHY);
-    if told.is_none() && kept.is_none() {
-        return;
-    }
-    // While it is told nothing new its clock runs on. Where its user decides what it gets, its placement's revision may change under it: then
-    // the clock is that of the new one, but whether it has been healthy with what it has does not change.
-    let running = kept.filter(|_| !starts);
-    let has_arrived =
-        running.is_some_and(|condition| condition.is_true() || condition.reason == NO_LONGER_HEALTHY);
-    let running =
-        running.filter(|condition| told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
-    let healthy = !starts && member.evidence().arrived();
-    let reason = match (healthy, has_arrived) {
-        (true, _) => HEALTHY,
-        (false, true) => NO_LONGER_HEALTHY,
-        (false, false) => NOT_YET_HEALTHY,
-    };
-    let ahead = matches!(decided.decision, Decision::InFlight(_))
-        && minds_clocks(fleet, member)
-        && running.is_some_and(|condition| is_ahead(condition, draft.now));
-    let message = match running {
-        Some(condition)
-            if condition.reason == reason
-                && condition.observed_generation == Some(draft.generation)
-                && !ahead =>
-        {
+        if wanted.is_none() && recorded.desired_version.is_none() {
             return;
         }
-        Some(condition) if ahead => clock_message(Clock::revision(&condition.message), draft.now).into(),
-        Some(condition) => condition.message.clone(),
-        None => clock_message(told.map_or("", |told| &told.id), draft.now).into(),
-    };
-    let status = if healthy { "True" } else { "False" };
-    draft.state(Stated { kind: conditions::REVISION_HEALTHY, status, reason, message });
-    if ahead {
-        let now = draft.now;
-        let clocks =
-            draft.status.conditions.iter_mut().filter(|one| one.kind == conditions::REVISION_HEALTHY);
-        clocks.for_each(|clock| clock.since = Some(now));
+        if wanted != recorded.desired_version {
+            let status = &mut *self.status;
+            status.last_version = recorded.desired_version.clone().map(|last| {
+                let offered = fleet.resolver.offered.is_empty() || fleet.resolver.offered.contains(&last);
+                if offered { last } else { UNKNOWN_VERSION.into() }
+            });
+            status.desired_version = wanted;
+        }
+        let current = match progress {
+            InstanceProgress::Stuck { problem: Problem::VersionUnsupported { .. }, .. } => {
+                Some(UNKNOWN_VERSION.into())
+            }
+            InstanceProgress::Done { .. } | InstanceProgress::Stuck { has_told: true, .. } => told,
+            InstanceProgress::Moving { .. } | InstanceProgress::Failed { .. } => Some(UNKNOWN_VERSION.into()),
+            InstanceProgress::Stuck { .. } if is_told => Some(UNKNOWN_VERSION.into()),
+            InstanceProgress::Stuck { .. } | InstanceProgress::Untold => recorded.current_version.clone(),
+        };
+        if current != self.status.current_version {
+            self.status.current_version = current;
+        }
+    }
+
+    fn report(&mut self, progress: &InstanceProgress) {
+        let last = self.status.last_version.as_deref();
+        let wording = if self.by_shorthand() {
+            drafts(progress, self.status.desired_version.as_deref(), last)
+        } else {
+            final_words(progress, last)
+        };
+        if let Some(words) = wording {
+            self.state(conditions::PROGRESSING, words);
+            let problem = match progress {
+                InstanceProgress::Stuck { problem, .. } => Some(problem),
+                _ => self.facts.overrides().and_then(Overrides::problem),
+            };
+            let words: Words = match problem {
+                None => ("True", Reason::ConfigurationsConfigured, "all configurations are resolved".into()),
+                Some(problem) => ("False", problem.code(), problem.to_string().into()),
+            };
+            self.state(conditions::CONFIGURED, words);
+        }
+        if self.fleet.renders
+            && let Some(words) = availability(self.instance)
+        {
+            self.state(conditions::AVAILABLE, words);
+        }
+    }
+
+    /// When what it was told started here, whether it is healthy, and if not, whether it ever was.
+    /// Whoever decides what it is told, its placement or its user, the clock starts with it.
+    fn keep_clock(&mut self, starts: bool) {
+        let Self { instance, decided, now, .. } = *self;
+        let told = decided.told.as_deref();
+        let kept = instance.status.condition(conditions::REVISION_HEALTHY);
+        if told.is_none() && kept.is_none() {
+            return;
+        }
+        // While it is told nothing new its clock runs on. Where its user decides what it gets, its
+        // placement's revision may change under it: then the clock is that of the new one, but
+        // whether it has been healthy with what it has does not change.
+        let kept = kept.filter(|_| !starts);
+        let running =
+            kept.filter(|condition| told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
+        let reason = self.health(starts, kept, running);
+        let ahead = matches!(decided.decision, Decision::InFlight(_))
+            && self.minds_clocks()
+            && running.is_some_and(|condition| is_ahead(condition, now));
+        let message: Word = match running {
+            Some(condition)
+                if condition.reason == reason
+                    && condition.observed_generation == Some(instance.generation)
+                    && !ahead =>
+            {
+                return;
+            }
+            Some(condition) if ahead => match ClockStart::read(&condition.message) {
+                Some(start) => ClockStart { at: now, ..start }.to_string().into(),
+                None => condition.message.clone(),
+            },
+            Some(condition) => condition.message.clone(),
+            None => self.clock_start(starts).to_string().into(),
+        };
+        let status = if reason == Reason::Healthy { "True" } else { "False" };
+        self.state(conditions::REVISION_HEALTHY, (status, reason, message));
+        if ahead {
+            let clocks =
+                self.status.conditions.iter_mut().filter(|one| one.kind == conditions::REVISION_HEALTHY);
+            clocks.for_each(|clock| clock.since = Some(now));
+        }
+    }
+
+    /// The reason of the condition that keeps the clock.
+    fn health(&self, starts: bool, kept: Option<&Condition>, running: Option<&Condition>) -> Reason {
+        let evidence = &self.instance.evidence;
+        let has_arrived =
+            kept.is_some_and(|condition| condition.is_true() || condition.reason == Reason::NoLongerHealthy);
+        let never = match running {
+            Some(condition) => condition.reason == Reason::NeverHealthy,
+            None => evidence.delivered && !evidence.installed && !evidence.arrived(),
+        };
+        match (!starts && evidence.arrived(), has_arrived) {
+            (true, _) => Reason::Healthy,
+            (false, true) => Reason::NoLongerHealthy,
+            (false, false) if never => Reason::NeverHealthy,
+            (false, false) => Reason::NotYetHealthy,
+        }
+    }
+
+    /// The start of a clock, with who moves the cluster and whether that may be blamed for what
+    /// happens there.
+    fn clock_start(&self, changes: bool) -> ClockStart {
+        let Self { fleet, facts, instance, decided, .. } = self;
+        let before = instance.clock.as_ref();
+        let doubt = instance.overrides.as_ref().and_then(|_| match before {
+            _ if decided.starts => instance.doubt_before_start(),
+            // On its way already, and its user changes the override, or its placement's revision
+            // changes in what the user overrides.
+            Some(clock) if !clock.has_arrived && changes => Some(clock.doubt.unwrap_or(Doubt::Before)),
+            Some(clock) if !clock.has_arrived => clock.doubt,
+            _ if changes || !instance.evidence.healthy => Some(Doubt::ByUser),
+            _ => None,
+        });
+        let placement = match before {
+            Some(clock) if !decided.starts => clock.placement.clone(),
+            _ => Some(fleet.governor_of(facts).spec.name.clone()),
+        };
+        let revision = decided.told.as_ref().map_or_else(|| "".into(), |told| told.id.clone());
+        ClockStart { revision, at: self.now, placement, doubt }
+    }
+
+    /// The rollout that it is in waits for times to pass.
+    fn minds_clocks(&self) -> bool {
+        let rollout = &self.fleet.governor_of(self.facts).spec.rollout;
+        !rollout.min_success_time.is_zero() || rollout.progress_deadline.is_some()
+    }
+
+    /// The one place that picks a vocabulary: the drafts' where a version was given by the drafts'
+    /// shorthand.
+    fn by_shorthand(&self) -> bool {
+        let own = self.facts.overrides();
+        if own.is_some_and(|own| own.by_config) {
+            return false;
+        }
+        let placement = self.fleet.governor_of(self.facts).spec;
+        let is_explicit = || placement.configs.iter().any(|config| config.kind.chooses_version());
+        own.is_some_and(|own| own.by_version) || (placement.version.is_some() && !is_explicit())
     }
 }
 
-/// The rollout that it is in waits for times to pass.
-fn minds_clocks(fleet: &Fleet<'_>, member: &Member<'_>) -> bool {
-    let placement = member.governor().and_then(|index| fleet.observed.addon.strategy.placements().get(index));
-    placement.is_some_and(|placement| {
-        !placement.rollout.min_success_time.is_zero() || placement.rollout.progress_deadline.is_some()
-    })
-}
-
-/// It was written when some clock was ahead of this one. What is under way would wait until then: it begins anew.
+/// It was written when some clock was ahead of this one. What is under way would wait until then:
+/// it begins anew.
 fn is_ahead(condition: &Condition, now: Timestamp) -> bool {
     condition.since.is_some_and(|since| since > now)
-        || Clock::started(&condition.message).is_some_and(|started| started > now)
+        || ClockStart::read(&condition.message).is_some_and(|start| start.at > now)
 }
 
-/// The one place that picks a vocabulary: the drafts' where a version was given by the drafts' shorthand.
-fn by_shorthand(fleet: &Fleet<'_>, member: &Member<'_>, instance: &Instance) -> bool {
-    let explicit = |configs: &[ConfigRef]| {
-        let chooses = [GroupResource::hub_configs(), GroupResource::templates()];
-        configs.iter().any(|config| chooses.contains(&&config.kind))
-    };
-    if explicit(&instance.overrides) {
-        return false;
-    }
-    let placement = member.governor().and_then(|index| fleet.observed.addon.strategy.placements().get(index));
-    instance.version.is_some()
-        || placement.is_some_and(|placement| placement.version.is_some() && !explicit(&placement.configs))
-}
-
-type Wording = Option<(&'static str, &'static str, Word)>;
+/// Status, reason and message of a condition.
+type Words = (&'static str, Reason, Word);
 
 /// The words of the final document.
-fn final_words(progress: &Progress, last: Option<&str>) -> Wording {
+fn final_words(progress: &InstanceProgress, last: Option<&str>) -> Option<Words> {
     Some(match progress {
-        Progress::Untold => return None,
-        Progress::Moving { first: true } => ("True", "Installing", "installing...".into()),
-        Progress::Moving { first: false } => ("True", "Upgrading", "upgrading...".into()),
-        Progress::Done { first: true } => {
-            ("False", "InstallSucceed", "install completed with no errors.".into())
+        InstanceProgress::Untold => return None,
+        InstanceProgress::Moving { first: true } => ("True", Reason::Installing, "installing...".into()),
+        InstanceProgress::Moving { first: false } => ("True", Reason::Upgrading, "upgrading...".into()),
+        InstanceProgress::Done { first: true } => {
+            ("False", Reason::InstallSucceed, "install completed with no errors.".into())
         }
-        Progress::Done { first: false } => {
-            ("False", "UpgradeSucceed", "upgrade completed with no errors.".into())
+        InstanceProgress::Done { first: false } => {
+            ("False", Reason::UpgradeSucceed, "upgrade completed with no errors.".into())
         }
-        Progress::Failed { first: true, why } => {
-            ("False", "InstallFailed", format!("install failed: {why}").into())
+        InstanceProgress::Failed { first: true, why } => {
+            ("False", Reason::InstallFailed, format!("install failed: {why}").into())
         }
-        Progress::Failed { first: false, why } => {
-            ("False", "UpgradeFailed", format!("upgrade failed: {why}").into())
+        InstanceProgress::Failed { first: false, why } => {
+            ("False", Reason::UpgradeFailed, format!("upgrade failed: {why}").into())
         }
-        Progress::Stuck { problem: problem @ Problem::ConfigUnsupported { .. }, .. } => {
-            ("False", "ConfigurationUnsupported", problem.to_string().into())
+        InstanceProgress::Stuck { problem: problem @ Problem::ConfigUnsupported { .. }, .. } => {
+            ("False", Reason::ConfigurationUnsupported, problem.to_string().into())
         }
-        Progress::Stuck { first, problem, .. } => {
-            let reason = if *first { "InstallFailed" } else { "UpgradeFailed" };
+        InstanceProgress::Stuck { first, problem, .. } => {
+            let reason = if *first { Reason::InstallFailed } else { Reason::UpgradeFailed };
             ("False", reason, stuck(*first, problem, last).into())
         }
     })
 }
 
 /// The words of the earlier drafts.
-fn drafts(progress: &Progress, desired: Option<&str>, last: Option<&str>) -> Wording {
+fn drafts(progress: &InstanceProgress, desired: Option<&str>, last: Option<&str>) -> Option<Words> {
     let version = desired.unwrap_or(UNKNOWN_VERSION);
     Some(match progress {
-        Progress::Untold => return None,
-        Progress::Moving { first } if *first || last.is_none_or(|last| last == UNKNOWN_VERSION) => {
-            ("True", "Installing", format!("Installing addon to version {version}.").into())
+        InstanceProgress::Untold => return None,
+        InstanceProgress::Moving { first } if *first || last.is_none_or(|last| last == UNKNOWN_VERSION) => {
+            ("True", Reason::Installing, format!("Installing addon to version {version}.").into())
         }
-        Progress::Moving { .. } if goes_back(version, last) => {
-            ("True", "Rollingback", format!("Rollingback addon to version {version}.").into())
+        InstanceProgress::Moving { .. } if goes_back(version, last) => {
+            ("True", Reason::Rollingback, format!("Rollingback addon to version {version}.").into())
         }
-        Progress::Moving { .. } => {
-            ("True", "Upgrading", format!("Upgrading addon to version {version}.").into())
+        InstanceProgress::Moving { .. } => {
+            ("True", Reason::Upgrading, format!("Upgrading addon to version {version}.").into())
         }
-        Progress::Done { .. } => ("False", "Succeed", "install completed with no errors.".into()),
-        Progress::Failed { first, why } => (
+        InstanceProgress::Done { .. } => {
+            ("False", Reason::Succeed, "install completed with no errors.".into())
+        }
+        InstanceProgress::Failed { first, why } => (
             "False",
-            "Failed",
+            Reason::Failed,
             format!("{} failed: {why}", if *first { "install" } else { "upgrade" }).into(),
         ),
-        Progress::Stuck { problem: problem @ Problem::ConfigUnsupported { .. }, .. } => {
-            ("False", "ConfigurationUnsupported", problem.to_string().into())
+        InstanceProgress::Stuck { problem: problem @ Problem::ConfigUnsupported { .. }, .. } => {
+            ("False", Reason::ConfigurationUnsupported, problem.to_string().into())
         }
-        Progress::Stuck { first, problem, .. } => ("False", "Failed", stuck(*first, problem, last).into()),
+        InstanceProgress::Stuck { first, problem, .. } => {
+            ("False", Reason::Failed, stuck(*first, problem, last).into())
+        }
     })
 }
 
@@ -447,15 +483,16 @@ fn stuck(first: bool, problem: &Problem, last: Option<&str>) -> String {
     }
 }
 
-/// What the works say. While the agent has not reported on them as they are now, what was said before stands: it would only be
-/// written to be written again.
-fn availability(member: &Member<'_>, instance: &Instance) -> Wording {
-    if let Some(why) = &member.evidence().unavailable {
-        return Some(("False", "WorkNotAvailable", why.to_string().into()));
+/// What the works say. While the agent has not reported on them as they are now, what was said
+/// before stands: it would only be written to be written again.
+fn availability(instance: &InstanceFacts<'_>) -> Option<Words> {
+    if let Some(why) = &instance.evidence.unavailable {
+        return Some(("False", Reason::WorkNotAvailable, why.to_string().into()));
     }
-    if member.evidence().available {
-        return Some(("True", "WorksAvailable", "all works are available".into()));
+    if instance.evidence.available {
+        return Some(("True", Reason::WorksAvailable, "all works are available".into()));
     }
     let unsaid = instance.status.condition(conditions::AVAILABLE).is_none();
-    unsaid.then(|| ("Unknown", "WorksNotReported", "the agent has not reported on all works yet".into()))
+    unsaid
+        .then(|| ("Unknown", Reason::WorksNotReported, "the agent has not reported on all works yet".into()))
 }

@@ -1,19 +1,20 @@
-//! What the statuses should say (semantics §7). Derived from the snapshot every time; the only things remembered are those that
-//! cannot be derived: what was told, what has been applied, and since when.
+//! What the statuses should say (semantics §7). Derived from the snapshot every time; the only
+//! things remembered are those that cannot be derived: what was told, what has been applied, and
+//! since when.
 
-pub mod addon;
-pub mod instance;
+pub(crate) mod addon;
+pub(crate) mod instance;
 pub mod publish;
 
 use aviary_api::names::conditions;
 use jiff::Timestamp;
 
-use crate::evidence;
 use crate::name::Word;
 use crate::observed::Condition;
+use crate::reason::Reason;
 
-/// The texts of which most conditions are made.
-pub const VOCABULARY: &[&str] = &[
+/// The types, statuses and messages of most conditions.
+pub(crate) const VOCABULARY: &[&str] = &[
     "",
     "True",
     "False",
@@ -22,22 +23,6 @@ pub const VOCABULARY: &[&str] = &[
     conditions::CONFIGURED,
     conditions::AVAILABLE,
     conditions::REVISION_HEALTHY,
-    "Installing",
-    "InstallSucceed",
-    "InstallFailed",
-    "Upgrading",
-    "UpgradeSucceed",
-    "UpgradeFailed",
-    "Rollingback",
-    "Succeed",
-    "Failed",
-    "ConfigurationsConfigured",
-    "WorksAvailable",
-    "WorksNotReported",
-    "WorkNotAvailable",
-    evidence::HEALTHY,
-    evidence::NOT_YET_HEALTHY,
-    evidence::NO_LONGER_HEALTHY,
     "installing...",
     "install completed with no errors.",
     "upgrading...",
@@ -73,6 +58,6 @@ fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: St
 struct Stated {
     kind: &'static str,
     status: &'static str,
-    reason: &'static str,
+    reason: Reason,
     message: Word,
 }

@@ -1,4 +1,5 @@
-//! Statuses as the API spells them: every dialect that somebody may read, from the one internal value.
+//! Statuses as the API spells them: every dialect that somebody may read, from the one internal
+//! value.
 
 use std::collections::BTreeSet;
 
@@ -50,12 +51,15 @@ fn reference(reference: &Reference) -> ConfigReference {
     }
 }
 
-/// The fields of an add-on's status that are ours, as a merge patch of that status. `order` is the order of its placements.
+/// The fields of an add-on's status that are ours, as a merge patch of that status. `order` is the
+/// order of its placements.
 pub fn addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
-    let AddOnStatus { placements, supported_versions, default_version, conditions } = status;
+    let AddOnStatus { observed_generation, placements, supported_versions, default_version, conditions } =
+        status;
     let listed: Vec<(&PlacementName, &Recorded)> =
         order.iter().filter_map(|name| Some((name, placements.get(name)?))).collect();
     json!({
+        "observedGeneration": observed_generation,
         "installProgression": listed.iter().map(|(name, recorded)| progression(name, recorded)).collect::<Vec<_>>(),
         "installProgressions": listed.iter().map(|(name, recorded)| ocm_progression(name, recorded)).collect::<Vec<_>>(),
         "supportedVersions": supported_versions,

@@ -6,11 +6,9 @@
     reason = "what is found must fail the test, and inputs are files"
 )]
 
-#[path = "../../../../fuzz/src/mutate.rs"]
-mod mutate;
 mod targets;
 
-use mutate::{Chance, mutated};
+use aviary_testing::{Random, mutated};
 
 /// The inputs that are kept for a target.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
@@ -32,9 +30,9 @@ fn short_run(target: &str, run: fn(&[u8]), mutations: usize) {
         );
         run(input);
     }
-    let mut chance = Chance::new(7);
+    let mut random = Random::new(7);
     for _ in 0..mutations {
-        run(&mutated(&inputs, &mut chance));
+        run(&mutated(&inputs, &mut random));
     }
 }
 

@@ -14,7 +14,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
-pub use world::{Answer, Instance, Kind, Names, Outcome, Placement, Rev, Share, World};
+pub use world::{Answer, Doubt, Instance, Kind, Names, Outcome, Placement, Rev, Share, World};
 
 impl Instance {
     /// It has what it was told, applied and available.
@@ -39,14 +39,39 @@ impl Instance {
         self.answer == Answer::Refused && (self.own.is_some() || self.carries == self.told)
     }
 
-    /// Nothing is applied on it yet.
+    /// No work was ever applied on it.
     pub fn fresh(&self) -> bool {
-        !self.installed && !self.arrived()
+        let answered = matches!(self.answer, Answer::Healthy | Answer::Unavailable);
+        let applied = self.told.is_some() && answered;
+        !(self.installed || self.never_well || applied)
     }
 
-    /// It arrived, and is unwell since.
+    /// Its own override, which covers all that there is, may be what it suffers from, and not what its placement wants.
+    pub fn doubt(&self, goal: Rev) -> Option<Doubt> {
+        let own = self.own.filter(|_| self.told.is_some())?;
+        let retold = self.told != Some(own);
+        match (self.fresh(), self.arrived_once) {
+            (true, _) if retold => Some(Doubt::Before),
+            (true, _) => self.doubt,
+            (false, true) if retold || self.clock != Some(goal) => Some(Doubt::ByUser),
+            (false, false) if retold => Some(self.doubt.unwrap_or(Doubt::Before)),
+            (false, _) => self.doubt,
+        }
+    }
+
+    /// In doubt, it holds a slot only until its agent has said something.
+    pub fn holds_none(&self, goal: Rev) -> bool {
+        match self.doubt(goal) {
+            None => false,
+            Some(Doubt::Before) => self.fresh() || self.answer != Answer::None,
+            Some(Doubt::ByUser) => true,
+        }
+    }
+
+    /// It arrived, and is unwell since; or it has something that was never well.
     pub fn broken(&self) -> bool {
-        !self.settled() && self.arrived_once
+        let never_well = !self.installed && !self.fresh() && self.answer != Answer::Healthy;
+        !self.settled() && (self.arrived_once || never_well)
     }
 }
 
@@ -85,7 +110,8 @@ impl World {
 
     /// The revision that all governed instances have settled on, of those that the placement wanted or wants them to have.
     pub fn settled_on(&self, placement: &Placement) -> Option<Rev> {
-        let governed = self.governed(placement);
+        let mut governed = self.governed(placement);
+        governed.retain(|name| !self.waits_as_joined(placement, name));
         let told =
             |name: &String| self.instances.get(name).filter(|one| one.own.is_none()).and_then(|one| one.told);
         let revision = governed.iter().find_map(told)?;
@@ -105,6 +131,26 @@ impl World {
         matches!(placement.kind, Kind::WithCanary(_)) && !self.canary(placement).contains(cluster)
     }
 
+    /// It came with an instance from elsewhere while the gate is closed: it stays as it is, and counts nowhere.
+    pub fn waits_as_joined(&self, placement: &Placement, cluster: &str) -> bool {
+        let closed = self.promoted(placement) != Some(placement.desired) && !self.in_cycle(placement);
+        closed && self.joined(placement, cluster, self.goal(placement, cluster))
+    }
+
+    /// Somebody else told it what it has, which is not what this placement wants it to have.
+    fn joined(&self, placement: &Placement, cluster: &str, goal: Rev) -> bool {
+        // While it rolls to its known good revision, whoever it governs goes there.
+        let rolling = placement.known_good.is_some_and(|known_good| {
+            placement.applied != Some(known_good) && !placement.history.contains(&known_good)
+        });
+        !rolling
+            && self.gated(placement, cluster)
+            && self.instances.get(cluster).is_some_and(|one| {
+                let elsewhere = one.own.is_none() && one.told != Some(goal) && !one.fresh();
+                elsewhere && one.moved_by.as_deref() != Some(&placement.name)
+            })
+    }
+
     /// Every canary cluster, and there is one, has the revision applied and healthy.
     pub fn canary_passed(&self, placement: &Placement, revision: Rev) -> bool {
         let canary = self.canary(placement);
@@ -117,9 +163,23 @@ impl World {
     /// Every gated cluster has settled on the known good revision, or failed to. First installs are no part of a rollout.
     pub fn rolled_out(&self, placement: &Placement, known_good: Rev) -> bool {
         let failed = |one: &Instance| one.failed() && (one.own.is_some() || one.told == Some(known_good));
-        let done = |one: &Instance| one.fresh() || one.settled_on(known_good) || failed(one);
+        // Once all had settled on it, who becomes unwell there is not on the way again.
+        let there = |one: &Instance| {
+            let back_there = one.told == Some(known_good) && one.arrived_once;
+            placement.applied == Some(known_good) && (one.own.is_some() || back_there)
+        };
+        let done = |one: &Instance| {
+            !one.installed
+                || one.settled_on(known_good)
+                || failed(one)
+                || there(one)
+                || one.doubt(known_good).is_some()
+        };
         let canary = self.canary(placement);
-        self.governed(placement).difference(&canary).all(|name| self.instances.get(name).is_none_or(done))
+        self.governed(placement)
+            .difference(&canary)
+            .filter(|name| !self.joined(placement, name, known_good))
+            .all(|name| self.instances.get(name).is_none_or(done))
     }
 
     /// With a canary, known good becomes what passed it, or what was completed before.
@@ -131,13 +191,26 @@ impl World {
         if passed || completed { Some(desired) } else { known_good }
     }
 
+    /// First installs are not gated, so the first revision that everybody has is good: if the gate keeps nobody back, and one of those that it
+    /// could keep back has it from the placement.
+    fn first_good(&self, placement: &Placement) -> Option<Rev> {
+        let revision = self.settled_on(placement)?;
+        let governed = self.governed(placement);
+        let kept_back = governed.iter().any(|name| self.waits_as_joined(placement, name));
+        let chosen = |name: &String| self.instances.get(name).is_some_and(|one| one.own.is_none());
+        let installed = governed.iter().any(|name| self.gated(placement, name) && chosen(name));
+        (!kept_back && installed).then_some(revision)
+    }
+
     pub fn pass(&self) -> Outcome {
         let mut outcome = Outcome::default();
         for placement in &self.placements {
             let applied = self.settled_on(placement).or(placement.applied);
-            // The first revision that everybody has is good, and without a canary every other one too.
-            let promoted = self.promoted(placement).filter(|_| matches!(placement.kind, Kind::WithCanary(_)));
-            outcome.progress.insert(placement.name.clone(), (promoted.or(applied), applied));
+            let good = match placement.kind {
+                Kind::WithCanary(_) => self.promoted(placement).or_else(|| self.first_good(placement)),
+                Kind::UpdateAll | Kind::RollingUpdate => applied,
+            };
+            outcome.progress.insert(placement.name.clone(), (good, applied));
             self.roll(placement, &mut outcome.starts);
         }
         for (name, instance) in &self.instances {
@@ -164,8 +237,9 @@ impl World {
             Kind::RollingUpdate => placement.known_good.or(Some(placement.desired)),
             Kind::WithCanary(_) => good.or(Some(placement.desired)),
         };
+        let counts = |name: &String| governed.contains(name) && !self.waits_as_joined(placement, name);
         let ours: Vec<(&String, &Instance)> =
-            self.instances.iter().filter(|(name, _)| governed.contains(*name)).collect();
+            self.instances.iter().filter(|(name, _)| counts(name)).collect();
         let goal = |name: &str| Some(self.goal(placement, name));
         // What is known good does not install there; perhaps what comes next does.
         let lost = |name: &str, one: &Instance| {
@@ -176,7 +250,9 @@ impl World {
         };
         let failed_at =
             |one: &Instance, at: Option<Rev>| one.failed() && (one.own.is_some() || one.told == at);
-        let failures = ours.iter().filter(|(name, one)| failed_at(one, goal(name))).count();
+        let doubted = |name: &str, one: &Instance| goal(name).is_some_and(|goal| one.doubt(goal).is_some());
+        let failures =
+            ours.iter().filter(|(name, one)| failed_at(one, goal(name)) && !doubted(name, one)).count();
         let tolerated = placement.max_failures.map(|share| share.of(governed.len()));
         let halted = tolerated.is_some_and(|tolerated| failures > tolerated);
         let forgiven =
@@ -188,7 +264,8 @@ impl World {
         let mut broken = Vec::new();
         let mut waiting = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
         for (name, one) in ours {
-            let (here, slot) = (self.clusters[name], !forgiven(name, one));
+            let excused = goal(name).is_some_and(|goal| one.holds_none(goal));
+            let (here, slot) = (self.clusters[name], !forgiven(name, one) && !excused);
             let there = one.own.is_some() || one.told == aim(name, one);
             let elsewhere =
                 aim(name, one).filter(|_| !there && ((one.fresh() && !lost(name, one)) || free(name)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aviary_engine::explain::Decision;
-use aviary_engine::plan::{Plan, Write, plan};
+use aviary_engine::plan::{Plan, Step, Write, plan};
 
 use super::scene::Scene;
 use super::{Instance, Kind, Rev, World};
@@ -14,7 +14,11 @@ pub type Checked = Result<(), String>;
 fn in_flight(world: &World, name: &str, one: &Instance, deadline: bool) -> bool {
     let placement = world.governor(name).unwrap();
     let here = world.clusters[name];
-    if deadline && !here {
+    if (deadline && !here) || world.waits_as_joined(placement, name) {
+        return false;
+    }
+    // What its user does takes no slot.
+    if one.own.is_some() && one.holds_none(world.goal(placement, name)) {
         return false;
     }
     if one.fresh() {
@@ -62,8 +66,20 @@ fn behind_canary(world: &World, passed: &BTreeSet<(String, Rev)>, cluster: &str,
     if known { Ok(()) } else { Err(format!("S2: {cluster} gets {told}, which the canary never passed")) }
 }
 
+/// Stages are in the order of their steps, a wave is reserved before it starts, and only a reservation may write nothing.
+fn in_order(plan: &Plan) -> Checked {
+    let steps: Vec<Step> = plan.stages.iter().map(|stage| stage.step).collect();
+    let idle = plan.stages.iter().find(|stage| stage.writes.is_empty() && stage.step != Step::Reserve);
+    let reserved = !steps.contains(&Step::Start) || steps.contains(&Step::Reserve);
+    if steps.is_sorted_by(|a, b| a < b) && idle.is_none() && reserved {
+        return Ok(());
+    }
+    Err(format!("stages out of order: {steps:?}"))
+}
+
 /// Makes the first `most` writes of a plan, each under the engine's own check and under the two above.
 pub fn commit(scene: &mut Scene, plan: Plan, most: usize) -> Checked {
+    in_order(&plan)?;
     let deadline = scene.specs().iter().any(|spec| spec.rollout.progress_deadline.is_some());
     let outcome = scene.outcome(&plan);
     for write in plan.writes().take(most) {
@@ -113,7 +129,8 @@ pub fn at_the_end(scene: &Scene) -> Checked {
         if one.own.is_some() || !held || !(still || waits) {
             return wrong(name, "has not what is desired, and nothing rightly holds it");
         }
-        if waits && !still && placement.known_good.is_some_and(|good| !one.settled_on(good)) {
+        let joined = world.waits_as_joined(placement, name);
+        if waits && !still && !joined && placement.known_good.is_some_and(|good| !one.settled_on(good)) {
             return wrong(name, "has not settled on what is known good");
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use aviary_engine::clock::{self, ClockStart};
 use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
 use aviary_engine::hash::Hash;
 use aviary_engine::invariants;
@@ -11,15 +12,16 @@ use aviary_engine::name::{ClusterName, PlacementName};
 use aviary_engine::normalise;
 use aviary_engine::observed::{
     Cluster, DecisionGroup, InstallStrategy, Instance, InstanceStatus, Lookup, Observed, Pace, PlacementSpec,
-    Rollout, Seen, Selection, Unreachable,
+    Rollout, Seen, Selection, Template, Unreachable,
 };
-use aviary_engine::plan::{Plan, Write, plan};
+use aviary_engine::plan::{Plan, Step, Write, plan};
+use aviary_engine::reason::Reason;
 use aviary_engine::simulate::world::World as Hub;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::generate::{Event, KindSetup, PlacementSetup, Setup};
-use super::{Answer, Kind, Outcome, Placement, Rev, Share, World};
+use super::{Answer, Doubt, Kind, Outcome, Placement, Rev, Share, World};
 
 pub const REVISIONS: [Rev; 3] = ['A', 'B', 'C'];
 
@@ -28,6 +30,8 @@ pub struct Scene {
     pub hub: Hub,
     pub now: Timestamp,
     letters: BTreeMap<Hash, Rev>,
+    /// The revisions by their short names.
+    ids: BTreeMap<String, Rev>,
     /// Clusters that a pass has seen arrived at what they are told now.
     arrived: BTreeSet<ClusterName>,
     /// Revisions that a pass has seen pass a placement's canary.
@@ -65,13 +69,15 @@ impl Scene {
         if setup.templated {
             REVISIONS.iter().for_each(|revision| put_template(&mut observed, *revision));
         }
-        let letters = REVISIONS
+        let letters: BTreeMap<Hash, Rev> = REVISIONS
             .iter()
             .map(|revision| (normalise::config(&content(*revision)).hash, *revision))
             .collect();
+        let templates = observed.templates.clone();
         let mut scene = Self {
             hub: Hub::new(observed),
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            ids: ids(&letters, &templates),
             letters,
             arrived: BTreeSet::new(),
             passed: BTreeSet::new(),
@@ -328,14 +334,15 @@ impl Scene {
     /// What a plan decides, in the reference's terms.
     pub fn outcome(&self, plan: &Plan) -> Outcome {
         let mut outcome = Outcome::default();
-        for write in plan.starts.iter().chain(&plan.statuses) {
+        for write in plan.step(Step::Settle).iter().chain(plan.step(Step::Start)) {
+            let Write::Instance(write) = write else { continue };
             let before = self.hub.observed.instances.get(&write.cluster).unwrap().status.told_revision();
             let after = write.status.told_revision();
             if before != after {
                 outcome.starts.insert(write.cluster.to_string(), self.letter(&after).unwrap_or('-'));
             }
         }
-        let status = plan.addon.as_ref().unwrap_or(&self.hub.observed.addon.status);
+        let status = plan.addon().unwrap_or(&self.hub.observed.addon.status);
         for spec in self.specs() {
             let recorded = status.placements.get(&spec.name).cloned().unwrap_or_default();
             let letter = |revision: Option<Revision>| revision.and_then(|revision| self.letter(&revision));
@@ -392,7 +399,16 @@ impl Scene {
         let mut carries = carried
             .filter(|(kind, _)| kind == GroupResource::hub_configs())
             .map(|(_, hash)| self.letters[hash]);
+        let clock = one.status.condition("RevisionHealthy");
+        let start = clock.and_then(|clock| ClockStart::read(&clock.message));
         super::Instance {
+            never_well: clock.is_some_and(|clock| clock.reason == Reason::NeverHealthy),
+            doubt: start.as_ref().and_then(|start| start.doubt).map(|doubt| match doubt {
+                clock::Doubt::Before => Doubt::Before,
+                clock::Doubt::ByUser => Doubt::ByUser,
+            }),
+            clock: start.as_ref().and_then(|start| self.ids.get(&*start.revision).copied()),
+            moved_by: start.and_then(|start| start.placement).map(|placement| placement.name.to_string()),
             made_by_strategy: one.marker.is_some(),
             told: self.letter(&one.status.told_revision()),
             installed: one.status.references.iter().any(|reference| reference.applied.is_some()),
@@ -436,6 +452,16 @@ impl Scene {
             history: completed.filter_map(|revision| self.letter(revision)).collect(),
         }
     }
+}
+
+fn ids(letters: &BTreeMap<Hash, Rev>, templates: &[Template]) -> BTreeMap<String, Rev> {
+    let id = |(hash, letter): (&Hash, &Rev)| {
+        let template = templates.iter().find(|one| one.version.as_deref() == Some(&letter.to_string()));
+        let template = template.map(|template| (GroupResource::templates(), &template.hash));
+        let pins = [(GroupResource::hub_configs(), hash)].into_iter().chain(template);
+        (Revision::id_of(pins).to_string(), *letter)
+    };
+    letters.iter().map(id).collect()
 }
 
 fn content(revision: Rev) -> Value {

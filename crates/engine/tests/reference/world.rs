@@ -29,8 +29,16 @@ pub struct Instance {
     pub installed: bool,
     /// It has been seen arrived at what it is told now, at some time since it was told.
     pub arrived_once: bool,
+    /// Something was applied on it before it was told what it is told now, and nothing was ever healthy.
+    pub never_well: bool,
     /// What its user makes it have.
     pub own: Option<Rev>,
+    /// It was unwell before its placement's present revision, or its user has moved it since.
+    pub doubt: Option<Doubt>,
+    /// The revision of its placement when it was told, or since when it is watched.
+    pub clock: Option<Rev>,
+    /// The placement that told it what it has.
+    pub moved_by: Option<String>,
     /// What its work was made from.
     pub carries: Option<Rev>,
     pub answer: Answer,
@@ -43,6 +51,12 @@ pub enum Answer {
     Healthy,
     Unavailable,
     Refused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    Before,
+    ByUser,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,13 +142,25 @@ impl fmt::Display for World {
             match self.instances.get(name) {
                 None => writeln!(f, "{name}  {governor}  no instance{offline}")?,
                 Some(one) => {
-                    let Instance { made_by_strategy, told, installed, arrived_once, own, carries, answer } =
-                        one;
+                    let Instance {
+                        made_by_strategy,
+                        told,
+                        installed,
+                        arrived_once,
+                        never_well,
+                        own,
+                        doubt,
+                        clock,
+                        moved_by,
+                        carries,
+                        answer,
+                    } = one;
+                    let (clock, moved_by) = (letter(*clock), moved_by.as_deref().unwrap_or("-"));
                     let (told, own, carries) = (letter(*told), letter(*own), letter(*carries));
                     let made_by = if *made_by_strategy { "" } else { "  user's" };
                     writeln!(
                         f,
-                        "{name}  {governor}  told {told} carries {carries} {answer:?}  installed {installed} arrived once {arrived_once} own {own}{made_by}{offline}"
+                        "{name}  {governor}  told {told} by {moved_by} carries {carries} {answer:?}  installed {installed} arrived once {arrived_once} never well {never_well} own {own} doubt {doubt:?} clock {clock}{made_by}{offline}"
                     )?;
                 }
             }

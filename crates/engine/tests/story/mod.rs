@@ -26,7 +26,7 @@
 //! pass [N]                       N passes of the plan; agents do nothing
 //! crash N                        a pass that ends after N writes
 //! settle                         passes with instant agents until nothing is left to do
-//! show [status|clusters|all|CLUSTER]
+//! show [status|clusters|all|problems|conditions|health|writes|works|CLUSTER]
 //! ```
 
 #![allow(
@@ -44,6 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aviary_engine::configs::{ConfigRef, GroupResource};
+use aviary_engine::explain::Decision;
 use aviary_engine::invariants;
 use aviary_engine::name::{ClusterName, PlacementName};
 use aviary_engine::normalise;
@@ -68,7 +69,6 @@ pub(crate) struct Story {
     pub(crate) now: Timestamp,
     pub(crate) told: String,
     addon: Value,
-    /// Problems found in the add-on and in each instance, as normalising found them.
     /// What agents answer from now on.
     moods: BTreeMap<ClusterName, Mood>,
     last: Option<Plan>,
@@ -142,6 +142,10 @@ impl Story {
             "gone" => names(rest).iter().for_each(|name| {
                 self.world.observed.clusters.remove(&cluster(name));
             }),
+            "homeless" => {
+                self.world.observed.without_namespace =
+                    Arc::new(names(rest).iter().map(|name| cluster(name)).collect());
+            }
             "ack" => names(rest).iter().for_each(|name| self.answer(name, None)),
             "fail" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Fail))),
             "unavailable" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Unavailable))),
@@ -541,6 +545,7 @@ impl Story {
                 writeln!(self.told, "{count} writes").unwrap();
             }
             "works" => self.show_works(),
+            "health" => self.show_health(),
             name => self.show_instance(name),
         }
     }
@@ -550,8 +555,8 @@ impl Story {
         let mut lines: Vec<(Vec<String>, String)> = Vec::new();
         for cluster in &plan.report.clusters {
             let told = cluster.told.as_deref().unwrap_or("-");
-            let text = format!("{:<9} {told:<8} {}", cluster.decision.kind(), cluster.decision);
-            if cluster.decision.kind() == "settled" && !all {
+            let text = format!("{:<9} {told:<8} {}", cluster.decision.phase(), cluster.decision);
+            if cluster.decision == Decision::Settled && !all {
                 continue;
             }
             match lines.last_mut() {
@@ -648,6 +653,24 @@ impl Story {
                 condition.kind, condition.status, condition.reason, condition.message
             )
             .unwrap();
+        }
+    }
+
+    fn show_health(&mut self) {
+        for (name, recorded) in &self.world.observed.addon.status.placements {
+            for condition in &recorded.conditions {
+                writeln!(
+                    self.told,
+                    "{}  {} {} {} since {}: {}",
+                    name.name,
+                    condition.kind,
+                    condition.status,
+                    condition.reason,
+                    condition.since.expect("a time"),
+                    condition.message
+                )
+                .unwrap();
+            }
         }
     }
 

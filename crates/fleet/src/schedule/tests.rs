@@ -1,14 +1,14 @@
-//! The agents without a hub: times are made up, nothing waits.
+//! Tests the agents without a hub and with simulated times.
 
 use aviary_engine::simulate::agents::Profile;
 use serde_json::{Value, json};
 
 use super::*;
 
-fn desk(profile: Profile, lies: Vec<(Lie, f64)>) -> Desk {
+fn schedule(profile: Profile, lies: Vec<(Lie, f64)>) -> ReportSchedule {
     let name = ClusterName::parse("c1").unwrap();
     let behaviour = Behaviour { profile, failures: Vec::new(), lies };
-    Desk::new(behaviour, &[Member { name, labels: BTreeMap::new() }])
+    ReportSchedule::new(behaviour, &[Member { name, labels: BTreeMap::new() }])
 }
 
 fn latency(from: u64, to: u64) -> Profile {
@@ -34,7 +34,7 @@ fn time(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// Type, status, generation and time of the conditions that a report writes.
+/// Type, status, generation and time of the conditions in a report.
 fn told(report: &Report, now: Timestamp) -> Vec<String> {
     let patch = report.patch(now);
     let conditions = patch["status"]["conditions"].as_array().unwrap().clone();
@@ -50,37 +50,37 @@ fn told(report: &Report, now: Timestamp) -> Vec<String> {
 
 #[test]
 fn an_agent_answers_after_its_latency_and_once() {
-    let mut desk = desk(latency(10, 10), Vec::new());
+    let mut schedule = schedule(latency(10, 10), Vec::new());
     let start = Instant::now();
-    assert!(desk.see(&fresh(1), start));
-    assert!(!desk.see(&fresh(1), start), "the same generation again is no news");
-    assert_eq!(desk.next_due(), Some(start + Duration::from_secs(10)));
-    assert!(desk.take_due(start + Duration::from_secs(9)).is_none());
+    assert!(schedule.see(&fresh(1), start));
+    assert!(!schedule.see(&fresh(1), start), "the same generation again is not a change");
+    assert_eq!(schedule.next_due(), Some(start + Duration::from_secs(10)));
+    assert!(schedule.take_due(start + Duration::from_secs(9)).is_none());
     let at = start + Duration::from_secs(10);
-    let report = desk.take_due(at).unwrap();
+    let report = schedule.take_due(at).unwrap();
     assert_eq!(
         told(&report, time(0)),
         ["Applied=True@1 1970-01-01T00:00:00Z", "Available=True@1 1970-01-01T00:00:00Z"]
     );
-    desk.written(report, time(0), at);
-    assert_eq!(desk.next_due(), None);
+    schedule.written(report, time(0), at);
+    assert_eq!(schedule.next_due(), None);
 }
 
 #[test]
 fn latencies_are_drawn_between_the_shortest_and_the_longest() {
     let behaviour = Behaviour { profile: latency(10, 60), ..Behaviour::default() };
     let members = crate::members("c", 1000, &[], 1).unwrap();
-    let mut desk = Desk::new(behaviour, &members);
+    let mut schedule = ReportSchedule::new(behaviour, &members);
     let start = Instant::now();
     for member in &members {
         let mut work = fresh(1);
         work.metadata.namespace = Some(member.name.to_string());
-        desk.see(&work, start);
+        schedule.see(&work, start);
     }
     let mut waits = Vec::new();
-    while let Some(at) = desk.next_due() {
+    while let Some(at) = schedule.next_due() {
         waits.push((at - start).as_secs_f64());
-        desk.take_due(at).unwrap();
+        schedule.take_due(at).unwrap();
     }
     assert_eq!(waits.len(), 1000);
     assert!(waits.iter().all(|wait| (10.0..=60.0).contains(wait)));
@@ -90,57 +90,57 @@ fn latencies_are_drawn_between_the_shortest_and_the_longest() {
 
 #[test]
 fn a_newer_generation_takes_the_place_of_one_that_waits() {
-    let mut desk = desk(latency(10, 10), Vec::new());
+    let mut schedule = schedule(latency(10, 10), Vec::new());
     let start = Instant::now();
-    desk.see(&fresh(1), start);
+    schedule.see(&fresh(1), start);
     let later = start + Duration::from_secs(5);
-    assert!(desk.see(&fresh(2), later));
-    assert!(desk.take_due(start + Duration::from_secs(10)).is_none());
-    let report = desk.take_due(later + Duration::from_secs(10)).unwrap();
+    assert!(schedule.see(&fresh(2), later));
+    assert!(schedule.take_due(start + Duration::from_secs(10)).is_none());
+    let report = schedule.take_due(later + Duration::from_secs(10)).unwrap();
     assert_eq!(report.generation, 2);
 }
 
 #[test]
 fn an_older_report_that_is_under_way_is_never_overtaken() {
-    let mut desk = desk(latency(0, 0), Vec::new());
+    let mut schedule = schedule(latency(0, 0), Vec::new());
     let now = Instant::now();
-    desk.see(&fresh(1), now);
-    let first = desk.take_due(now).unwrap();
-    desk.see(&fresh(2), now);
-    assert!(desk.take_due(now).is_none(), "the first is being written");
-    desk.written(first, time(0), now);
-    let second = desk.take_due(now).unwrap();
+    schedule.see(&fresh(1), now);
+    let first = schedule.take_due(now).unwrap();
+    schedule.see(&fresh(2), now);
+    assert!(schedule.take_due(now).is_none(), "the first is being written");
+    schedule.written(first, time(0), now);
+    let second = schedule.take_due(now).unwrap();
     assert_eq!(second.generation, 2);
-    desk.written(second, time(0), now);
-    assert_eq!(desk.next_due(), None);
+    schedule.written(second, time(0), now);
+    assert_eq!(schedule.next_due(), None);
 }
 
 #[test]
 fn a_report_that_failed_is_made_again_and_void_ones_are_not() {
-    let mut desk = desk(latency(0, 0), Vec::new());
+    let mut schedule = schedule(latency(0, 0), Vec::new());
     let now = Instant::now();
-    desk.see(&fresh(1), now);
-    let report = desk.take_due(now).unwrap();
-    desk.failed(report, now);
-    assert!(desk.take_due(now).is_none(), "not at once");
-    let report = desk.take_due(now + PAUSE).unwrap();
-    desk.see(&fresh(2), now);
-    desk.failed(report, now);
-    let next = desk.take_due(now + PAUSE).unwrap();
+    schedule.see(&fresh(1), now);
+    let report = schedule.take_due(now).unwrap();
+    schedule.failed(report, now);
+    assert!(schedule.take_due(now).is_none(), "not at once");
+    let report = schedule.take_due(now + PAUSE).unwrap();
+    schedule.see(&fresh(2), now);
+    schedule.failed(report, now);
+    let next = schedule.take_due(now + PAUSE).unwrap();
     assert_eq!(next.generation, 2, "nobody asks for the first one any more");
-    desk.lose(&fresh(2));
-    desk.failed(next, now);
-    assert_eq!(desk.next_due(), None);
+    schedule.lose(&fresh(2));
+    schedule.failed(next, now);
+    assert_eq!(schedule.next_due(), None);
 }
 
 #[test]
 fn times_of_conditions_change_with_their_status_only() {
-    let mut desk = desk(latency(0, 0), Vec::new());
+    let mut schedule = schedule(latency(0, 0), Vec::new());
     let now = Instant::now();
     let said = |type_: &str, status: &str| json!({"type": type_, "status": status, "observedGeneration": 1, "lastTransitionTime": "2020-01-01T00:00:00Z"});
     let status = json!({"conditions": [said("Applied", "True"), said("Available", "False")]});
-    desk.see(&work(2, status), now);
-    let report = desk.take_due(now).unwrap();
+    schedule.see(&work(2, status), now);
+    let report = schedule.take_due(now).unwrap();
     assert_eq!(
         told(&report, time(0)),
         ["Applied=True@2 2020-01-01T00:00:00Z", "Available=True@2 1970-01-01T00:00:00Z"]
@@ -149,11 +149,11 @@ fn times_of_conditions_change_with_their_status_only() {
 
 #[test]
 fn a_work_that_cannot_be_applied_says_nothing_new_of_what_is_there() {
-    let mut desk = desk(Profile { fail: 1.0, ..latency(0, 0) }, Vec::new());
+    let mut schedule = schedule(Profile { fail: 1.0, ..latency(0, 0) }, Vec::new());
     let now = Instant::now();
     let said = |type_: &str| json!({"type": type_, "status": "True", "observedGeneration": 1, "lastTransitionTime": "2020-01-01T00:00:00Z"});
-    desk.see(&work(2, json!({"conditions": [said("Applied"), said("Available")]})), now);
-    let report = desk.take_due(now).unwrap();
+    schedule.see(&work(2, json!({"conditions": [said("Applied"), said("Available")]})), now);
+    let report = schedule.take_due(now).unwrap();
     assert_eq!(
         told(&report, time(0)),
         ["Applied=False@2 1970-01-01T00:00:00Z", "Available=True@1 2020-01-01T00:00:00Z"]
@@ -162,15 +162,15 @@ fn a_work_that_cannot_be_applied_says_nothing_new_of_what_is_there() {
 
 #[test]
 fn a_flapping_cluster_goes_down_once_and_recovers() {
-    let mut desk = desk(Profile { flap: 1.0, ..latency(10, 10) }, Vec::new());
+    let mut schedule = schedule(Profile { flap: 1.0, ..latency(10, 10) }, Vec::new());
     let mut now = Instant::now();
-    desk.see(&fresh(1), now);
+    schedule.see(&fresh(1), now);
     let mut story = Vec::new();
-    while let Some(at) = desk.next_due() {
+    while let Some(at) = schedule.next_due() {
         now = at;
-        let report = desk.take_due(now).unwrap();
+        let report = schedule.take_due(now).unwrap();
         story.extend(told(&report, time(0)).pop());
-        desk.written(report, time(0), now);
+        schedule.written(report, time(0), now);
     }
     let available = |status: &str| format!("Available={status}@1 1970-01-01T00:00:00Z");
     assert_eq!(story, [available("True"), available("False"), available("True")]);
@@ -180,9 +180,9 @@ fn a_flapping_cluster_goes_down_once_and_recovers() {
 fn lies_are_told_as_asked() {
     let now = Instant::now();
     let said = |lie: Lie| {
-        let mut desk = desk(latency(0, 0), vec![(lie, 1.0)]);
-        desk.see(&fresh(2), now);
-        desk.take_due(now).map(|report| told(&report, time(0)))
+        let mut schedule = schedule(latency(0, 0), vec![(lie, 1.0)]);
+        schedule.see(&fresh(2), now);
+        schedule.take_due(now).map(|report| told(&report, time(0)))
     };
     let both = |generation: &str| {
         let of = |type_: &str| format!("{type_}=True@{generation} 1970-01-01T00:00:00Z");
@@ -196,55 +196,55 @@ fn lies_are_told_as_asked() {
 
 #[test]
 fn an_agent_that_was_restarted_does_not_repeat_itself() {
-    let mut desk = desk(latency(0, 0), Vec::new());
+    let mut schedule = schedule(latency(0, 0), Vec::new());
     let now = Instant::now();
     let said = |available: &str| {
         let of = |type_: &str, status: &str| json!({"type": type_, "status": status, "observedGeneration": 1, "lastTransitionTime": "2020-01-01T00:00:00Z"});
         work(1, json!({"conditions": [of("Applied", "True"), of("Available", available)]}))
     };
-    assert!(!desk.see(&said("True"), now));
-    assert_eq!(desk.next_due(), None);
-    desk.lose(&fresh(1));
-    assert!(desk.see(&said("False"), now), "it was down when it stopped, and recovers");
-    assert!(desk.take_due(now).is_some());
+    assert!(!schedule.see(&said("True"), now));
+    assert_eq!(schedule.next_due(), None);
+    schedule.lose(&fresh(1));
+    assert!(schedule.see(&said("False"), now), "it was down when it stopped, and recovers");
+    assert!(schedule.take_due(now).is_some());
 }
 
 #[test]
 fn works_that_a_new_listing_does_not_have_are_forgotten() {
-    let mut desk = desk(latency(10, 10), Vec::new());
+    let mut schedule = schedule(latency(10, 10), Vec::new());
     let now = Instant::now();
-    desk.begin_listing();
-    desk.see(&fresh(1), now);
-    desk.end_listing();
-    desk.begin_listing();
-    desk.end_listing();
-    assert_eq!((desk.next_due(), desk.works.len()), (None, 0));
+    schedule.begin_listing();
+    schedule.see(&fresh(1), now);
+    schedule.end_listing();
+    schedule.begin_listing();
+    schedule.end_listing();
+    assert_eq!((schedule.next_due(), schedule.works.len()), (None, 0));
 }
 
 #[test]
 fn clusters_of_others_have_no_agent_here() {
-    let mut desk = desk(latency(0, 0), Vec::new());
+    let mut schedule = schedule(latency(0, 0), Vec::new());
     let mut foreign = fresh(1);
     foreign.metadata.namespace = Some("real".into());
-    assert!(!desk.see(&foreign, Instant::now()));
-    desk.leave(&ClusterName::parse("c1").unwrap());
-    assert!(!desk.see(&fresh(1), Instant::now()), "a cluster that left has none either");
+    assert!(!schedule.see(&foreign, Instant::now()));
+    schedule.leave(&ClusterName::parse("c1").unwrap());
+    assert!(!schedule.see(&fresh(1), Instant::now()), "a cluster that left has none either");
 }
 
 #[test]
 fn what_many_works_have_in_common_is_kept_once() {
     let behaviour = Behaviour { profile: latency(10, 10), ..Behaviour::default() };
     let members = crate::members("c", 100, &[], 1).unwrap();
-    let mut desk = Desk::new(behaviour, &members);
+    let mut schedule = ReportSchedule::new(behaviour, &members);
     for member in &members {
         let mut work = fresh(1);
         work.metadata.namespace = Some(member.name.to_string());
-        desk.see(&work, Instant::now());
+        schedule.see(&work, Instant::now());
     }
-    let outlines: HashSet<*const Outline> = desk
+    let outlines: HashSet<*const Outline> = schedule
         .works
         .values()
         .map(|known| std::ptr::from_ref(&*known.waiting.as_ref().unwrap().outline))
         .collect();
-    assert_eq!((desk.works.len(), outlines.len(), desk.names.len()), (100, 1, 1));
+    assert_eq!((schedule.works.len(), outlines.len(), schedule.names.len()), (100, 1, 1));
 }

@@ -1,4 +1,4 @@
-//! What this process has spent: time, CPU, memory, as the kernel counts them.
+//! The time, CPU and memory of this process, from the kernel.
 
 use std::time::{Duration, Instant};
 

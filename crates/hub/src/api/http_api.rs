@@ -1,6 +1,7 @@
-//! The API over HTTP: a handler translates a request into a call of the store and an outcome into an answer; it decides
-//! nothing.
+//! The API over HTTP. A handler translates a request into a call of the store, and the outcome into
+//! a response; it makes no decisions.
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,44 +16,50 @@ use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 
+use crate::api::discovery::aggregated;
+use crate::api::negotiate::{Params, Shape};
+use crate::api::read::list::page;
+use crate::api::read::watch::Watch;
+use crate::api::read::{Filter, View};
+use crate::api::route::{self, Route, Target, Verb};
+use crate::api::status::{About, Failure, json_response};
+use crate::api::write::apply::Configuration;
+use crate::api::write::delete::{self, Options};
+use crate::api::write::patch::{APPLY, Patch};
+use crate::api::write::update::{self, Part, Wanted};
+use crate::api::write::{Answer, Body, Content, Mode, Scope, create};
+use crate::api::{discovery, openapi, review};
+use crate::formats::{json, protobuf};
 use crate::hub::Inner;
-use crate::negotiate::{Params, Shape};
-use crate::read::list::page;
-use crate::read::watch::Watch;
-use crate::read::{Filter, View};
-use crate::route::{self, Route, Target, Verb};
-use crate::security::access::{Access, allowed};
+use crate::security::access::{Access, Extent, allowed};
 use crate::security::tokens::{Identity, Tokens};
-use crate::status::{About, Failure, json_response};
-use crate::write::apply::Configuration;
-use crate::write::delete::{self, Options};
-use crate::write::patch::{APPLY, Patch};
-use crate::write::update::{self, Part, Wanted};
-use crate::write::{Answer, Body, Content, Mode, Scope, create};
-use crate::{discovery, json, openapi, protobuf, review};
 
-/// The largest body that is read, as Kubernetes has it.
+/// The largest request body, as in Kubernetes.
 const LARGEST_BODY: usize = 3 << 20;
-/// A client that takes longer to send its body is cut off.
+/// The time limit for receiving a body.
 const SLOWEST_BODY: Duration = Duration::from_secs(60);
+/// The limit for all warnings together, in characters, and for each warning if that is exceeded.
+const MOST_WARNINGS: usize = 4 << 10;
+const LONGEST_WARNING: usize = 256;
 const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Answers a request. Whatever happens, the client gets a `Status`.
+/// Handles a request. Every error becomes a `Status`.
 pub(crate) async fn handle(hub: Arc<Inner>, request: Request) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     match AssertUnwindSafe(answer(hub, request)).catch_unwind().await {
         Ok(Ok(response)) => response,
         Ok(Err(failure)) => failure.into_response(),
         Err(_) => {
-            tracing::error!(%method, path, "a request made the hub panic; it goes on");
+            tracing::error!(%method, path, "a request made the hub panic; the hub continues");
             Failure::internal("the hub could not handle this request").into_response()
         }
     }
 }
 
 async fn answer(hub: Arc<Inner>, request: Request) -> Result<Response, Failure> {
-    let route = route::parse(request.uri().path()).ok_or_else(Failure::no_such_path)?;
+    let path = request.uri().path();
+    let route = route::parse(path).ok_or_else(|| not_there(route::group_of(path)))?;
     let identity = request.extensions().get::<Identity>().cloned();
     if matches!(route, Route::Health | Route::Version) {
         only_get(request.method())?;
@@ -72,12 +79,31 @@ async fn answer(hub: Arc<Inner>, request: Request) -> Result<Response, Failure> 
     if let Some(kind) = review::Review::of(&target) {
         let (parts, body) = request.into_parts();
         let about = kind.check(&parts.method)?;
-        let object = read_object(&parts.headers, body, true).await?;
+        let object = read_object(&parts.headers, body, about.kind, true).await?;
         let tokens = parts.extensions.get::<Arc<Tokens>>().map(|tokens| &**tokens);
         let reviewed = about.answer(review::Asking { identity: &identity, tokens }, &object.object)?;
         return Ok(json_response(StatusCode::CREATED, reviewed.to_string()));
     }
     objects(&hub, &identity, &target, request).await
+}
+
+/// The error for an unknown path, below an existing API or below none.
+fn not_there(group: Option<&str>) -> Failure {
+    match group {
+        Some(group) if discovery::is_built_in(group) => Failure::no_such_path(),
+        _ => Failure::page_not_found(),
+    }
+}
+
+/// The error for a method that the path does not support. For custom resources Kubernetes checks in
+/// a different order.
+fn no_verb(scope: &Scope, target: &Target, method: &Method) -> Failure {
+    match method.as_str() {
+        _ if !scope.resource.is_custom() => Failure::method_not_allowed(),
+        "PUT" | "PATCH" => Failure::bad_request("name must be provided"),
+        "POST" if target.subresource.is_some() => Failure::not_supported("create", scope.about("")),
+        _ => Failure::method_not_allowed(),
+    }
 }
 
 fn only_get(method: &Method) -> Result<(), Failure> {
@@ -86,12 +112,22 @@ fn only_get(method: &Method) -> Result<(), Failure> {
 
 fn about_the_api(hub: &Inner, route: &Route, headers: &HeaderMap) -> Result<Response, Failure> {
     let table = hub.table();
+    if aggregated::is_asked(headers) {
+        match route {
+            Route::CoreVersions => return Ok(aggregated::core(&table, headers)),
+            Route::Groups => return Ok(aggregated::groups(&table, headers)),
+            _ => {}
+        }
+    }
+    if matches!(route, Route::CoreVersions | Route::Groups | Route::Group(_) | Route::Resources { .. }) {
+        aggregated::check_plain(headers)?;
+    }
     let body = match route {
         Route::CoreVersions => discovery::core_versions(),
         Route::Groups => discovery::groups(&table),
-        Route::Group(name) => discovery::group(&table, name).ok_or_else(Failure::no_such_path)?,
+        Route::Group(name) => discovery::group(&table, name).ok_or_else(|| not_there(Some(name)))?,
         Route::Resources { group, version } => {
-            discovery::resources(&table, group, version).ok_or_else(Failure::no_such_path)?
+            discovery::resources(&table, group, version).ok_or_else(|| not_there(Some(group)))?
         }
         Route::OpenApiV2 => return Ok(openapi::v2(&table, headers)),
         Route::OpenApiV3Index => openapi::index(&table),
@@ -103,7 +139,7 @@ fn about_the_api(hub: &Inner, route: &Route, headers: &HeaderMap) -> Result<Resp
     Ok(json_response(StatusCode::OK, body.to_string()))
 }
 
-fn check_access(identity: &Identity, access: &Access<'_>) -> Result<(), Failure> {
+fn check_access(identity: &Identity, access: &Access<'_>) -> Result<Extent, Failure> {
     allowed(&identity.role, access).map_err(|denied| {
         let about = About {
             group: access.group,
@@ -122,19 +158,20 @@ async fn objects(
     request: Request,
 ) -> Result<Response, Failure> {
     let table = hub.table();
-    let resource = table.get(&target.group, &target.resource).ok_or_else(Failure::no_such_path)?;
+    let absent = || not_there(Some(&target.group));
+    let resource = table.get(&target.group, &target.resource).ok_or_else(absent)?;
     let version =
         resource.versions.iter().position(|version| version.served && version.name == target.version);
-    let version = version.ok_or_else(Failure::no_such_path)?;
+    let version = version.ok_or_else(absent)?;
     let scope = Scope { resource: Arc::clone(resource), version, namespace: target.namespace.clone() };
-    let params = Params::parse(request.uri().query().unwrap_or_default(), options_of(request.method()))?;
-    let verb = Verb::of(request.method(), target, params.watch).ok_or_else(Failure::method_not_allowed)?;
-    check_access(identity, &access(verb, target, &params))?;
+    let (verb, params) = asked(&scope, target, request.method(), request.uri().query().unwrap_or_default())?;
+    let extent = check_access(identity, &access(verb, target, &params))?;
     let part = check_place(&scope, target, verb)?;
     let shape = Shape::accepted(request.headers())?;
     let warning = scope.version().and_then(|version| version.warning.clone());
     let view = View { scope, shape, include: params.include, now: hub.now() };
-    let outcome = carry_out(hub, view, target.name.as_deref(), verb, part, &params, request).await;
+    let permitted = Permitted { verb, part, extent };
+    let outcome = carry_out(hub, view, target.name.as_deref(), permitted, &params, request).await;
     if outcome.is_err() && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
         settle(hub).await?;
     }
@@ -143,14 +180,23 @@ async fn objects(
     Ok(response)
 }
 
-/// A refusal speaks of changes that were accepted before: "not found" must not be heard while the deletion could still be
-/// lost.
+/// A refusal may depend on changes that are not on disk yet: "not found" must not be reported while
+/// the deletion could still be lost.
 async fn settle(hub: &Inner) -> Result<(), Failure> {
     let head = hub.store.head();
     hub.store.settled(&head, head.revision()).await.map_err(Failure::internal)
 }
 
-/// What Kubernetes calls the options of a request.
+/// The verb and the options of a request. An unsupported method is refused whatever its options
+/// are.
+fn asked(scope: &Scope, target: &Target, method: &Method, query: &str) -> Result<(Verb, Params), Failure> {
+    let verb = |watch| Verb::of(method, target, watch).ok_or_else(|| no_verb(scope, target, method));
+    verb(false)?;
+    let params = Params::parse(query, options_of(method))?;
+    Ok((verb(params.watch)?, params))
+}
+
+/// The name of a request's options in Kubernetes.
 fn options_of(method: &Method) -> &'static str {
     match method.as_str() {
         "POST" => "CreateOptions",
@@ -168,32 +214,27 @@ fn access<'t>(verb: Verb, target: &'t Target, params: &'t Params) -> Access<'t> 
         resource: &target.resource,
         subresource: target.subresource.as_deref(),
         namespace: target.namespace.as_deref(),
-        // A list of one object by name is a request for that object.
+        // A list with a `metadata.name` selector is authorized as a request for that object.
         name: target.name.as_deref().or_else(|| params.fields.exact("metadata.name")),
         non_resource_path: None,
     }
 }
 
-/// Whether there can be such objects at this place, and which part of them is meant.
+/// Checks whether such objects can exist at this path, and which part of them is addressed.
 fn check_place(scope: &Scope, target: &Target, verb: Verb) -> Result<Part, Failure> {
     let resource = &scope.resource;
     if target.namespace.is_some() && !resource.namespaced {
-        return Err(Failure::no_such_path());
+        return Err(not_there(Some(&target.group)));
     }
     if target.namespace.is_none() && resource.namespaced {
         match verb {
             Verb::List | Verb::Watch if target.name.is_none() => {}
-            _ if target.name.is_some() => return Err(Failure::no_such_path()),
+            _ if target.name.is_some() || resource.is_custom() => return Err(not_there(Some(&target.group))),
             _ => return Err(Failure::method_not_allowed()),
         }
     }
-    let part = match target.subresource.as_deref() {
-        None => Part::Main,
-        Some("status") if scope.version().is_some_and(|version| version.has_status) => Part::Status,
-        Some("finalize") if &*resource.id == crate::builtin::NAMESPACES => Part::Finalize,
-        Some(_) => return Err(Failure::no_such_path()),
-    };
-    if verb == Verb::DeleteCollection && &*resource.id == crate::builtin::NAMESPACES {
+    let part = part_of(scope, target)?;
+    if verb == Verb::DeleteCollection && &*resource.id == crate::kinds::builtin::NAMESPACES {
         return Err(Failure::method_not_allowed());
     }
     if resource.traits.always_empty && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
@@ -203,27 +244,51 @@ fn check_place(scope: &Scope, target: &Target, verb: Verb) -> Result<Part, Failu
         (Part::Main, _)
         | (Part::Status, Verb::Get | Verb::Update | Verb::Patch)
         | (Part::Finalize, Verb::Update) => Ok(part),
+        _ if resource.is_custom() => Err(Failure::not_supported(verb.as_str(), scope.about(""))),
         _ => Err(Failure::method_not_allowed()),
     }
+}
+
+fn part_of(scope: &Scope, target: &Target) -> Result<Part, Failure> {
+    match target.subresource.as_deref() {
+        None => Ok(Part::Main),
+        Some("status") if scope.version().is_some_and(|version| version.has_status) => Ok(Part::Status),
+        Some("finalize") if &*scope.resource.id == crate::kinds::builtin::NAMESPACES => Ok(Part::Finalize),
+        // For a custom resource, Kubernetes reports that the object does not exist.
+        Some(_) if scope.resource.is_custom() => {
+            Err(Failure::not_found(scope.about(target.name.as_deref().unwrap_or_default())))
+        }
+        Some(_) => Err(Failure::no_such_path()),
+    }
+}
+
+/// An operation on objects that is possible and authorized.
+#[derive(Clone, Copy, Debug)]
+struct Permitted {
+    verb: Verb,
+    part: Part,
+    extent: Extent,
 }
 
 async fn carry_out(
     hub: &Arc<Inner>,
     view: View,
     name: Option<&str>,
-    verb: Verb,
-    part: Part,
+    permitted: Permitted,
     params: &Params,
     request: Request,
 ) -> Result<Response, Failure> {
+    let Permitted { verb, part, extent } = permitted;
     let scope = &view.scope;
     let (parts, body) = request.into_parts();
     let mode = Mode {
         dry_run: params.dry_run,
         unknown_fields: params.unknown_fields,
         manager: params.manager(&parts.headers),
+        extent,
+        user: parts.extensions.get::<Identity>().map_or("", |identity| &identity.name),
     };
-    let custom = scope.resource.is_custom();
+    let (custom, kind) = (scope.resource.is_custom(), scope.resource.names.kind.as_str());
     let outcome = match (verb, name) {
         (Verb::List, _) => {
             let filter = Filter::new(scope, None, params)?;
@@ -237,12 +302,12 @@ async fn carry_out(
             if scope.resource.terminating {
                 return Err(Failure::crd_terminating(scope.about("")));
             }
-            let object = read_object(&parts.headers, body, !custom).await?;
+            let object = read_object(&parts.headers, body, kind, !custom).await?;
             create::create(hub, scope, object, mode).await?
         }
         (Verb::Get, Some(name)) => get(hub, scope, name, params)?,
         (Verb::Update, Some(name)) => {
-            let wanted = Wanted::Body(read_object(&parts.headers, body, !custom).await?);
+            let wanted = Wanted::Body(read_object(&parts.headers, body, kind, !custom).await?);
             update::update(hub, scope, name, part, &wanted, mode).await?
         }
         (Verb::Patch, Some(name)) => {
@@ -274,7 +339,7 @@ async fn carry_out(
     Ok(show(&view, outcome))
 }
 
-/// Whether someone who applies an object may create it.
+/// Whether a client that applies an object may create it.
 fn may_create(scope: &Scope, name: &str, identity: Option<&Identity>) -> Result<(), Failure> {
     let access = Access {
         verb: "create",
@@ -284,12 +349,12 @@ fn may_create(scope: &Scope, name: &str, identity: Option<&Identity>) -> Result<
         name: Some(name),
         ..Access::default()
     };
-    check_access(identity.ok_or_else(Failure::unauthorized)?, &access)
+    check_access(identity.ok_or_else(Failure::unauthorized)?, &access).map(drop)
 }
 
 fn get(hub: &Inner, scope: &Scope, name: &str, params: &Params) -> Result<Answer, Failure> {
     let state = hub.store.published().state();
-    if let crate::negotiate::Revision::At(asked) = params.revision
+    if let crate::api::negotiate::Revision::At(asked) = params.revision
         && asked > state.revision()
     {
         return Err(Failure::revision_in_future(asked, state.revision()));
@@ -312,9 +377,20 @@ fn show(view: &View, answer: Answer) -> Response {
     response
 }
 
+/// Adds each warning once. Their total size is limited as in Kubernetes, because clients limit the
+/// size of headers.
 fn warn<'w>(response: &mut Response, warnings: impl Iterator<Item = &'w String>) {
-    for warning in warnings {
-        let text: String = warning.chars().filter(|letter| !letter.is_control()).collect();
+    let mut seen = BTreeSet::new();
+    let texts: Vec<&String> = warnings.filter(|text| seen.insert(*text)).collect();
+    let total: usize = texts.iter().map(|text| text.chars().count()).sum();
+    let longest = if total > MOST_WARNINGS { LONGEST_WARNING } else { MOST_WARNINGS };
+    let mut written = 0;
+    for warning in texts {
+        if written >= MOST_WARNINGS {
+            break;
+        }
+        let text: String = warning.chars().take(longest).filter(|letter| !letter.is_control()).collect();
+        written += text.chars().count();
         let text = text.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()) {
             response.headers_mut().append(HeaderName::from_static("warning"), value);
@@ -322,7 +398,7 @@ fn warn<'w>(response: &mut Response, warnings: impl Iterator<Item = &'w String>)
     }
 }
 
-/// The media type of the body. Old clients send JSON without saying so.
+/// The media type of the body. Old clients send JSON without a content type.
 fn content_type(headers: &HeaderMap) -> Result<String, Failure> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok("application/json".into()) };
     let value =
@@ -345,7 +421,12 @@ async fn read_body(body: HttpBody) -> Result<Bytes, Failure> {
     }
 }
 
-async fn read_object(headers: &HeaderMap, body: HttpBody, takes_protobuf: bool) -> Result<Body, Failure> {
+async fn read_object(
+    headers: &HeaderMap,
+    body: HttpBody,
+    kind: &str,
+    takes_protobuf: bool,
+) -> Result<Body, Failure> {
     let content_type = content_type(headers)?;
     let known = content_type == "application/json"
         || content_type == YAML
@@ -357,10 +438,10 @@ async fn read_object(headers: &HeaderMap, body: HttpBody, takes_protobuf: bool) 
         );
         return Err(Failure::unsupported_media_type(message));
     }
-    parse_object(&content_type, &read_body(body).await?)
+    parse_object(&content_type, kind, &read_body(body).await?)
 }
 
-fn parse_object(content_type: &str, body: &[u8]) -> Result<Body, Failure> {
+fn parse_object(content_type: &str, kind: &str, body: &[u8]) -> Result<Body, Failure> {
     if content_type == PROTOBUF {
         let object = protobuf::decode(body).map_err(|error| Failure::bad_request(error.to_string()))?;
         return Ok(Body { object, duplicates: Vec::new() });
@@ -370,9 +451,10 @@ fn parse_object(content_type: &str, body: &[u8]) -> Result<Body, Failure> {
             .map_err(|error| Failure::bad_request(format!("error parsing YAML: {error}")))?;
         return Ok(Body { object, duplicates: Vec::new() });
     }
-    let unreadable = |error| {
+    let unreadable = |error: serde_json::Error| {
+        let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
         Failure::bad_request(format!(
-            "the object provided is unrecognized (must be of type JSON): couldn't parse it: {error}"
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why}"
         ))
     };
     let (object, duplicates) = json::parse(body).map_err(unreadable)?;
@@ -390,7 +472,7 @@ async fn delete_options(headers: &HeaderMap, body: HttpBody, params: &Params) ->
                 "the body of the request was in an unknown format - accepted media types include: application/json, application/vnd.kubernetes.protobuf",
             ));
         }
-        parse_object(&content_type, &body)?.object
+        parse_object(&content_type, "DeleteOptions", &body)?.object
     };
     if !given.is_object() {
         return Err(Failure::bad_request("DeleteOptions cannot be read: not an object"));

@@ -1,17 +1,17 @@
-//! What a client asks beside the path: the parameters of the query, and the form in which it wants the answer.
+//! The query parameters of a request, and the format of the response.
 //!
-//! Owns their reading. What cannot be understood is a failure here, so that handlers see only sound values.
+//! Owns parsing them. Invalid values fail here, so handlers see only valid ones.
 
 use aviary_schema::{Cause, Reason, UnknownFields};
 use http::HeaderMap;
-use http::header::{ACCEPT, USER_AGENT};
+use http::header::{ACCEPT, HeaderName, USER_AGENT};
 
-use crate::metadata::{forbidden, invalid, not_supported, required};
-use crate::selector::{FieldSelector, LabelSelector};
-use crate::status::Failure;
-use crate::table::IncludeObject;
+use crate::api::status::Failure;
+use crate::formats::metadata::{forbidden, invalid, not_supported, required};
+use crate::formats::selector::{FieldSelector, LabelSelector};
+use crate::formats::table::IncludeObject;
 
-/// Bytes of the name of a manager.
+/// Maximum length of a manager's name, in bytes.
 const LONGEST_MANAGER: usize = 128;
 
 /// The query of a request.
@@ -40,7 +40,7 @@ pub(crate) struct Params {
 pub(crate) enum Revision {
     #[default]
     Unset,
-    /// `0`: any will do.
+    /// `0`: any version.
     Any,
     At(u64),
 }
@@ -51,7 +51,7 @@ pub(crate) enum RevisionMatch {
     NotOlderThan,
 }
 
-/// The form of the answer.
+/// The format of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Object,
@@ -60,9 +60,10 @@ pub(crate) enum Shape {
 }
 
 impl Params {
-    /// Reads a query. `options` is what Kubernetes calls the options of such a request.
+    /// Parses a query. `options` is the name of the request's options in Kubernetes.
     pub(crate) fn parse(query: &str, options: &'static str) -> Result<Self, Failure> {
         let mut params = Self::default();
+        let mut revision = None;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let wrong = |why: &dyn std::fmt::Display| {
                 Failure::bad_request(format!("{name}: Invalid value: {value:?}: {why}"))
@@ -79,7 +80,7 @@ impl Params {
                     params.limit = usize::try_from(limit).unwrap_or(0);
                 }
                 "continue" if !value.is_empty() => params.continue_ = Some(value.into_owned()),
-                "resourceVersion" => params.revision = Revision::parse(&value)?,
+                "resourceVersion" => revision = Some(value),
                 "resourceVersionMatch" => {
                     params.revision_match = match &*value {
                         "" => None,
@@ -134,22 +135,25 @@ impl Params {
                 _ => {}
             }
         }
+        if let Some(revision) = revision {
+            params.revision = Revision::parse(&revision, params.watch)?;
+        }
         params.check()?;
         Ok(params)
     }
 
-    /// Who writes: whoever it says, or else the program that sent the request.
+    /// The field manager: the given one, or the name of the client program.
     pub(crate) fn manager<'r>(&'r self, headers: &'r HeaderMap) -> &'r str {
         if !self.field_manager.is_empty() {
             return &self.field_manager;
         }
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         let program = agent.split('/').next().unwrap_or_default();
-        // `to_str` lets only visible ASCII through.
+        // `to_str` accepts only visible ASCII.
         program.get(..LONGEST_MANAGER).unwrap_or(program)
     }
 
-    /// Only an apply can be forced, and it must say who applies.
+    /// Only an apply can be forced, and it needs a field manager.
     pub(crate) fn check_patch(&self, is_apply: bool) -> Result<(), Failure> {
         let refused = |cause| Err(Failure::options("PatchOptions", cause));
         if is_apply && self.field_manager.is_empty() {
@@ -161,7 +165,7 @@ impl Params {
         Ok(())
     }
 
-    /// What cannot be asked together.
+    /// Rejects contradictory parameters.
     fn check(&self) -> Result<(), Failure> {
         let invalid = |field: &str, why: &str| Err(Failure::options("ListOptions", forbidden(field, why)));
         if self.watch {
@@ -200,7 +204,7 @@ impl Params {
     }
 }
 
-/// What the name of a manager may be.
+/// Checks the name of a manager.
 fn check_manager(name: &str) -> Result<(), Cause> {
     if name.len() > LONGEST_MANAGER {
         let message = format!("Too long: may not be more than {LONGEST_MANAGER} bytes");
@@ -219,66 +223,96 @@ fn unparsable(why: &dyn std::fmt::Display) -> Failure {
     Failure::bad_request(why.to_string())
 }
 
-/// As Go reads a flag of a query: anything but these is true.
+/// Parses a boolean of a query as Go does: anything except these values is true.
 fn flag(value: &str) -> bool {
     !matches!(value, "false" | "0")
 }
 
+/// Go's error message.
+pub(crate) fn no_number(text: &str) -> String {
+    format!("strconv.ParseUint: parsing {text:?}: invalid syntax")
+}
+
 impl Revision {
-    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+    fn parse(text: &str, of_watch: bool) -> Result<Self, Failure> {
+        let wrong = || {
+            let why = format!("resourceVersion: Invalid value: {text:?}: {}", no_number(text));
+            // Kubernetes gives no reason in this case for a watch.
+            if of_watch {
+                Failure::failed(why)
+            } else {
+                Failure::bad_request(format!("invalid resource version: {why}"))
+            }
+        };
         match text {
             "" => Ok(Self::Unset),
             "0" => Ok(Self::Any),
-            text => text.parse().map(Self::At).map_err(|_| {
-                Failure::bad_request(format!("Invalid value: {text:?}: resourceVersion must be a number"))
-            }),
+            text => text.parse().map(Self::At).map_err(|_| wrong()),
         }
     }
 }
 
-impl Shape {
-    /// The first form in `Accept` that can be served.
-    pub(crate) fn accepted(headers: &HeaderMap) -> Result<Self, Failure> {
-        let mut any = false;
-        for value in headers.get_all(ACCEPT) {
-            let Ok(value) = value.to_str() else { continue };
-            for range in value.split(',').map(str::trim).filter(|range| !range.is_empty()) {
-                any = true;
-                if let Some(shape) = Self::of(range) {
-                    return Ok(shape);
-                }
-            }
-        }
-        if any {
-            Err(Failure::not_acceptable("application/json, application/json;stream=watch"))
-        } else {
-            Ok(Self::Object)
-        }
+/// One of the formats in `Accept`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MediaRange<'h> {
+    media: &'h str,
+    parameters: &'h str,
+}
+
+impl<'h> MediaRange<'h> {
+    /// All formats in a header.
+    pub(crate) fn all(headers: &'h HeaderMap, name: HeaderName) -> impl Iterator<Item = Self> {
+        let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+        let ranges =
+            values.flat_map(|value| value.split(',')).map(str::trim).filter(|range| !range.is_empty());
+        ranges.map(|range| {
+            let (media, parameters) = range.split_once(';').unwrap_or((range, ""));
+            Self { media: media.trim(), parameters }
+        })
     }
 
-    fn of(range: &str) -> Option<Self> {
-        let mut parts = range.split(';').map(str::trim);
-        let media = parts.next()?;
-        if !matches!(media, "application/json" | "*/*") {
-            return None;
-        }
-        let mut parameters = parts.filter_map(|part| part.split_once('='));
-        let (mut form, mut group, mut version) = (None, None, None);
-        for (name, value) in &mut parameters {
+    pub(crate) fn takes_json(self) -> bool {
+        matches!(self.media, "application/json" | "application/*" | "*/*")
+    }
+
+    /// The requested conversion of the response: group, version and kind.
+    pub(crate) fn transform(self) -> (Option<&'h str>, Option<&'h str>, Option<&'h str>) {
+        let (mut group, mut version, mut kind) = (None, None, None);
+        for (name, value) in self.parameters.split(';').filter_map(|part| part.split_once('=')) {
             match name.trim() {
-                "as" => form = Some(value.trim()),
                 "g" => group = Some(value.trim()),
                 "v" => version = Some(value.trim()),
+                "as" => kind = Some(value.trim()),
                 _ => {}
             }
         }
-        match (form, group, version) {
-            (None, _, _) => Some(Self::Object),
-            (Some("Table"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Some(Self::Table),
+        (group, version, kind)
+    }
+}
+
+impl Shape {
+    /// The first format in `Accept` that the hub supports.
+    pub(crate) fn accepted(headers: &HeaderMap) -> Result<Self, Failure> {
+        let mut ranges = MediaRange::all(headers, ACCEPT).peekable();
+        if ranges.peek().is_none() {
+            return Ok(Self::Object);
+        }
+        ranges
+            .find_map(Self::of)
+            .ok_or_else(|| Failure::not_acceptable("application/json, application/json;stream=watch"))
+    }
+
+    fn of(range: MediaRange<'_>) -> Option<Self> {
+        if !range.takes_json() {
+            return None;
+        }
+        match range.transform() {
+            (_, _, None) => Some(Self::Object),
+            (Some("meta.k8s.io"), Some("v1" | "v1beta1"), Some("Table")) => Some(Self::Table),
             (
-                Some("PartialObjectMetadata" | "PartialObjectMetadataList"),
                 Some("meta.k8s.io"),
                 Some("v1"),
+                Some("PartialObjectMetadata" | "PartialObjectMetadataList"),
             ) => Some(Self::Partial),
             _ => None,
         }

@@ -1,4 +1,5 @@
-//! The schemas of everything served, for `kubectl explain`, `diff` and its checks before a write.
+//! The schemas of everything that is served, for `kubectl explain`, `diff` and client-side
+//! validation.
 //!
 //! Owns `/openapi`.
 
@@ -9,9 +10,9 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::discovery::{group_versions, rows};
-use crate::resource::{Resource, Table, Version};
-use crate::status::json_response;
+use crate::api::discovery::{group_versions, rows};
+use crate::api::status::json_response;
+use crate::kinds::resource::{Resource, Table, Version};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_OPTIONS: [&str; 9] = [
@@ -25,14 +26,14 @@ const LIST_OPTIONS: [&str; 9] = [
     "timeoutSeconds",
     "watch",
 ];
-/// By these clients learn that the server can dry-run and check fields.
+/// These parameters tell clients that the server supports dry runs and field validation.
 const WRITE_OPTIONS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 const TYPE_FIELDS: [(&str, &str); 2] = [
     ("apiVersion", "APIVersion defines the versioned schema of this representation of an object."),
     ("kind", "Kind is a string value representing the REST resource this object represents."),
 ];
 
-/// Version 2 as a whole, in the form that is asked for.
+/// The whole of version 2, in the requested format.
 pub(crate) fn v2(table: &Table, headers: &HeaderMap) -> Response {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let document = v2::document(table);
@@ -60,7 +61,8 @@ pub(crate) fn index(table: &Table) -> Value {
     json!({"paths": paths})
 }
 
-/// The document of a group version: a schema for each kind, and the paths with the options that clients look for.
+/// The document of a group version: a schema for each kind, and the paths with the parameters that
+/// clients look for.
 pub(crate) fn document(table: &Table, group: &str, version: &str) -> Option<Value> {
     let rows = rows(table, group, version);
     if rows.is_empty() {
@@ -80,7 +82,7 @@ pub(crate) fn document(table: &Table, group: &str, version: &str) -> Option<Valu
     }))
 }
 
-/// The name of a schema: as Kubernetes calls its own kinds, and by the reversed domain for custom ones.
+/// The name of a schema: Kubernetes' name for built-in kinds, the reversed domain for custom ones.
 fn schema_name(group: &str, version: &str, kind: &str) -> String {
     match group {
         "" => format!("io.k8s.api.core.{version}.{kind}"),
@@ -134,7 +136,6 @@ fn object_meta() -> Value {
             "labels": texts("Keys and values by which objects are selected."),
             "annotations": texts("Keys and values for any other use."),
             "selfLink": text("No longer used."),
-            "managedFields": {"type": "array", "items": {"type": "object"}, "description": "Who wrote which field."},
             "finalizers": {"type": "array", "items": {"type": "string"}, "description": "What must be done before the object is removed."},
             "managedFields": {"type": "array", "description": "Who manages which fields, once someone has applied the object.",
                 "items": {"type": "object", "properties": {"manager": {"type": "string"}, "operation": {"type": "string"},

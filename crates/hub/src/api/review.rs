@@ -1,15 +1,16 @@
-//! Questions about rights: who am I, whose token is this, and who may do what?
+//! Reviews: authentication and authorization questions.
 //!
-//! Owns the `…Review`s. They are answered, never stored. Everybody may ask about themselves; who asks about others needs the right to.
+//! Owns the `…Review` kinds. They are answered, never stored. Every client may ask about itself;
+//! asking about others needs a right.
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::metadata::invalid;
-use crate::route::Target;
-use crate::security::access::{Access, Role, allowed};
+use crate::api::route::Target;
+use crate::api::status::{About, Failure};
+use crate::formats::metadata::invalid;
+use crate::security::access::{self, Access, Place, Role, allowed};
 use crate::security::tokens::{Identity, Tokens};
-use crate::status::{About, Failure};
 
 #[derive(Debug)]
 pub(crate) struct Review {
@@ -18,7 +19,7 @@ pub(crate) struct Review {
     pub(crate) plural: &'static str,
 }
 
-/// Who is asking, and the tokens that this hub knows: none where it is not served.
+/// The client, and the tokens of this hub: none if it is not served.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking<'a> {
     pub(crate) identity: &'a Identity,
@@ -88,7 +89,7 @@ impl Review {
             }
             _ => json!({"userInfo": {"username": identity.name, "groups": identity.groups}}),
         };
-        // A token is answered for, never repeated.
+        // The token is not repeated in the response.
         let spec = if self.kind == "TokenReview" { json!({}) } else { spec };
         Ok(
             json!({"kind": self.kind, "apiVersion": format!("{}/v1", self.group), "metadata": {"creationTimestamp": null}, "spec": spec, "status": status}),
@@ -124,12 +125,12 @@ fn may(identity: &Identity, spec: &Value) -> Value {
         }
     };
     match allowed(&identity.role, &access) {
-        Ok(()) => json!({"allowed": true}),
+        Ok(_) => json!({"allowed": true}),
         Err(denied) => json!({"allowed": false, "reason": denied.message(&identity.name)}),
     }
 }
 
-/// What an identity may do in a namespace, as far as rules can say it.
+/// The rights of an identity in a namespace, as far as rules can express them.
 fn rules(identity: &Identity, namespace: &str) -> Value {
     if identity.role == Role::Admin {
         return json!({
@@ -137,6 +138,11 @@ fn rules(identity: &Identity, namespace: &str) -> Value {
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
             "incomplete": false,
         });
+    }
+    let public = json!([{"verbs": ["get"], "nonResourceURLs": ["*"]}]);
+    if let Some(rules) = access::rules(&identity.role, namespace) {
+        let rules: Vec<Value> = rules.map(|rule| rule_value(&identity.role, rule)).collect();
+        return json!({"resourceRules": rules, "nonResourceRules": public, "incomplete": false});
     }
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
     let may = |verb: &&str| {
@@ -152,7 +158,15 @@ fn rules(identity: &Identity, namespace: &str) -> Value {
     let verbs: Vec<&str> = verbs.into_iter().filter(|verb| may(verb)).collect();
     json!({
         "resourceRules": [{"verbs": verbs, "apiGroups": ["*"], "resources": ["*"]}],
-        "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["*"]}],
+        "nonResourceRules": public,
         "incomplete": true, "evaluationError": "a role of this hub is more than rules can say",
     })
+}
+
+fn rule_value(role: &Role, rule: &access::Rule) -> Value {
+    let mut value = json!({"verbs": rule.verbs, "apiGroups": [rule.group], "resources": [rule.resource]});
+    if let (Place::Named, Role::Agent { namespace }) = (rule.place, role) {
+        value["resourceNames"] = json!([namespace]);
+    }
+    value
 }

@@ -1,12 +1,11 @@
-//! What a path means.
+//! Parses paths.
 //!
-//! Owns the reading of paths: pure, and total over anything a client may send. Whether there is such a kind or such an
-//! object is not known here.
+//! Pure, and accepts any input. It does not know whether a kind or an object exists.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-/// Where a request goes.
+/// The meaning of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Version,
@@ -32,7 +31,7 @@ pub(crate) enum Route {
     Objects(Target),
 }
 
-/// Objects of one kind, or one of them, or a part of one.
+/// Objects of one kind, one object, or a subresource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) group: String,
@@ -43,7 +42,7 @@ pub(crate) struct Target {
     pub(crate) subresource: Option<String>,
 }
 
-/// What is asked of objects.
+/// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Get,
@@ -70,7 +69,7 @@ impl Verb {
         }
     }
 
-    /// The verb of a method; none if the method is not for such a path.
+    /// The verb of a method; `None` if the path does not support the method.
     pub(crate) fn of(method: &Method, target: &Target, watch: bool) -> Option<Self> {
         match (method.as_str(), target.name.is_some()) {
             ("GET", _) if watch => Some(Self::Watch),
@@ -86,7 +85,7 @@ impl Verb {
     }
 }
 
-/// Reads a path. None if nothing can be there.
+/// Parses a path. `None` if it cannot exist.
 pub(crate) fn parse(path: &str) -> Option<Route> {
     let path = path.strip_prefix('/')?;
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -116,7 +115,16 @@ pub(crate) fn parse(path: &str) -> Option<Route> {
     }
 }
 
-/// One decoded part of a path. What could step out of its place is refused.
+/// The group at the start of a path, whatever follows; "" is the core group.
+pub(crate) fn group_of(path: &str) -> Option<&str> {
+    match path.strip_prefix('/')?.split_once('/')? {
+        ("api", _) => Some(""),
+        ("apis", rest) => rest.split('/').next(),
+        _ => None,
+    }
+}
+
+/// Decodes one segment of a path. Refuses segments that could change the meaning of the path.
 fn segment(raw: &str) -> Option<String> {
     let decoded = percent_decode_str(raw).decode_utf8().ok()?;
     let tricky =
@@ -128,7 +136,7 @@ fn objects(group: &str, version: &str, rest: &[&str]) -> Option<Route> {
     let target = Target { group: group.into(), version: version.into(), ..Target::default() };
     let owned = |text: &&str| Some((*text).to_owned());
     let target = match rest {
-        // The namespace itself, and the parts of it.
+        // The namespace itself, and its subresources.
         ["namespaces", name] => Target { resource: "namespaces".into(), name: owned(name), ..target },
         ["namespaces", name, part @ ("status" | "finalize")] => {
             Target { resource: "namespaces".into(), name: owned(name), subresource: owned(part), ..target }

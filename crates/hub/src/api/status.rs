@@ -1,6 +1,6 @@
-//! Every failure leaves the hub as a Kubernetes `Status`: this is the one mapping.
+//! Maps every error to a Kubernetes `Status`.
 //!
-//! Owns codes, reasons and wording. Must not decide that something has failed.
+//! Owns codes, reasons and messages. Must not decide that something has failed.
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -9,21 +9,26 @@ use serde_json::{Map, Value, json};
 
 use aviary_schema::Cause;
 
-/// Why a request is refused.
+use crate::formats::metadata::invalid;
+
+/// An error response.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) code: StatusCode,
     reason: &'static str,
     message: String,
-    details: Map<String, Value>,
+    /// `Some(empty)` is sent as an empty object; `None` is omitted.
+    details: Option<Map<String, Value>>,
     retry_after: Option<u32>,
+    /// Kubernetes answers in plain text for paths outside any API.
+    is_plain_text: bool,
 }
 
-/// The kind and the name that a failure is about.
+/// The kind and the name that an error is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
     pub(crate) group: &'a str,
-    /// The plural, as `details.kind` has it for most failures.
+    /// The plural, which is `details.kind` of most errors.
     pub(crate) resource: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) name: &'a str,
@@ -51,12 +56,17 @@ impl About<'_> {
 
 impl Failure {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Map::new(), retry_after: None }
+        let message = message.into();
+        Self { code, reason, message, details: None, retry_after: None, is_plain_text: false }
     }
 
     fn about(mut self, details: Map<String, Value>) -> Self {
-        self.details = details;
+        self.details = Some(details);
         self
+    }
+
+    fn detail(&mut self, field: &str, value: Value) {
+        self.details.get_or_insert_default().insert(field.into(), value);
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -71,27 +81,35 @@ impl Failure {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(about.details(about.resource))
     }
 
+    pub(crate) fn forbidden_because(about: About<'_>, why: &str) -> Self {
+        Self::forbidden(format!("{} {:?} is forbidden: {why}", about.qualified(), about.name), about)
+    }
+
     /// A create in a namespace that is being deleted.
     pub(crate) fn namespace_terminating(about: About<'_>, namespace: &str) -> Self {
         let why =
             format!("unable to create new content in namespace {namespace} because it is being terminated");
-        let message = format!("{} {:?} is forbidden: {why}", about.qualified(), about.name);
-        let mut failure = Self::forbidden(message, about);
+        let mut failure = Self::forbidden_because(about, &why);
         let cause = json!({"reason": "NamespaceTerminating", "message": why_terminating(namespace), "field": "metadata.namespace"});
-        failure.details.insert("causes".into(), json!([cause]));
+        failure.detail("causes", json!([cause]));
         failure
     }
 
-    /// The deletion of a namespace that is there for good.
+    /// The deletion of a permanent namespace.
     pub(crate) fn namespace_stays(about: About<'_>) -> Self {
-        let message =
-            format!("{} {:?} is forbidden: this namespace may not be deleted", about.qualified(), about.name);
-        Self::forbidden(message, about)
+        Self::forbidden_because(about, "this namespace may not be deleted")
     }
 
-    /// No such path.
+    /// An unknown path below an existing API.
     pub(crate) fn no_such_path() -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+            .about(Map::new())
+    }
+
+    /// A path outside any API.
+    pub(crate) fn page_not_found() -> Self {
+        let failure = Self::new(StatusCode::NOT_FOUND, "NotFound", "404 page not found\n");
+        Self { is_plain_text: true, ..failure }
     }
 
     pub(crate) fn not_found(about: About<'_>) -> Self {
@@ -105,7 +123,7 @@ impl Failure {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(about.details(about.resource))
     }
 
-    /// A `generateName` whose tries were all taken.
+    /// All attempts to generate a name were taken.
     pub(crate) fn name_not_generated(about: About<'_>) -> Self {
         let message = format!(
             "{} {:?} already exists, the server was not able to generate a unique name for the object",
@@ -129,7 +147,7 @@ impl Failure {
         )
     }
 
-    /// An apply that would change what others manage: for each of them, its fields.
+    /// An apply that would change fields of other managers: their fields, by manager.
     pub(crate) fn apply_conflict(conflicts: &[(String, Vec<String>)]) -> Self {
         let all = || {
             conflicts.iter().flat_map(|(manager, fields)| fields.iter().map(move |field| (manager, field)))
@@ -149,7 +167,7 @@ impl Failure {
             json!({"reason": "FieldManagerConflict", "message": message, "field": field})
         };
         let mut failure = Self::new(StatusCode::CONFLICT, "Conflict", message);
-        failure.details.insert("causes".into(), all().map(cause).collect());
+        failure.detail("causes", all().map(cause).collect());
         failure
     }
 
@@ -174,12 +192,12 @@ impl Failure {
         .about(details)
     }
 
-    /// Options that are unknown, or do not go together: `kind` is `ListOptions`, `CreateOptions` and so on.
+    /// Unknown or contradictory options: `kind` is `ListOptions`, `CreateOptions` and so on.
     pub(crate) fn options(kind: &str, cause: Cause) -> Self {
         Self::invalid(About { group: "meta.k8s.io", resource: "", kind, name: "" }, &[cause])
     }
 
-    /// A patch that cannot be applied to the object: a failed test, a path that is not there.
+    /// A patch that cannot be applied to the object: a failed test, a missing path.
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
     }
@@ -190,6 +208,14 @@ impl Failure {
             "MethodNotAllowed",
             "the server does not allow this method on the requested resource",
         )
+        .about(Map::new())
+    }
+
+    /// A subresource of a custom resource that can only be read and changed.
+    pub(crate) fn not_supported(verb: &str, about: About<'_>) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {:?}", about.qualified());
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+            .about(about.details(about.resource))
     }
 
     pub(crate) fn crd_terminating(about: About<'_>) -> Self {
@@ -218,25 +244,23 @@ impl Failure {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// A read that asks for a revision that does not exist yet.
+    /// A read of a revision that does not exist yet.
     pub(crate) fn revision_in_future(asked: u64, current: u64) -> Self {
         let mut failure = Self::new(
             StatusCode::GATEWAY_TIMEOUT,
             "Timeout",
             format!("Timeout: Too large resource version: {asked}, current: {current}"),
         );
-        failure.details.insert(
-            "causes".into(),
-            json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]),
-        );
-        failure.details.insert("retryAfterSeconds".into(), json!(1));
+        let cause = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
+        failure.detail("causes", cause);
+        failure.detail("retryAfterSeconds", json!(1));
         failure.retry_after = Some(1);
         failure
     }
 
     pub(crate) fn too_many_requests(message: impl Into<String>) -> Self {
         let mut failure = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
-        failure.details.insert("retryAfterSeconds".into(), json!(1));
+        failure.detail("retryAfterSeconds", json!(1));
         failure.retry_after = Some(1);
         failure
     }
@@ -249,7 +273,7 @@ impl Failure {
         )
     }
 
-    /// What Kubernetes has no reason for.
+    /// An error without a reason in Kubernetes.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
@@ -261,13 +285,13 @@ impl Failure {
         failure
     }
 
-    /// What a client sent as a whole is a bad request; what comes out of a patch is an invalid object.
-    pub(crate) fn of_patch(mut self) -> Self {
-        if self.code == StatusCode::BAD_REQUEST {
-            self.code = StatusCode::UNPROCESSABLE_ENTITY;
-            self.reason = "Invalid";
+    /// An invalid body is a bad request; an invalid result of a patch is an invalid object.
+    pub(crate) fn of_patch(self) -> Self {
+        if self.code != StatusCode::BAD_REQUEST {
+            return self;
         }
-        self
+        let nothing = About { group: "", resource: "", kind: "", name: "" };
+        Self::invalid(nothing, &[invalid("patch", "", &self.message)])
     }
 
     pub(crate) fn message(&self) -> &str {
@@ -282,8 +306,8 @@ impl Failure {
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
         }
-        if !self.details.is_empty() {
-            status["details"] = Value::Object(self.details.clone());
+        if let Some(details) = &self.details {
+            status["details"] = Value::Object(details.clone());
         }
         status
     }
@@ -295,6 +319,9 @@ fn why_terminating(namespace: &str) -> String {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
+        if self.is_plain_text {
+            return (self.code, self.message).into_response();
+        }
         let mut response = json_response(self.code, self.to_value().to_string());
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -303,7 +330,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// The answer to a deletion that is done.
+/// The response to a completed deletion.
 pub(crate) fn deleted(about: About<'_>, uid: &str) -> Value {
     let mut details = about.details(about.resource);
     details.insert("uid".into(), uid.into());

@@ -1,10 +1,10 @@
-//! The forms in which one stored object is shown: its versions, and the two groups of events.
+//! Conversion between stored and served objects: versions, and the two groups of events.
 //!
-//! Owns the conversion between what is stored and what is served. With strategy `None` a version is a name and a schema.
+//! With the conversion strategy `None`, a version is a name and a schema.
 
 use serde_json::{Map, Value};
 
-use crate::resource::{Form, Resource, Version};
+use crate::kinds::resource::{Form, Resource, Version};
 
 /// Fields of an event: in the core group (as stored), and in `events.k8s.io`.
 const EVENT_FIELDS: [(&str, &str); 7] = [
@@ -17,7 +17,7 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
 ];
 
-/// An object as a version shows it.
+/// The object in a version.
 pub(crate) fn served(resource: &Resource, version: &Version, mut stored: Value) -> Value {
     if resource.serves_stored_bytes(version) {
         return stored;
@@ -29,14 +29,14 @@ pub(crate) fn served(resource: &Resource, version: &Version, mut stored: Value) 
     let same = fields.get("apiVersion").and_then(Value::as_str) == Some(&version.api_version);
     fields.insert("apiVersion".into(), version.api_version.as_str().into());
     if !same && resource.is_custom() {
-        // What the other version does not know is not shown, and what it adds is.
+        // Removes fields that the other version does not have, and adds its defaults.
         aviary_schema::prune::prune(version.admission.schema(), &mut stored);
         aviary_schema::default::apply(version.admission.schema(), &mut stored);
     }
     stored
 }
 
-/// An object of a version as it is stored.
+/// The stored form of an object in a version.
 pub(crate) fn stored(resource: &Resource, mut served: Value) -> Value {
     let Value::Object(fields) = &mut served else { return served };
     let api_version = match resource.traits.form {

@@ -1,4 +1,4 @@
-//! Reading JSON as Kubernetes does: a field that is given twice counts once, and is told.
+//! Parses JSON as Kubernetes does: duplicate fields are reported, and the last one wins.
 //!
 //! Owns the parser's limits: serde_json stops at 128 levels, so no body can exhaust the stack.
 
@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A parsed document, and the fields that were given more than once.
+/// The parsed document, and its duplicate fields.
 pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);

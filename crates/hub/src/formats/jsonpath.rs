@@ -1,7 +1,7 @@
 //! The JSONPath of printer columns: what it finds is what `k8s.io/client-go/util/jsonpath` finds.
 //!
-//! Owns fields, quoted keys, indices, slices, wildcards and filters. Unions, recursive descent and templates are
-//! refused: one path is one column. Must not format what it finds.
+//! Owns fields, quoted keys, indices, slices, wildcards and filters. Unions, recursive descent and
+//! templates are refused: one path is one column. Must not format what it finds.
 
 mod parse;
 
@@ -76,8 +76,8 @@ impl JsonPath {
         parse::path(text).map(Self)
     }
 
-    /// What the path finds, in document order. Nothing, if a step does not fit anywhere: one index out of bounds or
-    /// one filter over something else than an array loses every result, as in Go.
+    /// What the path finds, in document order. Nothing, if a step does not fit anywhere: one index
+    /// out of bounds or one filter over something else than an array loses every result, as in Go.
     pub(crate) fn find<'v>(&self, root: &'v Value) -> Vec<&'v Value> {
         walk(&self.0, root).unwrap_or_default()
     }

@@ -1,12 +1,13 @@
-//! The metadata every object has: what may be in it, what a client may set, and what only the hub sets.
+//! The metadata of every object: what it may contain, what a client may set, and what only the hub
+//! sets.
 //!
-//! Owns the rules for `metadata`. Must not look at anything else in an object.
+//! Must not examine anything else in an object.
 
 use aviary_schema::{Cause, Reason};
 use serde_json::{Map, Value, json};
 
-use crate::resource::Naming;
-use crate::selector::syntax::{label_key, label_value};
+use crate::formats::selector::syntax::{label_key, label_value};
+use crate::kinds::resource::Naming;
 
 const TEXTS: [&str; 8] = [
     "name",
@@ -22,12 +23,12 @@ const NUMBERS: [&str; 2] = ["generation", "deletionGracePeriodSeconds"];
 const TEXT_MAPS: [&str; 2] = ["labels", "annotations"];
 const OWNER_TEXTS: [&str; 4] = ["apiVersion", "kind", "name", "uid"];
 const OWNER_FLAGS: [&str; 2] = ["controller", "blockOwnerDeletion"];
-/// What a client cannot change: it is taken from the object that is there.
+/// Fields that a client cannot change: they are copied from the existing object.
 const FIXED: [&str; 5] =
     ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"];
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
-/// Whether plain fields are of their types. [`shape`] says which are not.
+/// Whether plain fields have the right types. [`shape`] reports which do not.
 pub(crate) fn fits(metadata: &Map<String, Value>) -> bool {
     let all = |names: &[&str], fits: fn(&Value) -> bool| {
         names.iter().all(|name| metadata.get(*name).is_none_or(|value| value.is_null() || fits(value)))
@@ -35,7 +36,8 @@ pub(crate) fn fits(metadata: &Map<String, Value>) -> bool {
     all(&TEXTS, Value::is_string) && all(&NUMBERS, Value::is_i64)
 }
 
-/// Brings `metadata` into its known shape: nulls and unknown fields go (the latter are named), types are right.
+/// Normalises `metadata`: removes nulls and unknown fields (and returns the latter), and checks
+/// types.
 pub(crate) fn shape(metadata: &mut Value) -> Result<Vec<String>, String> {
     if metadata.is_null() {
         *metadata = json!({});
@@ -92,7 +94,7 @@ fn field(name: &str, value: &mut Value, unknown: &mut Vec<String>) -> Result<boo
             Ok(!items.is_empty())
         }
         ("ownerReferences", _) => must_be("a list"),
-        // Whoever writes an object does not say so here: see `write::apply`.
+        // The writer of an object is not set here: see `write::apply`.
         ("managedFields", Value::Array(_)) => Ok(false),
         ("managedFields", _) => must_be("a list"),
         (name, _) => {
@@ -125,13 +127,13 @@ fn owner(index: usize, owner: &mut Value, unknown: &mut Vec<String>) -> Result<(
         known
     });
     for name in OWNER_TEXTS {
-        // As Go has it: what is missing is empty, and refused as such.
+        // As in Go, a missing field is empty, and rejected as such.
         fields.entry(name).or_insert_with(|| json!(""));
     }
     Ok(())
 }
 
-/// Metadata of an object that is new: what the hub says of it, and nothing that a client claims in its place.
+/// Initialises the metadata of a new object, and ignores what a client claims instead.
 pub(crate) fn begin(metadata: &mut Map<String, Value>, uid: String, now: &str, generation: bool) {
     for name in FIXED {
         metadata.remove(name);
@@ -143,7 +145,7 @@ pub(crate) fn begin(metadata: &mut Map<String, Value>, uid: String, now: &str, g
     }
 }
 
-/// Metadata of an update: what a client cannot change stays as it was.
+/// Carries over the fields that a client cannot change.
 pub(crate) fn carry_over(metadata: &mut Map<String, Value>, old: &Map<String, Value>) {
     for name in FIXED.into_iter().chain(["name", "namespace", "generateName"]) {
         match old.get(name) {
@@ -153,7 +155,7 @@ pub(crate) fn carry_over(metadata: &mut Map<String, Value>, old: &Map<String, Va
     }
 }
 
-/// What is wrong with the metadata of an object.
+/// The problems with the metadata of an object.
 pub(crate) fn validate(metadata: &Map<String, Value>, naming: Naming) -> Vec<Cause> {
     let mut causes = Vec::new();
     let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -220,6 +222,16 @@ fn entries<'m>(metadata: &'m Map<String, Value>, name: &str) -> impl Iterator<It
     entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
 
+/// Whether a field with this value counts as absent.
+pub(crate) fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
 pub(crate) fn invalid(field: &str, value: &str, why: &str) -> Cause {
     let message = format!("Invalid value: {value:?}: {why}");
     Cause { reason: Reason::Invalid, message, field: field.into() }
@@ -266,7 +278,7 @@ pub(crate) fn is_label(text: &str) -> bool {
         && edge(text.as_bytes().last())
 }
 
-/// Labels joined by dots. A label in a subdomain may be longer than 63.
+/// Labels joined by dots. A label in a subdomain may be longer than 63 characters.
 pub(crate) fn is_subdomain(text: &str) -> bool {
     let part = |part: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

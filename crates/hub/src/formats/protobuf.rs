@@ -1,7 +1,9 @@
-//! Protobuf request bodies (`application/vnd.kubernetes.protobuf`), as typed Go clients send them for built-in kinds.
+//! Protobuf request bodies (`application/vnd.kubernetes.protobuf`), as typed Go clients send them
+//! for built-in kinds.
 //!
-//! Owns the envelope and the decoding by table; the result is the JSON that Go prints for the same object, so that
-//! everything behind it sees one form. Must not encode: answers are JSON, which every client accepts.
+//! Owns the envelope and the decoding by table; the result is the JSON that Go prints for the same
+//! object, so that everything behind it sees one form. Must not encode: answers are JSON, which
+//! every client accepts.
 
 mod core;
 mod message;
@@ -39,7 +41,7 @@ pub(crate) enum ProtobufError {
     TooManyValues,
     #[error("the protobuf body has the content encoding {0:?}, which is not supported")]
     Encoding(String),
-    #[error("the protobuf body does not say its apiVersion and kind")]
+    #[error("the protobuf body has no apiVersion and kind")]
     MissingKind,
     #[error("protobuf is not supported for apiVersion {api_version}, kind {kind}; send JSON")]
     Kind { api_version: String, kind: String },

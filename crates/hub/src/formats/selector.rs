@@ -1,8 +1,8 @@
 //! `labelSelector` and `fieldSelector` of a list, a watch or a deletecollection.
 //!
-//! Owns their syntax, their error texts (those of a real API server; of several problems the first) and what they
-//! match. Must not know which fields a kind can be selected by: the caller asks [`FieldSelector::paths`] and answers 400
-//! itself.
+//! Owns their syntax, their error texts (those of a real API server; of several problems the first)
+//! and what they match. Must not know which fields a kind can be selected by: the caller asks
+//! [`FieldSelector::paths`] and answers 400 itself.
 
 mod field;
 mod label;

@@ -1,7 +1,9 @@
-//! Strategic merge patches of built-in kinds, as `k8s.io/apimachinery/pkg/util/strategicpatch` applies them.
+//! Strategic merge patches of built-in kinds, as `k8s.io/apimachinery/pkg/util/strategicpatch`
+//! applies them.
 //!
-//! Owns the directives (`$patch`, `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`) and the table of
-//! merge keys. Must not patch custom resources, which have no merge keys, nor validate the result.
+//! Owns the directives (`$patch`, `$retainKeys`, `$setElementOrder/…`,
+//! `$deleteFromPrimitiveList/…`) and the table of merge keys. Must not patch custom resources,
+//! which have no merge keys, nor validate the result.
 
 mod list;
 mod rules;
@@ -100,7 +102,8 @@ fn merge(mut original: Object, mut patch: Object, fields: &[Field]) -> Result<Ob
     }
     retain_keys(&mut original, &mut patch)?;
     merge_ordered(&mut original, &mut patch, fields)?;
-    // Go visits the fields in a random order; here deletions from a list come before additions to it.
+    // Go visits the fields in a random order; here deletions from a list come before additions to
+    // it.
     for (key, value) in patch {
         if key.starts_with(DELETE_FROM_LIST) {
             let name = directive_field(&key, DELETE_FROM_LIST).ok_or(StrategicError::PrimitiveList)?;
@@ -138,7 +141,8 @@ fn merge_field(
     Ok(())
 }
 
-/// `$retainKeys` clears every field that it does not list, and must list every field that the patch sets.
+/// `$retainKeys` clears every field that it does not list, and must list every field that the patch
+/// sets.
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), StrategicError> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let retained = retained.as_array().ok_or(StrategicError::RetainKeys)?;
@@ -208,7 +212,8 @@ fn as_list(value: Value) -> Result<Vec<Value>, StrategicError> {
     }
 }
 
-/// A value of the patch that takes the place of an old one. Nulls in it delete nothing and mean nothing.
+/// A value of the patch that takes the place of an old one. Nulls in it delete nothing and mean
+/// nothing.
 fn replacement(mut value: Value) -> Value {
     discard_nulls(iter::once(&mut value));
     value
@@ -232,7 +237,8 @@ fn discard_nulls<'v>(values: impl Iterator<Item = &'v mut Value>) {
     }
 }
 
-/// Drops objects with a `$patch`, as Go does, and the other directives, which typed decoding drops in Go.
+/// Drops objects with a `$patch`, as Go does, and the other directives, which typed decoding drops
+/// in Go.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(fields) if fields.contains_key(PATCH) => None,

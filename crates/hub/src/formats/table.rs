@@ -1,8 +1,8 @@
-//! Server-side tables: `Accept: application/json;as=Table;v=v1;g=meta.k8s.io`, and the PartialObjectMetadata of their
-//! rows.
+//! Server-side tables: `Accept: application/json;as=Table;v=v1;g=meta.k8s.io`, and the
+//! PartialObjectMetadata of their rows.
 //!
-//! Owns which columns a kind has and what stands in a cell, as the API server's table convertors print them. Must not
-//! read the clock, negotiate content types or read query parameters.
+//! Owns the columns of a kind and the content of cells, as the API server's table convertors print
+//! them. Must not read the clock, negotiate content types or read query parameters.
 
 mod age;
 mod builtin;
@@ -11,7 +11,7 @@ mod event;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::jsonpath::JsonPath;
+use crate::formats::jsonpath::JsonPath;
 
 const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
     resources may allow a client to request the generation of an appropriate name automatically. Name is primarily \
@@ -32,12 +32,12 @@ struct Column {
     type_: String,
     format: String,
     description: String,
-    /// 0 is shown by default, anything else only by `-o wide`.
+    /// 0 is always shown, other priorities only with `-o wide`.
     priority: i64,
     source: Source,
 }
 
-/// Where a cell comes from.
+/// The source of a cell.
 #[derive(Clone, Debug)]
 enum Source {
     /// A printer column of a CRD: the first match, converted to the column's type.
@@ -46,7 +46,7 @@ enum Source {
     Printed(fn(&Value, Timestamp) -> Value),
 }
 
-/// How much of the object a row carries: the query parameter `includeObject`.
+/// How much of the object a row contains: the query parameter `includeObject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -56,8 +56,9 @@ pub(crate) enum IncludeObject {
 }
 
 impl Columns {
-    /// Name and the `additionalPrinterColumns` of a CRD version or, if there are none, Name and Age. An API server
-    /// falls back on the latter when a path cannot be read, so the caller may take `custom(&[])` on an error.
+    /// Name and the `additionalPrinterColumns` of a CRD version or, if there are none, Name and
+    /// Age. An API server falls back on the latter when a path cannot be read, so the caller may
+    /// take `custom(&[])` on an error.
     pub(crate) fn custom(additional_printer_columns: &[Value]) -> Result<Self, String> {
         let mut columns = vec![Column::name()];
         if additional_printer_columns.is_empty() {
@@ -72,7 +73,7 @@ impl Columns {
         Ok(Self(columns))
     }
 
-    /// The columns of a built-in kind; Name and Age if it has none of its own.
+    /// The columns of a built-in kind; Name and Age by default.
     pub(crate) fn builtin(kind: &str) -> Self {
         Self(builtin::columns(kind))
     }
@@ -88,7 +89,7 @@ impl Columns {
         self.0.iter().map(definition).collect()
     }
 
-    /// One cell for each column; null where a custom resource has nothing of the column's type.
+    /// One cell for each column; null if a custom resource has no value of the column's type.
     pub(crate) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         self.0.iter().map(|column| column.cell(object, now)).collect()
     }
@@ -136,7 +137,7 @@ impl Column {
     }
 }
 
-/// A found value as a cell of a column of that type; null if it does not fit.
+/// Converts a value to a cell of that type; null if it does not match.
 fn typed(type_: &str, value: &Value, now: Timestamp) -> Value {
     match (type_, value) {
         ("string", value) => printed(value).into(),
@@ -181,8 +182,8 @@ fn printed_float(float: f64) -> String {
     }
 }
 
-/// One row. The bookmark that ends the initial events of a watch needs its annotations: give it at least
-/// [`IncludeObject::Metadata`], whatever was asked for.
+/// One row. The bookmark that ends the initial events of a watch needs its annotations: use at
+/// least [`IncludeObject::Metadata`] for it, whatever was requested.
 pub(crate) fn row(columns: &Columns, object: &Value, now: Timestamp, include: IncludeObject) -> Value {
     let carried = match include {
         IncludeObject::None => Value::Null,

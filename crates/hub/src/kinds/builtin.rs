@@ -1,15 +1,15 @@
-//! The kinds that are there without a CRD.
+//! The built-in kinds.
 //!
-//! Owns their rows: names, schemas, traits. Their schemas are as strict as a client can see; what the fields mean is nobody's
-//! business here.
+//! Owns their rows: names, schemas, traits. Their schemas are as strict as a client can observe;
+//! the fields have no further meaning here.
 
 use aviary_schema::{Admission, Cause};
 use serde_json::{Value, json};
 
-use crate::apply::ownership;
-use crate::jsonpath::JsonPath;
-use crate::resource::{Form, Names, Naming, Origin, Resource, Table, Traits, Version};
-use crate::table::Columns;
+use crate::formats::apply::ownership;
+use crate::formats::jsonpath::JsonPath;
+use crate::formats::table::Columns;
+use crate::kinds::resource::{Form, Names, Naming, Origin, Resource, Table, Traits, Version};
 
 pub(crate) const NAMESPACES: &str = "namespaces";
 pub(crate) const EVENTS: &str = "events";
@@ -117,7 +117,7 @@ impl Row {
     }
 }
 
-/// The table of a hub without CRDs. The causes would be a mistake in this file.
+/// The table of a hub without CRDs. An error would be a bug in this file.
 pub(crate) fn table() -> Result<Table, Vec<Cause>> {
     let mut table = Table::default();
     for row in core().into_iter().chain(others()).chain(rbac()) {
@@ -178,7 +178,7 @@ fn core() -> Vec<Row> {
                 }),
             )
         },
-        // `kubectl cluster-info` lists them and gives up if there is no such kind.
+        // `kubectl cluster-info` lists them and fails if there is no such kind.
         Row { short: &["svc"], always_empty: true, ..Row::new("", "Service", "services", json!({})) },
         Row {
             short: &["ev"],
@@ -265,7 +265,7 @@ fn others() -> Vec<Row> {
     ]
 }
 
-/// Stored, and not enforced: who may do what is decided by the hub's own roles.
+/// Stored but not enforced: the hub's own roles decide about access.
 fn rbac() -> Vec<Row> {
     let rule = || {
         object(json!({

@@ -1,19 +1,20 @@
-//! Custom resource definitions: whether one is sound, what the hub adds to it, and the row it becomes.
+//! Custom resource definitions: validation, what the hub adds to them, and the row that they
+//! become.
 //!
-//! Owns all that a CRD says. Must not store anything.
+//! Owns everything in a CRD. Must not store anything.
 
 use aviary_schema::{Admission, Cause};
 use serde_json::{Map, Value, json};
 
-use crate::jsonpath::JsonPath;
-use crate::metadata::{forbidden, invalid, is_label, is_subdomain, not_supported, required};
-use crate::resource::{Form, Names, Naming, Origin, Resource, Table, Traits, Version};
-use crate::table::Columns;
+use crate::formats::jsonpath::JsonPath;
+use crate::formats::metadata::{forbidden, invalid, is_label, is_subdomain, not_supported, required};
+use crate::formats::table::Columns;
+use crate::kinds::resource::{Form, Names, Naming, Origin, Resource, Table, Traits, Version};
 
-/// Keeps a CRD until its objects are gone.
+/// Keeps a CRD until its objects are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Completes a CRD that was written by a client: defaults, and the status that says whether it is served.
+/// Completes a client's CRD: defaults, and the status that shows whether it is served.
 pub(crate) fn admit(
     object: &mut Value,
     old: Option<&Value>,
@@ -219,7 +220,7 @@ fn stored_versions(object: &Value, old: Option<&Value>) -> Vec<String> {
     stored
 }
 
-/// A name that another kind of the group has already: what kind of name, and which.
+/// A name that another kind of the group already has: the type of name, and the name.
 fn taken_name(spec: &Value, table: &Table) -> Option<(&'static str, String)> {
     let group = spec.get("group").and_then(Value::as_str)?;
     let wanted = names(spec.get("names")?);
@@ -237,7 +238,7 @@ fn taken_name(spec: &Value, table: &Table) -> Option<(&'static str, String)> {
         ("KindConflict", Some(&wanted.kind).filter(|kind| kind_taken(kind))),
         ("ListKindConflict", Some(&wanted.list_kind).filter(|kind| kind_taken(kind))),
     ];
-    // The last conflict is the one that Kubernetes tells.
+    // Kubernetes reports the last conflict.
     checks
         .into_iter()
         .rev()
@@ -284,7 +285,7 @@ fn status(
     json!({"conditions": conditions, "acceptedNames": accepted, "storedVersions": stored})
 }
 
-/// The CRD with the word that it is on its way out.
+/// The status of a CRD that is being deleted.
 pub(crate) fn terminating(status: &Value, now: &str) -> Value {
     let mut status = status.clone();
     let condition = json!({
@@ -308,7 +309,7 @@ pub(crate) fn is_established(object: &Value) -> bool {
     })
 }
 
-/// The row of a CRD. Every schema and every rule is compiled: what cannot be is a cause, never skipped.
+/// The row of a CRD. Compiles every schema and every rule; a failure is an error, never skipped.
 pub(crate) fn resource(object: &Value) -> Result<Resource, Vec<Cause>> {
     let spec = object.get("spec").and_then(Value::as_object).ok_or_else(|| vec![required("spec", "")])?;
     let group = text(spec, "group").to_owned();
@@ -318,7 +319,7 @@ pub(crate) fn resource(object: &Value) -> Result<Resource, Vec<Cause>> {
     let single = versions(object).count() == 1;
     for (index, raw) in versions(object).enumerate() {
         let at = format!("spec.versions[{index}]");
-        // Kubernetes still tells of the one schema there is where it was before there were versions.
+        // For a single version, Kubernetes reports the path from before CRDs had versions.
         let schema_at = if single { "spec.validation".to_owned() } else { format!("{at}.schema") };
         match version(&group, raw, &at, &schema_at) {
             Ok(version) => compiled.push(version),
@@ -403,7 +404,8 @@ fn names(raw: &Value) -> Names {
     }
 }
 
-/// Kubernetes' order of versions: stable before beta before alpha, later before earlier, anything else last.
+/// Kubernetes' order of versions: stable before beta before alpha, later before earlier, anything
+/// else last.
 pub(crate) fn by_priority(a: &str, b: &str) -> std::cmp::Ordering {
     priority(b).cmp(&priority(a)).then_with(|| a.cmp(b))
 }

@@ -1,6 +1,7 @@
-//! The kinds the hub serves, as rows of a table: built-ins are there from the start, CRDs add rows while it runs.
+//! The kinds that the hub serves, as rows of a table: built-in kinds, and kinds that CRDs add at
+//! run time.
 //!
-//! Owns what is known of a kind and how it is found. One set of handlers serves every row.
+//! Owns the properties of a kind and how it is found. One set of handlers serves every row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use std::sync::Arc;
 use aviary_schema::{Admission, Schema};
 use serde_json::Value;
 
-use crate::jsonpath::JsonPath;
-use crate::object::ResourceId;
-use crate::status::About;
-use crate::table::Columns;
+use crate::api::status::About;
+use crate::formats::jsonpath::JsonPath;
+use crate::formats::table::Columns;
+use crate::store::object::ResourceId;
 
 /// One kind.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub(crate) struct Resource {
     pub(crate) group: String,
     pub(crate) names: Names,
     pub(crate) namespaced: bool,
-    /// All versions; the ones clients should prefer come first.
+    /// All versions, in order of preference.
     pub(crate) versions: Vec<Version>,
     pub(crate) traits: Traits,
     /// Its CRD is being deleted: nothing new may be created.
@@ -46,36 +47,36 @@ pub(crate) struct Version {
     pub(crate) served: bool,
     pub(crate) storage: bool,
     pub(crate) admission: Admission,
-    /// By which the managers of fields go, where it is not the schema of the admission.
+    /// The schema for field ownership, if it differs from that of admission.
     pub(crate) ownership: Option<Schema>,
-    /// The schema as it was given, for `/openapi`.
+    /// The original schema, for `/openapi`.
     pub(crate) schema: Value,
     pub(crate) has_status: bool,
     pub(crate) columns: Columns,
-    /// What field selectors may name beside name and namespace.
+    /// The selectable fields in addition to name and namespace.
     pub(crate) selectable: Vec<(String, JsonPath)>,
-    /// Sent with every answer when the version is deprecated.
+    /// Sent with every response if the version is deprecated.
     pub(crate) warning: Option<String>,
 }
 
-/// Where kinds differ in more than their schema.
+/// Differences between kinds beyond their schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Traits {
     pub(crate) origin: Origin,
-    /// `metadata.generation` is kept.
+    /// The hub maintains `metadata.generation`.
     pub(crate) generation: bool,
-    /// An update need not say which state it is based on.
+    /// An update may omit the resource version.
     pub(crate) unconditional_update: bool,
-    /// There are no such objects and never will be: clients ask for them all the same.
+    /// There are never any such objects, but clients list them.
     pub(crate) always_empty: bool,
-    /// An update of an object that is not there creates it.
+    /// An update of a missing object creates it.
     pub(crate) create_on_update: bool,
     pub(crate) naming: Naming,
-    /// What it is called when it is stored and asked for in another form.
+    /// The stored form, if it differs.
     pub(crate) form: Form,
 }
 
-/// Where a row comes from.
+/// The origin of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     BuiltIn,
@@ -86,15 +87,15 @@ pub(crate) enum Origin {
 pub(crate) enum Naming {
     Label,
     Subdomain,
-    /// Anything that can be a part of a path.
+    /// Anything that can be a segment of a path.
     PathSegment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Objects are served as they are stored, but for the name of the version.
+    /// Objects are served as stored, except for the name of the version.
     AsStored,
-    /// `events.k8s.io`: the objects of `events`, with other names for some fields.
+    /// `events.k8s.io`: the objects of `events`, with different names for some fields.
     EventsGroup,
 }
 
@@ -116,13 +117,12 @@ impl Resource {
         About { group: &self.group, resource: &self.names.plural, kind: &self.names.kind, name }
     }
 
-    /// Whether every stored object can be sent as it is to someone who asks for `version`.
+    /// Whether every stored object can be sent unchanged in `version`.
     pub(crate) fn serves_stored_bytes(&self, version: &Version) -> bool {
         self.traits.form == Form::AsStored && self.versions.len() == 1 && version.storage
     }
 }
 
-/// All rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     /// By group, then plural.
@@ -148,13 +148,13 @@ impl Table {
         self.rows.get(group)?.get(plural)
     }
 
-    /// The row of a kind, as owner references name it.
+    /// The row of a kind in an owner reference.
     pub(crate) fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         self.rows.get(group)?.values().find(|resource| resource.names.kind == kind)
     }
 
-    /// The rows whose objects are kept under their own name.
+    /// The rows whose objects are stored under their own name.
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.all().filter(|resource| resource.traits.form == Form::AsStored)
     }

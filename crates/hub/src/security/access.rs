@@ -1,28 +1,60 @@
-//! Which role may do what: one pure table of rules.
+//! Authorization: pure tables of rules for each role.
 //!
-//! Owns the decision and the wording of a refusal. Must not look at objects, tokens or sockets; must
-//! refuse what no rule names.
+//! Owns the decision and the message of a refusal. Must not use objects, tokens or sockets; refuses
+//! everything that no rule allows.
+
+mod agent;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What the holder of a token is.
+/// The role of a token's owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
-    /// Everything.
+    /// May do everything.
     Admin,
-    /// Sees everything but secrets, changes nothing.
+    /// May read everything except Secrets, and change nothing.
     ReadOnly,
-    /// The agent of one managed cluster: works in the cluster's namespace and nowhere else.
+    /// The agent of one managed cluster: reads its cluster's works and instances, and reports on
+    /// them.
     Agent { namespace: String },
+}
+
+/// How much of an object a permitted write may change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    #[default]
+    Anything,
+    /// `metadata.finalizers`, and nothing else that a client can set.
+    Finalizers,
+}
+
+/// One rule of a role, as RBAC would write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub group: &'static str,
+    /// `resource` or `resource/subresource`.
+    pub resource: &'static str,
+    pub verbs: &'static [&'static str],
+    pub place: Place,
+    pub extent: Extent,
+}
+
+/// The scope of a rule for agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the namespace of its cluster.
+    Namespace,
+    /// On the cluster-scoped object with the name of its cluster.
+    Named,
 }
 
 /// A request as an authorizer sees it (Kubernetes' `RequestInfo`).
 ///
-/// Either `non_resource_path` is set, or `resource` is not empty. `name` of a list or watch is the one of
-/// a `metadata.name=` field selector, and only if the selector is really applied.
+/// Either `non_resource_path` is set, or `resource` is not empty. `name` of a list or watch is the
+/// one of a `metadata.name=` field selector, and only if the selector is really applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access<'a> {
     pub verb: &'a str,
@@ -34,36 +66,38 @@ pub struct Access<'a> {
     pub non_resource_path: Option<&'a str>,
 }
 
-/// A refusal; [`Denied::message`] words it as Kubernetes does.
+/// A refusal; [`Denied::message`] has Kubernetes' message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
     object: String,
     action: String,
 }
 
-/// Whether `role` may do `request`.
-pub fn allowed(role: &Role, request: &Access<'_>) -> Result<(), Denied> {
-    let permitted = match role {
-        Role::Admin => true,
-        Role::ReadOnly => is_public(request) || reader(request),
-        Role::Agent { namespace } => is_public(request) || agent(namespace, request),
+/// Whether `role` may execute `request`, and how much of an object a write may change.
+pub fn allowed(role: &Role, request: &Access<'_>) -> Result<Extent, Denied> {
+    let extent = match role {
+        Role::Admin => Some(Extent::Anything),
+        _ if is_public(request) => Some(Extent::Anything),
+        Role::ReadOnly => reader(request).then_some(Extent::Anything),
+        Role::Agent { namespace } => agent::extent(namespace, request),
     };
-    if permitted { Ok(()) } else { Err(Denied::new(request)) }
+    extent.ok_or_else(|| Denied::new(request))
+}
+
+/// The rules of a role that has a table, for `namespace`.
+pub fn rules<'r>(role: &Role, namespace: &'r str) -> Option<impl Iterator<Item = &'static Rule> + use<'r>> {
+    let Role::Agent { namespace: own } = role else { return None };
+    let inside = own == namespace;
+    Some(agent::RULES.iter().filter(move |rule| inside || rule.place == Place::Named))
 }
 
 const READ: [&str; 3] = ["get", "list", "watch"];
-const CHANGE: [&str; 2] = ["update", "patch"];
-const CLUSTERS: &str = "cluster.open-cluster-management.io";
 
 fn reads(request: &Access<'_>) -> bool {
     READ.contains(&request.verb)
 }
 
-fn changes(request: &Access<'_>) -> bool {
-    CHANGE.contains(&request.verb)
-}
-
-/// What every authenticated client may do: learn the API and ask about itself.
+/// What every authenticated client may do: discovery, and reviews about itself.
 fn is_public(request: &Access<'_>) -> bool {
     match request.non_resource_path {
         Some(path) => request.verb == "get" && is_discovery(path),
@@ -83,7 +117,7 @@ fn is_discovery(path: &str) -> bool {
     const EXACT: [&str; 8] =
         ["/api", "/apis", "/version", "/openapi/v2", "/openapi/v3", "/healthz", "/livez", "/readyz"];
     const BELOW: [&str; 5] = ["/api/", "/apis/", "/openapi/v3/", "/livez/", "/readyz/"];
-    // Nothing may climb out of a prefix again, however the router reads it.
+    // No path may leave its prefix, however the router reads it.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.-_".contains(&byte);
     let climbs = !path.bytes().all(plain) || path.split('/').any(|segment| segment == "..");
     EXACT.contains(&path) || (!climbs && BELOW.iter().any(|prefix| path.starts_with(prefix)))
@@ -92,43 +126,6 @@ fn is_discovery(path: &str) -> bool {
 fn reader(request: &Access<'_>) -> bool {
     let secret = request.group.is_empty() && request.resource == "secrets";
     request.non_resource_path.is_none() && reads(request) && !secret
-}
-
-/// The order is the policy: cluster-scoped exceptions first, then the fence, then what is inside it.
-fn agent(own: &str, request: &Access<'_>) -> bool {
-    if request.non_resource_path.is_some() {
-        return false;
-    }
-    let named_as_own = request.name == Some(own);
-    match (request.group, request.resource, request.subresource) {
-        (CLUSTERS, "managedclusters", None) => return named_as_own && reads(request),
-        (CLUSTERS, "managedclusters", Some("status")) => {
-            return named_as_own && (request.verb == "get" || changes(request));
-        }
-        (CLUSTERS, "managedclusters", Some(_)) => return false,
-        // A Namespace lies in itself to an authorizer, yet its labels and its end are not the agent's.
-        ("", "namespaces", None) => return named_as_own && request.verb == "get",
-        ("", "namespaces", Some(_)) => return false,
-        _ => {}
-    }
-    if request.namespace != Some(own) {
-        return false;
-    }
-    if !matches!(request.subresource, None | Some("status")) {
-        return false;
-    }
-    if reads(request) {
-        return true;
-    }
-    if changes(request) {
-        // Rights are given to agents, never by them.
-        return request.group != "rbac.authorization.k8s.io";
-    }
-    let creatable = matches!(
-        (request.group, request.resource),
-        ("" | "events.k8s.io", "events") | ("coordination.k8s.io", "leases")
-    );
-    request.verb == "create" && request.subresource.is_none() && creatable
 }
 
 impl Denied {
@@ -152,7 +149,7 @@ impl Denied {
         Self { object, action: format!("{verb} resource {target:?} in API group {group:?} {place}") }
     }
 
-    /// The message of the 403 `Status`, word for word that of kube-apiserver.
+    /// The message of the 403 `Status`, exactly as in kube-apiserver.
     pub fn message(&self, user: &str) -> String {
         let Self { object, action } = self;
         let subject = if object.is_empty() { String::new() } else { format!("{object} is ") };

@@ -1,34 +1,32 @@
-//! The door: every request from a socket passes here first.
+//! Checks every request from a socket first: host, then token.
 //!
-//! Owns the order host, then token. Must not decide what an identity may do, must never answer with CORS
-//! headers, and takes a credential from `Authorization: Bearer` only: no cookie, no query, no client
-//! certificate, so that nothing a browser sends by itself can authenticate.
+//! Must not decide what an identity may do, and must never send CORS headers.
 
 use std::sync::Arc;
 
+use aviary_serve::{AllowedHosts, Credential, host_allowed};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use serde_json::json;
 
-use super::host::{AllowedHosts, host_allowed};
 use super::tokens::{Identity, Tokens};
 
-/// What a prober without a token may GET.
+/// The paths that need no token.
 const ANONYMOUS: [&str; 3] = ["/livez", "/readyz", "/version"];
 
-/// By which names the hub is called, and whom it knows.
+/// The allowed host names, and the known tokens.
 #[derive(Clone, Debug)]
 pub struct Gate {
     hosts: Arc<AllowedHosts>,
     tokens: Arc<Tokens>,
 }
 
-/// Why a request goes no further.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rejection {
     WrongHost,
@@ -40,13 +38,13 @@ impl Gate {
         Self { hosts: Arc::new(hosts), tokens }
     }
 
-    /// Who makes the request; nobody only where nobody is welcome.
+    /// The identity of the request; `None` only for paths that need no token.
     fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Option<Identity>, Rejection> {
         if !self.names_us(uri, headers) {
             return Err(Rejection::WrongHost);
         }
-        match bearer(headers) {
-            // A wrong token is not the same as none: its owner wants to hear of it.
+        match Credential::of(headers) {
+            // A wrong token is reported, unlike a missing one: its owner should know.
             Credential::Token(token) => match self.tokens.identify(token) {
                 Some(identity) => Ok(Some(identity)),
                 None => Err(Rejection::Unauthorized),
@@ -56,8 +54,8 @@ impl Gate {
         }
     }
 
-    /// HTTP/2 names the host in `:authority` and HTTP/1.1 in `Host`, or in the target if that is a full
-    /// URL. Whichever are there must all be ours, and at least one must be there.
+    /// HTTP/2 has the host in `:authority` and HTTP/1.1 in `Host`, or in the target if that is a
+    /// full URL. All that exist must be allowed, and at least one must exist.
     fn names_us(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(HOST).iter();
         let (host, second) = (hosts.next(), hosts.next());
@@ -72,7 +70,7 @@ impl Gate {
     }
 }
 
-/// Puts the gate in front of everything `app` serves, its fallback included. Apply it last.
+/// Puts the gate in front of everything that `app` serves, including its fallback. Apply it last.
 pub fn guard(app: Router, gate: Gate) -> Router {
     app.layer(from_fn_with_state(gate, pass))
 }
@@ -80,7 +78,7 @@ pub fn guard(app: Router, gate: Gate) -> Router {
 async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     match gate.admit(request.method(), request.uri(), request.headers()) {
         Ok(identity) => {
-            // Only the gate says who it is, whatever a layer outside may have put there.
+            // Only the gate sets the identity, whatever an outer layer may have set.
             request.extensions_mut().remove::<Identity>();
             if let Some(identity) = identity {
                 request.extensions_mut().insert(identity);
@@ -89,23 +87,6 @@ async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Res
         }
         Err(rejection) => rejection.response(),
     }
-}
-
-enum Credential<'a> {
-    None,
-    Token(&'a str),
-    Unusable,
-}
-
-fn bearer(headers: &HeaderMap) -> Credential<'_> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (Some(value), second) = (values.next(), values.next()) else { return Credential::None };
-    let token = match value.to_str().ok().and_then(|text| text.split_once(' ')) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
-        _ => return Credential::Unusable,
-    };
-    // Two credentials are a confusion of two parties, not a choice for us to make.
-    if second.is_some() { Credential::Unusable } else { Credential::Token(token) }
 }
 
 impl Rejection {
@@ -146,7 +127,7 @@ mod tests {
     use http_body_util::BodyExt;
     use tower::ServiceExt;
 
-    /// Answers who it was, on some routes and on everything else.
+    /// Responds with the identity, on some routes and in the fallback.
     fn app() -> (Router, String) {
         let tokens = Arc::new(Tokens::ephemeral());
         let secret = tokens.issue("me", Role::ReadOnly).unwrap();

@@ -1,13 +1,11 @@
 //! The kubeconfig by which kubectl and every client library reach the hub.
 //!
 //! Owns its text. It carries the CA and the token inline, so that the file works from anywhere and
-//! kubectl never prompts for a user name. Must not read or merge other kubeconfigs. What it returns is
-//! a secret: write it with [`write_private`] only.
+//! kubectl never prompts for a user name. Must not read or merge other kubeconfigs. What it returns
+//! is a secret: write it with [`aviary_serve::write_private`] only.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-
-pub use super::files::write_private;
 
 /// A kubeconfig with one cluster, one user and one context, all named `context_name`.
 pub fn kubeconfig(server_url: &str, ca_pem: &str, token: &str, context_name: &str) -> String {

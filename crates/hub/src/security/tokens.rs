@@ -1,8 +1,8 @@
 //! Bearer tokens: who a request comes from.
 //!
-//! Owns `tokens.json` (0600), which holds the SHA-256 of each token and never the token itself. A token
-//! is 256 random bits, so a fast hash without salt is enough: there is nothing to guess. One token per
-//! name; issuing again replaces it. Must not decide what an identity may do.
+//! Owns `tokens.json` (0600), which holds the SHA-256 of each token and never the token itself. A
+//! token is 256 random bits, so a fast hash without salt is enough: there is nothing to guess. One
+//! token per name; issuing again replaces it. Must not decide what an identity may do.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use aviary_serve::{private_directory, read_secret, write_private};
+
 use super::access::Role;
-use super::files::{private_directory, read_secret, write_private};
 
 const FILE: &str = "tokens.json";
 const VERSION: u32 = 1;
@@ -51,7 +52,7 @@ impl Identity {
 pub struct Secret(String);
 
 impl Secret {
-    /// The text, to be handed to its owner.
+    /// The text, to be given to its owner.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -72,11 +73,11 @@ pub enum TokenError {
     Write { path: PathBuf, source: io::Error },
     #[error("{path} is damaged ({reason}); restore it, or remove it and issue new tokens")]
     Damaged { path: PathBuf, reason: String },
-    #[error("{0:?} is no name for a token: 1 to 253 printable ASCII characters without spaces are")]
+    #[error("{0:?} is not a valid token name: use 1 to 253 printable ASCII characters without spaces")]
     Name(String),
-    #[error("{0:?} is no namespace: 1 to 63 lower-case letters, digits and dashes are")]
+    #[error("{0:?} is not a valid namespace: use 1 to 63 lower-case letters, digits and dashes")]
     Namespace(String),
-    #[error("the system gave no randomness: {0}")]
+    #[error("failed to get random bytes: {0}")]
     Random(getrandom::Error),
 }
 
@@ -96,8 +97,9 @@ struct Stored {
     tokens: Vec<Entry>,
 }
 
-/// By the first bytes of the hash, so that thousands of agents cost no scan. That look-up leaks no more
-/// than bits of a hash, which nobody can steer; the comparison that counts is constant-time.
+/// Indexed by the first bytes of the hash, so that thousands of agents need no scan. The lookup
+/// leaks only bits of a hash, which an attacker cannot control; the comparison that matters is
+/// constant-time.
 type Index = HashMap<[u8; 8], Vec<Entry>>;
 
 /// The tokens this hub knows.
@@ -108,7 +110,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// The tokens kept in `directory`; none if there is no file yet.
+    /// The tokens stored in `directory`; none if there is no file yet.
     pub fn open(directory: &Path) -> Result<Self, TokenError> {
         let path = directory.join(FILE);
         private_directory(directory)
@@ -123,12 +125,13 @@ impl Tokens {
         Ok(Self { path: Some(path), entries: RwLock::new(index(entries)) })
     }
 
-    /// Tokens that live and die with the process.
+    /// Tokens in memory.
     pub fn ephemeral() -> Self {
         Self { path: None, entries: RwLock::default() }
     }
 
-    /// A new token for `name`, replacing the one it had. It is valid, and on disk, when this returns.
+    /// Issues a new token for `name`, replacing an earlier one. It is valid, and on disk, when this
+    /// returns.
     pub fn issue(&self, name: &str, role: Role) -> Result<Secret, TokenError> {
         check_name(name)?;
         check_role(&role)?;
@@ -144,7 +147,7 @@ impl Tokens {
         Ok(secret)
     }
 
-    /// Makes the token of `name` worthless; whether it had one.
+    /// Revokes the token of `name`. Returns whether it had one.
     pub fn revoke(&self, name: &str) -> Result<bool, TokenError> {
         let mut entries = self.write();
         if !all(&entries).any(|held| held.name == name) {
@@ -155,9 +158,9 @@ impl Tokens {
         Ok(true)
     }
 
-    /// The holder of `token`. Whatever is not a token of ours is nobody's.
+    /// The owner of `token`; `None` for anything that is not a valid token.
     pub fn identify(&self, token: &str) -> Option<Identity> {
-        // Their length is no secret, and a huge one must cost nothing.
+        // The length is not secret, and a huge input must cost nothing.
         if token.len() != TOKEN_LENGTH {
             return None;
         }
@@ -176,7 +179,7 @@ impl Tokens {
         holders
     }
 
-    /// First the disk, then memory: a token that works now works after a crash.
+    /// Disk first, then memory: a token that works now also works after a crash.
     fn replace(&self, entries: &mut Index, mut tokens: Vec<Entry>) -> Result<(), TokenError> {
         tokens.sort_by(|a, b| a.name.cmp(&b.name));
         let stored = Stored { version: VERSION, tokens };

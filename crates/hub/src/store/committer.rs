@@ -1,8 +1,10 @@
-//! The one writer: takes all that has queued up, writes it in one transaction, and then tells the world.
+//! The only writer: takes everything in the queue, writes it in one transaction, and then publishes
+//! it.
 //!
-//! Owns the order *disk, readers, observer, watchers, writers*. While a batch is on its way to the disk the next one
-//! gathers, so the more writers there are, the more each flush carries. Where there is no disk there is nothing to wait for: whoever
-//! submits a change publishes it, and no thread is needed.
+//! Owns the order *disk, readers, observer, watchers, writers*. While a batch is being written the
+//! next one queues up, so each flush carries more when there are more writers. Without a disk there
+//! is nothing to wait for: the thread that submits a change publishes it, and no writer thread is
+//! needed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,11 +16,11 @@ use super::disk::Disk;
 use super::log::Event;
 use super::{Head, Lost, Observer, Pending, Shared, State};
 
-/// Who writes what was accepted.
+/// The component that writes accepted changes.
 pub(super) enum Committer {
-    /// A thread of its own, until it is told to end.
+    /// A separate thread, until it is stopped.
     Thread(Mutex<Option<JoinHandle<()>>>),
-    /// Whoever submits. One at a time, so that the order stays.
+    /// The submitting thread. One at a time, to keep the order.
     InPlace(Mutex<Observer>),
 }
 
@@ -50,7 +52,7 @@ impl Committer {
         Ok(Self::Thread(Mutex::new(Some(thread))))
     }
 
-    /// Something is to be written.
+    /// Notifies the writer of new changes.
     pub(super) fn wake(&self, shared: &Shared) {
         match self {
             Self::Thread(_) => shared.work.notify_one(),
@@ -75,7 +77,7 @@ impl Committer {
     }
 }
 
-/// What is written at once, and who waits for it.
+/// The changes of one transaction, and their waiters.
 struct Batch {
     changes: Vec<Pending>,
     waiting: Vec<oneshot::Sender<Result<(), Lost>>>,
@@ -93,7 +95,7 @@ fn commit(shared: &Shared, disk: &mut Disk, observer: &Observer, batch: Batch) {
             if !events.is_empty() {
                 publish(shared, &state, &events, observer);
             }
-            // A writer that has gone away misses nothing but the answer.
+            // A waiter that has gone away only misses the response.
             for (event, done) in events.into_iter().zip(done) {
                 let _ = done.send(Ok(Arc::clone(&event.object)));
             }
@@ -115,7 +117,7 @@ fn commit(shared: &Shared, disk: &mut Disk, observer: &Observer, batch: Batch) {
     }
 }
 
-/// Waits for work. None when the store is closed and everything is written.
+/// Waits for work. `None` when the store is closed and everything is written.
 fn next_batch(shared: &Shared) -> Option<Batch> {
     let mut head = shared.head();
     while head.queue.is_empty() && head.waiting.is_empty() {
@@ -143,7 +145,7 @@ fn publish(shared: &Shared, state: &State, events: &[Arc<Event>], observer: &Obs
     published.log.tell(events);
 }
 
-/// Forgets what could not be written, and what was already built upon it.
+/// Drops what could not be written, and everything that was based on it.
 fn give_up(shared: &Shared) -> (Vec<Pending>, Vec<oneshot::Sender<Result<(), Lost>>>) {
     let mut head = shared.head();
     let used = head.state.revision();
@@ -152,7 +154,7 @@ fn give_up(shared: &Shared) -> (Vec<Pending>, Vec<oneshot::Sender<Result<(), Los
     (std::mem::take(&mut head.queue), std::mem::take(&mut head.waiting))
 }
 
-/// However the writer ends, nobody waits for it in vain afterwards.
+/// However the writer ends, no waiter is left waiting.
 struct Last<'s>(&'s Shared);
 
 impl Drop for Last<'_> {

@@ -1,7 +1,8 @@
-//! What is on disk: one file, one table of objects and the last revision.
+//! The file on disk: one table of objects, and the last revision.
 //!
-//! Owns the format and the checks on opening. Every record carries a checksum of its own; anything that cannot be read
-//! whole is refused with a message, never dropped. Must not be asked anything while the hub runs: reads are from memory.
+//! Owns the format and the checks on opening. Every record has a checksum; a file that cannot be
+//! read completely is refused with a message, never partly dropped. Not used for reads while the
+//! hub runs: those come from memory.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -22,12 +23,13 @@ use super::FIRST_REVISION;
 use super::log::{Event, EventKind};
 use super::overlay::Overlay;
 use super::state::State;
-use crate::object::{Key, ResourceId, Stored};
+use crate::store::object::{Key, ResourceId, Stored};
 
 const FILE: &str = "hub.redb";
-/// Where a file is made before it has its name: what bears the name is whole.
+/// A new file gets its final name when it is complete.
 const NEW_FILE: &str = "hub.redb.new";
-/// Held by the one process that may touch the others. It says which revision was acknowledged last.
+/// Locked by the only process that may use the other files. Contains the last acknowledged
+/// revision.
 const LOCK: &str = "hub.lock";
 const FORMAT: u64 = 1;
 
@@ -61,29 +63,31 @@ fn write_error(error: impl Into<redb::Error>) -> DiskError {
 
 #[derive(Debug)]
 pub(crate) enum Disk {
-    /// Nothing outlives the process.
+    /// Nothing is stored.
     None,
     File(Box<DataFile>),
     #[cfg(test)]
     Scripted(super::tests::Script),
 }
 
-/// The file while the hub runs.
+/// The open file.
 #[derive(Debug)]
 pub(crate) struct DataFile {
     file: PathBuf,
-    /// None after a write has failed: the database then refuses everything until it is opened anew.
+    /// `None` after a failed write: the database then refuses everything until it is opened again.
     database: Option<Database>,
-    /// What failed writes were about. They may have reached the disk nevertheless, so the next write puts these right.
+    /// The objects of failed writes. These may have reached the disk nevertheless, so the next
+    /// write corrects them.
     unsure: BTreeSet<(ResourceId, Key)>,
     lock: Lock,
 }
 
-/// The right to be the only one.
+/// The exclusive lock.
 ///
-/// After each batch its revision is noted here, without waiting for the disk. A batch that is acknowledged was flushed
-/// before, so a store that ends earlier than this says has lost something, whatever its own checksums say: after a crash
-/// the database takes a last batch that does not match them for one that was never finished, and undoes it.
+/// After each batch its revision is written here, without a flush. An acknowledged batch was
+/// flushed before. So a store whose last revision is lower than this one has lost something,
+/// whatever its own checksums say: after a crash, the database treats a last batch with a wrong
+/// checksum as unfinished, and undoes it.
 #[derive(Debug)]
 struct Lock(File);
 
@@ -114,7 +118,8 @@ impl Disk {
         Ok((Self::File(Box::new(disk)), state))
     }
 
-    /// Writes a batch, which takes the objects from one state to the other. When it returns, the batch is on disk, whole.
+    /// Writes a batch, which changes the objects from one state to the other. When it returns, the
+    /// whole batch is on disk.
     pub(super) fn write(
         &mut self,
         events: &[Arc<Event>],
@@ -179,7 +184,7 @@ fn write(
     transaction.commit().map_err(write_error)
 }
 
-/// Writes a record, or removes it.
+/// Writes or removes a record.
 fn put(
     objects: &mut Table<'_, &[u8], &[u8]>,
     resource: &str,
@@ -234,7 +239,7 @@ impl Lock {
     }
 
     fn note(&self, revision: u64) {
-        // A second line of defence: that it could not be written changes nothing about what is stored.
+        // A second line of defence: a failure here does not affect what is stored.
         if let Err(error) = self.0.write_all_at(format!("{revision:020}\n").as_bytes(), 0) {
             tracing::warn!(%error, "failed to note the last revision in {LOCK}");
         }
@@ -243,12 +248,13 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough: a process that is just being started from this one shares the file until it has begun.
+        // Closing is not enough: a child process that is just being started shares the file until
+        // its exec.
         let _ = self.0.unlock();
     }
 }
 
-/// Only the owner may read: secrets are in here.
+/// Only the owner may read it: it contains secrets.
 fn private_options() -> std::fs::OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = File::options();
@@ -258,12 +264,13 @@ fn private_options() -> std::fs::OpenOptions {
 
 fn builder() -> Builder {
     let mut builder = Database::builder();
-    // Everything is served from memory; the cache is for the pages that a commit touches.
+    // Reads come from memory; the cache is for the pages that a commit touches.
     builder.set_cache_size(32 << 20);
     builder
 }
 
-/// Makes an empty store. It gets its name when it is whole, so that a crash in the middle leaves nothing to be refused.
+/// Creates an empty store. It gets its name when it is complete, so a crash leaves no invalid
+/// store.
 fn create(directory: &Path, file: &Path) -> Result<(), DiskError> {
     let new = directory.join(NEW_FILE);
     let failed = |source| DiskError::Create { file: file.to_owned(), source };
@@ -279,18 +286,18 @@ fn create(directory: &Path, file: &Path) -> Result<(), DiskError> {
     transaction.commit().map_err(write_error)?;
     drop(database);
     std::fs::rename(&new, file).map_err(failed)?;
-    // The name, too, must outlive a loss of power.
+    // The rename must also survive a power loss.
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
 }
 
-/// A damaged file can make the database panic instead of failing; for us that is one more way to say damaged.
+/// A damaged file can make the database panic; this turns the panic into an error.
 fn unpanicked<T>(file: &Path, open: impl FnOnce() -> Result<T, DiskError>) -> Result<T, DiskError> {
     catch_quietly(open).unwrap_or_else(|_| {
         Err(DiskError::Damaged { file: file.to_owned(), why: "its pages do not make sense".into() })
     })
 }
 
-/// Runs what may panic as one of its outcomes: a refusal is no place for a backtrace.
+/// Runs something that may panic, without printing a backtrace.
 fn catch_quietly<T>(run: impl FnOnce() -> T) -> std::thread::Result<T> {
     thread_local!(static QUIET: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
@@ -328,7 +335,7 @@ fn opening(file: &Path, error: DatabaseError) -> DiskError {
     }
 }
 
-/// Reads the file whole and checks all of it, without changing a byte.
+/// Reads and checks the whole file, without changing a byte.
 fn verify(file: &Path) -> Result<State, DiskError> {
     let damaged = |why: &str| DiskError::Damaged { file: file.to_owned(), why: why.to_owned() };
     let opened = File::open(file).and_then(Overlay::new);
@@ -351,7 +358,7 @@ fn read(file: &Path, database: &Database) -> Result<State, DiskError> {
     let stored = |error: StorageError| opening(file, error.into());
     let table = |error: TableError| match error {
         TableError::Storage(error) => stored(error),
-        // Not there, or of another type.
+        // Missing, or of another type.
         other => damaged(other.to_string()),
     };
     let transaction = database
@@ -375,7 +382,6 @@ fn read(file: &Path, database: &Database) -> Result<State, DiskError> {
     Ok(State::restored(revision, objects))
 }
 
-/// One record, checked.
 fn record(key: &[u8], value: &[u8], newest: u64) -> Result<(ResourceId, Arc<Stored>), String> {
     let shown = String::from_utf8_lossy(key).replace('\0', " ");
     let (sum, json) =

@@ -1,7 +1,7 @@
-//! What has happened lately, per kind: watchers read it at their own pace and hold nothing but a revision.
+//! Recent events, per kind. Watchers read them at their own pace and hold only a revision.
 //!
-//! Owns the events and how long they are kept. A watcher that falls behind what is kept is told so ([`TooOld`]); it never
-//! makes the log grow.
+//! Owns the events and how long they are kept. A watcher that falls too far behind gets [`TooOld`];
+//! it never makes the log grow.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::object::{ResourceId, Stored};
+use crate::store::object::{ResourceId, Stored};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
@@ -33,7 +33,8 @@ impl EventKind {
 pub(crate) struct Event {
     pub(crate) resource: ResourceId,
     pub(crate) kind: EventKind,
-    /// The object after the change; when deleted, its last state with the revision of the deletion.
+    /// The object after the change. For a deletion, its last state with the revision of the
+    /// deletion.
     pub(crate) object: Arc<Stored>,
     pub(crate) before: Option<Arc<Stored>>,
     line: OnceLock<Bytes>,
@@ -58,7 +59,7 @@ impl Event {
         self.line.get_or_init(|| line(self.kind.as_str(), &self.object.json)).clone()
     }
 
-    /// What keeping it costs: the object is shared with the state while it is current.
+    /// The memory cost of keeping the event: a current object is shared with the state.
     fn weight(&self) -> usize {
         256 + self.object.json.len() * 2
     }
@@ -75,14 +76,14 @@ pub(crate) fn line(kind: &str, object: &[u8]) -> Bytes {
     line.into()
 }
 
-/// The events a watcher asks for are not kept any more.
+/// The requested events are no longer kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooOld {
     /// The oldest revision from which a watch can start.
     pub(crate) oldest: u64,
 }
 
-/// How much is kept, over all kinds.
+/// The limits over all kinds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogLimits {
     pub(crate) events: usize,
@@ -125,7 +126,7 @@ impl Topic {
         Ok(kept.events.range(from..).take(most).cloned().collect())
     }
 
-    /// Wakes when something has happened.
+    /// Wakes when there is a new event.
     pub(crate) fn news(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
     }
@@ -133,14 +134,14 @@ impl Topic {
 
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// The revision at which this process began: what happened before is not known.
+    /// The revision at which this process started: earlier events are unknown.
     origin: u64,
     limits: LogLimits,
     topics: RwLock<HashMap<ResourceId, Arc<Topic>>>,
     order: Mutex<Order>,
 }
 
-/// The order in which events are forgotten.
+/// The order in which events are dropped.
 #[derive(Debug, Default)]
 struct Order {
     oldest_first: VecDeque<(Arc<Topic>, usize)>,
@@ -162,7 +163,7 @@ impl Log {
         Arc::clone(topics.entry(resource.clone()).or_insert_with(|| Arc::new(Topic::new(self.origin))))
     }
 
-    /// Adds what was committed, and forgets what is beyond the limits.
+    /// Adds committed events, and drops those beyond the limits.
     pub(super) fn append(&self, events: &[Arc<Event>]) {
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events {
@@ -182,7 +183,7 @@ impl Log {
         }
     }
 
-    /// Wakes the watchers of what was appended. Apart from [`Log::append`], so that they find it published.
+    /// Wakes the watchers. Separate from [`Log::append`], so that the events are already published.
     pub(super) fn tell(&self, events: &[Arc<Event>]) {
         let mut newest: HashMap<&ResourceId, u64> = HashMap::new();
         for event in events {

@@ -1,12 +1,14 @@
 //! The store: one state, one order of changes, one writer.
 //!
-//! Owns the revision counter and the promise that acknowledged means on disk. Changes are ordered under a short lock (the
-//! *head*, which runs ahead of the disk); one thread writes whole batches of them, and only what it has written is
-//! *published*: seen by readers, told to watchers, acknowledged to writers. Must not know what an object means.
+//! Owns the revision counter and the guarantee that acknowledged means on disk. Changes are ordered
+//! under a short lock (the *head*, which runs ahead of the disk). One thread writes batches of
+//! them, and only what it has written is *published*: visible to readers, sent to watchers,
+//! acknowledged to writers. Must not know what an object means.
 
 mod committer;
 mod disk;
 mod log;
+pub(crate) mod object;
 mod overlay;
 mod state;
 #[cfg(test)]
@@ -23,18 +25,19 @@ pub use disk::DiskError;
 pub(crate) use log::{Event, EventKind, Log, LogLimits, TooOld, Topic, line};
 pub(crate) use state::{Objects, State};
 
-use crate::object::{Draft, Facts, Key, ResourceId, Stored};
-use crate::status::Failure;
+use crate::api::status::Failure;
+use crate::store::object::{Draft, Facts, Key, ResourceId, Stored};
 
-/// Where a new store begins. Not 0: clients read "0" as "any revision". Not 1: that is what is too old everywhere.
+/// The first revision. Not 0: clients read "0" as "any revision". Not 1: that is used as a revision
+/// that is too old.
 const FIRST_REVISION: u64 = 2;
 
-/// One change of one object, on the condition that it still is as its author saw it.
+/// A change of one object, conditional on the object being unchanged.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) resource: ResourceId,
     pub(crate) key: Key,
-    /// The revision the object must have; none if it must not be there.
+    /// The revision that the object must have; `None` if it must not exist.
     pub(crate) expect: Option<u64>,
     pub(crate) action: Action,
 }
@@ -48,15 +51,15 @@ pub(crate) enum Action {
 /// Why a change was not accepted. Nothing has happened.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The object is not as expected. Read it again.
+    /// The object is not as expected: read it again.
     Raced,
-    /// Something else stands in the way.
+    /// Refused for another reason.
     By(Box<Failure>),
     /// The store is closed.
     Closed,
 }
 
-/// The outcome of an accepted change: the object as written, or as it was last when it was removed.
+/// The outcome of an accepted change: the written object, or the last state of a removed one.
 pub(crate) type Written = Result<Arc<Stored>, Lost>;
 
 /// The disk refused the change. It is not stored, and nobody has seen it.
@@ -64,7 +67,7 @@ pub(crate) type Written = Result<Arc<Stored>, Lost>;
 #[error("failed to write to disk: {0}")]
 pub(crate) struct Lost(pub(crate) Arc<str>);
 
-/// An accepted change that is on its way to the disk.
+/// An accepted change that is not on disk yet.
 #[derive(Debug)]
 struct Pending {
     event: Event,
@@ -75,12 +78,12 @@ struct Pending {
 struct Head {
     state: State,
     queue: Vec<Pending>,
-    /// Who waits until all of the queue is on disk.
+    /// Waiters for the whole queue to be on disk.
     waiting: Vec<oneshot::Sender<Result<(), Lost>>>,
     closed: bool,
 }
 
-/// What readers see and wait on.
+/// The published state and its notifications.
 #[derive(Debug)]
 pub(crate) struct Published {
     state: RwLock<State>,
@@ -107,7 +110,7 @@ impl Shared {
     }
 }
 
-/// Is told of every batch when readers can see it and before its writers know.
+/// Called for every batch when readers can see it, and before its writers know.
 pub(crate) type Observer = Box<dyn Fn(&State, &[Arc<Event>]) + Send>;
 
 #[derive(Debug)]
@@ -116,7 +119,7 @@ pub(crate) struct Store {
     committer: Committer,
 }
 
-/// A store whose writer has not started: what was on disk can be looked at first.
+/// A store whose writer has not started, so that the loaded state can be examined first.
 #[derive(Debug)]
 pub(crate) struct Opened {
     disk: Disk,
@@ -128,7 +131,7 @@ impl Opened {
         Self::ephemeral_from(State::restored(FIRST_REVISION, []))
     }
 
-    /// A store that begins with a state and keeps nothing.
+    /// A store in memory that starts with a state.
     pub(crate) fn ephemeral_from(state: State) -> Self {
         Self { disk: Disk::None, state }
     }
@@ -156,14 +159,15 @@ impl Store {
         &self.shared.published
     }
 
-    /// The state with all accepted changes, on disk or not: what a new change must be based on.
+    /// The state with all accepted changes, on disk or not: the base of new changes.
     pub(crate) fn head(&self) -> State {
         self.shared.head().state.clone()
     }
 
-    /// Orders a change behind all earlier ones. The receiver hears when it is on disk.
+    /// Orders a change after all earlier ones. The receiver is notified when it is on disk.
     ///
-    /// `allow` sees the state that the change will meet: what it allows cannot become untrue in between.
+    /// `allow` sees the state that the change will meet, so what it checks cannot change in
+    /// between.
     pub(crate) fn submit(
         &self,
         change: Change,
@@ -186,7 +190,8 @@ impl Store {
         Ok(written)
     }
 
-    /// Waits until all that a head contains up to a revision is on disk. What was told of it may be told only then.
+    /// Waits until everything in a head up to a revision is on disk. Only then may a response
+    /// depend on it.
     pub(crate) async fn settled(&self, state: &State, revision: u64) -> Result<(), Lost> {
         let written = {
             let mut head = self.shared.head();

@@ -1,7 +1,7 @@
-//! An object as the hub keeps it: its JSON, encoded once, and the few facts that finding it needs.
+//! A stored object: its JSON, encoded once, and the few facts that lookups need.
 //!
-//! Owns the stored form. Every encoding begins with the resource version, so that a commit can put the number in without
-//! encoding again, and a deletion can show a new one. Must not judge what an object says.
+//! Every encoding starts with the resource version, so that a commit can fill in the number without
+//! encoding again, and a deletion can change it. Must not interpret the object.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// What every stored object begins with; the resource version follows.
+/// The start of every stored object; the resource version follows.
 const HEAD: &[u8] = br#"{"metadata":{"resourceVersion":""#;
 
-/// The name of a kind of object in the store: `plural` or `plural.group`.
+/// The name of a kind in the store: `plural` or `plural.group`.
 pub(crate) type ResourceId = Arc<str>;
 
-/// Where an object is among those of its kind: `namespace/name`, or `name` where there are no namespaces.
+/// The key of an object within its kind: `namespace/name`, or `name` if it has no namespace.
 pub(crate) type Key = Arc<str>;
 
-/// One committed state of one object. Never changes.
+/// One committed state of an object. Immutable.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) key: Key,
@@ -28,14 +28,14 @@ pub(crate) struct Stored {
     pub(crate) facts: Facts,
 }
 
-/// What the hub asks of an object without reading it again.
+/// The facts that the hub needs without parsing the object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) uid: Box<str>,
     labels: Box<[(Box<str>, Box<str>)]>,
     pub(crate) owners: Box<[Owner]>,
     pub(crate) finalizers: Box<[Box<str>]>,
-    /// Its deletion has begun.
+    /// It is being deleted.
     pub(crate) terminating: bool,
 }
 
@@ -51,10 +51,10 @@ pub(crate) struct Owner {
     pub(crate) block_owner_deletion: Option<bool>,
 }
 
-/// An object that waits for its resource version.
+/// An encoded object without its resource version.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
-    /// All that follows the digits of the resource version.
+    /// Everything after the digits of the resource version.
     tail: Vec<u8>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Draft {
 pub(crate) struct Unreadable(String);
 
 impl Draft {
-    /// Encodes an object. Any resource version in it is left out.
+    /// Encodes an object. Ignores any resource version in it.
     pub(crate) fn of(object: &Value) -> Result<Self, Unreadable> {
         let Value::Object(fields) = object else { return Err(Unreadable("not an object".into())) };
         let mut tail = Vec::with_capacity(1024);
@@ -73,7 +73,7 @@ impl Draft {
         }
         tail.push(b'}');
         append(&mut tail, fields, &["metadata", "apiVersion", "kind"])?;
-        // Last, so that the lists of built-in kinds, whose items do not name it, can leave it out.
+        // At the end, so that lists of built-in kinds can cut it off.
         for name in ["apiVersion", "kind"] {
             if let Some(value) = fields.get(name) {
                 append_one(&mut tail, name, value)?;
@@ -109,7 +109,7 @@ fn append_one(out: &mut Vec<u8>, name: &str, value: &Value) -> Result<(), Unread
     serde_json::to_writer(&mut *out, value).map_err(unreadable)
 }
 
-/// How the encoding of an object of a kind ends.
+/// The end of the encoding of an object of a kind.
 pub(crate) fn type_suffix(api_version: &str, kind: &str) -> String {
     format!(",\"apiVersion\":{},\"kind\":{}}}", json!(api_version), json!(kind))
 }
@@ -124,7 +124,7 @@ impl Stored {
         Self { key, revision, json, facts }
     }
 
-    /// Reads an object back from the disk.
+    /// Reads an object from disk.
     pub(crate) fn read(key: Key, json: Bytes) -> Result<Self, Unreadable> {
         let object: WithFacts<'_> = serde_json::from_slice(&json).map_err(unreadable)?;
         let revision = revision_of(&json).ok_or_else(|| Unreadable("no resource version".into()))?;
@@ -148,7 +148,7 @@ impl Stored {
         self.facts.labels.iter().find(|(key, _)| **key == *name).map(|(_, value)| &**value)
     }
 
-    /// The last state of a deleted object, as its watchers see it: with the revision of the deletion.
+    /// The last state of a deleted object, with the revision of the deletion.
     pub(crate) fn bury(&self, revision: u64) -> Self {
         let digits = self.json.get(HEAD.len()..).unwrap_or_default();
         let end = digits.iter().position(|byte| *byte == b'"').unwrap_or(0);
@@ -197,7 +197,7 @@ impl From<FactFields<'_>> for Facts {
 }
 
 impl Facts {
-    /// The facts of an object that was admitted.
+    /// The facts of an admitted object.
     pub(crate) fn of(object: &Value) -> Result<Self, Unreadable> {
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
         FactFields::deserialize(metadata).map(Self::from).map_err(unreadable)

@@ -1,7 +1,7 @@
-//! A file that can be written to without being changed: what is written stays in memory.
+//! A copy-on-write file: writes stay in memory.
 //!
-//! Owns the trick by which a database is opened, repaired and read whole before the real file is touched, so that a
-//! file which turns out to be damaged is left as it was found.
+//! A database is opened, repaired and read completely in this way before the real file is touched.
+//! So a file that turns out to be damaged stays unchanged.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redb::StorageBackend;
 
 const BLOCK: u64 = 4096;
-/// A repair needs a few pages; a damaged length can ask for anything.
+/// A repair needs a few pages; a damaged length could ask for anything.
 const MOST_GROWTH: u64 = 64 << 20;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Overlay {
 #[derive(Debug)]
 struct Written {
     length: u64,
-    /// Up to here the file shows through; beyond are zeros.
+    /// The file is visible up to here; beyond are zeros.
     base: u64,
     blocks: BTreeMap<u64, Vec<u8>>,
 }
@@ -41,7 +41,7 @@ impl Overlay {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A whole block as it is now.
+    /// The current content of a block.
     fn block(&self, written: &Written, number: u64) -> Result<Vec<u8>> {
         if let Some(block) = written.blocks.get(&number) {
             return Ok(block.clone());
@@ -54,7 +54,7 @@ impl Overlay {
         Ok(block)
     }
 
-    /// The blocks that a range touches: number, first byte in it, first byte of the range, count.
+    /// The blocks of a range: number, first byte in the block, first byte of the range, count.
     fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
         let mut done = 0;
         std::iter::from_fn(move || {

@@ -1,6 +1,7 @@
-//! All objects at one revision. Cloning costs nothing, so every page of a list, every batch and every reader has its own.
+//! All objects at one revision. Cloning is almost free, so every page of a list, every batch and
+//! every reader has its own state.
 //!
-//! Owns the maps and the index of dependents. Must not touch disk or clock.
+//! Owns the maps and the index of dependents. Must not use the disk or the clock.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use imbl::{OrdMap, OrdSet};
 
 use super::log::{Event, EventKind};
 use super::{Action, Change};
-use crate::object::{Key, ResourceId, Stored};
+use crate::store::object::{Key, ResourceId, Stored};
 
 /// The objects of one kind, by key.
 pub(crate) type Objects = OrdMap<Key, Arc<Stored>>;
@@ -17,17 +18,18 @@ pub(crate) type Objects = OrdMap<Key, Arc<Stored>>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     revision: u64,
-    /// How often changes were lost before this state. Two states with the same number are one history.
+    /// How often changes were lost before this state. States with the same number share one
+    /// history.
     losses: u64,
     kinds: OrdMap<ResourceId, Objects>,
-    /// Objects with owners, by the owner's uid.
+    /// Objects with owners, by the owner's UID.
     dependents: OrdSet<(Arc<str>, ResourceId, Key)>,
-    /// Objects whose deletion has begun, by uid.
+    /// Objects that are being deleted, by UID.
     terminating: OrdMap<Arc<str>, (ResourceId, Key)>,
 }
 
 impl State {
-    /// The state that was on disk.
+    /// The state that was read from disk.
     pub(crate) fn restored(
         revision: u64,
         objects: impl IntoIterator<Item = (ResourceId, Arc<Stored>)>,
@@ -56,7 +58,7 @@ impl State {
         self.kinds.iter()
     }
 
-    /// The objects that name an owner with this uid.
+    /// The objects that have an owner with this UID.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<(ResourceId, Arc<Stored>)> {
         let uid: Arc<str> = uid.into();
         let empty: Arc<str> = "".into();
@@ -68,13 +70,13 @@ impl State {
             .collect()
     }
 
-    /// The object with this uid, if its deletion has begun.
+    /// The object with this UID, if it is being deleted.
     pub(crate) fn terminating_by_uid(&self, uid: &str) -> Option<(ResourceId, Arc<Stored>)> {
         let (resource, key) = self.terminating.get(uid)?;
         Some((resource.clone(), self.get(resource, key)?.clone()))
     }
 
-    /// Carries a change out under the next revision.
+    /// Applies a change under the next revision.
     pub(super) fn apply(&mut self, change: Change, before: Option<Arc<Stored>>) -> Event {
         self.revision += 1;
         let Change { resource, key, action, .. } = change;
@@ -96,7 +98,7 @@ impl State {
         }
     }
 
-    /// After a failed write: nothing that was lost remains, and no revision is given twice.
+    /// After a failed write: lost changes are undone, and their revisions are not reused.
     pub(super) fn lose_up_to(&mut self, revision: u64) {
         self.revision = self.revision.max(revision);
         self.losses += 1;

@@ -1,4 +1,4 @@
-//! The store against a disk that does as it is told, when it is told.
+//! Tests the store with a disk that the test controls.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use super::*;
 /// Turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A disk that says what it is to write, and waits for the answer.
+/// A disk that reports what it is asked to write, and waits for the outcome.
 #[derive(Debug)]
 pub(crate) struct Script {
     begun: Sender<Vec<u64>>,
@@ -34,12 +34,12 @@ impl Script {
     }
 }
 
-/// A store, and the strings of its disk.
+/// A store, and the controls of its disk.
 struct World {
     begun: Receiver<Vec<u64>>,
     answer: Sender<bool>,
     observed: Arc<Mutex<Vec<u64>>>,
-    /// Last: it ends when its disk is done, and that waits for answers until there can be none.
+    /// The last field: dropping it waits for its disk, whose channels must be closed first.
     store: Arc<Store>,
 }
 
@@ -65,7 +65,7 @@ impl World {
         Self { store: Arc::new(opened.start(limits, observer).unwrap()), begun, answer, observed }
     }
 
-    /// Puts an object that has this revision, or is not there.
+    /// Writes an object that has this revision, or does not exist.
     fn put(&self, name: &str, expect: Option<u64>) -> Result<oneshot::Receiver<Written>, Refused> {
         let draft = Draft::of(&json!({"metadata": {"name": name}})).unwrap();
         self.submit(name, expect, Action::Put(draft, Facts::default()))
@@ -90,7 +90,7 @@ impl World {
         topic.after(FIRST_REVISION, 100).unwrap().iter().map(|event| event.revision()).collect()
     }
 
-    /// Whether all of a head is on disk, as soon as that is known.
+    /// Resolves to whether all of a head is on disk.
     fn settled(&self, head: &State, revision: u64) -> JoinHandle<bool> {
         let (store, head) = (Arc::clone(&self.store), head.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -107,7 +107,7 @@ fn changes_are_numbered_in_the_order_in_which_they_are_accepted() {
     let world = World::new();
     let first = world.put("a", None).unwrap();
     assert_eq!(world.begun.recv().unwrap(), [3]);
-    // While the first is on its way, the others gather.
+    // While the first batch is being written, other changes queue up.
     let second = world.put("b", None).unwrap();
     let third = world.put("a", Some(3)).unwrap();
     let fourth = world.submit("b", Some(4), Action::Remove).unwrap();
@@ -156,7 +156,7 @@ fn a_batch_that_fails_takes_along_all_that_was_built_upon_it() {
     let head = world.store.head();
     assert!(head.get("things", "a").is_none() && head.get("things", "kept").is_some());
     assert_eq!((world.told(), world.published("kept")), (vec![3], Some(3)));
-    // Their revisions are not given again.
+    // Their revisions are not reused.
     let next = world.put("a", None).unwrap();
     assert_eq!(world.begun.recv().unwrap(), [7]);
     world.answer.send(true).unwrap();
@@ -174,7 +174,7 @@ fn whoever_found_nothing_to_change_waits_for_the_disk_like_the_one_who_changed_i
     world.answer.send(true).unwrap();
     assert_eq!(revision(written), 3);
     assert!(waiting.join().unwrap());
-    // What is on disk needs no more waiting, even while something else is on its way.
+    // What is on disk needs no waiting, even while another change is being written.
     let _other = world.put("b", None).unwrap();
     world.begun.recv().unwrap();
     assert!(world.settled(&world.store.head(), 3).join().unwrap());
@@ -208,7 +208,7 @@ fn closing_writes_what_was_accepted_and_refuses_what_comes_later() {
         let store = Arc::clone(&world.store);
         std::thread::spawn(move || store.close())
     };
-    // The disk is slow; whether closing has begun yet makes no difference to what was accepted.
+    // The disk is slow; accepted changes are written whether or not closing has started.
     world.answer.send(true).unwrap();
     world.answer.send(true).unwrap();
     closing.join().unwrap();
@@ -223,7 +223,7 @@ fn when_the_writer_dies_nobody_waits_for_ever() {
     let written = world.put("a", None).unwrap();
     world.answer.send(true).unwrap();
     assert!(written.blocking_recv().is_err());
-    // The last of the writer may come a moment after its first.
+    // The writer may end slightly later than its first failure.
     let refused = (0..1_000_000).find_map(|_| match world.put("b", None) {
         Err(refused) => Some(refused),
         Ok(written) => written.blocking_recv().err().and(None),
@@ -239,7 +239,7 @@ fn event(resource: &str, revision: u64, size: usize) -> Arc<Event> {
     Arc::new(Event::new(resource.into(), EventKind::Modified, stored, None))
 }
 
-/// The revisions after one, or the oldest from which one can start.
+/// The revisions after a revision, or the oldest from which a watch can start.
 fn after(log: &Log, resource: &str, revision: u64) -> Result<Vec<u64>, u64> {
     let found = log.topic(&resource.into()).after(revision, 100).map_err(|gone| gone.oldest)?;
     Ok(found.iter().map(|event| event.revision()).collect())
@@ -277,7 +277,7 @@ fn the_log_is_bounded_in_bytes_too_and_lets_go_of_what_it_forgets() {
     let kept = forgotten.iter().filter(|event| event.strong_count() > 0).count();
     assert!((1..=5).contains(&kept), "{kept}");
     assert_eq!(after(&log, "a", 100 - kept as u64).unwrap().len(), kept);
-    // One that is larger than all the room there is, is not kept, and the log goes on.
+    // An event larger than the whole limit is not kept, and the log continues.
     log.append(&[event("a", 101, 200_000)]);
     assert_eq!(after(&log, "a", 100), Err(101));
     log.append(&[event("a", 102, 10)]);

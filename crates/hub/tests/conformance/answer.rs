@@ -1,4 +1,4 @@
-//! One answer of the server, and the expectations that checks have of answers.
+//! A response of the server, and assertions about it.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -36,7 +36,7 @@ impl Answer {
             .unwrap_or_else(|_| panic!("{} answered no JSON: {}", self.request, self.text))
     }
 
-    /// A Kubernetes `Status` that tells a failure with this code and reason.
+    /// A Kubernetes `Status` with this code and reason.
     #[track_caller]
     pub fn refused(self, code: u16, reason: &str) -> Refusal {
         assert_eq!(self.status, code, "{} answered {}", self.request, self.text);
@@ -45,6 +45,22 @@ impl Answer {
         let due = (&"v1".into(), &"Status".into(), &"Failure".into(), &reason.into(), &code.into());
         assert_eq!(told, due, "{} answered {}", self.request, self.text);
         Refusal(body)
+    }
+
+    /// A `Status` without a reason.
+    #[track_caller]
+    pub fn failed(self, code: u16, message: &str) {
+        let body = self.with_status(code);
+        let due = serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": message, "code": code});
+        assert_eq!(body, due);
+    }
+
+    /// The plain-text response to a path outside any API.
+    #[track_caller]
+    pub fn no_page(self) {
+        let told = (self.status, self.header("content-type"), self.text.as_str());
+        assert_eq!(told, (404, "text/plain; charset=utf-8", "404 page not found\n"), "{}", self.request);
     }
 
     pub fn header(&self, name: &str) -> &str {
@@ -58,16 +74,23 @@ impl Answer {
     }
 }
 
-/// A failure as the server told it.
+/// A failure reported by the server.
 #[derive(Debug)]
 pub struct Refusal(pub Value);
 
 impl Refusal {
-    /// The message holds this phrase.
+    /// The message contains this phrase.
     #[track_caller]
     pub fn says(self, phrase: &str) -> Refusal {
         let message = self.0["message"].as_str().unwrap_or_default();
         assert!(message.contains(phrase), "no {phrase:?} in {message:?}");
+        self
+    }
+
+    /// `details` exists and is empty.
+    #[track_caller]
+    pub fn without_details(self) -> Refusal {
+        assert_eq!(self.0["details"], serde_json::json!({}), "{}", self.0);
         self
     }
 
@@ -94,11 +117,12 @@ impl Refusal {
         self
     }
 
-    /// One of the causes has this reason, whatever its field.
+    /// One of the causes has this reason, and no field.
     #[track_caller]
     pub fn cause_of(self, reason: &str) -> Refusal {
         let causes = self.0["details"]["causes"].as_array().cloned().unwrap_or_default();
-        assert!(causes.iter().any(|cause| cause["reason"] == reason), "no cause {reason} in {}", self.0);
+        let told = causes.iter().any(|cause| cause["reason"] == reason && cause["field"].is_null());
+        assert!(told, "no cause {reason} in {}", self.0);
         self
     }
 }

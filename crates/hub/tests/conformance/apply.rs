@@ -71,7 +71,7 @@ async fn a_forced_apply_takes_the_field_over(w: World) {
     let path = format!("{}?fieldManager=two&force=true", w.configmap("a"));
     let new = w.patch(&path, "application/apply-patch+yaml", &configmap("a", json!({"k": "w"}))).await.ok();
     assert_eq!(new["data"]["k"], "w");
-    // Its former manager has lost it, and cannot remove it any more.
+    // The former manager has lost the field, and can no longer remove it.
     assert_eq!(data(&w, "one", json!({})).await.ok()["data"]["k"], "w");
 }
 

@@ -1,4 +1,4 @@
-//! The built-in kinds, as far as they differ from any other object.
+//! The built-in kinds, where they differ from other objects.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! What a check is, and how it becomes a test of its own: a world is opened for it, and cleared after it,
-//! whether it passed or not.
+//! How a check becomes a test: a world is created before it, and cleaned up after it, whether it
+//! passed or not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use tokio::sync::OnceCell;
 use crate::target::{Target, target};
 use crate::world::{Shared, World};
 
-/// Longer than any promised delay: a real garbage collector looks for new kinds every 30 s.
+/// Longer than any guaranteed delay: a real garbage collector looks for new kinds every 30 s.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Something that a conforming API server alone may lack. `AVIARY_CONFORMANCE_WITHOUT` names these, comma-separated.
+/// A feature that a conforming API server may lack. `AVIARY_CONFORMANCE_WITHOUT` lists these,
+/// separated by commas.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// `controllers`: someone collects garbage and empties namespaces.
+    /// `controllers`: garbage collection and deletion of namespaces.
     GarbageCollection,
     /// `apply`: server-side apply.
     Apply,
@@ -80,7 +81,7 @@ impl Check {
     }
 }
 
-/// `checks![a_sentence, another_sentence]`: the functions of this module, named by themselves.
+/// `checks![a_sentence, another_sentence]`: the functions of this module, with their names.
 macro_rules! checks {
     ($($name:ident),* $(,)?) => {
         vec![$($crate::check::Check::new(module_path!(), stringify!($name), $name)),*]
@@ -112,7 +113,7 @@ impl Suite {
                 })
                 .await;
             let world = World::open(shared.clone()).await;
-            // In a task of its own, so that a panic leaves the cleaning to be done.
+            // In a separate task, so that cleanup also happens after a panic.
             let mut running = tokio::spawn(body(world.clone()));
             let outcome = tokio::time::timeout(LIMIT, &mut running).await;
             running.abort();

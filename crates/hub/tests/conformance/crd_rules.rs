@@ -1,4 +1,4 @@
-//! CEL rules of schemas: when they are compiled, when they are evaluated, and what they say.
+//! CEL rules of schemas: when they are compiled and evaluated, and their messages.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a schema does to each write of a custom resource: pruning, defaulting, validation.
+//! The effect of a schema on each write of a custom resource: pruning, defaulting, validation.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ async fn fields_below_a_preserving_one_are_kept(w: World) {
 
 async fn defaults_are_filled_in(w: World) {
     assert_eq!(made(&w, json!({})).await["spec"], json!({"mode": "auto"}));
-    // Only inside an object that is there.
+    // Only inside an object that exists.
     let body =
         json!({"apiVersion": format!("{}/v1", w.group()), "kind": "Widget", "metadata": {"name": "b"}});
     assert_eq!(w.post(&w.widgets().await, &body).await.created().get("spec"), None);
@@ -157,7 +157,7 @@ async fn an_update_is_validated_too(w: World) {
 }
 
 async fn an_old_fault_is_tolerated_while_it_does_not_change(w: World) {
-    // Validation ratchets: a schema that became stricter must not lock up the objects that came before it.
+    // Ratcheting: a stricter schema must not block existing objects.
     let group = crate::crds::own_group();
     let body = crate::crds::crd(
         &group,

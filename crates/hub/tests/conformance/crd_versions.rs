@@ -1,4 +1,4 @@
-//! Several versions of one custom resource, with no conversion but of the apiVersion.
+//! Several versions of one custom resource; the only conversion is that of apiVersion.
 
 use serde_json::{Value, json};
 

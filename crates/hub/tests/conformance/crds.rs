@@ -203,7 +203,7 @@ async fn taken_names_are_not_accepted(w: World) {
     second["metadata"]["name"] = format!("doohickeys.{group}").into();
     second["spec"]["names"] = json!({"plural": "doohickeys", "kind": "Gizmo", "listKind": "DoohickeyList"});
     w.forget_later(&place(&second));
-    // It is created, but its status tells that it is not served.
+    // It is created, but its status shows that it is not served.
     w.post(CRDS, &second).await.created();
     let path = place(&second);
     w.eventually("the conflict is told", || async { w.get(&path).await.text.contains("NamesAccepted") })
@@ -237,7 +237,7 @@ async fn deleting_a_crd_deletes_its_objects_and_its_endpoint(w: World) {
     w.delete(&place(&body)).await.ok();
     w.gone(&place(&body)).await;
     w.eventually("the endpoint is gone", || async { w.get(&path).await.status == 404 }).await;
-    // A second definition of the same name starts empty.
+    // A second definition of the same name starts without objects.
     w.serve_crd(&body).await;
     assert_eq!(w.get(&path).await.ok()["items"], json!([]));
 }

@@ -1,4 +1,4 @@
-//! Creates that succeed, and what the server adds to the object.
+//! Successful creates, and what the server adds to the object.
 
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ async fn revisions_rise_over_all_kinds(w: World) {
 }
 
 async fn a_kind_may_be_left_out_of_a_built_in_object(w: World) {
-    // The endpoint tells the type; for custom resources see create_validation.
+    // The endpoint determines the type; for custom resources see create_validation.
     let created = w.post(&w.configmaps(), &json!({"metadata": {"name": "a"}})).await.created();
     assert_eq!((&created["kind"], &created["apiVersion"]), (&"ConfigMap".into(), &"v1".into()));
 }

@@ -1,4 +1,4 @@
-//! Deletes: at once, or in two steps when a finalizer holds the object.
+//! Deletes: at once, or in two steps if the object has a finalizer.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ async fn a_delete_is_seen_with_a_new_revision(w: World) {
 async fn a_finalizer_holds_the_object(w: World) {
     let (path, made) = held(&w).await;
     let mut watch = w.watch_from_now(&w.widgets().await).await;
-    // The answer is the object, not a Status, because it is still there.
+    // The response is the object, not a Status, because it still exists.
     let answer = w.delete(&path).await.ok();
     assert_eq!((&answer["kind"], uid_of(&answer)), (&"Widget".into(), uid_of(&made)));
     assert!(answer["metadata"]["deletionTimestamp"].is_string());
@@ -189,7 +189,7 @@ async fn a_deleted_collection_keeps_what_finalizers_hold(w: World) {
 async fn the_deleted_object_of_a_custom_resource_can_be_made_again(w: World) {
     let (path, first) = held(&w).await;
     w.delete(&path).await.ok();
-    // Until the finalizer is gone the name is taken.
+    // Until the finalizer is removed, the name is taken.
     let body = w.widget("a", json!({}));
     w.post(&w.widgets().await, &body).await.refused(409, "AlreadyExists").says("object is being deleted");
     let_go(&w, &path).await;

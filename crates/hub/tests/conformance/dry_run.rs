@@ -34,7 +34,7 @@ async fn a_dry_create_answers_201_and_stores_nothing(w: World) {
     let answer = w.post(&dry(&w.configmaps()), &configmap("a", json!({}))).await.created();
     assert_eq!(uid_of(&answer).len(), 36);
     assert!(answer["metadata"]["creationTimestamp"].is_string());
-    // What was not stored has no revision.
+    // An object that was not stored has no revision.
     assert_eq!(answer["metadata"].get("resourceVersion"), None);
     w.get(&w.configmap("a")).await.refused(404, "NotFound");
 }

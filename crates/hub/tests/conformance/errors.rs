@@ -1,4 +1,4 @@
-//! Requests that no endpoint can serve, and how they are told so.
+//! Requests that no endpoint can serve, and their errors.
 
 use serde_json::json;
 
@@ -26,6 +26,8 @@ pub fn checks() -> Vec<Check> {
         putting_to_a_collection_is_not_allowed,
         deleting_all_namespaces_is_not_allowed,
         posting_across_namespaces_is_not_allowed,
+        an_object_without_its_namespace_is_not_found,
+        a_status_can_only_be_read_and_changed,
         an_unknown_resource_is_not_found,
         an_unknown_subresource_is_not_found,
         an_error_is_told_as_json,
@@ -47,14 +49,15 @@ async fn post(w: &World, path: &str, content_type: &str, body: &str) -> crate::a
 
 async fn a_body_that_is_no_json_is_refused(w: World) {
     for path in [w.configmaps(), w.widgets().await] {
-        post(&w, &path, JSON, "{\"kind\":").await.refused(400, "BadRequest");
+        let refusal = post(&w, &path, JSON, "{\"kind\":").await.refused(400, "BadRequest");
+        refusal.says("couldn't get version/kind; json parse error: unexpected end of JSON input");
     }
 }
 
 async fn an_empty_body_is_refused(w: World) {
     for path in [w.configmaps(), w.widgets().await] {
-        let answer = post(&w, &path, JSON, "").await;
-        assert!([400, 422].contains(&answer.status), "{} {}", answer.status, answer.text);
+        let refusal = post(&w, &path, JSON, "").await.refused(400, "BadRequest");
+        refusal.says("couldn't get version/kind; json parse error: unexpected end of JSON input");
     }
 }
 
@@ -118,9 +121,9 @@ async fn a_body_of_more_than_three_mebibytes_is_refused(w: World) {
 }
 
 async fn an_object_larger_than_the_store_takes_is_refused(w: World) {
-    // A configmap holds 1 MiB of data, whatever the store could take.
+    // A configmap holds 1 MiB of data, whatever the store could hold.
     let body = configmap("a", json!({"k": "x".repeat(1024 * 1024 + 1)}));
-    w.post(&w.configmaps(), &body).await.refused(422, "Invalid").cause_of("FieldValueTooLong");
+    w.post(&w.configmaps(), &body).await.refused(422, "Invalid").cause("FieldValueTooLong", "[]");
 }
 
 async fn posting_to_an_object_is_not_allowed(w: World) {
@@ -130,10 +133,25 @@ async fn posting_to_an_object_is_not_allowed(w: World) {
 }
 
 async fn putting_to_a_collection_is_not_allowed(w: World) {
-    w.put(&w.configmaps(), &configmap("a", json!({}))).await.refused(405, "MethodNotAllowed");
-    // kube-apiserver answers 400 for a custom resource, since it misses the name first.
-    let answer = w.put(&w.widgets().await, &w.widget("a", json!({}))).await;
-    assert!([400, 405].contains(&answer.status), "{} {}", answer.status, answer.text);
+    let refusal = w.put(&w.configmaps(), &configmap("a", json!({}))).await.refused(405, "MethodNotAllowed");
+    refusal.without_details();
+    // For a custom resource, the missing name is reported first.
+    let (path, body) = (w.widgets().await, w.widget("a", json!({})));
+    w.put(&path, &body).await.refused(400, "BadRequest").says("name must be provided");
+    w.merge(&path, &body).await.refused(400, "BadRequest").says("name must be provided");
+}
+
+async fn a_status_can_only_be_read_and_changed(w: World) {
+    let path = w.widgets().await;
+    w.post(&path, &w.widget("a", json!({}))).await.created();
+    let status = format!("{path}/a/status");
+    for (verb, answer) in
+        [("create", w.post(&status, &w.widget("a", json!({}))).await), ("delete", w.delete(&status).await)]
+    {
+        let refusal = answer.refused(405, "MethodNotAllowed").about(w.group(), "widgets", "");
+        refusal.says(&format!("{verb} is not supported on resources of kind \"widgets.{}\"", w.group()));
+    }
+    w.delete("/api/v1/namespaces/default/status").await.refused(405, "MethodNotAllowed").without_details();
 }
 
 async fn deleting_all_namespaces_is_not_allowed(w: World) {
@@ -142,26 +160,37 @@ async fn deleting_all_namespaces_is_not_allowed(w: World) {
 
 async fn posting_across_namespaces_is_not_allowed(w: World) {
     let body = with(configmap("a", json!({})), "/metadata/namespace", w.ns.clone().into());
-    let answer = w.post("/api/v1/configmaps", &body).await;
-    assert!([404, 405].contains(&answer.status), "{} {}", answer.status, answer.text);
+    w.post("/api/v1/configmaps", &body).await.refused(405, "MethodNotAllowed").without_details();
+    w.widgets().await;
+    let body = with(w.widget("a", json!({})), "/metadata/namespace", w.ns.clone().into());
+    w.post(&format!("/apis/{}/v1/widgets", w.group()), &body).await.no_page();
+}
+
+async fn an_object_without_its_namespace_is_not_found(w: World) {
+    w.get("/api/v1/configmaps/a").await.refused(404, "NotFound").without_details();
+    let path = w.widgets().await;
+    w.post(&path, &w.widget("a", json!({}))).await.created();
+    w.get(&format!("/apis/{}/v1/widgets/a", w.group())).await.no_page();
+    w.get(&w.core("namespaces")).await.refused(404, "NotFound").without_details();
 }
 
 async fn an_unknown_resource_is_not_found(w: World) {
     w.get(&w.core("nosuchthings"))
         .await
         .refused(404, "NotFound")
-        .says("could not find the requested resource");
+        .without_details()
+        .says("the server could not find the requested resource");
     w.widgets().await;
-    assert_eq!(w.get(&w.apis(&format!("{}/v1", w.group()), "nosuchthings")).await.status, 404);
-    assert_eq!(w.get(&w.apis(&format!("{}/v9", w.group()), "widgets")).await.status, 404);
+    w.get(&w.apis(&format!("{}/v1", w.group()), "nosuchthings")).await.no_page();
+    w.get(&w.apis(&format!("{}/v9", w.group()), "widgets")).await.no_page();
 }
 
 async fn an_unknown_subresource_is_not_found(w: World) {
     w.post(&w.configmaps(), &configmap("a", json!({}))).await.created();
-    w.get(&format!("{}/nosuch", w.configmap("a"))).await.refused(404, "NotFound");
+    w.get(&format!("{}/nosuch", w.configmap("a"))).await.refused(404, "NotFound").without_details();
     let path = w.widgets().await;
     w.post(&path, &w.widget("a", json!({}))).await.created();
-    assert_eq!(w.get(&format!("{path}/a/nosuch")).await.status, 404);
+    w.get(&format!("{path}/a/nosuch")).await.refused(404, "NotFound").about(w.group(), "widgets", "a");
 }
 
 async fn an_error_is_told_as_json(w: World) {

@@ -1,4 +1,4 @@
-//! Events in both of their groups, and the reviews by which a client asks about itself and about others.
+//! Events in both groups, and reviews about the client itself and about others.
 
 use serde_json::{Value, json};
 

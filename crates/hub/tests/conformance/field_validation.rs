@@ -1,4 +1,4 @@
-//! Fields that nobody knows, and fields that are told twice.
+//! Unknown and duplicate fields.
 
 use serde_json::json;
 
@@ -9,6 +9,7 @@ use crate::world::{JSON, World};
 
 pub fn checks() -> Vec<Check> {
     checks![
+        warnings_are_told_once_and_only_so_many,
         strictly_an_unknown_field_is_refused,
         strictly_an_unknown_field_of_a_custom_resource_is_refused,
         strictly_unknown_metadata_is_refused,
@@ -99,7 +100,7 @@ async fn with_warnings_a_duplicate_field_is_told(w: World) {
     let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v","k":"w"}}"#;
     let answer = raw(&w, &at(&w.configmaps(), "Warn"), body).await;
     assert_eq!(answer.warnings(), ["299 - \"duplicate field \\\"data.k\\\"\""]);
-    // The last one counts.
+    // The last one wins.
     assert_eq!(answer.created()["data"]["k"], "w");
 }
 
@@ -125,4 +126,19 @@ async fn an_unknown_validation_level_is_refused(w: World) {
     let refusal =
         w.post(&at(&w.configmaps(), "Loud"), &configmap("a", json!({}))).await.refused(422, "Invalid");
     refusal.about("meta.k8s.io", "CreateOptions", "").cause("FieldValueNotSupported", "fieldValidation");
+}
+
+async fn warnings_are_told_once_and_only_so_many(w: World) {
+    let mut body = configmap("a", json!({}));
+    for number in 0..2_000 {
+        body[format!("{}{number:04}", "x".repeat(96))] = 1.into();
+    }
+    let warnings = w.post(&w.configmaps(), &body).await.warnings();
+    // 116 characters each: the first that exceeds 4096 is the last.
+    assert_eq!(warnings.len(), 36, "{warnings:?}");
+    let last = format!("299 - \"unknown field \\\"{}0035\\\"\"", "x".repeat(96));
+    assert_eq!(warnings.last(), Some(&last));
+    let twice = format!(r#"{{"metadata":{{"name":"b"}},"data":{{{}"z":""}}}}"#, r#""k":"","#.repeat(3_000));
+    let answer = w.send("POST", &w.configmaps(), &[("content-type", "application/json")], twice.into()).await;
+    assert_eq!(answer.warnings(), ["299 - \"duplicate field \\\"data.k\\\"\""]);
 }

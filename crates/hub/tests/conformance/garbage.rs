@@ -1,4 +1,4 @@
-//! Garbage collection: dependents follow their owners, as the propagation policy says.
+//! Garbage collection: dependents are deleted with their owners, by the propagation policy.
 
 use serde_json::{Value, json};
 
@@ -16,6 +16,8 @@ pub fn checks() -> Vec<Check> {
         an_orphaned_dependent_stays_without_its_owner,
         a_foreground_owner_waits_for_its_dependents,
         a_foreground_owner_does_not_wait_for_a_dependent_that_does_not_block,
+        two_that_own_each_other_go_in_the_foreground,
+        a_ring_of_three_owners_goes_in_the_foreground,
         a_dependent_held_by_a_finalizer_is_marked,
         a_custom_resource_owns_a_configmap,
     ];
@@ -66,7 +68,7 @@ async fn a_dependent_of_two_owners_outlives_one(w: World) {
     ]);
     let child = make(&w, with(configmap("child", json!({})), "/metadata/ownerReferences", both)).await;
     w.delete(&w.configmap("one")).await.ok();
-    // The collector takes the lost owner out of the list.
+    // The collector removes the missing owner from the list.
     let from = format!(
         "{}?fieldSelector=metadata.name=child&resourceVersion={}",
         w.configmaps(),
@@ -115,6 +117,36 @@ async fn a_foreground_owner_does_not_wait_for_a_dependent_that_does_not_block(w:
     w.gone(&w.configmap("owner")).await;
     w.merge(&w.configmap("child"), &json!({"metadata": {"finalizers": null}})).await.ok();
     w.gone(&w.configmap("child")).await;
+}
+
+/// Makes each of these config maps the owner of the next, and the last one of the first; each
+/// blocks the deletion of its owner.
+async fn make_ring(w: &World, names: &[&str]) {
+    let mut made = Vec::new();
+    for name in names {
+        made.push(make(w, configmap(name, json!({}))).await);
+    }
+    let owners = made.iter().cycle().skip(made.len() - 1);
+    for (name, owner) in names.iter().zip(owners) {
+        let mut owners = owned_by(json!({}), owner)["metadata"]["ownerReferences"].clone();
+        owners[0]["blockOwnerDeletion"] = true.into();
+        w.merge(&w.configmap(name), &json!({"metadata": {"ownerReferences": owners}})).await.ok();
+    }
+}
+
+async fn two_that_own_each_other_go_in_the_foreground(w: World) {
+    make_ring(&w, &["one", "two"]).await;
+    w.delete_with(&w.configmap("one"), json!({"propagationPolicy": "Foreground"})).await.ok();
+    w.gone(&w.configmap("one")).await;
+    w.gone(&w.configmap("two")).await;
+}
+
+async fn a_ring_of_three_owners_goes_in_the_foreground(w: World) {
+    make_ring(&w, &["one", "two", "three"]).await;
+    w.delete_with(&w.configmap("two"), json!({"propagationPolicy": "Foreground"})).await.ok();
+    for name in ["one", "two", "three"] {
+        w.gone(&w.configmap(name)).await;
+    }
 }
 
 async fn a_dependent_held_by_a_finalizer_is_marked(w: World) {

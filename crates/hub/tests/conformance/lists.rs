@@ -1,4 +1,4 @@
-//! Lists: their shape, their order, and of which moment they are.
+//! Lists: their structure, their order, and their revision.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn a_list_has_a_kind_a_version_and_items(w: World) {
     let list = w.get(&w.configmaps()).await.ok();
     assert_eq!((&list["kind"], &list["apiVersion"]), (&"ConfigMapList".into(), &"v1".into()));
     assert!(revision_of(&list) > 0);
-    // Items of a built-in kind do not repeat it.
+    // Items of a built-in kind omit it.
     assert_eq!((list["items"][0].get("kind"), list["items"][0].get("apiVersion")), (None, None));
 }
 
@@ -64,7 +64,7 @@ async fn a_list_is_at_least_as_new_as_the_last_write(w: World) {
     for made in three(&w).await {
         assert!(revision_of(&made) <= revision_of(&w.get(&w.configmaps()).await.ok()));
     }
-    // Even of a write to another kind: the revision is of the whole store.
+    // Also after a write to another kind: the revision covers the whole store.
     let made = w.post(&w.widgets().await, &w.widget("a", json!({}))).await.created();
     assert!(revision_of(&made) <= revision_of(&w.get(&w.configmaps()).await.ok()));
 }
@@ -95,7 +95,7 @@ async fn an_absent_namespace_lists_as_empty(w: World) {
 
 async fn any_version_may_be_asked_for(w: World) {
     three(&w).await;
-    // What may be stale must still be a list, and of some version.
+    // A list that may be stale must still be a list of some revision.
     let list = w.get(&format!("{}?resourceVersion=0", w.configmaps())).await.ok();
     assert!(revision_of(&list) > 0);
 }
@@ -117,7 +117,7 @@ async fn an_exact_version_shows_the_past(w: World) {
     assert_eq!((names_in(&list), rv_of(&list)), (vec!["b", "c"], rv_of(&all[1])));
 }
 
-/// Far ahead of any store, and yet a revision.
+/// A valid revision far ahead of any store.
 const FUTURE: &str = "999999999999";
 
 async fn a_version_of_the_future_times_out(w: World) {
@@ -155,13 +155,15 @@ async fn an_exact_match_of_version_0_is_refused(w: World) {
 
 async fn a_version_that_is_no_number_is_refused(w: World) {
     let answer = w.get(&format!("{}?resourceVersion=abc", w.configmaps())).await;
-    answer.refused(400, "BadRequest");
+    answer.refused(400, "BadRequest").says(
+        "invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax",
+    );
 }
 
 async fn a_get_may_name_a_version(w: World) {
     let made = three(&w).await.remove(2);
     for rv in ["0".to_owned(), rv_of(&made)] {
-        // Version 0 may be served from before the write; a real version may not.
+        // Version 0 may be served from before the write; a specific version may not.
         let answer = w.get(&format!("{}?resourceVersion={rv}", w.configmap("a"))).await;
         assert!(answer.status == 200 || rv == "0", "{}", answer.text);
     }

@@ -1,7 +1,8 @@
-//! The conformance suite: what a Kubernetes client may expect of an API server, one check per promise.
+//! The conformance suite: what a Kubernetes client may expect of an API server, one check per
+//! guarantee.
 //!
-//! It runs unchanged against any server that a kubeconfig names (see README.md), and every check has passed
-//! against a real kube-apiserver. Nothing in here may know which server answers.
+//! It runs unchanged against the server of any kubeconfig (see README.md), and every check has
+//! passed against a real kube-apiserver. Nothing here may know which server responds.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! PartialObjectMetadata: the views of clients that want only metadata.
+//! PartialObjectMetadata, for clients that need only metadata.
 
 use serde_json::json;
 
@@ -86,7 +86,7 @@ async fn the_client_of_go_is_served_metadata_by_its_own_accept_header(w: World) 
     );
     let answer = w.get_as(&w.configmap("a"), &accept).await;
     assert_eq!(answer.status, 200);
-    // Protobuf if the server speaks it, else the next of the list.
+    // Protobuf if the server supports it, otherwise the next in the list.
     if answer.header("content-type").starts_with("application/json") {
         assert_eq!(answer.json()["kind"], "PartialObjectMetadata");
     }

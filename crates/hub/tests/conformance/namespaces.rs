@@ -1,4 +1,4 @@
-//! The life of a namespace: active, terminating, gone.
+//! The life of a namespace: active, terminating, deleted.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn place(name: &str) -> String {
     format!("/api/v1/namespaces/{name}")
 }
 
-/// A namespace that stays Terminating, because a finalizer holds the configmap in it.
+/// A namespace that stays Terminating, because of a finalizer on its configmap.
 async fn terminating(w: &World) -> (String, Value) {
     let name = fresh("dying");
     w.make_namespace(&name).await;

@@ -1,4 +1,4 @@
-//! The small objects that checks write, and the questions they ask of what comes back.
+//! Small objects for checks, and accessors for responses.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub fn lease(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec})
 }
 
-/// `object` with `value` at this JSON pointer; objects on the way are made.
+/// `object` with `value` at this JSON pointer; creates the objects on the way.
 pub fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     let mut place = &mut object;
     for key in pointer.split('/').skip(1) {
@@ -28,7 +28,7 @@ pub fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     object
 }
 
-/// `object` as if its resourceVersion had never been read.
+/// `object` without its resourceVersion.
 pub fn unversioned(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");
@@ -45,7 +45,7 @@ pub fn uid_of(object: &Value) -> String {
     object["metadata"]["uid"].as_str().unwrap_or_else(|| panic!("no uid in {object}")).to_owned()
 }
 
-/// The resourceVersion as it is told: opaque, but for its order.
+/// The resourceVersion as text: opaque, except for its order.
 #[track_caller]
 pub fn rv_of(object: &Value) -> String {
     object["metadata"]["resourceVersion"]
@@ -54,7 +54,7 @@ pub fn rv_of(object: &Value) -> String {
         .to_owned()
 }
 
-/// The resourceVersion as a number: kube-apiserver promises a decimal since 1.35.
+/// The resourceVersion as a number: kube-apiserver guarantees a decimal since 1.35.
 #[track_caller]
 pub fn revision_of(object: &Value) -> u64 {
     rv_of(object).parse().unwrap_or_else(|_| panic!("the version of {object} is no decimal"))
@@ -65,13 +65,13 @@ pub fn generation_of(object: &Value) -> i64 {
     object["metadata"]["generation"].as_i64().unwrap_or_else(|| panic!("no generation in {object}"))
 }
 
-/// The names in a list, in its order.
+/// The names in a list, in order.
 #[track_caller]
 pub fn names_in(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap_or_else(|| panic!("no items in {list}")).iter().map(name_of).collect()
 }
 
-/// Refers to `owner` as an owner that need not wait.
+/// Adds `owner` as an owner that does not wait for the object.
 pub fn owned_by(object: Value, owner: &Value) -> Value {
     let reference = json!({
         "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],

@@ -46,7 +46,7 @@ async fn a_group_document_has_schemas_and_paths(w: World) {
 }
 
 async fn a_patch_operation_tells_its_parameters_and_its_kind(w: World) {
-    // By these kubectl learns that the server can dry-run and validate fields.
+    // These parameters tell kubectl that the server supports dry runs and field validation.
     let document = document(&w, "api/v1").await;
     let patch = &document["paths"]["/api/v1/namespaces/{namespace}/configmaps/{name}"]["patch"];
     let names: Vec<_> =

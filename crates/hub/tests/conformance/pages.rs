@@ -1,4 +1,4 @@
-//! Lists in pages: every page is of the same moment.
+//! Lists in pages: all pages show the same revision.
 
 use serde_json::{Value, json};
 

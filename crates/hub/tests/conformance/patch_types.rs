@@ -1,4 +1,4 @@
-//! What each type of patch does: JSON merge patch, JSON patch, strategic merge patch.
+//! The effect of each type of patch: JSON merge patch, JSON patch, strategic merge patch.
 
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ async fn a_passed_test_of_a_json_patch_lets_the_rest_happen(w: World) {
 
 async fn a_json_patch_of_an_absent_path_is_invalid(w: World) {
     let path = made(&w).await;
-    // kube-apiserver lets `replace` add an absent key, which RFC 6902 does not.
+    // kube-apiserver lets `replace` add an absent key, unlike RFC 6902.
     let change = json!([{"op": "remove", "path": "/data/absent"}]);
     w.patch(&path, JSON_PATCH, &change).await.refused(422, "Invalid");
     let change = json!([{"op": "add", "path": "/absent/deep/key", "value": "v"}]);
@@ -129,12 +129,12 @@ async fn a_strategic_patch_merges_a_configmap(w: World) {
 
 async fn a_strategic_patch_merges_finalizers_and_owners(w: World) {
     let path = made(&w).await;
-    // Finalizers merge by value and owners by uid, where a merge patch would replace the lists.
+    // Finalizers merge by value and owners by UID; a merge patch would replace the lists.
     for name in ["example.com/one", "example.com/two"] {
         w.patch(&path, STRATEGIC, &json!({"metadata": {"finalizers": [name]}})).await.ok();
     }
     let owner = |uid: &str, name: &str| json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": name, "uid": uid}]}});
-    // The namespace itself is an owner that exists, so that nothing is collected meanwhile.
+    // The namespace is an existing owner, so nothing is garbage-collected meanwhile.
     let ns = w.get(&format!("/api/v1/namespaces/{}", w.ns)).await.ok();
     let uid = crate::objects::uid_of(&ns);
     w.patch(&path, STRATEGIC, &owner(&uid, &w.ns)).await.ok();

@@ -1,4 +1,5 @@
-//! Bodies in protobuf: kubectl and typed Go clients send these for built-in kinds, and do not fall back on 415.
+//! Protobuf bodies: kubectl and typed Go clients send these for built-in kinds, and do not fall
+//! back on 415.
 
 use serde_json::json;
 
@@ -69,7 +70,7 @@ impl Message {
     }
 }
 
-/// ObjectMeta as Go writes it: strings that are empty are there, too.
+/// ObjectMeta as Go encodes it, including empty strings.
 fn metadata(name: &str) -> Message {
     let meta = Message::default()
         .text(1, name)
@@ -171,7 +172,7 @@ async fn delete_options_can_be_sent_in_protobuf(w: World) {
         .await
         .refused(409, "Conflict")
         .says("the UID in the precondition");
-    // Typed clients name the group of the object here.
+    // Typed clients set the group of the object here.
     let right = options(&uid_of(&made)).envelope("v1", "DeleteOptions");
     assert_eq!(send(&w, "DELETE", &w.configmap("a"), right).await.ok()["status"], "Success");
 }

@@ -1,4 +1,4 @@
-//! A watch as a client sees it: one event after the other, until the server closes it.
+//! A watch as a client sees it: a sequence of events, until the server closes it.
 
 use std::panic::Location;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::objects::name_of;
 
-/// How long an event that is due may take.
+/// How long an expected event may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Watch {
@@ -22,7 +22,7 @@ impl Watch {
         Watch { body, unread: Vec::new() }
     }
 
-    /// The next event, of which type and of what; `None` once the server has closed the watch.
+    /// The next event, its type and its object; `None` once the server has closed the watch.
     #[track_caller]
     pub fn next(&mut self) -> impl Future<Output = Option<(String, Value)>> {
         let at = Location::caller();
@@ -35,7 +35,7 @@ impl Watch {
         }
     }
 
-    /// The next event is this one; gives its object.
+    /// Asserts the next event; returns its object.
     #[track_caller]
     pub fn sees(&mut self, kind: &str, name: &str) -> impl Future<Output = Value> {
         let at = Location::caller();
@@ -47,7 +47,7 @@ impl Watch {
         }
     }
 
-    /// The next event has this type, whatever its object is called.
+    /// Asserts the type of the next event, whatever its object.
     #[track_caller]
     pub fn sees_any(&mut self, kind: &str) -> impl Future<Output = Value> {
         let at = Location::caller();
@@ -59,7 +59,7 @@ impl Watch {
         }
     }
 
-    /// Passes over events until one has this type.
+    /// Skips events until one has this type.
     #[track_caller]
     pub fn until(&mut self, kind: &str) -> impl Future<Output = Value> {
         let at = Location::caller();
@@ -74,7 +74,7 @@ impl Watch {
         }
     }
 
-    /// The server closes the watch, with no event but bookmarks before that.
+    /// Asserts that the server closes the watch, with only bookmarks before.
     #[track_caller]
     pub fn closes(&mut self) -> impl Future<Output = ()> {
         let at = Location::caller();

@@ -105,7 +105,7 @@ async fn a_custom_resource_prints_the_columns_of_its_crd(w: World) {
     );
     let cells = &table["rows"][0]["cells"];
     assert_eq!((&cells[0], &cells[1], &cells[2]), (&"a".into(), &3.into(), &"red".into()));
-    // An age is told in the words of a person.
+    // An age in human-readable form.
     assert!(cells[4].as_str().is_some_and(|age| age.ends_with('s')), "{cells}");
 }
 

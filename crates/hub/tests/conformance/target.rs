@@ -1,4 +1,4 @@
-//! Which server the suite talks to. The only place that may differ between a foreign server and the hub.
+//! The server under test. The only code that differs between another server and the hub.
 
 use aviary_hub::{Hub, Options};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -9,7 +9,7 @@ pub struct Target {
     pub client: Client,
 }
 
-/// The server of `AVIARY_CONFORMANCE_KUBECONFIG`; without it, a hub of our own.
+/// The server of `AVIARY_CONFORMANCE_KUBECONFIG`; by default, our own hub.
 pub async fn target() -> Target {
     match std::env::var_os("AVIARY_CONFORMANCE_KUBECONFIG") {
         Some(path) => {
@@ -17,7 +17,7 @@ pub async fn target() -> Target {
             let options = KubeConfigOptions::default();
             let mut config =
                 Config::from_custom_kubeconfig(file, &options).await.expect("the kubeconfig is whole");
-            // A retried 504 would hide the answer that a check wants to see.
+            // Retrying a 504 would hide the response that a check expects.
             config.default_retry = false;
             Target { client: Client::try_from(config).expect("the kubeconfig makes a client") }
         }
@@ -27,6 +27,6 @@ pub async fn target() -> Target {
 
 async fn own_hub() -> Target {
     let hub = Hub::ephemeral(Options::default()).await.expect("a hub starts");
-    // A client in process retries nothing, and holds the hub.
+    // An in-process client does not retry, and keeps the hub alive.
     Target { client: hub.client() }
 }

@@ -1,4 +1,4 @@
-//! What an update may change: immutable fields, and when the generation rises.
+//! What an update may change: immutable fields, and when the generation increases.
 
 use serde_json::{Value, json};
 

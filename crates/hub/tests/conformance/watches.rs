@@ -1,4 +1,4 @@
-//! What a watch tells while it lasts.
+//! The events of a running watch.
 
 use serde_json::json;
 
@@ -62,7 +62,8 @@ async fn entering_a_selector_is_added_and_leaving_it_is_deleted(w: World) {
     assert_eq!(watch.sees("ADDED", "a").await, red);
     let blue = w.merge(&w.configmap("a"), &json!({"metadata": {"labels": {"color": "blue"}}})).await.ok();
     let left = watch.sees("DELETED", "a").await;
-    // It is told as it was last seen through the selector, at the revision at which it left.
+    // The event has the last state that matched the selector, and the revision at which it stopped
+    // matching.
     assert_eq!((&left["metadata"]["labels"]["color"], rv_of(&left)), (&"red".into(), rv_of(&blue)));
 }
 
@@ -105,7 +106,7 @@ async fn all_namespaces_can_be_watched_at_once(w: World) {
 }
 
 async fn another_namespace_is_not_told(w: World) {
-    // One name is a prefix of the other: a store that ranges over keys must not mix them.
+    // One name is a prefix of the other: a store with ordered keys must not mix them.
     let other = format!("{}-more", w.ns);
     w.make_namespace(&other).await;
     let mut watch = w.watch_from_now(&w.configmaps()).await;

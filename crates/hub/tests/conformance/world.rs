@@ -1,4 +1,4 @@
-//! Where one check lives: a namespace of its own, the requests it can send, and the cleaning after it.
+//! The environment of one check: its own namespace, its requests, and the cleanup.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What all checks of a run share: the client, and one custom resource that most of them can use.
+/// What all checks of a run share: the client, and one custom resource.
 pub struct Shared {
     client: Client,
     group: String,
@@ -40,13 +40,13 @@ impl Shared {
         if self.widgets.initialized() {
             let path = format!("{CRDS}/widgets.{}", self.group);
             let request = Request::delete(path).body(Body::empty()).expect("a request");
-            // Best effort: the run's result stands.
+            // Best effort: a failure does not affect the result.
             let _ = self.client.send(request).await;
         }
     }
 }
 
-/// A word that no other check and no other run has used.
+/// A name that no other check and no other run has used.
 pub fn fresh(prefix: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static START: std::sync::LazyLock<u128> = std::sync::LazyLock::new(|| {
@@ -59,7 +59,7 @@ pub fn fresh(prefix: &str) -> String {
 pub struct World {
     shared: Arc<Shared>,
     pub ns: String,
-    /// Paths of cluster-scoped objects that go when the check ends.
+    /// Paths of cluster-scoped objects that are deleted when the check ends.
     litter: Arc<Mutex<Vec<String>>>,
 }
 
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Makes a namespace that goes with this world.
+    /// Creates a namespace that is deleted with this world.
     pub async fn make_namespace(&self, name: &str) -> Value {
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let path = format!("/api/v1/namespaces/{name}");
@@ -85,12 +85,12 @@ impl World {
         self.post("/api/v1/namespaces", &body).await.created()
     }
 
-    /// This cluster-scoped object goes when the check ends.
+    /// Deletes this cluster-scoped object when the check ends.
     pub fn forget_later(&self, path: &str) {
         self.litter.lock().expect("no poison").push(path.to_owned());
     }
 
-    // Where things are.
+    // Paths.
 
     pub fn configmaps(&self) -> String {
         self.core("configmaps")
@@ -114,7 +114,7 @@ impl World {
         &self.shared.group
     }
 
-    /// The path of the widgets of this namespace, once they are served.
+    /// The path of the widgets in this namespace, once they are served.
     pub async fn widgets(&self) -> String {
         let ready = || async { self.establish(&widget_crd(self.group())).await };
         self.shared.widgets.get_or_init(ready).await;
@@ -126,7 +126,8 @@ impl World {
         json!({"apiVersion": version, "kind": "Widget", "metadata": {"name": name}, "spec": spec})
     }
 
-    /// Creates a CRD of this check alone, and waits until its first version is served. Gives the path of its objects.
+    /// Creates a CRD for this check only, and waits until its first version is served. Returns the
+    /// path of its objects.
     pub async fn serve_crd(&self, crd: &Value) -> String {
         self.forget_later(&format!("{CRDS}/{}", name_of(crd)));
         self.establish(crd).await;
@@ -220,7 +221,8 @@ impl World {
             let request = request.body(Body::from(body.clone())).expect("a request");
             let response = self.shared.client.send(request).await;
             let response = response.unwrap_or_else(|error| panic!("{method} {path}: {error:?}"));
-            // "Come back soon", which every client does: kube-apiserver says it while a changed CRD settles.
+            // Retries on 429, like every client: kube-apiserver sends it while a changed CRD
+            // settles.
             if response.status() != 429 || Instant::now() > deadline {
                 return response;
             }
@@ -230,7 +232,7 @@ impl World {
 
     // Watches and waiting.
 
-    /// Watches this collection; `path` may hold a query already.
+    /// Watches this collection; `path` may already contain a query.
     pub async fn watch(&self, path: &str) -> Watch {
         self.watch_as(path, JSON).await
     }
@@ -254,7 +256,7 @@ impl World {
         self.watch(&format!("{path}{joint}resourceVersion={rv}")).await
     }
 
-    /// Waits until this object is no more.
+    /// Waits until this object is deleted.
     pub async fn gone(&self, path: &str) {
         let (collection, name) = path.rsplit_once('/').expect("the path of an object");
         let one = format!("{collection}?fieldSelector=metadata.name={name}");
@@ -265,7 +267,7 @@ impl World {
         }
     }
 
-    /// For what no event tells: asks again until it holds, or fails after a minute.
+    /// Polls for what no event reports; fails after a minute.
     pub async fn eventually<F: Future<Output = bool>>(&self, what: &str, mut holds: impl FnMut() -> F) {
         let deadline = Instant::now() + PATIENCE;
         while !holds().await {

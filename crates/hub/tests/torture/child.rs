@@ -1,4 +1,5 @@
-//! A hub in a process of its own, which can be killed: the test binary, started again to run one function of this module.
+//! A hub in a separate process, which can be killed: the test binary, started again to run one
+//! function of this module.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -11,12 +12,12 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::support::within;
 
-/// Tells the child where its data is; without it, the function below is an empty test.
+/// The data directory of the child; without it, the function below is an empty test.
 const DIRECTORY: &str = "AVIARY_TORTURE_SERVE";
 const EVENTS_KEPT: &str = "AVIARY_TORTURE_EVENTS_KEPT";
 const READY: &str = "serves on ";
 
-/// The other half of [`Served`]. Prints its address, and ends in order when its input does.
+/// The other half of [`Served`]. Prints its address, and stops cleanly when its input ends.
 #[test]
 fn a_hub_is_served_when_another_test_asks_for_it() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
@@ -58,7 +59,7 @@ impl Served {
             .unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let (tell, ready) = tokio::sync::oneshot::channel();
-        // To the end, so that the child can always speak.
+        // Read to the end, so that the child never blocks on its output.
         std::thread::spawn(move || {
             let mut tell = Some(tell);
             for line in lines.map_while(Result::ok).filter(|line| line.contains(READY)) {
@@ -70,13 +71,13 @@ impl Served {
         Self { process, client }
     }
 
-    /// SIGKILL: no destructor, no flush, no goodbye.
+    /// SIGKILL: no destructors, no flush.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Ends in order.
+    /// Stops cleanly.
     pub(crate) async fn stop(mut self) {
         drop(self.process.stdin.take());
         let ended = tokio::task::spawn_blocking(move || self.process.wait());
@@ -84,7 +85,7 @@ impl Served {
     }
 }
 
-/// A client that tries everything once: a write that was retried could not be told from one that was lost.
+/// A client without retries: a retried write could not be distinguished from a lost one.
 pub(crate) async fn client(kubeconfig: &str) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
     let mut config =

@@ -1,4 +1,5 @@
-//! kube-rs as it is used: reflectors and controllers that outlive cuts, gaps and restarts, in process and over TLS.
+//! kube-rs reflectors and controllers that survive cuts, gaps and restarts, in process and over
+//! TLS.
 
 mod world;
 
@@ -21,7 +22,7 @@ use tokio::task::JoinSet;
 use crate::support::{config_map, listed, maps, revision, within};
 use world::{Way, World};
 
-/// A client that comes back at once, so that the test does not wait for its patience.
+/// A client that reconnects at once, so that the test does not wait for backoff.
 #[derive(Debug)]
 struct Soon;
 
@@ -37,14 +38,14 @@ impl Backoff for Soon {
     fn reset(&mut self) {}
 }
 
-/// What the controller has done: the revision at which it saw each object last.
+/// The controller's record: the last revision of each object that it saw.
 #[derive(Debug)]
 struct Reconciled {
     at: Mutex<BTreeMap<String, u64>>,
     news: watch::Sender<()>,
 }
 
-/// Everyone who follows the hub.
+/// All clients of the hub.
 struct Followers {
     stores: Vec<(&'static str, Store<ConfigMap>)>,
     reconciled: Arc<Reconciled>,
@@ -87,7 +88,7 @@ impl Followers {
         Self { stores, reconciled, news, _tasks: tasks }
     }
 
-    /// Waits until all of them know what the hub knows.
+    /// Waits until all of them have the state of the hub.
     async fn know(&self, api: &Api<ConfigMap>, after: &str) {
         let (expected, _) = listed(api).await;
         let mut news = self.news.subscribe();
@@ -118,7 +119,7 @@ impl Followers {
     }
 }
 
-/// Changes everything: every object that stays gets a new revision, some go, some come.
+/// Changes everything: every remaining object gets a new revision, some are deleted, some created.
 async fn change(api: &Api<ConfigMap>, round: usize, updates: usize) {
     let post = PostParams::default();
     for number in 0..4 {
@@ -139,7 +140,7 @@ async fn change(api: &Api<ConfigMap>, round: usize, updates: usize) {
 }
 
 async fn followers_survive(way: Way) {
-    // A log so short that a client that was away a little longer has to list again.
+    // A log so short that a client has to list again after a short absence.
     let mut world = World::new(way, 60).await;
     let followers = Followers::start(&world.client);
     change(&world.direct(), 0, 1).await;
@@ -166,7 +167,7 @@ async fn followers_survive(way: Way) {
     world.back();
     followers.know(&world.direct(), "a cut and a restart").await;
 
-    // Nothing is left of what went while they were away.
+    // Nothing remains of what was deleted while they were away.
     let (left, _) = listed(&world.direct()).await;
     assert!(left.keys().all(|name| !name.ends_with("-3") || name.starts_with("r5-")), "{left:?}");
     drop(followers);

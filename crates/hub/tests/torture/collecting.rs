@@ -1,4 +1,4 @@
-//! What must go when something else goes, while others write at the same time.
+//! Garbage collection with concurrent writes.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::support::{FakeClock, Place, config_map, ephemeral, is_code, maps, within};
 
-/// Waits until no object but these is left. Only changes are waited for, never time.
+/// Waits until only these objects are left. Waits for changes only, never for time.
 async fn until_only(api: &Api<ConfigMap>, expected: &[&str]) {
     let names = |maps: Vec<ConfigMap>| -> Vec<String> { maps.iter().map(ResourceExt::name_any).collect() };
     let wait = async {
@@ -104,7 +104,7 @@ async fn a_dependent_that_is_freed_while_its_owner_goes_stays() {
     }
     let names: Vec<&str> = freed_names.iter().map(String::as_str).collect();
     until_only(&api, &names).await;
-    // Whatever the collector still had to look at comes before this one.
+    // Everything that the collector still had to examine comes before this one.
     api.create(&post, &owned("zz", vec![owner(&made_up(), false)])).await.unwrap();
     until_only(&api, &names).await;
 }
@@ -128,7 +128,7 @@ async fn an_object_of_two_owners_outlives_the_first_however_that_one_goes() {
         let params = DeleteParams { propagation_policy: Some(policy.clone()), ..DeleteParams::default() };
         api.delete("first", &params).await.unwrap();
         until_only(&api, &["second", "shared"]).await;
-        // Its owner is gone; that it is named no more may come a moment later.
+        // Its owner is deleted; the reference may be removed slightly later.
         let wait = async {
             loop {
                 let shared = api.list(&ListParams::default()).await.unwrap();
@@ -201,7 +201,7 @@ async fn a_namespace_that_is_deleted_under_concurrent_creates_leaves_nothing() {
         within("the namespace goes", gone).await;
         assert!(api.list(&ListParams::default()).await.unwrap().items.is_empty());
         assert!(secrets.list(&ListParams::default()).await.unwrap().items.is_empty());
-        // A new one of the same name begins empty, also after a restart.
+        // A new one of the same name starts empty, also after a restart.
         namespaces.create(&post, &namespace).await.unwrap();
         assert!(api.list(&ListParams::default()).await.unwrap().items.is_empty());
     }
@@ -213,7 +213,7 @@ async fn a_namespace_that_is_deleted_under_concurrent_creates_leaves_nothing() {
     hub.stop().await;
 }
 
-/// What a crash interrupted is finished by the next start.
+/// The next start finishes what a crash interrupted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deletion_that_the_end_of_a_hub_interrupted_is_finished_by_the_next() {
     let place = Place::new();
@@ -272,4 +272,36 @@ async fn events_expire_by_the_hubs_clock_and_not_before() {
     assert_eq!(names().await, ["late", "seen-again"]);
     clock.forward(300);
     assert_eq!(names().await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn owners_that_wait_for_each_other_go_whoever_of_them_is_deleted() {
+    let hub = ephemeral(Options::default()).await;
+    let api = maps(&hub.client());
+    let names = ["a", "b", "c", "d"];
+    // The owners of each object: a ring; and a ring with an extra edge in which one object owns
+    // itself.
+    let ring = [vec![3], vec![0], vec![1], vec![2]];
+    let tangle = [vec![3], vec![0, 3], vec![1, 2], vec![2]];
+    for (owners, deleted) in [(&ring, &names[..1]), (&ring, &names[1..3]), (&ring, &names), (&tangle, &names)]
+    {
+        let mut made = Vec::new();
+        for name in names {
+            made.push(api.create(&PostParams::default(), &config_map(name, &[])).await.unwrap());
+        }
+        for (name, owners) in names.iter().zip(owners) {
+            let owners: Vec<_> = owners.iter().map(|by: &usize| owner(&made[*by], true)).collect();
+            let patch = Patch::Merge(json!({"metadata": {"ownerReferences": owners}}));
+            api.patch(name, &PatchParams::default(), &patch).await.unwrap();
+        }
+        let deletions = deleted.iter().map(|name| {
+            let api = api.clone();
+            async move { api.delete(name, &DeleteParams::foreground()).await }
+        });
+        for answer in join_all(deletions).await {
+            // Another deletion may already have deleted it.
+            assert!(answer.is_ok() || is_code(&answer, 404), "{answer:?}");
+        }
+        until_only(&api, &[]).await;
+    }
 }

@@ -1,4 +1,4 @@
-//! Many writers of one object: nothing is lost, whichever way they write.
+//! Many writers of one object: no write is lost, whichever way they write.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,7 +14,7 @@ use crate::support::{Place, config_map, is_code, maps, within};
 const WRITERS: usize = 40;
 const TURNS: usize = 15;
 
-/// Runs the turns of all writers side by side, and gives what the object says in the end.
+/// Runs all writers concurrently, and returns the final content of the object.
 async fn after_all<F: Future<Output = ()> + Send + 'static>(
     turn: impl Fn(Api<ConfigMap>, usize, usize) -> F + Clone + Send + Sync + 'static,
 ) -> BTreeMap<String, String> {

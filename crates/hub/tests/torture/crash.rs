@@ -1,10 +1,11 @@
-//! `kill -9` under load, again and again: what was acknowledged is there, what is there is whole, and no revision is given
-//! twice, as far as anyone can have seen.
+//! `kill -9` under load, repeatedly: acknowledged writes survive, objects are complete, and no
+//! visible revision is reused.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use aviary_testing::Random;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -14,27 +15,28 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::child::Served;
-use crate::support::{Chance, Place, config_map, maps, revision, within};
+use crate::support::{Place, config_map, maps, revision, within};
 
 const ROUNDS: u64 = 50;
 const WRITERS: usize = 64;
 const KEYS_PER_WRITER: u64 = 3;
-/// The fault strikes within so many milliseconds after the writers have begun.
-const LATEST_KILL: u64 = 400;
+/// The kill comes within this many milliseconds after the writers have started.
+const LATEST_KILL: usize = 400;
 
-/// What an object says. Written into several fields, so that half an object can be told from a whole one.
+/// The content of an object. It is written to several fields, so that a partial object can be
+/// detected.
 type Value = u64;
 
 /// One object as its only writer knows it.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// What was acknowledged last: its value and its revision; none if there is no object.
+    /// The last acknowledged value and revision; `None` if there is no object.
     acknowledged: Option<(Value, u64)>,
-    /// What was asked for and not answered: the object may have become this.
+    /// A request without a response: the object may have this state.
     unanswered: Option<Option<Value>>,
 }
 
-/// Which object each revision belongs to, as far as any client has ever seen.
+/// The object of each revision, as far as any client has seen.
 #[derive(Debug, Default)]
 struct Revisions(Mutex<HashMap<u64, String>>);
 
@@ -45,7 +47,7 @@ impl Revisions {
         assert!(before.as_deref().is_none_or(|before| before == name), "{revision}: {before:?} and {name}");
     }
 
-    /// An acknowledged write: nobody can have seen its revision on another object.
+    /// After an acknowledged write, no client can have seen its revision on another object.
     fn newest(&self) -> u64 {
         self.0.lock().unwrap().keys().copied().max().unwrap_or(0)
     }
@@ -68,15 +70,15 @@ fn value_of(object: &ConfigMap) -> Value {
 async fn write(
     maps: Api<ConfigMap>,
     mut known: BTreeMap<String, Known>,
-    mut chance: Chance,
+    mut random: Random,
     seen: Arc<Revisions>,
 ) -> BTreeMap<String, Known> {
     let names: Vec<String> = known.keys().cloned().collect();
     loop {
-        let name = &names[chance.below(names.len() as u64) as usize];
+        let name = &names[random.below(names.len())];
         let entry = known.get_mut(name).unwrap();
-        let value = chance.next() >> 1;
-        let what = chance.below(10);
+        let value = random.number() >> 1;
+        let what = random.below(10);
         entry.unanswered = Some((what < 8 || entry.acknowledged.is_none()).then_some(value));
         let written = match (entry.acknowledged, what) {
             (None, _) => maps.create(&PostParams::default(), &object(name, value)).await.map(Some),
@@ -106,7 +108,7 @@ async fn write(
     }
 }
 
-/// A client that keeps up by watching, and never by listing unless it is told that it must.
+/// A client that follows by watching, and lists only if it has to.
 #[derive(Debug, Default)]
 struct Mirror {
     objects: BTreeMap<String, u64>,
@@ -162,7 +164,8 @@ impl Mirror {
     }
 }
 
-/// What each object is now is what its writer was told, or what it had asked for when the hub died.
+/// The current state of each object is the acknowledged one, or the one that was requested when the
+/// hub was killed.
 fn check(known: &mut BTreeMap<String, Known>, found: &BTreeMap<String, ConfigMap>) {
     for (name, known) in known {
         let is = found.get(name).map(|map| (value_of(map), revision(map)));
@@ -183,7 +186,7 @@ fn check(known: &mut BTreeMap<String, Known>, found: &BTreeMap<String, ConfigMap
 async fn a_hub_that_is_killed_fifty_times_loses_nothing_it_acknowledged() {
     let place = Place::new();
     let seen = Arc::new(Revisions::default());
-    let mut chance = Chance::new(1);
+    let mut random = Random::new(1);
     let mut writers: Vec<BTreeMap<String, Known>> = (0..WRITERS)
         .map(|writer| {
             (0..KEYS_PER_WRITER).map(|key| (format!("w{writer}-{key}"), Known::default())).collect()
@@ -196,7 +199,7 @@ async fn a_hub_that_is_killed_fifty_times_loses_nothing_it_acknowledged() {
         let served = Served::start(place.path(), 100_000).await;
         let maps = maps(&served.client);
 
-        // What did the kill leave?
+        // Reads what the kill left.
         let list = maps.list(&ListParams::default()).await.unwrap();
         let reached: u64 = list.metadata.resource_version.as_deref().unwrap().parse().unwrap();
         assert!(reached >= seen.newest(), "a list of {reached}, and someone has seen {}", seen.newest());
@@ -210,7 +213,7 @@ async fn a_hub_that_is_killed_fifty_times_loses_nothing_it_acknowledged() {
             assert_eq!(found.get(name).map(crate::support::revision), Some(*revision), "{name}");
         }
 
-        // The next revision is new to everyone, and a watcher that resumes misses nothing.
+        // The next revision is new to all clients, and a watcher that resumes misses nothing.
         let marker = format!("marker-{round}");
         let made = maps.create(&PostParams::default(), &object(&marker, round)).await.unwrap();
         assert!(revision(&made) > seen.newest(), "{} was given before", revision(&made));
@@ -227,18 +230,18 @@ async fn a_hub_that_is_killed_fifty_times_loses_nothing_it_acknowledged() {
             break;
         }
 
-        // Load, and the kill in the midst of it.
+        // Load, and the kill in the middle of it.
         let watching: JoinHandle<Mirror> =
             tokio::spawn(std::mem::take(&mut mirror).follow(maps.clone(), None, Arc::clone(&seen)));
         let before = seen.0.lock().unwrap().len();
         let writing: Vec<JoinHandle<_>> = writers
             .drain(..)
             .map(|known| {
-                let chance = Chance::new(chance.next());
-                tokio::spawn(write(maps.clone(), known, chance, Arc::clone(&seen)))
+                let random = Random::new(random.number());
+                tokio::spawn(write(maps.clone(), known, random, Arc::clone(&seen)))
             })
             .collect();
-        tokio::time::sleep(Duration::from_millis(chance.below(LATEST_KILL))).await;
+        tokio::time::sleep(Duration::from_millis(random.below(LATEST_KILL) as u64)).await;
         served.kill();
         let ended = within("the writers notice", join_all(writing)).await;
         writers = ended.into_iter().map(Result::unwrap).collect();

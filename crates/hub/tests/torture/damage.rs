@@ -1,17 +1,19 @@
-//! Files that are not what the hub wrote: each is refused and left alone, or it still says all that was written.
+//! Damaged files: each is refused and left unchanged, or it still contains everything that was
+//! written.
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
 use aviary_hub::{DiskError, Hub, OpenError, Options};
+use aviary_testing::Random;
 use futures_util::future::join_all;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use redb::{Database, TableDefinition};
 use serde_json::Value;
 
-use crate::support::{Chance, Place, config_map, is_code, maps, within};
+use crate::support::{Place, config_map, is_code, maps, within};
 
 const FILE: &str = "hub.redb";
 const LOCK: &str = "hub.lock";
@@ -26,7 +28,7 @@ async fn everything(hub: &Hub) -> BTreeMap<String, Value> {
     list.iter().map(|map| (map.name_any(), serde_json::to_value(map).unwrap())).collect()
 }
 
-/// A file with some history, as it was left by a hub that ended in order and by one that did not; and what is in it.
+/// A file with some history, after a clean stop and after a kill; and its content.
 struct Sample {
     ended: Vec<u8>,
     killed: Vec<u8>,
@@ -51,7 +53,7 @@ async fn sample() -> Sample {
     }
     create(99).await;
     let contents = everything(&hub).await;
-    // What a kill leaves: all that was handed to the kernel is in the file.
+    // After a kill: everything that was passed to the kernel is in the file.
     let killed = std::fs::read(place.file()).unwrap();
     hub.stop().await;
     drop((api, hub));
@@ -59,14 +61,14 @@ async fn sample() -> Sample {
     Sample { ended: std::fs::read(place.file()).unwrap(), killed, lock, contents }
 }
 
-/// What has become of a file.
+/// The outcome of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     Refused,
     Whole,
 }
 
-/// Opens a file and checks that whatever happens is honest.
+/// Opens a file and checks that the outcome is honest.
 async fn outcome(place: &Place, bytes: &[u8], sample: &Sample, what: &str) -> Outcome {
     std::fs::write(place.file(), bytes).unwrap();
     std::fs::write(place.path().join(LOCK), &sample.lock).unwrap();
@@ -82,7 +84,7 @@ async fn outcome(place: &Place, bytes: &[u8], sample: &Sample, what: &str) -> Ou
     };
     let mut found = everything(&hub).await;
     assert!(found == sample.contents, "{what}: opened with other objects than were written");
-    // It must be as good as it looks.
+    // The opened store must work.
     let api = maps(&hub.client());
     let made = within(what, api.create(&PostParams::default(), &config_map("later", &[]))).await.unwrap();
     found.insert("later".into(), serde_json::to_value(&made).unwrap());
@@ -95,21 +97,20 @@ async fn outcome(place: &Place, bytes: &[u8], sample: &Sample, what: &str) -> Ou
 }
 
 /// Each byte of the header in several ways, and a sample of all others.
-fn flips(length: usize, steps: usize, chance: &mut Chance) -> Vec<(usize, u8)> {
+fn flips(length: usize, steps: usize, random: &mut Random) -> Vec<(usize, u8)> {
     let header = (0..320).map(|offset| (offset, if offset % 2 == 0 { 0xff } else { 1_u8 << (offset % 8) }));
     let god_byte = (0..8).map(|bit| (9, 1 << bit));
     let stride = (length - 320) / steps;
-    let rest: Vec<(usize, u8)> = (0..steps)
-        .map(|step| (320 + step * stride + chance.below(stride as u64) as usize, 1 << chance.below(8)))
-        .collect();
+    let rest: Vec<(usize, u8)> =
+        (0..steps).map(|step| (320 + step * stride + random.below(stride), 1 << random.below(8))).collect();
     header.chain(god_byte).chain(rest).collect()
 }
 
-/// Tries all flips, and counts what came of them.
+/// Tries all flips, and counts the outcomes.
 async fn sweep(bytes: &[u8], sample: &Sample, steps: usize) -> BTreeMap<Outcome, usize> {
     let place = Place::new();
     let mut counts = BTreeMap::new();
-    for (offset, mask) in flips(bytes.len(), steps, &mut Chance::new(7)) {
+    for (offset, mask) in flips(bytes.len(), steps, &mut Random::new(7)) {
         let mut damaged = bytes.to_vec();
         damaged[offset] ^= mask;
         let what = format!("byte {offset} of {} xor {mask:#x}", bytes.len());
@@ -126,7 +127,7 @@ async fn a_flipped_bit_is_refused_or_changes_nothing() {
     assert!(counts[&Outcome::Refused] > 100 && counts[&Outcome::Whole] > 100, "{counts:?}");
 }
 
-/// The database alone would take a damaged last change for one that was never finished, and undo it.
+/// The database alone would treat a damaged last change as unfinished, and undo it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flipped_bit_after_a_crash_is_refused_or_changes_nothing_too() {
     let sample = sample().await;
@@ -134,7 +135,7 @@ async fn a_flipped_bit_after_a_crash_is_refused_or_changes_nothing_too() {
     assert!(counts[&Outcome::Refused] > 50 && counts[&Outcome::Whole] > 50, "{counts:?}");
 }
 
-/// An older copy lacks what was acknowledged since; and whoever wants it nevertheless can have it.
+/// An older copy lacks acknowledged writes; it can still be used deliberately.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_copy_is_refused_until_its_owner_says_that_it_is_meant() {
     let place = Place::new();
@@ -166,7 +167,7 @@ async fn an_older_copy_is_refused_until_its_owner_says_that_it_is_meant() {
 async fn a_file_that_is_cut_off_empty_or_foreign_is_refused_and_left_alone() {
     let sample = sample().await;
     let place = Place::new();
-    let mut chance = Chance::new(3);
+    let mut random = Random::new(3);
     let length = sample.ended.len();
     let mut cases: Vec<(String, Vec<u8>)> = [0, 1, 8, 9, 319, 320, 4095, 4096, 8192, length / 2, length - 1]
         .into_iter()
@@ -174,7 +175,7 @@ async fn a_file_that_is_cut_off_empty_or_foreign_is_refused_and_left_alone() {
         .collect();
     cases.push(("text".into(), b"not a database at all\n".to_vec()));
     cases.push(("zeros".into(), vec![0; 100_000]));
-    cases.push(("noise".into(), chance.bytes(100_000)));
+    cases.push(("noise".into(), random.bytes(100_000)));
     for (what, bytes) in cases {
         assert_eq!(outcome(&place, &bytes, &sample, &what).await, Outcome::Refused, "{what}");
     }
@@ -182,7 +183,7 @@ async fn a_file_that_is_cut_off_empty_or_foreign_is_refused_and_left_alone() {
     outcome(&place, &longer, &sample, "longer").await;
 }
 
-/// A database of someone else, in the place of ours.
+/// A foreign database in place of ours.
 fn foreign(place: &Place, fill: impl FnOnce(&redb::WriteTransaction)) -> Vec<u8> {
     let _ = std::fs::remove_file(place.file());
     let database = Database::create(place.file()).unwrap();
@@ -232,7 +233,7 @@ async fn only_one_hub_opens_a_directory() {
     hub.stop().await;
 }
 
-/// A crash can strike while the file is being made: what is left of that must not stand in the way.
+/// A crash during the creation of the file: what it leaves must not prevent the next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_crash_left_of_a_file_that_was_being_made_is_made_anew() {
     let sample = sample().await;
@@ -255,7 +256,7 @@ async fn a_place_that_is_no_directory_or_cannot_be_written_is_refused() {
     std::fs::write(place.path().join("file"), "").unwrap();
     let error = open(&place.path().join("file/hub")).await.unwrap_err();
     assert!(matches!(&error, OpenError::Disk(DiskError::Directory { .. })), "{error:?}");
-    // A file system that takes no files from anyone, whatever their rights.
+    // A file system that accepts no files from anyone.
     let error = open(Path::new("/proc/self")).await.unwrap_err();
     let OpenError::Disk(error) = error else { panic!("{error:?}") };
     assert!(matches!(&error, DiskError::Create { .. }), "{error:?}");

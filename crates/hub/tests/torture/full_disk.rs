@@ -1,7 +1,9 @@
-//! A disk that is full: writes fail, reads go on, and when there is room again everything is as it was acknowledged.
+//! A full disk: writes fail, reads continue, and when there is room again, everything acknowledged
+//! is there.
 //!
-//! The story runs in a process of its own: the limit on the size of files, which works everywhere, is one of a process.
-//! Where a process can have mounts of its own it is told again with a real file system that is full.
+//! The test runs in a separate process, because the limit on file sizes, which works everywhere, is
+//! per process. If a process can have its own mounts, the test also runs on a real file system that
+//! is full.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,7 +23,7 @@ use crate::support::{Place, config_map, is_code, listed, maps, revision, within}
 const DIRECTORY: &str = "AVIARY_TORTURE_FULL_DISK";
 const MOUNTED: &str = "AVIARY_TORTURE_MOUNTED";
 
-/// Runs the story under a shell script, whose `"$@"` it is.
+/// Runs the test under a shell script, as `"$@"`.
 fn told(place: &Place, script: &str, mounted: bool) -> (bool, String) {
     let mut child = Command::new("sh");
     child
@@ -40,7 +42,7 @@ fn told(place: &Place, script: &str, mounted: bool) -> (bool, String) {
 
 #[test]
 fn a_limit_on_the_file_refuses_writes_and_nothing_else_and_the_hub_recovers() {
-    // A process that ignores the signal gets an error instead; to ignore one is inherited.
+    // A process that ignores the signal gets an error instead; ignored signals are inherited.
     let (well, output) = told(&Place::new(), "trap '' XFSZ; exec \"$@\"", false);
     assert!(well, "{output}");
 }
@@ -60,7 +62,7 @@ fn a_full_file_system_refuses_writes_and_nothing_else_and_the_hub_recovers() {
     assert!(well, "{output}");
 }
 
-/// Leaves no room.
+/// Fills the disk.
 fn fill(directory: &Path) {
     if std::env::var_os(MOUNTED).is_none() {
         let size = std::fs::metadata(directory.join("hub.redb")).unwrap().len();
@@ -74,7 +76,7 @@ fn fill(directory: &Path) {
     }
 }
 
-/// Makes room again.
+/// Frees the disk.
 fn free(directory: &Path) {
     if std::env::var_os(MOUNTED).is_none() {
         let maximum = getrlimit(Resource::Fsize).maximum;
@@ -103,7 +105,7 @@ async fn story(directory: &Path) {
     let mut events = Box::pin(api.watch(&WatchParams::default(), &began.to_string()).await.unwrap());
 
     for time in 0..3 {
-        // Until there is no room.
+        // Fills the disk until there is no room.
         fill(directory);
         let mut refused = false;
         for number in 0..10_000 {
@@ -120,7 +122,8 @@ async fn story(directory: &Path) {
         }
         assert!(refused, "the disk never filled up");
 
-        // Many at once fail one by one; nothing hangs, nothing can be seen of them, and no change of them is "no change".
+        // Many concurrent writes fail one by one; nothing hangs, and none of them is visible or
+        // counts as "no change".
         let name = |number: usize| format!("lost{time}-{number}");
         let creates = (0..32).map(|number| {
             let (api, post) = (&api, &post);
@@ -151,7 +154,7 @@ async fn story(directory: &Path) {
         }
     }
 
-    // Watchers were told what was acknowledged, and nothing else.
+    // Watchers got what was acknowledged, and nothing else.
     let marker = api.create(&post, &config_map("zz-marker", &[])).await.unwrap();
     acknowledged.insert(marker.name_any(), revision(&marker));
     let mut told = BTreeMap::new();

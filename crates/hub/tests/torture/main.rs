@@ -1,7 +1,8 @@
-//! Tests that try to break the hub: crashes, races, damage, rubbish, slow and lost clients.
+//! Tests that try to break the hub: crashes, races, damage, invalid input, slow and lost clients,
+//! greedy agents.
 //!
-//! Nothing here waits for time to pass. Every wait ends by an event, and the deadline around it only turns a hang into a
-//! failure. Everything random is drawn from a fixed seed.
+//! Nothing here waits for time to pass. Every wait ends by an event, and its deadline only turns a
+//! hang into a failure. All random values come from a fixed seed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,10 +22,9 @@ mod full_disk;
 #[allow(unreachable_pub, reason = "a crate of its own elsewhere")]
 mod fuzz;
 mod malformed;
-#[path = "../../../../fuzz/src/mutate.rs"]
-mod mutate;
 mod paging;
 mod random_requests;
+mod roles;
 mod support;
 mod tls;
 mod watchers;

@@ -1,21 +1,22 @@
-//! Large lists, page by page, while the world goes on.
+//! Large lists, page by page, during concurrent writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aviary_hub::{Hub, Options};
+use aviary_testing::Random;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
 
-use crate::support::{Chance, FakeClock, config_map, ephemeral, is_code, listed, maps, revision, within};
+use crate::support::{FakeClock, config_map, ephemeral, is_code, listed, maps, revision, within};
 
-const OBJECTS: u64 = 10_000;
+const OBJECTS: usize = 10_000;
 const PAGE: u32 = 500;
 
-async fn fill(api: &Api<ConfigMap>, count: u64) {
+async fn fill(api: &Api<ConfigMap>, count: usize) {
     let post = PostParams::default();
     let creates = stream::iter(0..count)
         .map(|number| {
@@ -27,14 +28,14 @@ async fn fill(api: &Api<ConfigMap>, count: u64) {
     creates.try_for_each(|_| async { Ok(()) }).await.unwrap();
 }
 
-/// Creates, changes and deletes until it is told to end.
+/// Creates, changes and deletes until it is stopped.
 async fn churn(api: Api<ConfigMap>, seed: u64, end: Arc<AtomicBool>) {
-    let mut chance = Chance::new(seed);
+    let mut random = Random::new(seed);
     while !end.load(Ordering::Relaxed) {
-        let name = format!("m{:05}", chance.below(OBJECTS * 5 / 4));
-        let map = config_map(&name, &[("n", chance.next().to_string())]);
-        // Any of these may meet an object that another one has just deleted or made.
-        let _ = match chance.below(3) {
+        let name = format!("m{:05}", random.below(OBJECTS * 5 / 4));
+        let map = config_map(&name, &[("n", random.number().to_string())]);
+        // Any of these may conflict with another one.
+        let _ = match random.below(3) {
             0 => api.delete(&name, &DeleteParams::default()).await.map(drop),
             1 => api.replace(&name, &PostParams::default(), &map).await.map(drop),
             _ => api.create(&PostParams::default(), &map).await.map(drop),
@@ -53,7 +54,7 @@ async fn the_pages_of_a_list_are_the_objects_of_one_revision_whatever_is_written
     let end = Arc::new(AtomicBool::new(false));
     let churning: Vec<_> =
         (0..4).map(|seed| tokio::spawn(churn(api.clone(), seed, Arc::clone(&end)))).collect();
-    // What has happened, from a second source.
+    // The history from a second source.
     let (first, mut read) = {
         let mut events = Box::pin(events);
         let first = events.next().await.unwrap().unwrap();
@@ -133,7 +134,7 @@ async fn a_page_whose_state_is_forgotten_is_gone() {
     }
     assert_eq!(api.list(&next).await.unwrap().items[0].name_any(), "m00010", "kept, although the log is not");
     clock.forward(3600);
-    // A state is forgotten when another is kept.
+    // A state is dropped when another is kept.
     api.list(&ListParams::default().limit(10)).await.unwrap();
     let gone = api.list(&next).await;
     assert!(is_code(&gone, 410), "{gone:?}");

@@ -1,14 +1,14 @@
-//! Requests that nobody would send, by the thousand: the function of the fuzz target, on its corpus, on mutations of it, and
-//! on requests that are put together at random.
+//! Thousands of unusual requests: the function of the fuzz target, on its corpus, on mutations of
+//! it, and on random requests.
 
 use aviary_hub::{Hub, Options};
+use aviary_testing::{Random, mutated};
 use axum::body::Body;
 use http::Request;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::fuzz;
-use crate::mutate::{Chance, mutated};
 
 const SEQUENCES: u32 = 1_000;
 const MUTATIONS: usize = 15_000;
@@ -37,13 +37,13 @@ fn every_input_of_the_corpus_is_a_request_and_gets_a_sound_answer() {
 #[test]
 fn mutations_of_the_corpus_get_sound_answers() {
     let inputs: Vec<Vec<u8>> = corpus().into_iter().map(|(_, input)| input).collect();
-    let mut chance = Chance::new(5);
+    let mut random = Random::new(5);
     for _ in 0..MUTATIONS {
-        fuzz::run(&mutated(&inputs, &mut chance));
+        fuzz::run(&mutated(&inputs, &mut random));
     }
 }
 
-/// A part of a path: often one that means something.
+/// A segment of a path: often a meaningful one.
 fn segment() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => select(vec!["api", "apis", "v1", "namespaces", "default", "configmaps", "secrets", "events", "a", "b",
@@ -57,7 +57,7 @@ fn segment() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A path: mostly to where objects are.
+/// A path, mostly to objects.
 fn path() -> impl Strategy<Value = String> {
     let objects = (select(vec!["configmaps", "secrets", "events", "serviceaccounts", "nothing"]), segment())
         .prop_map(|(plural, name)| format!("/api/v1/namespaces/default/{plural}/{name}"));

@@ -1,17 +1,18 @@
-//! What the tests share: places, chance, deadlines, and the few objects they use.
+//! Shared by the tests: directories, deadlines, and a few objects.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use aviary_hub::{Clock, Hub, Options};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, ObjectMeta};
+use tempfile::TempDir;
 
-/// How long anything may take before the test gives up.
+/// How long anything may take before the test fails.
 const DEADLINE: Duration = Duration::from_secs(100);
 
 pub(crate) async fn within<T>(what: &str, event: impl Future<Output = T>) -> T {
@@ -21,62 +22,26 @@ pub(crate) async fn within<T>(what: &str, event: impl Future<Output = T>) -> T {
     }
 }
 
-/// A directory that is removed when it is dropped.
+/// A directory for the files of a hub, removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(PathBuf);
+pub(crate) struct Place(TempDir);
 
 impl Place {
     pub(crate) fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("aviary-torture-{}-{count}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(TempDir::new().unwrap())
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// The file of the store.
     pub(crate) fn file(&self) -> PathBuf {
-        self.0.join("hub.redb")
+        self.path().join("hub.redb")
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// SplitMix64: small, seeded, the same everywhere.
-#[derive(Debug)]
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
-}
-
-/// A clock that stands still until it is moved.
+/// A clock that the test controls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FakeClock(Arc<AtomicI64>);
 

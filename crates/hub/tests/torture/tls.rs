@@ -1,4 +1,4 @@
-//! A hub behind its socket, and clients that say exactly what they are told to.
+//! A hub behind its socket, and clients that send exact bytes.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::support::within;
 
-/// A hub that is being served in this process.
+/// A hub that is served in this process.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -31,13 +31,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves a hub on a port (0: any); its clients are remembered in the directory, if there is one.
+    /// Serves a hub on a port (0: any); tokens are stored in the directory, if there is one.
     pub(crate) async fn start(hub: &Hub, directory: Option<&Path>, port: u16) -> Self {
         let endpoint = match directory {
             Some(directory) => Endpoint::open(hub, directory, &[]).unwrap(),
             None => Endpoint::ephemeral(hub, &[]).unwrap(),
         };
-        // One that outlives this server, for clients that do.
+        // A token that outlives this server, for clients that do.
         let kept = directory.map(|directory| directory.join("token"));
         let token = match kept.as_ref().and_then(|kept| std::fs::read_to_string(kept).ok()) {
             Some(token) => token,
@@ -61,7 +61,7 @@ impl Server {
         within("the server ends", self.served).await.unwrap().unwrap();
     }
 
-    /// A connection that has shaken hands.
+    /// A connection after its TLS handshake.
     pub(crate) async fn connect(&self, alpn: &str) -> TlsStream<TcpStream> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -86,8 +86,8 @@ impl Server {
         CertificateDer::from_pem_slice(&pem).unwrap()
     }
 
-    /// Says something over HTTP/1.1, as it is, and gives all that comes back until the server closes. A server that
-    /// closes without reading all of it may have reset the connection.
+    /// Sends bytes over HTTP/1.1, and returns the response until the server closes. A server that
+    /// closes without reading everything may have reset the connection.
     pub(crate) async fn say(&self, bytes: &[u8]) -> String {
         let (mut read, mut write) = tokio::io::split(self.connect("http/1.1").await);
         let mut answer = Vec::new();

@@ -1,4 +1,5 @@
-//! Watchers: however many there are, and however slow one is, the others hear everything in order, once.
+//! Watchers: whatever their number, and however slow one is, the others get every event in order,
+//! once.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::tls::Server;
 const EVENTS: u64 = 50_000;
 const WRITERS: u64 = 8;
 
-/// What this process has in memory.
+/// The resident memory of this process.
 fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
@@ -42,7 +43,8 @@ async fn write_events(api: &Api<ConfigMap>, count: u64, filler: usize) {
     }
 }
 
-/// Counts what a watcher hears until all writers are done. A revision that does not rise is a failure.
+/// Counts the events of a watcher until all writers are done. A revision that does not increase is
+/// a failure.
 async fn hears_all(api: Api<ConfigMap>, from: u64, count: u64) {
     let mut last = from;
     let mut stream = Box::pin(api.watch(&WatchParams::default(), &from.to_string()).await.unwrap());
@@ -78,7 +80,7 @@ async fn a_watcher_that_does_not_read_costs_nothing_and_is_told_that_it_is_too_l
     assert_eq!(within("a head", lines.next_line()).await.unwrap().unwrap(), "HTTP/1.1 200 OK");
 
     let before = resident();
-    // 4 KiB each: 200 MiB go by.
+    // 4 KiB each: 200 MiB in total.
     write_events(&api, EVENTS, 4096).await;
     let grown = resident().saturating_sub(before);
     assert!(grown < 120 << 20, "{} MiB more for {} MiB of events", grown >> 20, (EVENTS * 4096) >> 20);
@@ -90,7 +92,8 @@ async fn a_watcher_that_does_not_read_costs_nothing_and_is_told_that_it_is_too_l
     expired(told.next().unwrap());
     assert_eq!(told.next(), None);
 
-    // Behind a socket it first hears what was already under way to it, in order, and then that it is too late.
+    // Behind a socket it first gets what was already in transit, in order, and then that it is too
+    // old.
     let mut last = from;
     let end = loop {
         let line = within("the slow watcher's end", lines.next_line()).await.unwrap().unwrap();

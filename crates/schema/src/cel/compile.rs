@@ -1,6 +1,6 @@
-//! From the JSON of a rule to a rule that can run.
+//! Compiles the JSON of a rule.
 //!
-//! Owns every reason to refuse a rule when its schema is parsed. Must not evaluate anything.
+//! Owns every reason to reject a rule when its schema is parsed. Must not evaluate anything.
 
 use kube_cel::cel::Program;
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use super::{LIBRARY, Rule, names};
 use crate::cause::{Cause, Path, Reason};
 use crate::structural::Schema;
 
-/// Where a rule stands.
+/// The position of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'p> {
     pub(crate) is_root: bool,
-    /// The path of the list or map above that keeps `oldSelf` from being found.
+    /// The path of the list or map above that makes `oldSelf` unavailable.
     pub(crate) uncorrelatable: Option<&'p str>,
 }
 

@@ -1,7 +1,8 @@
-//! What a rule may speak of: variables in scope, functions that exist, fields the schema has.
+//! Checks the names in a rule: variables in scope, existing functions, fields of the schema.
 //!
-//! The parser alone would let `self.relicas` through, and `!has(self.relicas) || …` would then pass for ever. Owns that
-//! check, and the one that a rule is a condition as far as that can be seen: other types are found out at evaluation, as errors.
+//! The parser alone would accept `self.relicas`, and `!has(self.relicas) || …` would then always
+//! pass. Also checks that a rule is a condition, as far as that can be seen; other types are found
+//! at evaluation, as errors.
 
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators,
@@ -11,7 +12,7 @@ use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value as CelValue};
 use super::value::escape;
 use crate::structural::{Additional, Kind, Schema};
 
-/// What an expression must come to.
+/// The required type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Condition,
@@ -39,7 +40,7 @@ pub(super) fn check(
     }
 }
 
-/// The type of an expression where it is plain to see.
+/// The type of an expression if it is obvious.
 fn plain_type(expression: &IdedExpr, known: Known<'_>) -> Option<&'static str> {
     match &expression.expr {
         Expr::Literal(literal) => Some(match literal {
@@ -135,7 +136,7 @@ impl<'s> Names<'s, '_> {
     }
 
     fn variable(&self, name: &str) -> Option<Known<'s>> {
-        // The accumulators of macros, which no rule can spell.
+        // The accumulators of macros, which no rule can write.
         if name.starts_with('@') {
             return Some(Known::Nothing);
         }
@@ -179,7 +180,7 @@ impl<'s> Names<'s, '_> {
         self.each(&call.args)
     }
 
-    /// Asks the library itself: called without arguments, a function that exists complains about something else.
+    /// Asks the library: called without arguments, an existing function reports a different error.
     fn exists(&self, function: &str) -> bool {
         let call = CallExpr { func_name: function.to_owned(), target: None, args: Vec::new() };
         let outcome = CelValue::resolve(&IdedExpr { id: 0, expr: Expr::Call(call) }, self.library);

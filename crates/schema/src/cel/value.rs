@@ -1,6 +1,6 @@
-//! From JSON to the values rules compute with, guided by the schema.
+//! Converts JSON to CEL values, guided by the schema.
 //!
-//! Owns what a field is called and what type it has inside a rule. Must not evaluate anything.
+//! Owns the name and the type of a field inside a rule. Must not evaluate anything.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>) -> CelValue {
             CelValue::List(Arc::new(items.iter().map(|item| convert(item, child)).collect()))
         }
         Value::Object(fields) => {
-            // The keys of a map are data; the names of fields are code, and escaped.
+            // The keys of a map are data; field names are code, and escaped.
             let is_map = schema.is_some_and(|schema| schema.additional.is_some());
             let entry = |(name, field): (&String, &Value)| {
                 let key = if is_map { name.clone() } else { escape(name) };

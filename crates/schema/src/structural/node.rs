@@ -1,12 +1,13 @@
-//! Reading the keywords of one schema node.
+//! Reads the keywords of one schema node.
 //!
-//! Owns the JSON type of every keyword. Must not know what a keyword means.
+//! Owns the JSON type of every keyword. Must not know the meaning of a keyword.
 
 use serde_json::{Map, Number, Value, json};
 
 use crate::cause::{Cause, Path};
 
-/// Reads one node's keywords; a keyword of the wrong JSON type becomes a cause and counts as absent.
+/// Reads one node's keywords; a keyword of the wrong JSON type becomes a cause and counts as
+/// absent.
 pub(super) struct Node<'n> {
     fields: &'n Map<String, Value>,
     pub(super) path: &'n Path<'n>,

@@ -1,6 +1,6 @@
-//! From the JSON of an `openAPIV3Schema` to the tree, keyword by keyword.
+//! Parses the JSON of an `openAPIV3Schema` to the tree, keyword by keyword.
 //!
-//! Owns what one node alone can get wrong. What needs a node's neighbours is in `rules`.
+//! Owns the errors of a single node. `rules` checks a node together with its neighbours.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use super::{Additional, Kind, ListType, Schema};
 use crate::cause::{Cause, Path};
 use crate::cel;
 
-/// Where a node stands.
+/// The position of a node.
 #[derive(Clone, Copy)]
 struct Place<'p> {
     level: Level,
-    /// The nearest list or map above whose elements cannot be matched with their former selves.
+    /// The nearest list or map above whose elements cannot be correlated.
     uncorrelatable: Option<&'p str>,
 }
 

@@ -1,6 +1,7 @@
-//! What makes a parsed tree structural: the rules between a node and its neighbours.
+//! Checks that a parsed tree is structural: the rules between a node and its neighbours.
 //!
-//! Owns the invariants of embedded resources, metadata, list types, junctions and defaults. Must not read JSON keywords.
+//! Owns the invariants of embedded resources, metadata, list types, junctions and defaults. Must
+//! not read JSON keywords.
 
 use serde_json::{Value, json};
 
@@ -98,7 +99,7 @@ fn embedded_resource(schema: &Schema, is_root: bool, path: &Path<'_>, causes: &m
     }
 }
 
-/// The root's metadata may restrict a name, no more.
+/// The root's metadata may only restrict the name.
 fn metadata_is_implicit(root: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
     let Some(metadata) = root.properties.get("metadata") else { return };
     let names_only = metadata.properties.keys().all(|name| name == "name" || name == "generateName");
@@ -188,7 +189,7 @@ fn list_map_keys(keys: &[String], items: &Schema, path: &Path<'_>, causes: &mut 
     }
 }
 
-/// Every field a junction speaks of must exist outside of it.
+/// Every field in a junction must also be defined outside of it.
 fn junctions_are_complete(schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
     for (keyword, branches) in
         [("anyOf", &schema.values.any_of), ("oneOf", &schema.values.one_of), ("allOf", &schema.values.all_of)]
@@ -240,7 +241,7 @@ fn branch_is_complete(
     }
 }
 
-/// A default is an object like any other: complete, without unknown fields, valid.
+/// A default is validated like any object: complete, without unknown fields, valid.
 fn default_is_valid(schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
     let Some(value) = &schema.default else { return };
     let path = path.field("default");

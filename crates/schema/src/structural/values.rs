@@ -1,4 +1,4 @@
-//! Value validation: what may stand both outside and inside `anyOf`, `oneOf`, `allOf` and `not`.
+//! Value validation, which may appear both outside and inside `anyOf`, `oneOf`, `allOf` and `not`.
 //!
 //! Owns junctions and what is forbidden below them.
 
@@ -10,7 +10,8 @@ use crate::cause::{Cause, Path};
 use crate::format::Format;
 use crate::pattern;
 
-/// Where under a junction a type may stand: only to write int-or-string out, as `anyOf` or as the first of `allOf`.
+/// Where a type may appear below a junction: only to spell out int-or-string, as `anyOf` or as the
+/// first of `allOf`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Types {
     Nowhere,
@@ -72,7 +73,7 @@ fn is_meaningful(value: &Value) -> bool {
     }
 }
 
-/// int-or-string written out.
+/// Whether it spells out int-or-string.
 pub(super) fn is_int_or_string_pattern(any_of: Option<&Value>) -> bool {
     any_of == Some(&json!([{"type": "integer"}, {"type": "string"}]))
 }

@@ -1,4 +1,4 @@
-//! Values too deep to walk are refused, not walked.
+//! Values that are too deep are rejected before they are walked.
 
 use aviary_schema::{Admission, MAX_DEPTH, Schema, UnknownFields, validate};
 use expect_test::expect;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{admission, resource, story};
 
-/// Built by moving: `json!` would copy, once per level and recursively.
+/// Built by moving: `json!` would copy recursively at each level.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, level| match level % 2 {
         0 => Value::Array(vec![inner]),

@@ -1,4 +1,5 @@
-//! Schemas and objects in YAML, causes out. Every test goes through `check`, `admitted` or `refused_schema`.
+//! Schemas and objects as YAML, causes as text. Every test uses `check`, `admitted` or
+//! `refused_schema`.
 
 #![allow(
     clippy::expect_used,
@@ -58,7 +59,7 @@ pub fn check(properties: &str, specs: &str, expected: Expect) {
     expected.assert_eq(&out);
 }
 
-/// The spec as stored, and the fields dropped.
+/// The stored spec, and the dropped fields.
 pub fn admitted(properties: &str, spec: &str, expected: Expect) {
     let Admitted { object, pruned } = admission(&resource(properties))
         .admit(json!({"spec": yaml(spec)}), None, UnknownFields::Warn)
@@ -68,7 +69,7 @@ pub fn admitted(properties: &str, spec: &str, expected: Expect) {
     expected.assert_eq(&out);
 }
 
-/// Why a property's schema is refused; paths start at the property.
+/// Why a property's schema is rejected; paths start at the property.
 pub fn refused_schema(property: &str, expected: Expect) {
     let schema = json!({"type": "object", "properties": {"x": yaml(property)}});
     let causes = Schema::parse(&schema).err().unwrap_or_default();

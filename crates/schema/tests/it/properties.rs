@@ -1,4 +1,4 @@
-//! Properties of any object whatsoever.
+//! Properties of arbitrary objects.
 
 use aviary_schema::{Admission, default, prune, validate};
 use proptest::prelude::*;
@@ -87,7 +87,7 @@ proptest! {
         let admission = everything();
         let old = object.clone();
         let causes = validate(admission.schema(), &object, Some(&old));
-        // Uniqueness is not forgiven; everything else is.
+        // Only duplicates are reported for an unchanged object.
         prop_assert!(causes.iter().all(|cause| cause.message.starts_with("Duplicate value") || cause.message.contains("list-type map")), "{causes:?}");
     }
 

@@ -288,7 +288,8 @@ fn rules_that_compile() {
     }
 }
 
-/// Whether a function exists is found out by calling it with nothing: none may mind.
+/// The existence of a function is tested by calling it without arguments: no function may panic on
+/// that.
 #[test]
 fn every_function_can_be_asked_for() {
     const FUNCTIONS: &str = "contains size max min startsWith endsWith string bytes double int uint optional.none \

@@ -17,7 +17,7 @@ fn every_shipped_crd_is_structural() {
             continue;
         }
         let crd = yaml(&fs::read_to_string(&path).unwrap());
-        // The list of the others.
+        // The list of the other files.
         if crd["kind"] == "Kustomization" {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Transition rules, and what an update may leave as it was.
+//! Transition rules, and what an update may leave unchanged.
 
 use aviary_schema::{UnknownFields, validate};
 use expect_test::{Expect, expect};

@@ -3,7 +3,9 @@
 use std::fs;
 
 use super::*;
-use crate::security::testing::{TempDir, mode_of};
+use tempfile::TempDir;
+
+use crate::testing::{mode_of, names};
 
 const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
@@ -13,7 +15,7 @@ fn error_of(result: Result<Authority, AuthorityError>) -> String {
 
 #[test]
 fn the_authority_survives_a_restart() {
-    let dir = TempDir::new();
+    let dir = TempDir::new().unwrap();
     let state = dir.path().join("security");
     let first = Authority::open(&state, NOW).unwrap();
     let second = Authority::open(&state, NOW).unwrap();
@@ -31,7 +33,7 @@ fn two_authorities_share_nothing() {
 
 #[test]
 fn a_crash_between_the_two_files_is_completed_with_the_same_key() {
-    let dir = TempDir::new();
+    let dir = TempDir::new().unwrap();
     Authority::open(dir.path(), NOW).unwrap();
     let key = fs::read(dir.path().join("ca.key")).unwrap();
     fs::remove_file(dir.path().join("ca.crt")).unwrap();
@@ -53,7 +55,7 @@ fn damage_is_named_and_nothing_is_overwritten() {
         ("ca.key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n".into()),
     ];
     for (name, contents) in table {
-        let dir = TempDir::new();
+        let dir = TempDir::new().unwrap();
         Authority::open(dir.path(), NOW).unwrap();
         write_private(&dir.path().join(name), contents.as_bytes()).unwrap();
         let before = ["ca.crt", "ca.key"].map(|name| fs::read(dir.path().join(name)).unwrap());
@@ -66,16 +68,16 @@ fn damage_is_named_and_nothing_is_overwritten() {
 
 #[test]
 fn a_certificate_without_its_key_is_an_error() {
-    let dir = TempDir::new();
+    let dir = TempDir::new().unwrap();
     Authority::open(dir.path(), NOW).unwrap();
     fs::remove_file(dir.path().join("ca.key")).unwrap();
     assert!(error_of(Authority::open(dir.path(), NOW)).contains("ca.key is missing"));
-    assert_eq!(dir.names(), ["ca.crt"]);
+    assert_eq!(names(dir.path()), ["ca.crt"]);
 }
 
 #[test]
 fn an_expired_authority_is_refused_and_a_clock_set_back_is_not() {
-    let dir = TempDir::new();
+    let dir = TempDir::new().unwrap();
     Authority::open(dir.path(), NOW).unwrap();
     let day = SignedDuration::from_hours(24);
     Authority::open(dir.path(), NOW - day * 400).unwrap();

@@ -1,7 +1,7 @@
 //! Whether a connection has requests under way: hyper has no idle timeout for HTTP/2.
 //!
-//! Owns the count. A request counts from its headers until the last byte of its response, so that a quiet
-//! watch is no idleness. Must not end anything itself.
+//! Owns the count. A request counts from its headers until the last byte of its response, so that a
+//! quiet watch is no idleness. Must not end anything itself.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The requests under way on one connection.
+/// The requests in progress on one connection.
 #[derive(Clone, Default)]
 pub(super) struct Activity(Arc<watch::Sender<usize>>);
 
-/// One request under way, until dropped.
+/// One request in progress, until dropped.
 pub(super) struct UnderWay(Activity);
 
 impl Activity {
@@ -26,7 +26,7 @@ impl Activity {
         UnderWay(self.clone())
     }
 
-    /// Completes if no request begins within `limit`; otherwise never.
+    /// Completes if no request starts within `limit`; otherwise never.
     pub(super) async fn none_within(&self, limit: Duration) {
         let mut count = self.0.subscribe();
         if *count.borrow_and_update() == 0 && timeout(limit, count.changed()).await.is_err() {
@@ -35,12 +35,12 @@ impl Activity {
         std::future::pending::<()>().await;
     }
 
-    /// Completes when there has been no request for all of `limit`.
+    /// Completes when there has been no request for the whole `limit`.
     pub(super) async fn idle_for(&self, limit: Duration) {
         let mut count = self.0.subscribe();
         loop {
             let wait = count.borrow_and_update().eq(&0).then_some(limit);
-            // Any change begins anew, also one that came and went between two looks. An error is
+            // Any change restarts the wait, even one that came and went in between. An error is
             // impossible: we hold the sender.
             match wait {
                 Some(limit) if timeout(limit, count.changed()).await.is_err() => return,
@@ -52,7 +52,7 @@ impl Activity {
 }
 
 impl UnderWay {
-    /// `body`, keeping its request under way until it is sent or dropped.
+    /// Wraps `body`, so that its request stays in progress until it is sent or dropped.
     pub(super) fn until_sent(self, body: Body) -> impl HttpBody<Data = Bytes, Error = axum::Error> + Send {
         Held { body, _under_way: self }
     }
@@ -80,7 +80,7 @@ impl HttpBody for Held {
         Pin::new(&mut self.body).poll_frame(context)
     }
 
-    // Both are passed on, or every answer would go out chunked instead of with its length.
+    // Both are passed on; otherwise every response would be chunked instead of having a length.
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
     }

@@ -1,8 +1,8 @@
 //! One connection from its handshake to its end.
 //!
-//! Owns the choice of protocol, by ALPN alone: guessing from the first bytes, as hyper-util's `auto`
-//! does, waits for them without a limit and cannot bound the size of HTTP/1.1 headers. Must not outlive
-//! its limits: every wait here has a deadline or belongs to a request under way.
+//! Owns the choice of protocol, by ALPN alone: guessing from the first bytes, as hyper-util's
+//! `auto` does, waits for them without a limit and cannot bound the size of HTTP/1.1 headers. Must
+//! not outlive its limits: every wait here has a deadline or belongs to a request under way.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -30,7 +30,8 @@ use super::{Limits, Peer};
 
 /// What all connections share.
 pub(super) struct Server {
-    acceptor: TlsAcceptor,
+    /// `None` for unencrypted connections.
+    acceptor: Option<TlsAcceptor>,
     app: Router,
     limits: Limits,
     http1: http1::Builder,
@@ -38,7 +39,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(tls: Arc<rustls::ServerConfig>, app: Router, limits: Limits) -> Self {
+    pub(super) fn new(tls: Option<Arc<rustls::ServerConfig>>, app: Router, limits: Limits) -> Self {
         let mut http1 = http1::Builder::new();
         http1
             .timer(TokioTimer::new())
@@ -52,19 +53,28 @@ impl Server {
             .max_header_list_size(limits.header_bytes)
             .keep_alive_interval(limits.ping_every)
             .keep_alive_timeout(limits.ping_timeout);
-        Self { acceptor: TlsAcceptor::from(tls), app, limits, http1, http2 }
+        Self { acceptor: tls.map(TlsAcceptor::from), app, limits, http1, http2 }
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
     }
 }
 
-/// Serves one connection. Returns when it is over; it is then closed, whatever the reason.
+/// Serves one connection. Returns when it is closed, for whatever reason.
 pub(super) async fn connection(server: &Server, stream: TcpStream, peer: Peer, closing: watch::Receiver<()>) {
     let limits = server.limits;
-    // Watch events are small and must not wait for more of them; a failure only costs latency.
+    // Without this, small watch events would be delayed. A failure is harmless.
     let _ = stream.set_nodelay(true);
-    let handshake = server.acceptor.accept(Stall::new(stream, limits.write_stall));
+    let stream = Stall::new(stream, limits.write_stall);
+    let Some(acceptor) = &server.acceptor else {
+        let (activity, io) = (Activity::default(), TokioIo::new(stream));
+        let service = requests(server.app.clone(), peer, activity.clone());
+        return drive(server.http1.serve_connection(io, service), peer, &activity, limits, closing).await;
+    };
     let tls = tokio::select! {
         () = closed(closing.clone()) => return,
-        shaken = timeout(limits.handshake, handshake) => match shaken {
+        shaken = timeout(limits.handshake, acceptor.accept(stream)) => match shaken {
             Ok(Ok(tls)) => tls,
             Ok(Err(error)) => return tracing::debug!(peer = %peer.0, %error, "TLS handshake failed"),
             Err(_) => return tracing::debug!(peer = %peer.0, "TLS handshake took too long"),
@@ -81,7 +91,8 @@ pub(super) async fn connection(server: &Server, stream: TcpStream, peer: Peer, c
     }
 }
 
-/// The router as hyper wants it: each request knows its peer, and is under way until its body is sent.
+/// The router as a hyper service: each request has its peer, and is in progress until its body is
+/// sent.
 fn requests(
     app: Router,
     peer: Peer,
@@ -98,7 +109,8 @@ fn requests(
     })
 }
 
-/// Runs a connection until it ends, or until it should: then it is told to finish what is under way.
+/// Runs a connection until it ends, or until it should end: then it finishes its requests in
+/// progress.
 async fn drive<C>(
     connection: C,
     peer: Peer,
@@ -118,7 +130,7 @@ async fn drive<C>(
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        // hyper waits for an HTTP/2 preface without a limit, so a silent client is simply dropped.
+        // hyper waits for an HTTP/2 preface without a limit, so a silent client is dropped.
         () = activity.none_within(limits.header_read) => return,
         () = finish => {
             connection.as_mut().graceful_shutdown();
@@ -131,7 +143,7 @@ async fn drive<C>(
     }
 }
 
-/// Completes when the server is shutting down, that is when it has dropped the other end.
+/// Completes when the server is shutting down and has dropped the other end.
 async fn closed(mut closing: watch::Receiver<()>) {
     while closing.changed().await.is_ok() {}
 }

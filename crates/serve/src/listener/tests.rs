@@ -1,5 +1,5 @@
-//! Real sockets and real TLS. Nothing here waits for time to pass: each wait ends by an event, and the
-//! deadline around it only turns a hang into a failure.
+//! Real sockets and real TLS. Nothing here waits for time to pass: each wait ends by an event, and
+//! the deadline around it only turns a hang into a failure.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,8 +20,8 @@ use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
 use super::*;
-use crate::security::testing::connect;
-use crate::security::{AllowedHosts, Authority, ServerCertificate};
+use crate::testing::connect;
+use crate::{AllowedHosts, Authority, ServerCertificate};
 
 mod limits;
 mod shutdown;
@@ -29,7 +29,7 @@ mod shutdown;
 const DEADLINE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);
 
-/// A running server and what is needed to talk to it and end it.
+/// A running server, and how to connect to it and stop it.
 struct World {
     address: SocketAddr,
     authority: Arc<Authority>,
@@ -46,7 +46,7 @@ async fn world(app: Router, limits: Limits) -> World {
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel();
     let shutdown = async { drop(stopped.await) };
-    let server = tokio::spawn(serve(listener, certificate.tls().unwrap(), app, limits, shutdown));
+    let server = tokio::spawn(serve_tls(listener, certificate.tls().unwrap(), app, limits, shutdown));
     World { address, authority, stop, server }
 }
 
@@ -82,7 +82,7 @@ fn hello() -> Router {
     Router::new().route("/", get(peer))
 }
 
-/// A body that sends `chunk` again and again, or is silent for ever, and tells when it is given up.
+/// A body that sends `chunk` repeatedly, or is silent forever, and notifies when it is dropped.
 fn endless(chunk: Option<Bytes>, dropped: Arc<Notify>) -> Body {
     struct Endless(Option<Bytes>, Arc<Notify>);
     impl Drop for Endless {
@@ -115,7 +115,7 @@ async fn ask1(stream: &mut TlsStream<TcpStream>) -> String {
     String::from_utf8(answer[..length].to_vec()).unwrap()
 }
 
-/// Everything until the server closes; a reset is as good an end as any.
+/// Reads until the server closes; a reset counts as closing.
 async fn until_closed(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
     let mut answer = Vec::new();
     let _ = within(stream.read_to_end(&mut answer)).await;
@@ -172,4 +172,23 @@ async fn a_limit_of_no_connections_is_an_error() {
     let world = world(hello(), Limits { connections: 0, ..Limits::default() }).await;
     let error = within(world.server).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
+}
+
+#[tokio::test]
+async fn without_encryption_the_limits_and_the_shutdown_are_the_same() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let limits = Limits { header_read: SHORT, ..Limits::default() };
+    let server = tokio::spawn(serve_unencrypted(listener, hello(), limits, async { drop(stopped.await) }));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(GET.as_bytes()).await.unwrap();
+    // The pause before a second request counts as slow headers, so the server closes by itself.
+    let answer = until_closed(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("hello 127.0.0.1"), "{answer}");
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    assert_eq!(until_closed(&mut silent).await, "");
+    drop(stop);
+    within(server).await.unwrap().unwrap();
+    TcpStream::connect(address).await.unwrap_err();
 }

@@ -1,16 +1,15 @@
-//! Between a manager and its hub: everything it asks for goes through here and is counted, whoever the manager is.
+//! A gateway between a manager and its hub that counts all requests, for any manager.
 //!
-//! Serves TLS on loopback to the holder of one token, as a hub would, so that a manager's CPU includes what TLS costs it.
+//! Serves TLS on loopback to the owner of one token, as a hub would, so that a manager's CPU
+//! includes the cost of TLS.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use aviary_hub::security::{
-    AllowedHosts, Authority, Gate, Role, ServerCertificate, Tokens, guard, kubeconfig,
-};
-use aviary_hub::serve::{Limits, serve};
+use aviary_hub::security::{Gate, Role, Tokens, guard, kubeconfig};
+use aviary_serve::{AllowedHosts, Authority, Limits, ServerCertificate, serve_tls};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -21,24 +20,24 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::net::TcpListener;
 
-/// Larger than any object that an API server takes.
+/// Larger than any object that an API server accepts.
 const LARGEST_BODY: usize = 8 << 20;
 
-/// What was asked for, in numbers.
+/// Request counters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Creations, changes and deletions, refused ones included; not those of leases and Events.
+    /// Creates, updates and deletes, including rejected ones; without leases and Events.
     pub(super) writes: u64,
-    /// Of those: of what every cluster has, its instance and its works.
+    /// Writes of instances and works.
     pub(super) cluster_writes: u64,
     pub(super) events: u64,
-    /// Of one object each, leases left out.
+    /// Reads of single objects, without leases.
     pub(super) gets: u64,
-    /// Of those: of what configures an add-on.
+    /// Reads of configs.
     pub(super) config_gets: u64,
     pub(super) lists: u64,
     pub(super) conflicts: u64,
-    /// Answers that say that something went wrong, conflicts left out.
+    /// Error responses, without conflicts.
     pub(super) errors: u64,
     /// Watches that were opened, by resource.
     watches: BTreeMap<String, u64>,
@@ -47,7 +46,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// What came since an earlier look.
+    /// The difference from an earlier state.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
             writes: self.writes - earlier.writes,
@@ -64,7 +63,7 @@ impl Tally {
         }
     }
 
-    /// When the last write came, from this moment on.
+    /// The time of the last write, counted from this moment.
     pub(super) fn last_write_after(&self, begun: Instant) -> Duration {
         self.last_write.map_or(Duration::ZERO, |at| at.saturating_duration_since(begun))
     }
@@ -73,7 +72,7 @@ impl Tally {
         self.last_request.is_none_or(|at| at.elapsed() >= time)
     }
 
-    /// The resources of which a watch was opened since an earlier look.
+    /// The resources for which a watch was opened since an earlier state.
     pub(super) fn watches_since(&self, earlier: &Self) -> BTreeSet<&str> {
         let opened = |resource: &str| earlier.watches.get(resource).copied().unwrap_or(0);
         let new = self.watches.iter().filter(|(resource, count)| **count > opened(resource));
@@ -81,7 +80,7 @@ impl Tally {
     }
 }
 
-/// A request, as far as it is counted.
+/// The relevant parts of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     verb: Verb,
@@ -94,7 +93,7 @@ enum Verb {
     Get,
     List,
     Watch,
-    /// Discovery and the like.
+    /// Discovery and similar requests.
     Other,
 }
 
@@ -107,7 +106,7 @@ impl Asked {
             _ => return Self { verb: Verb::Other, resource: String::new() },
         };
         let mut rest: Vec<&str> = parts.skip(skipped).collect();
-        // Of a namespace itself nothing follows but a subresource.
+        // After the name of a namespace itself, only a subresource can follow.
         if let ["namespaces", _, resource, ..] = rest[..]
             && !matches!(resource, "status" | "finalize")
         {
@@ -162,7 +161,7 @@ impl Asked {
     }
 }
 
-/// One way to a hub. It is there until it is dropped.
+/// A gateway to a hub. It stops on drop.
 pub(super) struct Gateway {
     tally: Arc<Mutex<Tally>>,
     pub(super) kubeconfig: String,
@@ -184,13 +183,13 @@ struct Way {
 impl Gateway {
     pub(super) async fn open(hub: Client) -> anyhow::Result<Self> {
         let now = Timestamp::now();
-        let authority = Arc::new(Authority::ephemeral(now).context("failed to make a certificate")?);
+        let authority = Arc::new(Authority::ephemeral(now).context("failed to create a certificate")?);
         let hosts = AllowedHosts::loopback();
         let certificate = ServerCertificate::issue(Arc::clone(&authority), &hosts, now)
-            .context("failed to make a certificate")?;
+            .context("failed to create a certificate")?;
         let tls = certificate.tls().context("failed to use the certificate")?;
         let tokens = Arc::new(Tokens::ephemeral());
-        let token = tokens.issue("measured", Role::Admin).context("failed to make a token")?;
+        let token = tokens.issue("measured", Role::Admin).context("failed to create a token")?;
         let listener = TcpListener::bind("127.0.0.1:0").await.context("failed to listen")?;
         let address = listener.local_addr().context("failed to read the address")?;
         let kubeconfig =
@@ -199,8 +198,9 @@ impl Gateway {
         let way = Way { hub, tally: Arc::clone(&tally) };
         let app = guard(Router::new().fallback(pass).with_state(way), Gate::new(hosts, tokens));
         let task = tokio::spawn(async move {
-            if let Err(error) = serve(listener, tls, app, Limits::default(), std::future::pending()).await {
-                tracing::error!(%error, "the way to the hub is closed");
+            if let Err(error) = serve_tls(listener, tls, app, Limits::default(), std::future::pending()).await
+            {
+                tracing::error!(%error, "the gateway to the hub has failed");
             }
         });
         Ok(Self { tally, kubeconfig, task })
@@ -214,7 +214,7 @@ impl Gateway {
 async fn pass(State(way): State<Way>, request: Request) -> Response {
     let asked = Asked::of(request.method(), request.uri());
     let answer = forward(&way.hub, request).await.unwrap_or_else(|error| {
-        (StatusCode::BAD_GATEWAY, format!("the hub does not answer: {error:#}\n")).into_response()
+        (StatusCode::BAD_GATEWAY, format!("the hub did not answer: {error:#}\n")).into_response()
     });
     asked.count(answer.status(), &mut way.tally.lock().unwrap_or_else(PoisonError::into_inner));
     answer
@@ -226,7 +226,7 @@ async fn forward(hub: &Client, request: Request) -> anyhow::Result<Response> {
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
     let mut onward = axum::http::Request::builder().method(head.method).uri(path);
     for (name, value) in &head.headers {
-        // Of this connection, not of the next.
+        // Headers of this connection are not forwarded.
         if ![HOST, AUTHORIZATION, CONNECTION, TRANSFER_ENCODING].contains(name) {
             onward = onward.header(name, value);
         }

@@ -1,4 +1,7 @@
-//! `aviary bench`: what a manager costs, on the embedded hub or any other, ours and somebody else's.
+//! `aviary-bench`: measures what a manager costs, Aviary's or another, on the embedded hub or any
+//! other.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
 
 mod gateway;
 mod objects;
@@ -7,13 +10,17 @@ mod subject;
 mod watch;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use aviary_engine::simulate::agents::Profile;
 use aviary_fleet::{Behaviour, Fleet};
 use aviary_hub::{Hub, Options};
+use clap::Parser;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use self::gateway::{Gateway, Tally};
@@ -21,116 +28,145 @@ use self::objects::Pace;
 use self::report::{Phase, Report, Run};
 use self::subject::{Manager, Subject};
 use self::watch::Works;
-use super::{Outcome, Session};
-use crate::connect::HubArgs;
-use crate::output::counted;
-use crate::process::stop_signal;
 
-/// A manager that asks for nothing for so long has nothing left to do.
+/// A manager that sends no request for this long has nothing left to do.
 const QUIET: Duration = Duration::from_millis(1500);
 /// Versions of the add-on: installed, upgraded to, and rolled out in waves.
 const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
 /// Three waves.
 const WAVE: Pace = Pace::Percent(34);
-/// How often it is looked whether something has happened.
+/// How often progress is polled.
 const LOOK: Duration = Duration::from_millis(20);
 
 const DESCRIPTION: &str = "\
-Measure a manager: what it writes, reads and spends to install an add-on on a fleet, to upgrade it, to roll it out in three waves, to be \
-restarted, and to do nothing.
+Measure a manager: its writes, its reads and its cost to install an add-on on a fleet, to upgrade it, to roll it out in three waves, to \
+restart, and to be idle.
 
-The manager is a process of its own. Everything that it asks of the hub goes through a counting gateway on loopback, over TLS; its CPU and \
-memory are the kernel's figures. Clusters are simulated and answer at once. Times are given as a multiple of what a client takes in the \
-same run that does nothing but write what must be written. With --peer-cmd another manager is measured in turns with ours.
+The manager runs as a separate process. All its requests go through a counting gateway on loopback, over TLS; its CPU and \
+memory are the kernel's figures. The clusters are simulated and answer at once. Times are shown as a multiple of the time that a bare \
+client needs in the same run for only the necessary writes. With --peer-cmd another manager is measured alternately.
 
-Without --kubeconfig an embedded hub is used, with its data on disk. With it the hub should be one that nobody else uses: every manager \
+Without --kubeconfig an embedded hub is used, with its data on disk. With it, nothing else should use the hub: every manager \
 there would take part.";
 
 /// Measure what a manager costs
-#[derive(Debug, clap::Args)]
-#[command(long_about = DESCRIPTION, after_help = "\
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100, long_about = DESCRIPTION, after_help = "\
 Output with -o json:
-  version        1; a later version may add fields, and changes or removes none
-  server         the hub; cores: of this machine
+  version        1; later versions may add fields, but never change or remove one
+  server, cores  the hub; the cores of this machine
   runs[]         {manager, clusters, run, bareSeconds, install, upgrade, staged, idle, restart,
                  peakMemoryBytes}; each phase: {seconds, cpuSeconds, writes, clusterWrites, events,
-                 gets, configGets, lists, conflicts, errors}; writes leave out leases and
-                 Events; clusterWrites: of instances and works
+                 gets, configGets, lists, conflicts, errors}; writes do not include leases
+                 and Events; clusterWrites: writes of instances and works
   summaries[]    {what, manager, measured, atMost, unit}: medians over the runs
 
 Exit codes:
-  0 it was measured, and every target is met; 1 something kept it from being measured;
-  2 wrong usage; 4 it was measured, and a target is not met
+  0 measured, and every target is met; 1 the measurement failed;
+  2 wrong usage; 4 measured, and a target is not met
 
 Examples:
   On the embedded hub
-    $ aviary bench --clusters 500
+    $ aviary-bench --clusters 500
 
-  How cost grows, as data
-    $ aviary bench --clusters 500,2000,5000,20000 -o json > figures.json
+  How the cost grows, as JSON
+    $ aviary-bench --clusters 500,2000,5000,20000 -o json > figures.json
 
-  On a real API server, beside another manager
-    $ aviary bench --kubeconfig kind.kubeconfig --runs 3 \\
+  On a real API server, together with another manager
+    $ aviary-bench --kubeconfig kind.kubeconfig --runs 3 \\
         --peer-cmd 'addon-manager --kubeconfig {kubeconfig}'")]
-pub(crate) struct Args {
-    /// How many clusters; several sizes are measured one after the other
+struct Args {
+    /// Number of clusters; several sizes are measured one after the other
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "500", value_parser = clap::value_parser!(u32).range(3..=50_000))]
     clusters: Vec<u32>,
 
-    /// How often each size is measured; medians are shown
+    /// Number of runs of each size; medians are shown
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
 
-    /// Measure this command line too; {kubeconfig} in it stands for the file, and KUBECONFIG names it
+    /// Also measure this command line; {kubeconfig} is replaced by the file, and KUBECONFIG is set
     #[arg(long, value_name = "COMMAND")]
     peer_cmd: Option<String>,
 
-    /// How long a manager at rest is watched, in seconds
+    /// How long to watch an idle manager, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle: u64,
 
-    /// Give up on a phase after so many seconds
+    /// Give up on a phase after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
 
-    /// Kubeconfig of a hub to measure on [default: an embedded one]
+    /// Kubeconfig of the hub [default: an embedded hub]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Context of that kubeconfig
+    /// Context in the kubeconfig
     #[arg(long, value_name = "NAME", requires = "kubeconfig")]
     context: Option<String>,
+
+    /// The aviary program to measure [default: the one next to this program]
+    #[arg(long, value_name = "FILE")]
+    aviary: Option<PathBuf>,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 }
 
-pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(4),
+        Err(error) => {
+            eprintln!("aviary-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every target is met.
+fn run(args: &Args) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("failed to start the runtime")?;
     runtime.block_on(async {
-        let stopped = stop_signal()?;
+        let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+        let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+        let stopped = "interrupted; simulated clusters may be left on the hub: aviary fleet --remove";
         tokio::select! {
-            outcome = measure(args, session) => outcome,
-            () = stopped => bail!("interrupted; simulated clusters may be left on the hub: aviary fleet --remove"),
+            met = measure(args) => met,
+            _ = interrupt.recv() => bail!(stopped),
+            _ = terminate.recv() => bail!(stopped),
         }
     })
 }
 
-async fn measure(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
-    let scratch = Scratch::new()?;
+async fn measure(args: &Args) -> anyhow::Result<bool> {
+    let scratch = tempfile::tempdir().context("failed to create a temporary directory")?;
+    let ours = match &args.aviary {
+        Some(program) => program.clone(),
+        None => std::env::current_exe().context("failed to find this program")?.with_file_name("aviary"),
+    };
     let managers: Vec<Manager> =
-        [Some(Manager::Ours), args.peer_cmd.clone().map(Manager::Peer)].into_iter().flatten().collect();
+        [Some(Manager::Ours(ours)), args.peer_cmd.clone().map(Manager::Peer)].into_iter().flatten().collect();
     let mut runs = Vec::new();
     let mut server = "embedded hub".to_owned();
     for &clusters in &args.clusters {
         for run in 1..=args.runs as usize {
-            let ground = Ground::prepare(args, &scratch.0, clusters as usize).await?;
+            let ground = Ground::prepare(args, scratch.path(), clusters as usize).await?;
             ground.server.clone_into(&mut server);
             let bare = ground.bare().await?;
             for manager in &managers {
-                let label = format!("{}, {}", manager.name(), counted(clusters as usize, "cluster"));
-                session.output.complaint(&format!("{label}, run {run} of {}", args.runs));
-                let measured = ground.measure(args, manager, &scratch.0, run, bare).await;
+                let label = format!("{}, {clusters} clusters", manager.name());
+                eprintln!("{label}, run {run} of {}", args.runs);
+                let measured = ground.measure(args, manager, scratch.path(), run, bare).await;
                 runs.push(measured.with_context(|| format!("failed to measure {label}"))?);
             }
             ground.clear().await?;
@@ -138,41 +174,34 @@ async fn measure(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> 
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let report = Report { version: 1, server, cores, summaries: report::summaries(&runs), runs };
-    if !session.output.data(&report)? {
-        let table = report::table(&report, session.output.paint);
-        let about = format!(
-            "Measured on {}, {}; medians of {}.\n\n",
+    match args.output {
+        Format::Json => {
+            println!("{}", serde_json::to_string_pretty(&report).context("failed to write JSON")?);
+        }
+        Format::Text => println!(
+            "Measured on {}, cores: {cores}; medians of runs: {}.\n\n{}\nNext: docs/performance.md explains the figures",
             report.server,
-            counted(cores, "core"),
-            counted(args.runs as usize, "run")
-        );
-        session
-            .output
-            .text(&format!("{about}{table}\nNext: docs/performance.md says what the figures mean\n"))?;
+            args.runs,
+            report::table(&report)
+        ),
     }
-    let met = report.summaries.iter().filter(|line| line.manager == "aviary").all(report::Summary::is_met);
-    Ok(if met { Outcome::Done } else { Outcome::Failed })
+    Ok(report.summaries.iter().filter(|line| line.manager == "aviary").all(report::Summary::is_met))
 }
 
-/// A directory that goes when we do.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> anyhow::Result<Self> {
-        let directory = std::env::temp_dir().join(format!("aviary-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&directory)
-            .with_context(|| format!("failed to make {}", directory.display()))?;
-        Ok(Self(directory))
-    }
+async fn connect(file: &Path, context: Option<String>) -> anyhow::Result<(Client, String)> {
+    let read = Kubeconfig::read_from(file)
+        .with_context(|| format!("failed to read the kubeconfig {}", file.display()))?;
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    let config = Config::from_custom_kubeconfig(read, &options)
+        .await
+        .with_context(|| format!("failed to use the kubeconfig {}", file.display()))?;
+    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let client =
+        Client::try_from(config).with_context(|| format!("failed to create a client for {server}"))?;
+    Ok((client, server))
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A hub with a fleet that answers at once, and nobody who manages it.
+/// A hub with a fleet whose agents answer at once, without a manager.
 struct Ground {
     hub: Client,
     embedded: Option<(Hub, PathBuf)>,
@@ -186,9 +215,8 @@ impl Ground {
     async fn prepare(args: &Args, scratch: &Path, clusters: usize) -> anyhow::Result<Self> {
         let (hub, embedded, server) = match &args.kubeconfig {
             Some(file) => {
-                let hub = HubArgs { kubeconfig: Some(file.clone()), context: args.context.clone() };
-                let connection = hub.connect().await?;
-                (connection.client, None, connection.server)
+                let (client, server) = connect(file, args.context.clone()).await?;
+                (client, None, server)
             }
             None => {
                 let directory = scratch.join("hub");
@@ -210,15 +238,14 @@ impl Ground {
         Ok(Self { hub, embedded, server, clusters, agents, stop })
     }
 
-    /// How long it takes to write only what must be written, on the way that managers take.
+    /// The time for only the necessary writes, through the same gateway.
     async fn bare(&self) -> anyhow::Result<Duration> {
         let gateway = Gateway::open(self.hub.clone()).await?;
-        let read = kube::config::Kubeconfig::from_yaml(&gateway.kubeconfig)
-            .context("failed to read our own kubeconfig")?;
+        let read = Kubeconfig::from_yaml(&gateway.kubeconfig).context("failed to read our own kubeconfig")?;
         let config = Config::from_custom_kubeconfig(read, &Default::default())
             .await
             .context("failed to use our own kubeconfig")?;
-        let client = Client::try_from(config).context("failed to make a client")?;
+        let client = Client::try_from(config).context("failed to create a client")?;
         let begun = Instant::now();
         objects::bare_install(&client, &self.clusters).await?;
         let took = begun.elapsed();
@@ -311,7 +338,7 @@ fn phase(time: Duration, cpu_before: Duration, cpu: Duration, gateway: &Gateway,
     }
 }
 
-/// What tells that a manager is done.
+/// How to find out that a manager is done.
 struct Look<'a> {
     gateway: &'a Gateway,
     works: &'a Works,
@@ -325,31 +352,31 @@ impl Look<'_> {
         while !is(&self.gateway.tally()) {
             ensure!(
                 begun.elapsed() < self.patience,
-                "{what}: not so after {} s: {}; {}",
+                "{what}: not reached after {} s: {}; {}",
                 self.patience.as_secs(),
                 self.works.told(),
                 subject.last_words()
             );
-            // It is gone, and will never be.
+            // The process has exited, so waiting is useless.
             subject.cpu()?;
             tokio::time::sleep(LOOK).await;
         }
         Ok(())
     }
 
-    /// Until it watches what it must, and asks for nothing more. Tells when that was.
+    /// Waits until it has opened its watches and sends no more requests. Returns when that was.
     async fn ready(&self, subject: &Subject, before: &Tally) -> anyhow::Result<Instant> {
         let watched = ["clustermanagementaddons", "managedclusteraddons", "manifestworks"];
         let is = |tally: &Tally| {
             let opened = tally.watches_since(before);
             watched.iter().all(|resource| opened.contains(resource)) && tally.is_quiet_for(QUIET)
         };
-        self.until("the manager watches and is quiet", subject, is).await?;
+        self.until("the manager watches and is idle", subject, is).await?;
         let now = Instant::now();
         Ok(now.checked_sub(QUIET).unwrap_or(now))
     }
 
-    /// Makes a change, and measures until the last write that it caused.
+    /// Makes a change, and measures until the last write that it causes.
     async fn phase(
         &self,
         subject: &Subject,
@@ -374,6 +401,6 @@ impl Look<'_> {
 
     async fn gone(&self, subject: &Subject) -> anyhow::Result<()> {
         let is = |tally: &Tally| self.works.count() == 0 && tally.is_quiet_for(QUIET);
-        self.until("every work is gone", subject, is).await
+        self.until("every work is deleted", subject, is).await
     }
 }

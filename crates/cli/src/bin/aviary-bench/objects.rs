@@ -1,4 +1,5 @@
-//! What is measured with: an add-on of one template per version, in the spelling of Open Cluster Management's releases, which other managers read too.
+//! The objects of the benchmark: an add-on with one template per version, in the spelling of OCM's
+//! releases, which other managers read too.
 
 use anyhow::Context as _;
 use aviary_api::names::{ADDON_GROUP, CLUSTER_GROUP, WORK_GROUP};
@@ -9,18 +10,17 @@ use kube::api::{
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-/// Of the add-on.
 pub(super) const ADDON: &str = "aviary-bench";
-/// Where the placement is, and where our manager keeps its lease and revisions.
+/// The namespace of the placement, and of our manager's lease and revisions.
 pub(super) const NAMESPACE: &str = "aviary-bench";
 const PLACEMENT: &str = "all";
 const FIELD_MANAGER: &str = "aviary-bench";
 /// As many as OCM puts into one object.
 const DECISIONS_IN_ONE: usize = 100;
-/// Writes at once, of the bare client and of what is set up.
+/// The number of concurrent writes, for the bare client and for the setup.
 pub(super) const AT_ONCE: usize = 64;
 
-/// How clusters go to another version.
+/// How fast clusters change to another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     All,
@@ -75,13 +75,13 @@ fn addon(version: &str, pace: Pace) -> Value {
     })
 }
 
-/// Has every cluster get this version.
+/// Sets the version of every cluster.
 pub(super) async fn want(hub: &Client, version: &str, pace: Pace) -> anyhow::Result<()> {
     put(hub, &template(version)).await?;
     put(hub, &addon(version, pace)).await
 }
 
-/// A placement that selects all these clusters, decided.
+/// A placement that has selected all these clusters.
 pub(super) async fn place(hub: &Client, clusters: &[String]) -> anyhow::Result<()> {
     put(hub, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await?;
     let version = format!("{CLUSTER_GROUP}/v1beta1");
@@ -134,12 +134,12 @@ async fn put(hub: &Client, object: &Value) -> anyhow::Result<()> {
     applied.map(drop).with_context(|| format!("failed to apply {} {}", text("/kind"), text("/metadata/name")))
 }
 
-/// Deletes the add-on. What it made goes with it.
+/// Deletes the add-on. Its instances and works are deleted with it.
 pub(super) async fn unwant(hub: &Client) -> anyhow::Result<()> {
     delete(hub, &kind(ADDON_GROUP, "v1alpha1", "ClusterManagementAddOn"), None, ADDON).await
 }
 
-/// Deletes what [`want`] and [`place`] made.
+/// Deletes what [`want`] and [`place`] created.
 pub(super) async fn clear(hub: &Client, versions: &[&str]) -> anyhow::Result<()> {
     unwant(hub).await?;
     for version in versions {
@@ -161,8 +161,8 @@ async fn delete(hub: &Client, kind: &ApiResource, namespace: Option<&str>, name:
     }
 }
 
-/// Only what must be written to install the add-on everywhere: an instance, what it is told, its work, and that it has it. Nothing is
-/// read, nothing decided, and nobody waited for.
+/// Makes only the writes that an install needs: the instance, its assigned revision, its work, and
+/// its confirmed revision. Reads nothing, decides nothing, and waits for nothing.
 pub(super) async fn bare_install(client: &Client, clusters: &[String]) -> anyhow::Result<()> {
     stream::iter(clusters).map(Ok).try_for_each_concurrent(AT_ONCE, |cluster| bare_one(client, cluster)).await
 }
@@ -207,7 +207,7 @@ async fn bare_one(client: &Client, cluster: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Deletes what [`bare_install`] made.
+/// Deletes what [`bare_install`] created.
 pub(super) async fn clear_bare(hub: &Client, clusters: &[String]) -> anyhow::Result<()> {
     let one = |cluster: &String| {
         let (hub, cluster) = (hub.clone(), cluster.clone());

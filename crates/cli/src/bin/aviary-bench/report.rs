@@ -1,8 +1,8 @@
-//! What was measured, as data and as a table with the targets beside it.
+//! The results, as data and as a table with targets.
+
+use std::fmt::Write as _;
 
 use serde::Serialize;
-
-use crate::output::{Paint, Style, Table};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -10,19 +10,19 @@ pub(super) struct Report {
     pub(super) version: u32,
     pub(super) server: String,
     pub(super) cores: usize,
-    /// Every run, as it was.
+    /// All runs.
     pub(super) runs: Vec<Run>,
     pub(super) summaries: Vec<Summary>,
 }
 
-/// One manager on one fleet, once.
+/// One run of one manager on one fleet.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Run {
     pub(super) manager: &'static str,
     pub(super) clusters: usize,
     pub(super) run: usize,
-    /// How long a client took that only wrote what must be written.
+    /// The time of a client that makes only the necessary writes.
     pub(super) bare_seconds: f64,
     pub(super) install: Phase,
     pub(super) upgrade: Phase,
@@ -32,7 +32,7 @@ pub(super) struct Run {
     pub(super) peak_memory_bytes: u64,
 }
 
-/// From a change until the last write that it caused.
+/// From a change to the last write that it causes.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Phase {
@@ -48,7 +48,7 @@ pub(super) struct Phase {
     pub(super) errors: u64,
 }
 
-/// A line of the table: what a manager took, the median over the runs.
+/// A line of the table: the median over the runs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Summary {
@@ -103,7 +103,7 @@ fn of_size(manager: &'static str, clusters: usize, runs: &[&Run], lines: &mut Ve
     };
     line("writes, install", "per cluster", Some(4.0), &|run| run.install.cluster_writes as f64 / each);
     line("writes, upgrade", "per cluster", Some(3.0), &|run| run.upgrade.cluster_writes as f64 / each);
-    line("writes of the add-on's own, install and upgrade", "", None, &|run| {
+    line("writes to the add-on itself, install and upgrade", "", None, &|run| {
         let of = |phase: &Phase| phase.writes - phase.cluster_writes;
         (of(&run.install) + of(&run.upgrade)) as f64
     });
@@ -115,7 +115,9 @@ fn of_size(manager: &'static str, clusters: usize, runs: &[&Run], lines: &mut Ve
     });
     line("CPU, install", "ms per cluster", Some(3.0), &|run| run.install.cpu_seconds * 1e3 / each);
     line("CPU, upgrade", "ms per cluster", Some(2.0), &|run| run.upgrade.cpu_seconds * 1e3 / each);
-    line("install, against bare writes", "times", Some(2.0), &|run| run.install.seconds / run.bare_seconds);
+    line("install, relative to bare writes", "times", Some(2.0), &|run| {
+        run.install.seconds / run.bare_seconds
+    });
     let memory = match clusters {
         ..=500 => Some(20.0),
         501..=5_000 => Some(50.0),
@@ -144,7 +146,8 @@ fn median(runs: &[&Run], of: impl Fn(&Run) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The power of the size with which a cost grows: the slope of the line through the logarithms. Needs two sizes.
+/// The exponent with which a cost grows with the size: the slope of the line through the
+/// logarithms. Needs two sizes.
 fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     if points.len() < 2 || points.iter().any(|(_, cost)| *cost <= 0.0) {
         return None;
@@ -158,25 +161,38 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     Some(together / alone)
 }
 
-pub(super) fn table(report: &Report, paint: Paint) -> String {
-    let mut table = Table::default();
-    table.head(&["WHAT", "MANAGER", "MEASURED", "AT MOST", "UNIT", ""]);
-    for line in &report.summaries {
-        let verdict = match (line.manager, line.at_most) {
-            ("peer", _) | (_, None) => (Style::Plain, String::new()),
-            _ if line.is_met() => (Style::Green, "met".to_owned()),
-            _ => (Style::Red, "not met".to_owned()),
-        };
-        table.row([
-            (Style::Plain, line.what.clone()),
-            (Style::Plain, line.manager.to_owned()),
-            (Style::Plain, figure(line.measured)),
-            (Style::Plain, line.at_most.map(figure).unwrap_or_default()),
-            (Style::Dim, line.unit.to_owned()),
-            verdict,
-        ]);
+pub(super) fn table(report: &Report) -> String {
+    let head = ["WHAT", "MANAGER", "MEASURED", "AT MOST", "UNIT", ""].map(str::to_owned);
+    let rows: Vec<[String; 6]> = report.summaries.iter().map(row).collect();
+    let lines = || std::iter::once(&head).chain(&rows);
+    let widths: [usize; 6] =
+        std::array::from_fn(|column| lines().map(|line| line[column].len()).max().unwrap_or_default());
+    let mut text = String::new();
+    for line in lines() {
+        let cells = line.iter().zip(widths).fold(String::new(), |mut cells, (cell, width)| {
+            let _ = write!(cells, "{cell:width$}  ");
+            cells
+        });
+        text.push_str(cells.trim_end());
+        text.push('\n');
     }
-    table.render(paint)
+    text
+}
+
+fn row(line: &Summary) -> [String; 6] {
+    let verdict = match (line.manager, line.at_most) {
+        ("peer", _) | (_, None) => "",
+        _ if line.is_met() => "met",
+        _ => "not met",
+    };
+    [
+        line.what.clone(),
+        line.manager.to_owned(),
+        figure(line.measured),
+        line.at_most.map(figure).unwrap_or_default(),
+        line.unit.to_owned(),
+        verdict.to_owned(),
+    ]
 }
 
 fn figure(value: f64) -> String {
@@ -214,5 +230,11 @@ mod tests {
         assert!(lines[0].is_met());
         let times = lines.iter().find(|line| line.unit == "times").unwrap();
         assert!(!times.is_met());
+        let report =
+            Report { version: 1, server: String::new(), cores: 1, runs: Vec::new(), summaries: lines };
+        let table = table(&report);
+        assert!(table.starts_with("WHAT "), "{table}");
+        let written = table.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(written, "10 clusters: writes, install aviary 3 4 per cluster met");
     }
 }

@@ -1,50 +1,50 @@
-//! A manager that is measured: a process of its own, ours or another's, that gets a kubeconfig and nothing else.
+//! A manager under measurement: a separate process, ours or another, that gets only a kubeconfig.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use aviary_hub::security::write_private;
+use aviary_serve::write_private;
 
 use super::objects::NAMESPACE;
 
-/// Who is measured.
+/// The manager to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Manager {
-    Ours,
-    /// A command line for a shell; `{kubeconfig}` in it is the file.
+    /// The aviary program.
+    Ours(PathBuf),
+    /// A shell command line; `{kubeconfig}` in it is replaced by the file.
     Peer(String),
 }
 
 impl Manager {
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Self::Ours => "aviary",
+            Self::Ours(_) => "aviary",
             Self::Peer(_) => "peer",
         }
     }
 
-    fn command(&self, kubeconfig: &Path) -> anyhow::Result<Command> {
+    fn command(&self, kubeconfig: &Path) -> Command {
         match self {
-            Self::Ours => {
-                let program = std::env::current_exe().context("failed to find this program")?;
+            Self::Ours(program) => {
                 let mut command = Command::new(program);
                 command.args(["manager", "--namespace", NAMESPACE, "--log", "error", "--kubeconfig"]);
                 command.arg(kubeconfig);
-                Ok(command)
+                command
             }
             Self::Peer(line) => {
                 let line = line.replace("{kubeconfig}", &kubeconfig.to_string_lossy());
                 let mut command = Command::new("sh");
-                // The shell must not stand between us and the process whose CPU is read.
+                // `exec`, so that the measured process is the manager and not the shell.
                 command.args(["-c", &format!("exec {line}")]).env("KUBECONFIG", kubeconfig);
-                Ok(command)
+                command
             }
         }
     }
 
-    /// Starts it. What it says goes to a file beside the kubeconfig.
+    /// Starts it. Its output goes to a file next to the kubeconfig.
     pub(super) fn start(&self, directory: &Path, kubeconfig: &str) -> anyhow::Result<Subject> {
         let file = directory.join("measured.kubeconfig");
         write_private(&file, kubeconfig.as_bytes())
@@ -57,7 +57,7 @@ impl Manager {
             .with_context(|| format!("failed to write {}", log.display()))?;
         let also = said.try_clone().context("failed to write a log")?;
         let child = self
-            .command(&file)?
+            .command(&file)
             .stdin(Stdio::null())
             .stdout(said)
             .stderr(also)
@@ -67,7 +67,7 @@ impl Manager {
     }
 }
 
-/// A manager that runs. It does not outlive us.
+/// A running manager. It ends on drop.
 pub(super) struct Subject {
     child: Child,
     log: PathBuf,
@@ -81,18 +81,18 @@ impl Drop for Subject {
 }
 
 impl Subject {
-    /// What it has spent so far. The kernel counts in hundredths of a second.
+    /// Its CPU time so far. The kernel counts in hundredths of a second.
     pub(super) fn cpu(&self) -> anyhow::Result<Duration> {
         let stat = self.proc("stat")?;
         let after_name = stat.rsplit(')').next().unwrap_or_default();
-        // A process that has ended is there until it is waited for.
-        ensure!(!after_name.trim_start().starts_with('Z'), "the manager has ended: {}", self.last_words());
+        // A process that has exited stays until it is waited for.
+        ensure!(!after_name.trim_start().starts_with('Z'), "the manager has exited: {}", self.last_words());
         let fields = after_name.split_whitespace().skip(11).take(2);
         let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
         Ok(Duration::from_millis(ticks * 10))
     }
 
-    /// The most memory it ever had, in bytes.
+    /// Its peak memory, in bytes.
     pub(super) fn peak_memory(&self) -> anyhow::Result<u64> {
         let status = self.proc("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
@@ -105,18 +105,18 @@ impl Subject {
             .with_context(|| format!("failed to read what the manager spends: {}", self.last_words()))
     }
 
-    /// The end of what it said: its file goes when we do.
+    /// The end of its output, because its log is deleted with the run.
     pub(super) fn last_words(&self) -> String {
         const LINES: usize = 3;
         let said = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = said.lines().rev().take(LINES).collect();
         match lines.is_empty() {
-            true => "it said nothing".to_owned(),
-            false => format!("it said: {}", lines.into_iter().rev().collect::<Vec<_>>().join(" / ")),
+            true => "no output".to_owned(),
+            false => format!("output: {}", lines.into_iter().rev().collect::<Vec<_>>().join(" / ")),
         }
     }
 
-    /// Asks it to end, and waits for that; one that does not is ended.
+    /// Asks it to stop, and waits; kills it if it does not.
     pub(super) async fn stop(mut self) -> anyhow::Result<()> {
         const GRACE: Duration = Duration::from_secs(20);
         let pid = self.child.id().to_string();

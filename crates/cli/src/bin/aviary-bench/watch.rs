@@ -1,4 +1,4 @@
-//! What is on the hub, seen from outside: which clusters have been given which version, whoever gave it.
+//! Watches which clusters have a work with which version, for any manager.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::objects::{self, ADDON};
 
-/// The works of the add-on that is measured, kept up to date.
+/// The works of the measured add-on, kept up to date.
 pub(super) struct Works {
     versions: Arc<Mutex<BTreeMap<String, String>>>,
     task: tokio::task::JoinHandle<()>,
@@ -60,12 +60,12 @@ impl Works {
         self.with(BTreeMap::len)
     }
 
-    /// How many clusters have been given this version.
+    /// How many clusters have a work with this version.
     pub(super) fn have(&self, version: &str) -> usize {
         self.with(|all| all.values().filter(|given| *given == version).count())
     }
 
-    /// For people: how far it is.
+    /// The progress as text.
     pub(super) fn told(&self) -> String {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         self.with(|all| all.values().for_each(|version| *counts.entry(version.clone()).or_default() += 1));
@@ -81,7 +81,7 @@ fn version(work: &DynamicObject) -> String {
     found.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Creates the CRDs that are not there, and waits until they are served.
+/// Creates missing CRDs, and waits until they are served.
 pub(super) async fn install_kinds(hub: &Client) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(hub.clone());
     for crd in crds::all() {

@@ -1,4 +1,4 @@
-//! Actions of the page: the verbs of `aviary rollout`, and how many clusters each of them concerns.
+//! Actions of the page: the verbs of `aviary rollout`, and how many clusters each of them affects.
 
 use aviary_controller::{Scope, View};
 use aviary_dashboard::{Action, Answer, Operate, Refusal, Verb};
@@ -15,10 +15,10 @@ use crate::commands::rollout::{Writing, acknowledge, switch, undo};
 use crate::connect::{Connection, Refused};
 use crate::live::told;
 
-/// So many clusters are named.
+/// The maximum number of clusters that are named.
 const NAMED: usize = 20;
 
-/// Carries actions out on one hub.
+/// Executes actions on one hub.
 pub(super) struct Operator {
     pub(super) server: String,
     pub(super) namespace: String,
@@ -39,7 +39,8 @@ impl Operate for Operator {
     }
 }
 
-/// A refusal with the status that fits: the hub's own, or that it cannot be done as things are.
+/// Turns an error into a refusal: with the hub's status, or with "conflict" if the action is not
+/// possible now.
 fn refusal(error: &anyhow::Error) -> Refusal {
     let status = match error.downcast_ref::<Refused>() {
         Some(Refused { code: Some(code @ (401 | 403 | 404 | 409)), .. }) => StatusCode::from_u16(*code).ok(),
@@ -79,7 +80,8 @@ impl Operator {
                     with_configs: &format!("aviary rollout undo {addon} --restore-configs"),
                 };
                 let undone = undo::apply(connection, &mut view, asked, writing).await?;
-                // The view is as the hub will be: what is not settled then has to move.
+                // The view shows the hub as it will be: clusters that are not settled in it have to
+                // move.
                 at(&mut view, addon, now, |observed, plan| going_back(observed, plan, &undone))
             }
             Verb::Acknowledge => {
@@ -92,7 +94,7 @@ impl Operator {
     }
 }
 
-/// What a plan of the add-on says.
+/// Evaluates a plan of the add-on.
 fn at<T: Default>(
     view: &mut View,
     addon: &str,
@@ -102,7 +104,7 @@ fn at<T: Default>(
     view.observe(addon, |observed| look(observed, &plan(observed, now))).unwrap_or_default()
 }
 
-/// The placements that are concerned, each with its budget in words.
+/// The affected placements, each with its budget as text.
 fn concerned<'p>(
     observed: &'p Observed,
     plan: &'p Plan,
@@ -122,7 +124,8 @@ fn concerned<'p>(
         .collect()
 }
 
-/// How many have neither got nor been told what is wanted in the end, which a canary may still keep from being their target.
+/// How many clusters are neither assigned nor settled on the desired revision. A canary may still
+/// keep it from being their target.
 fn waiting_of(report: &PlacementReport) -> usize {
     let counts = &report.counts;
     counts.governed.saturating_sub(counts.done + counts.in_flight.max(counts.failed))
@@ -138,15 +141,15 @@ fn switching(observed: &Observed, plan: &Plan, names: &[&str], paused: bool) -> 
     let all = names.join(", ");
     let blast = match paused {
         true => format!(
-            "No further cluster is started in {all}: {waiting} of {of} stay as they are until it is resumed; {moving} in flight finish."
+            "No new clusters start in {all}: {waiting} of {of} keep their revision until you resume; {moving} in flight finish."
         ),
         false => format!(
-            "Clusters are started again in {all}: {waiting} of {of} have not been told what is wanted, and get it in the order and within the budget of the rollout strategy."
+            "Clusters start again in {all}: {waiting} of {of} are not assigned the desired revision yet, and get it in the order and within the budget of the rollout strategy."
         ),
     };
     let lines = placements.iter().map(|(one, pace)| {
         let counts = &one.counts;
-        let wanted = one.desired.as_deref().unwrap_or("nothing that can be had");
+        let wanted = one.desired.as_deref().unwrap_or("nothing available");
         format!(
             "{}: wants {wanted}, {} waiting, {} in flight, {} governed, {pace}",
             one.name,
@@ -168,7 +171,7 @@ fn going_back(observed: &Observed, plan: &Plan, undone: &undo::Undone) -> (Strin
     let to: Vec<String> =
         undone.placements.iter().map(|one| format!("{} to {}", one.placement, one.to)).collect();
     let blast = format!(
-        "Going back, {}: {all} of {} have to move; those that have it already are not touched. No canary holds this up.",
+        "Rolling back, {}: {all} of {} have to move; those that already have it are not touched. No canary delays this.",
         to.join(" and "),
         counted(governed, "cluster")
     );
@@ -176,7 +179,7 @@ fn going_back(observed: &Observed, plan: &Plan, undone: &undo::Undone) -> (Strin
     for (one, (report, pace)) in undone.placements.iter().zip(&placements) {
         let from = one.from.as_deref().map(|from| format!(" from {from}")).unwrap_or_default();
         lines.push(format!(
-            "{} goes back{from} to {}, its revision {}: {} of {} move, {pace}",
+            "{} rolls back{from} to {}, its revision {}: {} of {} move, {pace}",
             one.placement,
             one.to,
             one.number,
@@ -189,7 +192,7 @@ fn going_back(observed: &Observed, plan: &Plan, undone: &undo::Undone) -> (Strin
 
 fn letting_go(addon: &str, held: &acknowledge::Acknowledged) -> (String, Vec<String>) {
     let blast = format!(
-        "{addon} is removed from {} of the {} that have it, all at once: no placement selects them any more. Should the number change before that, the brake holds again.",
+        "{addon} is removed from {} of the {} that have it, all at once: no placement selects them any more. If the number changes before that, the brake holds the deletion again.",
         counted(held.count, "cluster"),
         held.of
     );

@@ -1,4 +1,4 @@
-//! The objects of the story: the files of `examples/canary`, with the version that each step wants.
+//! The objects of the demo: the files of `examples/canary`, with the version of each step.
 
 use anyhow::{Context as _, anyhow};
 use kube::Client;
@@ -19,11 +19,11 @@ pub(super) const BUDGET: usize = 25;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
     Rolling,
-    /// As rolling, once the canary runs it in good health.
+    /// As rolling, after the canary is healthy on the same version.
     BehindCanary,
 }
 
-/// What is there before the add-on is.
+/// The objects that must exist before the add-on.
 pub(super) fn beginning() -> anyhow::Result<Vec<Value>> {
     let mut objects = vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management"}}),
@@ -34,7 +34,7 @@ pub(super) fn beginning() -> anyhow::Result<Vec<Value>> {
     Ok(objects)
 }
 
-/// What publishes a version: its template, and a config that chooses it.
+/// The objects that publish a version: its template, and a config that selects it.
 pub(super) fn release(version: &str) -> anyhow::Result<Vec<Value>> {
     const EXAMPLE: &str = "v0.10.0";
     let text = TEMPLATES.split("\n---\n").find(|text| text.contains(EXAMPLE));
@@ -47,12 +47,12 @@ pub(super) fn release(version: &str) -> anyhow::Result<Vec<Value>> {
     Ok(objects)
 }
 
-/// The name of the config that chooses a version.
+/// The name of the config that selects a version.
 pub(super) fn config(version: &str) -> String {
     format!("{ADDON}-{version}")
 }
 
-/// The add-on, wanted at a version.
+/// The add-on at a version.
 pub(super) fn addon(version: &str, strategy: Strategy) -> Value {
     let group = "addon.open-cluster-management.io";
     let configs = json!([{"group": group, "resource": "addonhubconfigs", "name": config(version)}]);
@@ -78,13 +78,13 @@ pub(super) fn addon(version: &str, strategy: Strategy) -> Value {
             "defaultConfigs": [{
                 "group": group, "resource": "addondeploymentconfigs", "namespace": "open-cluster-management", "name": ADDON,
             }],
-            // The canary comes later, so a cluster that both select belongs to it.
+            // The canary is listed later, so it governs clusters that both select.
             "installStrategy": {"type": "Placements", "placements": [placement(FLEET, &fleet), placement(CANARY, &rolling)]},
         },
     })
 }
 
-/// Creates an object, or changes it to what it is here.
+/// Applies an object.
 pub(super) async fn put(client: &Client, object: &Value) -> anyhow::Result<()> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, version) = text("/apiVersion").rsplit_once('/').unwrap_or(("", text("/apiVersion")));
@@ -103,7 +103,7 @@ fn documents(text: &str) -> anyhow::Result<Vec<Value>> {
     text.split("\n---\n")
         .map(|document| {
             serde_saphyr::from_str(document)
-                .map_err(|error| anyhow!("the built-in example is wrong: {error}"))
+                .map_err(|error| anyhow!("the built-in example is invalid: {error}"))
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! How far a step is: bars that move on a terminal, a line now and then elsewhere.
+//! Shows the progress of a step: moving bars on a terminal, a line now and then otherwise.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::objects::{CANARY, FLEET};
 use crate::output::Output;
 
-/// Where nothing can be drawn over, a line is printed at most so often.
+/// If the output is not a terminal, at most one line is printed in this time.
 const BETWEEN_LINES: Duration = Duration::from_secs(1);
 
-/// How many clusters of a placement are where.
+/// How many clusters of a placement are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     pub(super) total: usize,
-    /// At what the step wants, in good health.
+    /// Healthy at the version of the step.
     pub(super) settled: usize,
     pub(super) in_flight: usize,
     pub(super) failed: usize,
@@ -39,7 +39,6 @@ impl Progress {
     }
 }
 
-/// The picture of one step.
 #[derive(Debug)]
 pub(super) struct Picture {
     bars: Option<(MultiProgress, [ProgressBar; 2])>,
@@ -50,7 +49,8 @@ pub(super) struct Picture {
 impl Picture {
     pub(super) fn new(output: &Output) -> Self {
         let bars = (output.is_terminal() && output.format().is_none()).then(|| {
-            // It draws when something moves and never by itself: the streams belong to this thread.
+            // Draws only when something changes, never from another thread: the streams belong to
+            // this one.
             let all = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
             let bars = [FLEET, CANARY].map(|name| {
                 let bar = all.add(ProgressBar::new(0)).with_prefix(name);
@@ -65,7 +65,7 @@ impl Picture {
         Self { bars, last: Duration::ZERO, shown: [Progress::default(); 2] }
     }
 
-    /// Shows how far the fleet and the canary are.
+    /// Shows the progress of the fleet and the canary.
     pub(super) fn show(
         &mut self,
         output: &mut Output,
@@ -90,7 +90,7 @@ impl Picture {
         Ok(())
     }
 
-    /// Leaves one line of how it ended.
+    /// Prints one line with the result.
     pub(super) fn end(
         self,
         output: &mut Output,
@@ -109,12 +109,15 @@ fn print(output: &mut Output, [fleet, canary]: [Progress; 2], elapsed: Duration)
     if output.format().is_some() {
         return Ok(());
     }
-    let line = format!("   {:>5}  {}  {}\n", seconds(elapsed), fleet.line(FLEET), canary.line(CANARY));
-    output.text(&line)?;
+    output.line(format_args!(
+        "   {:>5}  {}  {}",
+        seconds(elapsed),
+        fleet.line(FLEET),
+        canary.line(CANARY)
+    ))?;
     output.finish()
 }
 
-/// A short time for people.
 pub(super) fn seconds(time: Duration) -> String {
     format!("{:.1}s", time.as_secs_f64())
 }

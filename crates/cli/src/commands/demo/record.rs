@@ -1,8 +1,10 @@
-//! What is seen of the add-on while the story goes on: every commit of every instance and work, as watches tell them.
+//! Records the add-on during the demo: every commit of every instance and work, as the watches
+//! report them.
 //!
-//! Owns the facts by which the story is judged. It shares no decision with the manager: a cluster is in flight from the commit that tells it
-//! something until the commit by which all of that is applied and available there. All commits of one hub are in one order, which their
-//! resource versions tell; the watches of different kinds are put into that order again before they are judged.
+//! Owns the facts by which the demo is judged. It shares no decision code with the manager: a
+//! cluster is in flight from the commit that assigns something to it until the commit by which all
+//! of that is applied and available there. Resource versions give the order of all commits of the
+//! hub. Events of different watches are sorted into that order before they are judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +14,7 @@ use aviary_api::{ClusterManagementAddOn, Condition, ManagedClusterAddOn, Manifes
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::normalise;
 use aviary_engine::observed::{Seen, WorkHashes};
+use aviary_engine::reason::{ConditionReason, Reason};
 use futures_util::{StreamExt, pin_mut};
 use kube::api::Api;
 use kube::runtime::WatchStreamExt;
@@ -23,17 +26,16 @@ use tokio::task::JoinSet;
 
 use super::objects::ADDON;
 
-/// Something that a watch has told.
 #[derive(Debug)]
 pub(super) enum News {
     AddOn(Box<ClusterManagementAddOn>),
     Instance(Box<ManagedClusterAddOn>),
     Work(Box<ManifestWork>),
-    /// A watch had to begin again: commits may have been missed.
+    /// A watch had to restart: commits may have been missed.
     Interrupted,
 }
 
-/// Follows the add-on, its instances and its works.
+/// Watches the add-on, its instances and its works.
 pub(super) fn follow(client: &Client) -> (mpsc::UnboundedReceiver<News>, JoinSet<()>) {
     let (tell, news) = mpsc::unbounded_channel();
     let mut watches = JoinSet::new();
@@ -47,7 +49,7 @@ async fn watch<K>(api: Api<K>, tell: mpsc::UnboundedSender<News>, wrap: impl Fn(
 where
     K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    // Without a pause a hub that has stopped would keep this busy for ever.
+    // Without backoff, this would keep spinning after the hub has stopped.
     let events = watcher(api, watcher::Config::default()).default_backoff();
     pin_mut!(events);
     let mut lists = 0;
@@ -69,12 +71,12 @@ where
     }
 }
 
-/// How one cluster stands.
+/// The state of one cluster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     told: WorkHashes,
     pub(super) version: Text,
-    pub(super) progressing: Option<(Text, Text)>,
+    pub(super) progressing: Option<(Text, ConditionReason)>,
     work: Option<WorkIs>,
 }
 
@@ -87,7 +89,7 @@ struct WorkIs {
 }
 
 impl Standing {
-    /// It was told something that is not there yet.
+    /// Whether it was assigned something that is not applied yet.
     pub(super) fn is_in_flight(&self) -> bool {
         let arrived = |work: &WorkIs| work.well && work.hashes == self.told;
         !self.told.is_empty() && !self.work.as_ref().is_some_and(arrived)
@@ -102,11 +104,11 @@ impl Standing {
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.progressing.as_ref().is_some_and(|(_, reason)| reason.ends_with("Failed"))
+        self.progressing.as_ref().is_some_and(|(_, reason)| reason.is(Reason::is_failure))
     }
 }
 
-/// One commit that bears on a cluster.
+/// One commit that concerns a cluster.
 #[derive(Clone, Debug)]
 struct Commit {
     revision: u64,
@@ -116,7 +118,7 @@ struct Commit {
 
 #[derive(Clone, Debug)]
 enum Change {
-    Instance { told: WorkHashes, version: Text, progressing: Option<(Text, Text)> },
+    Instance { told: WorkHashes, version: Text, progressing: Option<(Text, ConditionReason)> },
     Work(WorkIs),
 }
 
@@ -133,12 +135,11 @@ impl Change {
     }
 }
 
-/// All that was seen.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub(super) addon: Option<Box<ClusterManagementAddOn>>,
     pub(super) standings: BTreeMap<ClusterName, Standing>,
-    /// As it was when the step began, and what was committed since.
+    /// The states when the step started, and the commits since.
     before: BTreeMap<ClusterName, Standing>,
     commits: Vec<Commit>,
     pub(super) interrupted: bool,
@@ -147,16 +148,17 @@ pub(super) struct Record {
 /// What the commits of a step show.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// The most clusters that were in flight at once, of the fleet and of the canary.
+    /// The maximum number of clusters in flight at once, by canary or not.
     pub(super) peak: BTreeMap<bool, usize>,
-    /// Clusters whose work was made or changed.
+    /// Clusters whose work was created or changed.
     pub(super) touched: BTreeSet<ClusterName>,
-    /// Clusters of the fleet that were told something new while a canary cluster was in flight or had not been told.
+    /// Clusters of the fleet that were assigned something new while a canary cluster was in flight
+    /// or not assigned it yet.
     pub(super) ahead_of_canary: Vec<ClusterName>,
 }
 
 impl Record {
-    /// A step begins: what follows is judged from here.
+    /// Starts a step: its facts are counted from here.
     pub(super) fn begin(&mut self) {
         self.before.clone_from(&self.standings);
         self.commits.clear();
@@ -179,9 +181,10 @@ impl Record {
         let told = instance.status.told().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
         let status = object.status.as_ref();
         let version = status.and_then(|status| status.current_version.as_deref()).unwrap_or_default();
-        let progressing = status
-            .and_then(|status| Condition::find(&status.conditions, PROGRESSING))
-            .map(|one| (one.status.as_str().into(), one.reason.as_deref().unwrap_or_default().into()));
+        let progressing =
+            status.and_then(|status| Condition::find(&status.conditions, PROGRESSING)).map(|one| {
+                (one.status.as_str().into(), ConditionReason::read(one.reason.as_deref().unwrap_or_default()))
+            });
         let change = Change::Instance { told, version: version.into(), progressing };
         self.note(instance.cluster.clone(), object.metadata.resource_version.as_deref(), change);
     }
@@ -243,7 +246,7 @@ impl Record {
                 if standings.iter().any(behind) {
                     facts.ahead_of_canary.push(cluster.clone());
                 } else {
-                    // Once is enough, whatever becomes of the canary later.
+                    // Once is enough: later changes of the canary do not matter.
                     passed = Some(new);
                 }
             }
@@ -282,7 +285,7 @@ mod tests {
         name.as_str().starts_with("canary")
     }
 
-    /// A canary and two clusters behind it, all on v1, at the beginning of a step.
+    /// A canary and two clusters behind it, all on v1, at the start of a step.
     fn on_v1() -> Record {
         let mut record = Record::default();
         for name in ["canary-1", "aws-1", "aws-2"] {
@@ -296,7 +299,7 @@ mod tests {
     #[test]
     fn commits_are_judged_in_the_order_of_the_hub_and_not_of_the_watches() {
         let mut record = on_v1();
-        // One after the other on the hub; the watch over works is late.
+        // In order on the hub, but the watch for works is late.
         told(&mut record, "10", "aws-1", "v2");
         told(&mut record, "12", "aws-2", "v2");
         has(&mut record, "11", "aws-1", "v2", 2);

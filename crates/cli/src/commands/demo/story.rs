@@ -1,4 +1,4 @@
-//! The story: what each step changes, when it is over, and what must have come of it.
+//! The steps of the demo: what each step changes, when it is done, and what its result must be.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use aviary_api::names::conditions::PROGRESSING;
 use aviary_api::names::labels;
 use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork};
 use aviary_engine::name::ClusterName;
+use aviary_engine::reason::{ConditionReason, Reason};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
@@ -24,17 +26,18 @@ use crate::output::Output;
 /// How a step should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// All have it; an install is not throttled.
+    /// All clusters have the version; an install is not throttled.
     Installed,
-    /// All have it, never more than the budget at once.
+    /// All clusters have the version, and never more than the budget were in flight at once.
     Upgraded,
-    /// As many canary clusters as may try it have failed, and nobody else got it.
+    /// As many canary clusters have failed as the budget allows, and no other cluster got the
+    /// version.
     Caught,
-    /// All have it, and only those were touched that the step before had touched.
+    /// All clusters have the version, and only those that the previous step had changed were
+    /// changed.
     RolledBack,
 }
 
-/// One step of the story.
 #[derive(Debug)]
 struct Act {
     name: &'static str,
@@ -45,7 +48,7 @@ struct Act {
 
 /// The version that no cluster can apply.
 pub(super) const BAD: &str = "v0.12.0";
-/// The version that the story begins and the one that it ends with.
+/// The first version.
 pub(super) const FIRST: &str = "v0.10.0";
 const GOOD: &str = "v0.11.0";
 
@@ -62,7 +65,7 @@ const STORY: [Act; 5] = [
     Act { name: "rollback", version: GOOD, strategy: Strategy::BehindCanary, ending: Ending::RolledBack },
 ];
 
-/// Who is in the story.
+/// The number of clusters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cast {
     pub(super) fleet: usize,
@@ -79,7 +82,7 @@ impl Cast {
         self.fleet + self.canary
     }
 
-    /// The share of a placement that may be in flight, rounded up.
+    /// How many clusters of a placement may be in flight, rounded up.
     fn budget(self, canary: bool) -> usize {
         let governed = if canary { self.canary } else { self.fleet };
         (governed * BUDGET).div_ceil(100).max(1)
@@ -91,52 +94,52 @@ pub(super) fn is_canary(cluster: &ClusterName) -> bool {
 }
 
 impl Act {
-    /// The step in one line.
     fn line(&self, cast: Cast) -> String {
         let Self { version, .. } = self;
         let (all, fleet, canary) = (cast.all(), cast.fleet, cast.canary);
         match (self.ending, self.strategy) {
             (Ending::Installed, _) => {
                 format!(
-                    "Fresh install: {version} goes to all {all} clusters at once; an install is not throttled."
+                    "Fresh install: {version} on all {all} clusters at once; an install is not throttled."
                 )
             }
             (Ending::Upgraded, Strategy::Rolling) => format!(
-                "Rolling upgrade: {version}, never more than {BUDGET}% of a placement at once, that is {} and {}.",
+                "Rolling upgrade: {version}, at most {BUDGET}% of each placement at once, that is {} and {} clusters.",
                 cast.budget(false),
                 cast.budget(true)
             ),
             (Ending::Upgraded, Strategy::BehindCanary) => format!(
-                "Canary upgrade: {version} goes to the {canary} canary clusters first; the other {fleet} wait until all of them run it in good health."
+                "Canary upgrade: {version} on the {canary} canary clusters first; the other {fleet} wait until all of them are healthy."
             ),
             (Ending::Caught, _) => format!(
-                "Bad version: {version} cannot be applied anywhere; the canary catches it, and the other {fleet} never get it."
+                "Bad version: {version} fails everywhere; the canary catches it, and the other {fleet} clusters never get it."
             ),
             (Ending::RolledBack, _) => {
-                format!("Rollback: {version} is wanted again; only the clusters that had moved are touched.")
+                format!("Rollback: back to {version}; only the clusters that had been upgraded are changed.")
             }
         }
     }
 }
 
 impl Act {
-    /// What is wrong with what was committed, if anything. `before` are the clusters that the step before had touched.
+    /// Returns what is wrong with the commits of the step, if anything. `before` are the clusters
+    /// that the previous step changed.
     fn check(&self, cast: Cast, facts: &Facts, before: &BTreeSet<ClusterName>) -> Result<(), String> {
         for (canary, name) in [(false, FLEET), (true, CANARY)] {
             let (peak, budget) = (facts.peak.get(&canary).copied().unwrap_or(0), cast.budget(canary));
             if self.ending != Ending::Installed && peak > budget {
-                return Err(format!("{name} had {peak} clusters in flight, and {budget} may be"));
+                return Err(format!("{name} had {peak} clusters in flight; the budget is {budget}"));
             }
         }
         if self.strategy == Strategy::BehindCanary
             && self.ending == Ending::Upgraded
             && let Some(early) = facts.ahead_of_canary.first()
         {
-            return Err(format!("{early} was told before the canary had passed"));
+            return Err(format!("{early} was assigned the version before the canary had passed"));
         }
         let outside = facts.touched.iter().find(|cluster| !is_canary(cluster));
         if let (Ending::Caught | Ending::RolledBack, Some(outside)) = (self.ending, outside) {
-            return Err(format!("{outside} was touched, which is outside the canary"));
+            return Err(format!("{outside} was changed, but is outside the canary"));
         }
         let expected = match self.ending {
             Ending::Installed | Ending::Upgraded => cast.all(),
@@ -145,17 +148,17 @@ impl Act {
         };
         let found = facts.touched.len();
         if found != expected {
-            return Err(format!("{found} clusters were touched, and {expected} should have been"));
+            return Err(format!("{found} clusters were changed; expected {expected}"));
         }
         match facts.touched.difference(before).next() {
             Some(other) if self.ending == Ending::RolledBack => {
-                Err(format!("{other} was touched, which had not moved"))
+                Err(format!("{other} was changed, but had not been upgraded"))
             }
             _ => Ok(()),
         }
     }
 
-    /// What the hub should have of the step's version in the end.
+    /// What the hub should have of the step's version at the end.
     fn wanted(&self, cast: Cast) -> AtHub {
         let all = cast.all();
         match self.ending {
@@ -167,7 +170,7 @@ impl Act {
     }
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Played {
@@ -175,7 +178,7 @@ pub(super) struct Played {
     pub(super) version: &'static str,
     pub(super) clusters_touched: usize,
     pub(super) seconds: f64,
-    /// By the manager.
+    /// Writes of the manager.
     pub(super) writes: usize,
     pub(super) fleet: Exposure,
     pub(super) canary: Exposure,
@@ -183,35 +186,35 @@ pub(super) struct Played {
     pub(super) as_told: bool,
 }
 
-/// The most clusters of a placement that were in flight at once, and how many might have been.
+/// The maximum number of clusters of a placement that were in flight at once, and the budget.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Exposure {
     pub(super) peak_in_flight: usize,
-    /// None: an install is not limited.
+    /// `None` for an install, which is not limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) budget: Option<usize>,
 }
 
-/// How the whole story ended.
+/// The result of the demo.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Curtain {
     Told,
-    /// Something did not happen, or happened that must not.
+    /// Something expected did not happen, or something forbidden did.
     Wrong,
     Interrupted,
 }
 
-/// Everything that the story is played with.
+/// Everything that the steps need.
 pub(super) struct Stage {
     pub(super) client: Client,
     pub(super) cast: Cast,
     pub(super) news: UnboundedReceiver<News>,
     pub(super) record: Record,
-    /// Writes that the manager has made.
+    /// Writes of the manager.
     pub(super) writes: Arc<AtomicUsize>,
     pub(super) played: Vec<Played>,
-    /// Whom the last step touched.
+    /// The clusters that the last step changed.
     touched: BTreeSet<ClusterName>,
 }
 
@@ -233,7 +236,7 @@ impl Stage {
         }
     }
 
-    /// Plays all steps, or as many as go as they should.
+    /// Runs the steps until one does not go as expected.
     pub(super) async fn play(
         &mut self,
         output: &mut Output,
@@ -241,7 +244,7 @@ impl Stage {
     ) -> anyhow::Result<Curtain> {
         for (number, act) in STORY.iter().enumerate() {
             if output.format().is_none() {
-                output.text(&format!("{}. {}\n", number + 1, act.line(self.cast)))?;
+                output.line(format_args!("{}. {}", number + 1, act.line(self.cast)))?;
                 output.finish()?;
             }
             tokio::select! {
@@ -252,7 +255,7 @@ impl Stage {
         Ok(Curtain::Told)
     }
 
-    /// One step. Says whether it went as it should.
+    /// Runs one step. Returns whether it went as expected.
     async fn step(&mut self, act: &Act, output: &mut Output) -> anyhow::Result<bool> {
         let give_up = Duration::from_secs(60) + Duration::from_millis(30) * self.cast.all() as u32;
         let deadline = tokio::time::Instant::now() + give_up;
@@ -268,7 +271,7 @@ impl Stage {
                 _ = tick.tick() => picture.show(output, self.progress(act.version), began.elapsed())?,
                 () = sleep_until(deadline) => break false,
             }
-            // All that is there, so that a burst of news is looked at once.
+            // Takes all pending events, so that a burst is evaluated once.
             while let Ok(news) = self.news.try_recv() {
                 self.record.take(news);
             }
@@ -281,7 +284,7 @@ impl Stage {
         let facts = self.record.facts(is_canary);
         let judged = match in_time {
             true => self.judge(act, &facts).await?,
-            false => Err(format!("not over after {}", super::picture::seconds(took))),
+            false => Err(format!("not done after {}", super::picture::seconds(took))),
         };
         let budget = |canary: bool| (act.ending != Ending::Installed).then(|| self.cast.budget(canary));
         let exposure = |canary: bool| Exposure {
@@ -303,7 +306,7 @@ impl Stage {
         Ok(judged.is_ok())
     }
 
-    /// Publishes the version, and waits until the manager offers it.
+    /// Publishes the version, and waits until the manager lists it.
     async fn publish(&mut self, act: &Act, deadline: tokio::time::Instant) -> anyhow::Result<()> {
         for object in objects::release(act.version)? {
             objects::put(&self.client, &object).await?;
@@ -318,7 +321,7 @@ impl Stage {
         while !self.record.addon.as_deref().is_some_and(is_offered) {
             tokio::select! {
                 Some(news) = self.news.recv() => self.record.take(news),
-                () = sleep_until(deadline) => anyhow::bail!("the manager does not offer {}", act.version),
+                () = sleep_until(deadline) => anyhow::bail!("the manager does not list the version {}", act.version),
             }
         }
         Ok(())
@@ -349,17 +352,17 @@ impl Stage {
             }
             Ending::Caught => {
                 canary.failed == self.cast.budget(true)
-                    && reason(addon, CANARY) == "UpgradeFailed"
-                    && reason(addon, FLEET) == "WaitingForCanary"
+                    && reason(addon, CANARY) == Reason::UpgradeFailed
+                    && reason(addon, FLEET) == Reason::WaitingForCanary
             }
         }
     }
 
-    /// What came of a step, in words, or what is wrong with it.
+    /// Returns the outcome of a step as text, or what is wrong with it.
     async fn judge(&self, act: &Act, facts: &Facts) -> anyhow::Result<Result<String, String>> {
         let cast = self.cast;
         if self.record.interrupted {
-            return Ok(Err("a watch was interrupted: what was committed meanwhile is not known".to_owned()));
+            return Ok(Err("a watch was interrupted: commits may have been missed".to_owned()));
         }
         if let Err(why) = act.check(cast, facts, &self.touched) {
             return Ok(Err(why));
@@ -371,7 +374,7 @@ impl Stage {
         Ok(Ok(match act.ending {
             Ending::Installed => "installed everywhere".to_owned(),
             Ending::Upgraded if act.strategy == Strategy::BehindCanary => {
-                "passed the canary, then everywhere".to_owned()
+                "passed the canary, then upgraded everywhere".to_owned()
             }
             Ending::Upgraded => "upgraded everywhere".to_owned(),
             Ending::Caught => format!("caught: {} failed, 0 outside the canary", cast.budget(true)),
@@ -383,7 +386,7 @@ impl Stage {
 /// What the hub has of a version.
 #[derive(Debug, PartialEq, Eq)]
 struct AtHub {
-    /// Instances that run it.
+    /// Instances that run the version.
     instances: usize,
     works: usize,
     works_outside: usize,
@@ -396,7 +399,7 @@ impl std::fmt::Display for AtHub {
         let Self { instances, works, works_outside, all } = self;
         write!(
             f,
-            "{instances} of {all} instances that run it, {works} works of it, {works_outside} outside the canary"
+            "{instances} of {all} instances on it, {works} works, {works_outside} of them outside the canary"
         )
     }
 }
@@ -430,14 +433,14 @@ fn progression(addon: &ClusterManagementAddOn, placement: &str) -> Value {
 
 fn progressing(addon: &ClusterManagementAddOn, placement: &str) -> Value {
     let conditions = progression(addon, placement)["conditions"].as_array().cloned().unwrap_or_default();
-    conditions.into_iter().find(|one| one["type"] == "Progressing").unwrap_or_default()
+    conditions.into_iter().find(|one| one["type"] == PROGRESSING).unwrap_or_default()
 }
 
-fn reason(addon: &ClusterManagementAddOn, placement: &str) -> String {
-    progressing(addon, placement)["reason"].as_str().unwrap_or_default().to_owned()
+fn reason(addon: &ClusterManagementAddOn, placement: &str) -> ConditionReason {
+    ConditionReason::read(progressing(addon, placement)["reason"].as_str().unwrap_or_default())
 }
 
-/// The add-on's own word that a placement has a version.
+/// Whether the add-on's status reports that a placement has completed a version.
 fn has_completed(addon: &ClusterManagementAddOn, placement: &str, version: &str) -> bool {
     let references =
         progression(addon, placement)["configReferences"].as_array().cloned().unwrap_or_default();
@@ -495,11 +498,11 @@ mod tests {
     fn more_in_flight_than_the_budget_is_wrong_in_every_step_but_the_install() {
         assert_eq!(
             refused("rolling upgrade", &facts(5, 1, everybody())),
-            "aws-placement had 5 clusters in flight, and 4 may be"
+            "aws-placement had 5 clusters in flight; the budget is 4"
         );
         assert_eq!(
             refused("rollback", &facts(0, 2, clusters("canary", 1))),
-            "canary-placement had 2 clusters in flight, and 1 may be"
+            "canary-placement had 2 clusters in flight; the budget is 1"
         );
     }
 
@@ -507,7 +510,10 @@ mod tests {
     fn a_cluster_ahead_of_the_canary_is_wrong() {
         let early = clusters("aws", 1).into_iter().collect();
         let facts = Facts { ahead_of_canary: early, ..facts(4, 1, everybody()) };
-        assert_eq!(refused("canary upgrade", &facts), "aws-1 was told before the canary had passed");
+        assert_eq!(
+            refused("canary upgrade", &facts),
+            "aws-1 was assigned the version before the canary had passed"
+        );
     }
 
     #[test]
@@ -515,7 +521,7 @@ mod tests {
         let touched = clusters("canary", 1).union(&clusters("aws", 1)).cloned().collect();
         assert_eq!(
             refused("bad version", &facts(0, 1, touched)),
-            "aws-1 was touched, which is outside the canary"
+            "aws-1 was changed, but is outside the canary"
         );
     }
 
@@ -523,17 +529,20 @@ mod tests {
     fn a_rollback_of_clusters_that_had_not_moved_is_wrong() {
         assert_eq!(
             refused("rollback", &facts(0, 1, clusters("canary", 2))),
-            "2 clusters were touched, and 1 should have been"
+            "2 clusters were changed; expected 1"
         );
         let other = BTreeSet::from([ClusterName::parse("canary-2").unwrap()]);
-        assert_eq!(refused("rollback", &facts(0, 1, other)), "canary-2 was touched, which had not moved");
+        assert_eq!(
+            refused("rollback", &facts(0, 1, other)),
+            "canary-2 was changed, but had not been upgraded"
+        );
     }
 
     #[test]
     fn an_upgrade_that_leaves_somebody_out_is_wrong() {
         assert_eq!(
             refused("rolling upgrade", &facts(4, 1, clusters("aws", 16))),
-            "16 clusters were touched, and 20 should have been"
+            "16 clusters were changed; expected 20"
         );
     }
 }

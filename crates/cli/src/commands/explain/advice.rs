@@ -1,16 +1,19 @@
-//! What would move a cluster: one piece of advice for every reason that there is. The compiler finds the forgotten one.
+//! The suggested action for every reason. The matches are exhaustive, so no reason can be
+//! forgotten.
 
 use aviary_engine::explain::{CanaryWait, Decision, Flight, Wait};
 use aviary_engine::observed::PlacementSpec;
 use aviary_engine::plan::ClusterReport;
 use aviary_engine::problem::Problem;
 
-/// Who gives advice, about which add-on.
+use crate::output::first_few;
+
+/// The add-on and the command line for which actions are suggested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Advisor<'a> {
     pub(super) program: &'a str,
     pub(super) addon: &'a str,
-    /// The options that name the hub, as they are typed.
+    /// The options that select the hub, as the user typed them.
     pub(super) hub: &'a str,
 }
 
@@ -18,9 +21,9 @@ impl Advisor<'_> {
     pub(super) fn advice(&self, report: &ClusterReport, placement: Option<&PlacementSpec>) -> String {
         let cluster = &report.cluster;
         match &report.decision {
-            Decision::Settled => "nothing: it has what it should have".to_owned(),
+            Decision::Settled => "nothing: it is up to date".to_owned(),
             Decision::Create | Decision::Delete(_) | Decision::Start(_) => {
-                "nothing: the manager does this next, if one is at work".to_owned()
+                "nothing: the leading manager does this next; if nothing happens within a minute, check its /readyz to see whether it skips the add-on, and why".to_owned()
             }
             Decision::InFlight(flight) => self.flying(flight, cluster.as_str()),
             Decision::Hold(wait) => self.waiting(wait, placement),
@@ -31,22 +34,22 @@ impl Advisor<'_> {
         let Self { program, addon, hub } = self;
         match flight {
             Flight::Installing | Flight::Updating => format!(
-                "its agent has yet to report; kubectl -n {cluster} get manifestworks shows whether it has seen its work"
+                "its agent has not reported yet; kubectl -n {cluster} get manifestworks shows whether it has seen its work"
             ),
             Flight::Soaking { until } => format!("nothing: it settles at {until} if it stays healthy"),
             Flight::Unavailable { .. } => {
-                "look at the add-on's pods on the cluster: it settles as soon as they are available"
-                    .to_owned()
+                "check the add-on's pods on the cluster: it settles as soon as they are available".to_owned()
+            }
+            Flight::Unproven { .. } => {
+                "let the add-on's own manager annotate its works with the hashes of their configs".to_owned()
             }
             Flight::Failed { .. } => format!(
-                "mend the cause: it settles when its agent succeeds, and {program} rollout retry {addon}{hub} makes it try again; {program} rollout undo {addon}{hub} goes back"
+                "fix the cause: it settles when its agent succeeds; {program} rollout retry {addon}{hub} makes it try again; {program} rollout undo {addon}{hub} rolls back"
             ),
-            Flight::TimedOut { .. } => format!(
-                "{program} rollout retry {addon}{hub} gives it the same time again; progressDeadline says how long that is"
-            ),
-            Flight::Offline { .. } => {
-                "bring the cluster back: until then it keeps its place among those that move".to_owned()
+            Flight::TimedOut { .. } => {
+                format!("{program} rollout retry {addon}{hub} restarts its progressDeadline")
             }
+            Flight::Offline { .. } => "bring the cluster back: until then it keeps its slot".to_owned(),
         }
     }
 
@@ -55,41 +58,44 @@ impl Advisor<'_> {
         let of = placement.map(|spec| format!(" --placement {}", spec.name)).unwrap_or_default();
         match wait {
             Wait::BudgetFull { .. } => {
-                "its turn comes when one of those in flight settles; maxConcurrentlyUpdating says how many may be".to_owned()
+                "starts when a slot frees up; maxConcurrentlyUpdating sets the number of slots".to_owned()
             }
             Wait::Canary(wait) => self.canary(wait),
             Wait::KnownGoodFirst { .. } => {
-                "its turn comes when the rollout before this one is through".to_owned()
+                "starts when the previous rollout is complete".to_owned()
             }
-            Wait::Stage { .. } => "its turn comes when the decision group before it has settled".to_owned(),
+            Wait::Stage { .. } => "starts when the previous decision group has settled".to_owned(),
             Wait::Halted { .. } => format!(
-                "more have failed than maxFailures allows: mend them, {program} rollout retry {addon}{of}{hub}, or go back with {program} rollout undo {addon}{of}{hub}"
+                "more clusters failed than maxFailures allows: fix them and run {program} rollout retry {addon}{of}{hub}, or roll back with {program} rollout undo {addon}{of}{hub}"
             ),
             Wait::Paused => format!("{program} rollout resume {addon}{of}{hub}"),
-            Wait::Offline { .. } => "bring the cluster back; otherwise it comes after all others".to_owned(),
-            Wait::Problem(problem) => mend(problem),
+            Wait::Offline { .. } => "bring the cluster back; otherwise it starts after all others".to_owned(),
+            Wait::Problem(problem) => for_problem(problem),
             Wait::PlacementUncertain => {
-                "a placement of the add-on is missing or being rewritten: see the problems".to_owned()
+                "a placement of the add-on is missing or still changing: see the problems".to_owned()
             }
             Wait::DeletionHeld => {
-                "if it shall go, annotate the add-on as the problem says; if not, mend the placement".to_owned()
+                "to approve the deletion, annotate the add-on as the problem says; otherwise correct the placement".to_owned()
             }
             Wait::DeletionWaits => {
-                "a placement of the add-on is missing or being rewritten: nothing is deleted until it is whole".to_owned()
+                "a placement of the add-on is missing or still changing: nothing is deleted until it is complete".to_owned()
             }
-            Wait::Kept => "nothing: delete the instance if it shall go".to_owned(),
+            Wait::Kept => "nothing; to remove the add-on, delete the instance".to_owned(),
             Wait::ClusterAbsent => {
-                "a placement selects it, and there is no such ManagedCluster: nothing happens until there is".to_owned()
+                "a placement selects it, but there is no such ManagedCluster: nothing happens until it exists".to_owned()
+            }
+            Wait::NamespaceMissing => {
+                "create its namespace on the hub, with the name of the cluster, or register the cluster again: the manager then continues by itself".to_owned()
             }
             Wait::OptedOut => {
-                "the cluster's annotation disable-automatic-installation keeps the add-on away".to_owned()
+                "remove the cluster's annotation disable-automatic-installation to install the add-on".to_owned()
             }
-            Wait::ClusterDeleting | Wait::Terminating => "nothing: it is going".to_owned(),
+            Wait::ClusterDeleting | Wait::Terminating => "nothing: it is being deleted".to_owned(),
             Wait::OtherOwner => {
-                "nothing: it is garbage-collected with the add-on that it belonged to, and made anew".to_owned()
+                "nothing: it is garbage-collected with its former add-on, and then created again".to_owned()
             }
             Wait::NothingKnownGood => {
-                "nothing may be installed until a revision is known good: resume the rollout or mend its strategy".to_owned()
+                "nothing can be installed before a revision is known good: resume the rollout or fix its strategy".to_owned()
             }
         }
     }
@@ -98,25 +104,32 @@ impl Advisor<'_> {
         let Self { program, addon, hub } = self;
         match wait {
             CanaryWait::NotFound { placement } => {
-                format!("create the placement {placement}, or name another canary")
+                format!("create the placement {placement}, or use another canary")
             }
             CanaryWait::Empty { placement } => {
                 format!("let {placement} select at least one cluster: an empty canary never passes")
             }
             CanaryWait::InMotion { placement, .. } => {
-                format!("nothing: the decisions of {placement} are being rewritten")
+                format!("nothing: the decisions of {placement} are still changing")
             }
+            CanaryWait::ComparesNothing { placement, cluster } => format!(
+                "give {cluster} a config that is rolled out here, or remove it from {placement}: it cannot prove anything as it is"
+            ),
             CanaryWait::NotPassed { first, .. } => {
-                format!("{program} explain {addon} {first}{hub} says why the canary has not passed")
+                format!("{program} explain {addon} {first}{hub} shows why the canary has not passed")
             }
         }
     }
 }
 
-/// Whom to turn to about a problem; what it is stands before it.
-fn mend(problem: &Problem) -> String {
+/// The suggested action for a problem. The message of the problem comes before it.
+fn for_problem(problem: &Problem) -> String {
     if problem.is_warning() {
         return "nothing: it is only a warning".to_owned();
     }
-    "mend what the reason names: it goes on by itself".to_owned()
+    if let Problem::VersionUnsupported { supported, .. } = problem {
+        let offered: Vec<&str> = supported.iter().map(|version| &**version).collect();
+        return format!("publish that version, or use one of these: {}", first_few(&offered));
+    }
+    "fix what the reason names: the rollout then continues by itself".to_owned()
 }

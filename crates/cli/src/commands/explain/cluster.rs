@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::anyhow;
 use aviary_controller::View;
 use aviary_engine::configs::{Pin, Revision};
-use aviary_engine::fleet::{Fleet, Member};
+use aviary_engine::fleet::Fleet;
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::{Cluster, Condition, Observed, Seen, StatusFields, Work};
+use aviary_engine::reason::Reason;
 use aviary_engine::{plan, versions};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -42,7 +43,7 @@ pub(super) struct ClusterStory {
 #[derive(Debug, Serialize)]
 pub(super) struct DecisionStory {
     pub(super) kind: &'static str,
-    pub(super) reason: &'static str,
+    pub(super) reason: Reason,
     pub(super) message: String,
     pub(super) advice: String,
 }
@@ -93,7 +94,7 @@ pub(super) struct WorkStory {
     pub(super) generation: i64,
     pub(super) applied: String,
     pub(super) available: String,
-    /// It carries the hashes that the instance was told.
+    /// Whether it carries the hashes that are assigned to the instance.
     pub(super) as_told: bool,
     pub(super) deleting: bool,
 }
@@ -107,13 +108,13 @@ impl ClusterStory {
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let name = ClusterName::parse(cluster)
-            .map_err(|error| anyhow!("{cluster:?} is no name of a cluster: it {error}"))?;
+            .map_err(|error| anyhow!("{cluster:?} is not a valid cluster name: it {error}"))?;
         let told = view.observe(advisor.addon, |observed| story(observed, advisor, &name, notes, now));
         told.flatten().ok_or_else(|| {
             let known = view.observe(advisor.addon, |observed| observed.clusters.contains_key(&name));
             match known {
                 Some(true) => anyhow!(
-                    "add-on {} is not for cluster {name}: no placement selects it, and it has no instance",
+                    "add-on {} is not installed on cluster {name}: no placement selects it, and it has no instance",
                     advisor.addon
                 ),
                 _ => {
@@ -133,34 +134,33 @@ fn story(
 ) -> Option<ClusterStory> {
     let plan = plan::plan(observed, now);
     let fleet = Fleet::line_up(observed);
-    let member = fleet.member(fleet.lines.iter().position(|line| line.name == name)?)?;
+    let facts = fleet.facts(fleet.lines.iter().position(|line| line.name == name)?)?;
+    let status = facts.instance.as_ref().map(|instance| &**instance.status);
     let report = plan.report.clusters.iter().find(|report| report.cluster == *name);
-    let spec = member.governor().and_then(|index| observed.addon.strategy.placements().get(index));
-    let governor = member.governor().and_then(|index| fleet.governors.get(index)).unwrap_or(&fleet.free);
+    let governor = fleet.governor_of(facts);
+    let spec = facts.governor().map(|_| governor.spec);
     let decision = match report {
         Some(report) => DecisionStory {
-            kind: report.decision.kind(),
+            kind: report.decision.phase().as_str(),
             reason: report.decision.code(),
             message: report.decision.to_string(),
             advice: advisor.advice(report, spec),
         },
         None => DecisionStory {
             kind: "left alone",
-            reason: "LeftAlone",
+            reason: Reason::LeftAlone,
             message: plan.report.left_alone.unwrap_or_default().to_owned(),
-            advice: "nothing: the add-on is left alone".to_owned(),
+            advice: "nothing: Aviary does not manage this add-on".to_owned(),
         },
     };
-    let told =
-        member.status().map(StatusFields::told_revision).filter(|revision| !revision.pins().is_empty());
-    let applied: Vec<Pin> = member
-        .status()
+    let told = status.map(StatusFields::told_revision).filter(|revision| !revision.pins().is_empty());
+    let applied: Vec<Pin> = status
         .into_iter()
         .flat_map(|status| &status.references)
         .filter_map(|reference| reference.applied.clone())
         .collect();
     let applied = Some(Revision::new(applied)).filter(|revision| !revision.pins().is_empty());
-    let overrides = member.overrides.into_iter().flat_map(|overrides| &overrides.kinds);
+    let overrides = facts.overrides().into_iter().flat_map(|overrides| &overrides.kinds);
     Some(ClusterStory {
         version: 1,
         now: seconds(now).to_string(),
@@ -173,13 +173,8 @@ fn story(
         applied: applied.map(|revision| revision_story(observed, &revision)),
         overridden: overrides.map(ToString::to_string).collect(),
         managed_cluster: observed.clusters.get(name).map(|cluster| cluster_story(cluster)),
-        conditions: member
-            .status()
-            .into_iter()
-            .flat_map(|status| &status.conditions)
-            .map(condition_story)
-            .collect(),
-        works: works(observed, &member),
+        conditions: status.into_iter().flat_map(|status| &status.conditions).map(condition_story).collect(),
+        works: works(observed, name, status),
         notes,
     })
 }
@@ -221,15 +216,15 @@ fn condition_story(condition: &Condition) -> ConditionStory {
     }
 }
 
-fn works(observed: &Observed, member: &Member<'_>) -> Vec<WorkStory> {
-    let all = observed.works.get(member.name).map(|works| works.as_slice()).unwrap_or_default();
+fn works(observed: &Observed, cluster: &ClusterName, status: Option<&StatusFields>) -> Vec<WorkStory> {
+    let all = observed.works.get(cluster).map(|works| works.as_slice()).unwrap_or_default();
     let seen = |seen: &Seen| match seen {
         Seen::Yes => "yes".to_owned(),
         Seen::No { message } => format!("no: {message}"),
         Seen::NotYet => "not reported yet".to_owned(),
     };
     let as_told = |work: &Work| {
-        member.status().is_some_and(|status| {
+        status.is_some_and(|status| {
             let hashes = work
                 .hashes
                 .as_ref()

@@ -1,45 +1,51 @@
-//! An explanation for people.
+//! An explanation as text.
+
+use aviary_engine::explain::Phase;
+use aviary_engine::reason::Reason;
 
 use super::Explanation;
 use super::advice::Advisor;
 use super::cluster::{ClusterStory, RevisionStory};
 use crate::commands::status::text::style;
 use crate::findings::Severity;
-use crate::output::{Paint, Style, Table, counted, first_few};
+use crate::output::{Paint, Printout, Style, Table, counted, first_few};
 
-pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint: Paint) -> String {
-    let mut out = format!(
-        "{}  {}  {}\n",
+pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint: Paint) -> Printout {
+    let mut out = Printout::of(format_args!(
+        "{}  {}  {}",
         paint.paint(Style::Bold, &told.add_on),
-        paint.paint(style(told.state), told.state),
+        paint.paint(style(told.state), told.state.as_str()),
         told.message
-    );
+    ));
     for placement in &told.placements {
         let one = &placement.summary;
-        let state = paint.paint(style(placement.state), placement.state);
-        out.push_str(&format!("\n{}  {state}  {}\n", paint.paint(Style::Bold, &one.placement), one.message));
+        let state = paint.paint(style(placement.state), placement.state.as_str());
+        out.gap();
+        out.line(format_args!("{}  {state}  {}", paint.paint(Style::Bold, &one.placement), one.message));
         let budget =
             one.budget.map_or_else(|| "all at once".to_owned(), |budget| format!("at most {budget} at once"));
-        out.push_str(&format!("  {}, {budget}: {}\n", counted(one.governed, "cluster"), placement.counts()));
+        out.line(format_args!("  {}, {budget}: {}", counted(one.governed, "cluster"), placement.counts()));
         if let Some(canary) = &one.canary {
-            out.push_str(&format!("  behind the canary {canary}\n"));
+            out.line(format_args!("  behind the canary {canary}"));
         }
         let name = Some(&one.placement);
         groups(&mut out, told, name, wide, paint);
     }
     if told.reasons.iter().any(|reason| reason.placement.is_none()) {
-        out.push_str(&format!("\n{}\n", paint.paint(Style::Bold, "In no placement")));
+        out.gap();
+        out.line(paint.paint(Style::Bold, "In no placement"));
         groups(&mut out, told, None, wide, paint);
     }
     if !told.problems.is_empty() {
-        out.push_str(&format!("\n{}\n", paint.paint(Style::Bold, "Problems")));
+        out.gap();
+        out.line(paint.paint(Style::Bold, "Problems"));
         for problem in &told.problems {
             let (style, severity) = match problem.severity {
                 Severity::Error => (Style::Red, "error"),
                 Severity::Warning => (Style::Yellow, "warning"),
             };
-            out.push_str(&format!(
-                "  {}  {}  {}\n",
+            out.line(format_args!(
+                "  {}  {}  {}",
                 paint.paint(style, severity),
                 problem.reason,
                 problem.message
@@ -48,59 +54,64 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
     }
     notes(&mut out, &told.notes);
     let Advisor { program, addon, hub } = advisor;
-    let failed =
-        told.reasons.iter().find(|reason| matches!(reason.reason, "Failed" | "TimedOut" | "Unavailable"));
+    let failed = told
+        .reasons
+        .iter()
+        .find(|reason| matches!(reason.reason, Reason::Failed | Reason::TimedOut | Reason::Unavailable));
     let first = failed.or(told.reasons.first()).and_then(|reason| reason.clusters.first());
-    out.push_str(&match first {
+    out.gap();
+    out.line(match first {
         Some(cluster) => {
-            format!("\nNext: {program} explain {addon} {cluster}{hub} # everything about one of them\n")
+            format!("Next: {program} explain {addon} {cluster}{hub} # details of one of them")
         }
-        None => format!("\nNothing waits. Next: {program} rollout history {addon}{hub}\n"),
+        None => format!("Nothing is waiting. Next: {program} rollout history {addon}{hub}"),
     });
     out
 }
 
-fn groups(out: &mut String, told: &Explanation, placement: Option<&String>, wide: bool, paint: Paint) {
+fn groups(out: &mut Printout, told: &Explanation, placement: Option<&String>, wide: bool, paint: Paint) {
     for reason in told.reasons.iter().filter(|reason| reason.placement.as_ref() == placement) {
         let which = if wide { reason.clusters.join(", ") } else { first_few(&reason.clusters) };
-        let code = paint.paint(Style::Bold, reason.reason);
-        out.push_str(&format!(
-            "  {:>5}  {code}  {}  {}\n",
+        let code = paint.paint(Style::Bold, reason.reason.as_str());
+        out.line(format_args!(
+            "  {:>5}  {code}  {}  {}",
             reason.count,
             reason.message,
             paint.paint(Style::Dim, &which)
         ));
-        out.push_str(&format!("         -> {}\n", reason.advice));
+        out.line(format_args!("         -> {}", reason.advice));
     }
 }
 
-fn notes(out: &mut String, notes: &[String]) {
-    for (index, note) in notes.iter().enumerate() {
-        let gap = if index == 0 { "\n" } else { "" };
-        out.push_str(&format!("{gap}Note: {note}\n"));
+fn notes(out: &mut Printout, notes: &[String]) {
+    if !notes.is_empty() {
+        out.gap();
+    }
+    for note in notes {
+        out.line(format_args!("Note: {note}"));
     }
 }
 
-pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> String {
+pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> Printout {
     let title = format!("{} on {}", told.add_on, told.cluster);
-    let mut out = format!("{}\n", paint.paint(Style::Bold, &title));
+    let mut out = Printout::of(paint.paint(Style::Bold, &title));
     let decision = &told.decision;
-    let style = if decision.kind == "failed" { Style::Red } else { Style::Plain };
+    let style = if decision.kind == Phase::Failed.as_str() { Style::Red } else { Style::Plain };
     let mut table = Table::default();
     let mut row = |name: &str, style: Style, text: String| {
         table.row([(Style::Dim, name.to_owned()), (style, text)]);
     };
-    row("placement", Style::Plain, told.placement.clone().unwrap_or_else(|| "none governs it".to_owned()));
-    row("stands", style, format!("{} ({})", decision.message, decision.reason));
-    row("would help", Style::Plain, decision.advice.clone());
+    row("placement", Style::Plain, told.placement.clone().unwrap_or_else(|| "none".to_owned()));
+    row("state", style, format!("{} ({})", decision.message, decision.reason));
+    row("suggested", Style::Plain, decision.advice.clone());
     row("desired", Style::Plain, revision(told.desired.as_ref()));
-    row("told", Style::Plain, revision(told.told.as_ref()));
+    row("assigned", Style::Plain, revision(told.told.as_ref()));
     row("applied", Style::Plain, revision(told.applied.as_ref()));
     if !told.overridden.is_empty() {
-        row("its own", Style::Plain, told.overridden.join(", "));
+        row("overrides", Style::Plain, told.overridden.join(", "));
     }
     row("cluster", Style::Plain, reach(told));
-    out.push_str(&table.render(paint));
+    out.add(&table.render(paint));
     configs(&mut out, told, paint);
     section(
         &mut out,
@@ -131,7 +142,8 @@ pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> S
     );
     notes(&mut out, &told.notes);
     let Advisor { program, addon, hub } = advisor;
-    out.push_str(&format!("\nNext: {program} status {addon}{hub}\n"));
+    out.gap();
+    out.line(format_args!("Next: {program} status {addon}{hub}"));
     out
 }
 
@@ -147,8 +159,8 @@ fn reach(told: &ClusterStory) -> String {
     let Some(cluster) = &told.managed_cluster else { return "there is no such ManagedCluster".to_owned() };
     let mut words = vec![match (&cluster.unreachable_since, cluster.reachable) {
         (_, true) => "reachable".to_owned(),
-        (Some(since), false) => format!("cannot be reached since {since}"),
-        (None, false) => "cannot be reached".to_owned(),
+        (Some(since), false) => format!("unreachable since {since}"),
+        (None, false) => "unreachable".to_owned(),
     }];
     if cluster.deleting {
         words.push("being deleted".to_owned());
@@ -159,8 +171,8 @@ fn reach(told: &ClusterStory) -> String {
     words.join(", ")
 }
 
-/// Config by config: what it should have, was told, and has.
-fn configs(out: &mut String, told: &ClusterStory, paint: Paint) {
+/// Config by config: desired, assigned and applied.
+fn configs(out: &mut Printout, told: &ClusterStory, paint: Paint) {
     let revisions = [told.desired.as_ref(), told.told.as_ref(), told.applied.as_ref()];
     let mut kinds: Vec<&str> = revisions
         .iter()
@@ -181,11 +193,11 @@ fn configs(out: &mut String, told: &ClusterStory, paint: Paint) {
         row.extend(revisions.iter().map(|revision| cell(revision, kind)));
         row
     });
-    section(out, "Configs", &["KIND", "DESIRED", "TOLD", "APPLIED"], paint, rows);
+    section(out, "Configs", &["KIND", "DESIRED", "ASSIGNED", "APPLIED"], paint, rows);
 }
 
 fn section(
-    out: &mut String,
+    out: &mut Printout,
     title: &str,
     head: &[&str],
     paint: Paint,
@@ -199,6 +211,8 @@ fn section(
         table.row(row.into_iter().map(|cell| (Style::Plain, cell)));
     }
     if any {
-        out.push_str(&format!("\n{}\n{}", paint.paint(Style::Bold, title), table.render(paint)));
+        out.gap();
+        out.line(paint.paint(Style::Bold, title));
+        out.add(&table.render(paint));
     }
 }

@@ -1,11 +1,11 @@
-//! What the manager would complain about, found by the code that would complain.
+//! Finds what the manager would report, with the manager's own code.
 
 use std::sync::Arc;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aviary_engine::configs::{ConfigRef, GroupResource, Pin};
-use aviary_engine::fleet::Fleet;
+use aviary_engine::fleet::{ClusterFacts, Fleet};
 use aviary_engine::normalise;
 use aviary_engine::observed::{InstallStrategy, Lookup, Observed, Template};
 use aviary_engine::problem::Problem;
@@ -16,7 +16,7 @@ use crate::documents::Document;
 use crate::findings::Finding;
 use crate::snapshot::{AddOnSnapshot, Snapshot};
 
-/// Everything, add-on by add-on, then the templates.
+/// All findings: add-on by add-on, then the templates.
 pub(super) fn findings(snapshot: &Snapshot<'_>, documents: &[Document]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut checked = BTreeSet::new();
@@ -44,7 +44,7 @@ fn of_addon(snapshot: &AddOnSnapshot<'_>, documents: &[Document], findings: &mut
     let AddOnSnapshot { document, observed, instance_problems, .. } = snapshot;
     let fleet = Fleet::line_up(observed);
     for problem in &fleet.problems {
-        // Names of clusters are told where they stand, in the decisions.
+        // Invalid cluster names are reported at the decisions that contain them.
         if !matches!(problem, Problem::ClusterNameInvalid { .. }) {
             findings.push(finding(document, &field::of_addon(document, problem), problem));
         }
@@ -60,7 +60,7 @@ fn of_addon(snapshot: &AddOnSnapshot<'_>, documents: &[Document], findings: &mut
         }
     }
     let follows_defaults =
-        !matches!(observed.addon.strategy, InstallStrategy::Placements(_)) || !fleet.free.members.is_empty();
+        !matches!(observed.addon.strategy, InstallStrategy::Placements(_)) || !fleet.free.cohorts.is_empty();
     if let (true, Err(problem)) = (follows_defaults, &fleet.free.desired) {
         findings.push(of_revision(
             document,
@@ -82,16 +82,17 @@ fn of_addon(snapshot: &AddOnSnapshot<'_>, documents: &[Document], findings: &mut
         };
         findings.push(finding(document, field, problem));
     }
-    for (position, overrides) in &fleet.overridden {
-        let cluster = fleet.lines.get(*position).map(|line| line.name.as_str());
-        let Some(document) = cluster.and_then(|cluster| instances.get(cluster)) else { continue };
+    for (position, line) in fleet.lines.iter().enumerate() {
+        let Some(overrides) = fleet.facts(position).and_then(ClusterFacts::overrides) else { continue };
+        let Some(document) = instances.get(line.name.as_str()) else { continue };
         for problem in &overrides.problems {
             findings.push(finding(document, "spec.configs", problem));
         }
     }
 }
 
-/// What keeps a placement's configs from being a revision. What is wrong with a template is told of the template, where it is.
+/// What keeps a placement's configs from being a revision. A problem with a template is reported at
+/// the template.
 fn of_revision(addon: &Document, field: &str, problem: &Problem, documents: &[Document]) -> Finding {
     let template = match problem {
         Problem::TemplateEmpty { template }
@@ -123,7 +124,7 @@ fn of_revision(addon: &Document, field: &str, problem: &Problem, documents: &[Do
 
 const MANIFESTS: &str = "spec.agentSpec.workload.manifests";
 
-/// A template by itself: with the variables of each deployment config that its add-on may give it.
+/// Checks a template alone, with the variables of each deployment config that its add-on may use.
 fn of_template(document: &Document, observed: &Observed, template: &Template) -> Option<Finding> {
     let mut templates = Templates::new(observed);
     let own = template.pin();
@@ -145,44 +146,45 @@ fn of_template(document: &Document, observed: &Observed, template: &Template) ->
         })
         .collect();
     if pins.len() < named.len() {
-        // One that defines it may be elsewhere.
+        // The config that defines the variable may not be in the files.
         return Some(finding(document, MANIFESTS, &alone).warning());
     }
     let fits = pins.iter().any(|pin| matches!(templates.prepare([&own, pin].into_iter()), Some(Ok(_))));
-    // Whether it is used without them is for the placements to say; here nobody may be using it yet.
+    // The placements report whether it is used without the variables. Here the template may not be
+    // in use yet.
     (!fits).then(|| finding(document, MANIFESTS, &alone).warning())
 }
 
-/// A problem as a line. What the files do not hold may still be on the hub: that is a warning.
+/// A problem as a finding. An object that is missing in the files may exist on the hub, so that is
+/// only a warning.
 fn finding(document: &Document, field: &str, problem: &Problem) -> Finding {
     match problem {
         Problem::ConfigMissing { config } => {
             let message = format!("{config} is not in the files: it was not checked");
-            Finding::of(document, field, problem.code(), message).warning()
+            Finding::of(document, field, problem.code().as_str(), message).warning()
         }
         Problem::PlacementUnknown { placement } => {
             let message = format!("placement {placement} is not in the files: its clusters were not checked");
-            Finding::of(document, field, problem.code(), message).warning()
+            Finding::of(document, field, problem.code().as_str(), message).warning()
         }
         Problem::VersionUnsupported { version, supported } => {
             let offered: Vec<&str> = supported.iter().map(|version| &**version).collect();
-            let message =
-                format!("version {version} is offered by no template: there are {}", offered.join(", "));
-            Finding::of(document, field, problem.code(), message)
+            let message = format!("no template has version {version}: available are {}", offered.join(", "));
+            Finding::of(document, field, problem.code().as_str(), message)
         }
-        // The field stands before the message already.
+        // The finding already names the field.
         Problem::LimitInvalid { error, .. } => {
-            Finding::of(document, field, problem.code(), error.to_string())
+            Finding::of(document, field, problem.code().as_str(), error.to_string())
         }
         Problem::DurationInvalid { error, .. } => {
-            Finding::of(document, field, problem.code(), error.to_string())
+            Finding::of(document, field, problem.code().as_str(), error.to_string())
         }
         Problem::PlacementInMotion { .. } => {
-            Finding::of(document, field, problem.code(), problem.to_string()).warning()
+            Finding::of(document, field, problem.code().as_str(), problem.to_string()).warning()
         }
         problem if problem.is_warning() => {
-            Finding::of(document, field, problem.code(), problem.to_string()).warning()
+            Finding::of(document, field, problem.code().as_str(), problem.to_string()).warning()
         }
-        problem => Finding::of(document, field, problem.code(), problem.to_string()),
+        problem => Finding::of(document, field, problem.code().as_str(), problem.to_string()),
     }
 }

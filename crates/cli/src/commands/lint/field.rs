@@ -1,4 +1,4 @@
-//! Where in an object a problem lies, so that the line names the field to mend.
+//! Finds the field that a problem is about, so that the finding names the field to fix.
 
 use aviary_engine::name::PlacementName;
 use aviary_engine::observed::AddOn;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::documents::Document;
 
-/// The field of an add-on that a problem is about; empty where it is about no single one.
+/// The field of an add-on that a problem is about; empty if it is not about a single field.
 pub(super) fn of_addon(document: &Document, problem: &Problem) -> String {
     let entry = |placement: &PlacementName, field: &str| match index_of(document, placement) {
         Some(index) => format!("spec.installStrategy.placements[{index}]{field}"),
@@ -38,7 +38,8 @@ pub(super) fn of_addon(document: &Document, problem: &Problem) -> String {
     }
 }
 
-/// The field of an add-on that gives a placement its configs; of the add-on's own defaults without one.
+/// The field of an add-on that holds a placement's configs, or the add-on's defaults if there is no
+/// placement.
 pub(super) fn of_configs(document: &Document, addon: &AddOn, placement: Option<usize>) -> String {
     let spec = placement.and_then(|index| addon.strategy.placements().get(index));
     match spec.and_then(|spec| index_of(document, &spec.name)) {
@@ -47,7 +48,7 @@ pub(super) fn of_configs(document: &Document, addon: &AddOn, placement: Option<u
     }
 }
 
-/// The place of a placement in the add-on's list, the last where it is listed twice.
+/// The index of a placement in the add-on's list; the last one if it is listed twice.
 fn index_of(document: &Document, placement: &PlacementName) -> Option<usize> {
     let text =
         |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();

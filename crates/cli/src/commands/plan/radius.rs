@@ -1,4 +1,4 @@
-//! How much each wave puts at stake: its share of the fleet, and of every kind of cluster in it.
+//! The blast radius of each wave: its share of the fleet, and of each group of clusters by label.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +11,20 @@ use serde::Serialize;
 use super::report::{Group, Movement, groups, movements};
 use super::waves::{End, Walk};
 
-/// For each label, how many clusters have which value; those without the label have the empty one.
+/// For each label, how many clusters have which value; clusters without the label count under the
+/// empty value.
 pub(super) type ByLabel = BTreeMap<String, BTreeMap<String, usize>>;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Waves {
     pub(super) count: usize,
-    /// `Settled`, `Stands` (nothing moves any more, and some have not settled) or `Long` (the list is cut, the count estimated).
+    /// `Settled`, `Stands` (nothing moves any more, and some clusters have not settled) or `Long`
+    /// (the list is cut, the count estimated).
     pub(super) end: &'static str,
     /// The clusters that have not settled at the end, by reason.
     pub(super) unsettled: Vec<Group>,
-    /// All clusters of the add-on, to compare with.
+    /// All clusters of the add-on, for comparison.
     pub(super) fleet_by_label: ByLabel,
     pub(super) list: Vec<WaveReport>,
 }
@@ -35,7 +37,7 @@ pub(super) struct WaveReport {
     pub(super) count: usize,
     /// Of all clusters of the add-on, in whole percent, rounded up.
     pub(super) share_percent: usize,
-    /// With all waves before it, and all that had been reached before.
+    /// Together with all earlier waves, and all clusters that were already updated.
     pub(super) reached_percent: usize,
     pub(super) moves: Vec<Movement>,
     pub(super) by_label: ByLabel,
@@ -81,7 +83,8 @@ impl Waves {
     }
 }
 
-/// The labels to count by: those asked for, else those that divide the fleet into a few groups.
+/// Returns the labels to count by: the requested ones, otherwise those that divide the fleet into a
+/// few groups.
 fn label_keys(observed: &Observed, clusters: &[ClusterReport], asked: &[String]) -> Vec<String> {
     if !asked.is_empty() {
         return asked.to_vec();
@@ -99,7 +102,8 @@ fn label_keys(observed: &Observed, clusters: &[ClusterReport], asked: &[String])
     values.iter().filter(|(key, values)| telling(key, values)).map(|(key, _)| (*key).to_owned()).collect()
 }
 
-/// How many of these clusters have which value of each label; those without one count under the empty value.
+/// Counts these clusters by the value of each label; clusters without the label count under the
+/// empty value.
 fn by_label<'c>(
     observed: &Observed,
     keys: &[String],

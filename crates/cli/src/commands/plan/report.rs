@@ -1,4 +1,5 @@
-//! The plan as data: what `-o json` prints, and what the text is made from. Fields are added, never changed or removed.
+//! The plan as data: what `-o json` prints, and the source of the text. Fields are added, never
+//! changed or removed.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +8,7 @@ use aviary_engine::name::ClusterName;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, ClusterReport, Plan};
 use aviary_engine::problem::Problem;
+use aviary_engine::reason::Reason;
 use aviary_engine::verdict;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -23,7 +25,7 @@ pub(super) struct PlanReport {
     pub(super) version: u32,
     pub(super) now: String,
     pub(super) notes: Vec<String>,
-    /// What the files change on the hub; without a hub nothing.
+    /// What the files change on the hub; empty without a hub.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) changes: Vec<Difference>,
     pub(super) add_ons: Vec<AddOnReport>,
@@ -49,10 +51,10 @@ pub(super) struct AddOnReport {
     pub(super) waves: Waves,
     pub(super) problems: Vec<ProblemLine>,
     pub(super) notes: Vec<String>,
-    /// Some of its instances are there already.
+    /// Some of its instances exist already.
     #[serde(skip)]
     pub(super) installed: bool,
-    /// How many deletions wait for somebody's word.
+    /// How many deletions need approval.
     #[serde(skip)]
     pub(super) held_deletions: Option<usize>,
 }
@@ -60,16 +62,16 @@ pub(super) struct AddOnReport {
 /// Clusters with the same reason.
 #[derive(Debug, Serialize)]
 pub(crate) struct Group {
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
     pub(crate) count: usize,
     pub(crate) clusters: Vec<String>,
 }
 
-/// Clusters that go the same way.
+/// Clusters with the same change.
 #[derive(Debug, Serialize)]
 pub(super) struct Movement {
-    pub(crate) kind: &'static str,
+    pub(crate) kind: Reason,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) placement: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +86,7 @@ pub(super) struct Movement {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlacementSummary {
     pub(crate) placement: String,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) desired: Option<String>,
@@ -106,7 +108,7 @@ pub(crate) struct PlacementSummary {
 #[derive(Debug, Serialize)]
 pub(crate) struct ProblemLine {
     pub(crate) severity: Severity,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
 }
 
@@ -168,16 +170,16 @@ impl AddOnReport {
     }
 }
 
-/// A deleted add-on takes its instances along.
+/// Deleting an add-on deletes its instances.
 fn uninstalls(observed: &Observed) -> Group {
     let clusters: Vec<String> = observed.instances.keys().map(ToString::to_string).collect();
     let message = "the add-on is being deleted, and its instances with it".to_owned();
-    Group { reason: "AddOnDeleting", message, count: clusters.len(), clusters }
+    Group { reason: Reason::AddOnDeleting, message, count: clusters.len(), clusters }
 }
 
-/// Clusters by reason: the same text on one line, and where texts are many, the same kind of reason.
+/// Groups clusters by message, or by reason if there are many messages.
 pub(crate) fn groups<'p>(clusters: impl Iterator<Item = &'p ClusterReport>) -> Vec<Group> {
-    let group = |group: verdict::Group<'_>| Group {
+    let group = |group: verdict::ReasonGroup<'_>| Group {
         reason: group.why.decision.code(),
         message: group.message,
         count: group.clusters.len(),
@@ -186,7 +188,7 @@ pub(crate) fn groups<'p>(clusters: impl Iterator<Item = &'p ClusterReport>) -> V
     verdict::groups(clusters).into_iter().map(group).collect()
 }
 
-/// Starts that go the same way, in the order in which they come.
+/// Groups starts with the same change, in the order in which they happen.
 pub(super) fn movements(observed: &Observed, starts: &[Started]) -> Vec<Movement> {
     let mut movements: Vec<Movement> = Vec::new();
     for start in starts {
@@ -216,7 +218,7 @@ pub(super) fn movements(observed: &Observed, starts: &[Started]) -> Vec<Movement
     movements
 }
 
-/// Instances that are made now, with what they are told once they are there.
+/// Instances that are created now, with the revision that they are assigned afterwards.
 fn creates(observed: &Observed, plan: &Plan, walk: &Walk) -> Vec<Movement> {
     let later: BTreeMap<&ClusterName, &Started> =
         walk.waves.iter().flat_map(|wave| &wave.starts).rev().map(|start| (&start.cluster, start)).collect();
@@ -256,7 +258,8 @@ pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSumma
     plan.report.placements.iter().zip(specs).map(summary).collect()
 }
 
-/// What is wrong, each once: with the add-on, with its placements' revisions, and with what instances override.
+/// All problems, each once: of the add-on, of its placements' revisions, and of the instances'
+/// overrides.
 pub(crate) fn problems<'p>(observed: &Observed, told: impl Iterator<Item = &'p Problem>) -> Vec<ProblemLine> {
     verdict::problems(observed, told).iter().map(ProblemLine::of).collect()
 }

@@ -1,22 +1,24 @@
-//! The plan for people: what is taken away first, then what moves, in which waves, and who waits for what.
+//! The plan as text: removals first, then starts, the waves, and what clusters wait for.
 
 use serde_json::Value;
+
+use aviary_engine::reason::Reason;
 
 use super::radius::Waves;
 use super::report::{AddOnReport, Group, Movement, PlanReport};
 use crate::difference::Difference;
 use crate::findings::Severity;
-use crate::output::{Paint, Style, Table, counted, first_few};
+use crate::output::{Paint, Printout, Style, Table, counted, first_few};
 
-/// How many waves are shown one by one.
+/// How many waves are listed individually.
 const WAVES_SHOWN: usize = 10;
-/// How many waves stand beside each other where they are broken down by label.
+/// How many waves are shown side by side when broken down by label.
 const WAVES_BY_LABEL: usize = 4;
 
 /// How many fields of a changed object are shown.
 const FIELDS_SHOWN: usize = 12;
 
-/// A value in one short line.
+/// Shortens a value to one line.
 fn clipped(text: &str) -> String {
     const MOST: usize = 80;
     match text.char_indices().nth(MOST) {
@@ -25,8 +27,8 @@ fn clipped(text: &str) -> String {
     }
 }
 
-pub(super) fn render(report: &PlanReport, paint: Paint) -> String {
-    let mut page = Page { paint, text: String::new() };
+pub(super) fn render(report: &PlanReport, paint: Paint) -> Printout {
+    let mut page = Page { paint, text: Printout::default() };
     for addon in &report.add_ons {
         page.addon(addon);
     }
@@ -35,19 +37,20 @@ pub(super) fn render(report: &PlanReport, paint: Paint) -> String {
         page.section("Notes");
         page.bullets(&report.notes);
     }
-    page.text.push('\n');
-    page.text.trim_start_matches('\n').to_owned()
+    page.text.gap();
+    page.text
 }
 
 struct Page {
     paint: Paint,
-    text: String,
+    text: Printout,
 }
 
 impl Page {
     fn addon(&mut self, addon: &AddOnReport) {
         let name = self.paint.paint(Style::Bold, &format!("Add-on {}", addon.name));
-        self.text.push_str(&format!("\n{name}{}\n", headline(addon)));
+        self.gap();
+        self.text.line(format_args!("{name}{}", headline(addon)));
         self.groups("Removed", Style::Red, &addon.removals);
         self.movements("Created now", &addon.creates);
         self.movements("Started now", &addon.starts);
@@ -63,7 +66,6 @@ impl Page {
         }
     }
 
-    /// What the files change on the hub.
     fn changes(&mut self, changes: &[Difference]) {
         if changes.is_empty() {
             return;
@@ -74,14 +76,14 @@ impl Page {
                 "" => change.name.clone(),
                 namespace => format!("{namespace}/{}", change.name),
             };
-            self.text.push_str(&format!("  {} {} {name}\n", change.change.to_lowercase(), change.kind));
+            self.text.line(format_args!("  {} {} {name}", change.change.to_lowercase(), change.kind));
             for field in change.fields.iter().take(FIELDS_SHOWN) {
                 let shown = |value: &Option<Value>| match value {
                     Some(value) => clipped(&value.to_string()),
                     None => "-".to_owned(),
                 };
-                self.text.push_str(&format!(
-                    "    {}: {} → {}\n",
+                self.text.line(format_args!(
+                    "    {}: {} → {}",
                     field.path,
                     shown(&field.from),
                     shown(&field.to)
@@ -89,23 +91,30 @@ impl Page {
             }
             let more = change.fields.len().saturating_sub(FIELDS_SHOWN);
             if more > 0 {
-                self.text.push_str(&format!("    and {}\n", counted(more, "more field")));
+                self.text.line(format_args!("    and {}", counted(more, "more field")));
             }
         }
     }
 
     fn section(&mut self, title: &str) {
-        let title = self.paint.paint(Style::Bold, title);
-        self.text.push_str(&format!("\n{title}\n"));
+        self.gap();
+        self.text.line(self.paint.paint(Style::Bold, title));
+    }
+
+    /// Adds an empty line, except at the beginning.
+    fn gap(&mut self) {
+        if !self.text.is_empty() {
+            self.text.gap();
+        }
     }
 
     fn table(&mut self, table: &Table) {
-        self.text.push_str(&table.render(self.paint));
+        self.text.add(&table.render(self.paint));
     }
 
     fn bullets(&mut self, lines: &[String]) {
         for line in lines {
-            self.text.push_str(&format!("  {line}\n"));
+            self.text.line(format_args!("  {line}"));
         }
     }
 
@@ -152,7 +161,7 @@ impl Page {
         }
         self.section(&match waves.count {
             0 => "No wave".to_owned(),
-            count => format!("{}, if every cluster succeeds at once", counted(count, "wave")),
+            count => format!("{}, if every cluster succeeds immediately", counted(count, "wave")),
         });
         let mut table = Table::default();
         if !waves.list.is_empty() {
@@ -186,20 +195,20 @@ impl Page {
             let largest = waves.list.iter().skip(WAVES_SHOWN).map(|wave| wave.count).max();
             let of =
                 largest.map(|count| format!(" of at most {}", counted(count, "cluster"))).unwrap_or_default();
-            self.text.push_str(&format!("  and {}{of}\n", counted(more, "more wave")));
+            self.text.line(format_args!("  and {}{of}", counted(more, "more wave")));
         }
         match waves.end {
             "Stands" => self.left(&waves.unsettled, if waves.list.is_empty() { "" } else { "then " }),
-            "Long" => self.text.push_str("  the later waves are estimated from the budgets\n"),
+            "Long" => self.text.line("  the later waves are estimated from the budgets"),
             _ => {}
         }
     }
 
-    /// What stands still at the end.
+    /// The clusters that are stuck at the end.
     fn left(&mut self, groups: &[Group], then: &str) {
         for group in groups {
             let (are, which) = (are(group.count), first_few(&group.clusters));
-            self.text.push_str(&format!("  {then}{are} left: {}: {which}\n", group.message));
+            self.text.line(format_args!("  {then}{are} stuck: {}: {which}", group.message));
         }
     }
 
@@ -243,7 +252,7 @@ impl Page {
                 (Some(desired), _) => desired.clone(),
                 (None, _) => "-".to_owned(),
             };
-            let style = if placement.reason.ends_with("Failed") { Style::Red } else { Style::Plain };
+            let style = if placement.reason.is_failure() { Style::Red } else { Style::Plain };
             table.row([
                 (Style::Plain, placement.placement.clone()),
                 (Style::Plain, placement.governed.to_string()),
@@ -252,7 +261,7 @@ impl Page {
                     placement.budget.map_or_else(|| "all".to_owned(), |budget| budget.to_string()),
                 ),
                 (Style::Plain, wants),
-                (style, placement.reason.to_owned()),
+                (style, placement.reason.to_string()),
                 (Style::Plain, placement.message.clone()),
             ]);
         }
@@ -273,7 +282,7 @@ impl Page {
             };
             table.row([
                 (style, severity.to_owned()),
-                (Style::Plain, problem.reason.to_owned()),
+                (Style::Plain, problem.reason.to_string()),
                 (Style::Plain, problem.message.clone()),
             ]);
         }
@@ -281,10 +290,9 @@ impl Page {
     }
 }
 
-/// The add-on in one line.
 fn headline(addon: &AddOnReport) -> String {
     if let Some(why) = addon.left_alone {
-        return format!(" is left alone: {why}");
+        return format!(" is not managed: {why}");
     }
     let total = |groups: &[Group]| groups.iter().map(|group| group.count).sum::<usize>();
     let moved = |movements: &[Movement]| movements.iter().map(|movement| movement.count).sum::<usize>();
@@ -302,15 +310,14 @@ fn headline(addon: &AddOnReport) -> String {
     if told.is_empty() { format!(", {of}: nothing to do") } else { format!(", {of}: {}", told.join(", ")) }
 }
 
-/// What a movement does.
 fn way(movement: &Movement) -> String {
     let verb = match movement.kind {
-        "Create" | "Install" => "install",
-        "Retarget" => "turn",
+        Reason::Create | Reason::Install => "install",
+        Reason::Retarget => "turn",
         _ => "update",
     };
     match (&movement.from, &movement.to) {
-        (_, None) if movement.kind == "Create" => "nothing to install yet".to_owned(),
+        (_, None) if movement.kind == Reason::Create => "nothing to install yet".to_owned(),
         (Some(from), Some(to)) => format!("{verb} {from} → {to}"),
         (None, Some(to)) => format!("{verb} {to}"),
         (_, None) => verb.to_owned(),

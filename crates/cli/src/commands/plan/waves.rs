@@ -1,6 +1,8 @@
-//! In which waves a rollout would go: the real plan, pass by pass, on a fleet whose agents do at once what they are told.
+//! Computes the waves of a rollout: runs the real planner pass by pass on a fleet whose agents
+//! apply everything immediately.
 //!
-//! The best case, and said to be. What has failed stays failed, and what is offline stays offline.
+//! This is the best case, and the output says so. Failed clusters stay failed, and offline clusters
+//! stay offline.
 
 use std::collections::HashMap;
 
@@ -9,50 +11,50 @@ use aviary_engine::explain::Decision;
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::observed::{Instance, Observed, Seen, Work};
 use aviary_engine::plan::{self, ClusterReport, Plan, StatusWrite};
+use aviary_engine::reason::Reason;
 use aviary_engine::rollout::Counts;
 use aviary_engine::simulate::world::World;
 use jiff::Timestamp;
 
-/// How many clusters are looked at, over all passes, before the walk is given up: a few seconds of work.
+/// The number of clusters to examine, over all passes, before giving up: a few seconds of work.
 const MOST_LOOKS: usize = 1_000_000;
 
-/// The waves, and how it ends.
 #[derive(Debug)]
 pub(super) struct Walk {
     pub(super) waves: Vec<Wave>,
     pub(super) end: End,
 }
 
-/// Clusters that are told something before any of them answers.
+/// Clusters that start before any of them reports.
 #[derive(Debug)]
 pub(super) struct Wave {
-    /// When it starts, counted from now.
+    /// When the wave starts, in seconds from now.
     pub(super) after_seconds: i64,
     pub(super) starts: Vec<Started>,
 }
 
-/// One cluster that is told something.
+/// One cluster that is assigned a revision.
 #[derive(Clone, Debug)]
 pub(super) struct Started {
     pub(super) cluster: ClusterName,
     pub(super) placement: Option<usize>,
-    pub(super) kind: &'static str,
+    pub(super) kind: Reason,
     pub(super) from: Option<String>,
     pub(super) to: Option<String>,
 }
 
-/// How it ends, with the clusters that have not settled then.
+/// How the rollout ends, with the clusters that have not settled.
 #[derive(Debug)]
 pub(super) enum End {
-    /// Every cluster has what it should have.
+    /// Every cluster is up to date.
     Settled,
     /// Nothing moves any more by itself.
     Stands { left: Vec<ClusterReport> },
-    /// Too many waves to go through; how many more there would be.
+    /// Too many waves to compute; `more` is an estimate of the rest.
     Long { left: Vec<ClusterReport>, more: usize },
 }
 
-/// Goes through the whole rollout.
+/// Simulates the whole rollout.
 pub(super) fn walk(observed: &Observed, now: Timestamp) -> Walk {
     let mut world = World::new(observed.clone());
     let mut clock = now;
@@ -78,7 +80,7 @@ pub(super) fn walk(observed: &Observed, now: Timestamp) -> Walk {
         if agents_work(&mut world) {
             continue;
         }
-        // Nobody has anything to do; perhaps somebody waits for a time.
+        // No agent has work left; a cluster may be waiting for a time.
         match rest.recheck_at {
             Some(at) if at > clock => clock = at,
             _ => return Walk { waves, end: end(&rest) },
@@ -101,10 +103,10 @@ fn long(plan: &Plan) -> End {
     End::Long { left: unsettled(plan), more }
 }
 
-/// The clusters that a plan tells something, each with what it has and what it gets.
+/// The clusters that a plan starts, each with its current and its new revision.
 pub(super) fn starts(observed: &Observed, plan: &Plan) -> Vec<Started> {
     let told: HashMap<&ClusterName, &StatusWrite> =
-        plan.starts.iter().map(|write| (&write.cluster, write)).collect();
+        plan.starts().map(|write| (&write.cluster, write)).collect();
     plan.report
         .clusters
         .iter()
@@ -124,7 +126,7 @@ pub(super) fn starts(observed: &Observed, plan: &Plan) -> Vec<Started> {
         .collect()
 }
 
-/// What a cluster has and what it gets: versions, and where those do not differ, revisions with them.
+/// The current and the new version of a cluster, with revision IDs if the versions are equal.
 fn shown(
     observed: &Observed,
     instance: Option<&Instance>,
@@ -155,7 +157,7 @@ fn shown(
     }
 }
 
-/// Everybody out there does what is asked of them. Says whether there was anything to do.
+/// Lets all agents apply their works. Returns whether there was anything to do.
 fn agents_work(world: &mut World) -> bool {
     let told: Vec<ClusterName> = world.observed.instances.keys().cloned().collect();
     let mut worked = false;

@@ -1,8 +1,9 @@
-//! What a rehearsal says, as data: the structure of `-o json`, and what the text is made from.
+//! A rehearsal as data: the structure of `-o json`, and the source of the text.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use aviary_engine::reason::Reason;
 use aviary_engine::rollout::{Counts, State};
 use aviary_engine::simulate::agents::Profile;
 use aviary_engine::simulate::{Rehearsal, Sample};
@@ -71,7 +72,7 @@ pub(crate) struct PlacementEnd {
     pub(crate) waiting: usize,
     pub(crate) budget: usize,
     pub(crate) peak_exposed: usize,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
     #[serde(skip)]
     pub(crate) well: bool,
@@ -107,7 +108,7 @@ pub(crate) struct StartReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Group {
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
     pub(crate) count: usize,
     pub(crate) clusters: Vec<String>,
@@ -148,12 +149,12 @@ impl RehearsalReport {
     }
 }
 
-/// Every cluster has what it should have: nobody waits, nobody failed, nobody is given up.
+/// Whether every cluster is up to date: none waits, none failed, none was given up.
 fn has_settled(run: &Rehearsal) -> bool {
     run.unsettled.is_empty() && !run.ran_out
 }
 
-/// The time within which so many percent of the runs were over.
+/// The time within which this percentage of the runs was done.
 fn percentile(sorted: &[u64], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or(0)
@@ -205,9 +206,9 @@ fn moment(sample: &Sample) -> Moment {
     Moment { seconds: sample.at.as_secs(), placements: placements.collect() }
 }
 
-/// The clusters that did not settle, by reason, the largest group first.
+/// The clusters that did not settle, grouped by reason, the largest group first.
 fn groups(run: &Rehearsal) -> Vec<Group> {
-    let mut by_reason: BTreeMap<(&'static str, String), Vec<String>> = BTreeMap::new();
+    let mut by_reason: BTreeMap<(Reason, String), Vec<String>> = BTreeMap::new();
     for (cluster, decision) in &run.unsettled {
         by_reason.entry((decision.code(), decision.to_string())).or_default().push(cluster.to_string());
     }
@@ -219,7 +220,6 @@ fn groups(run: &Rehearsal) -> Vec<Group> {
     groups
 }
 
-/// Seconds for people.
 pub(crate) fn shown(seconds: u64) -> String {
     aviary_engine::duration::shown(Duration::from_secs(seconds))
 }

@@ -1,37 +1,37 @@
-//! A rehearsal for people: the timeline, how exposed the fleet was, and how it ended.
-
-use std::fmt::Write as _;
+//! A rehearsal as text: the timeline, the exposure of the fleet, and the result.
 
 use super::report::{AddOnReport, Moment, ProfileReport, RehearsalReport, shown};
-use crate::output::{Paint, Style, Table, counted, first_few};
+use crate::output::{Paint, Printout, Style, Table, counted, first_few};
 
-/// How many moments of a timeline are shown.
+/// The number of rows of a timeline.
 const ROWS: usize = 12;
-/// How wide the bar of a placement is.
 const BAR: usize = 24;
 
-pub(crate) fn render(report: &RehearsalReport, paint: Paint) -> String {
-    let mut out = String::new();
+pub(crate) fn render(report: &RehearsalReport, paint: Paint) -> Printout {
+    let mut out = Printout::default();
     for addon in &report.add_ons {
         render_addon(&mut out, addon, &report.profile, paint);
     }
     out
 }
 
-fn render_addon(out: &mut String, addon: &AddOnReport, profile: &ProfileReport, paint: Paint) {
+fn render_addon(out: &mut Printout, addon: &AddOnReport, profile: &ProfileReport, paint: Paint) {
     let [from, to] = profile.latency_seconds;
     let title = format!("{} on {}", addon.name, counted(addon.clusters, "cluster"));
-    let _ = writeln!(out, "{}", paint.paint(Style::Bold, &title));
-    let _ = writeln!(
-        out,
-        "  each takes {from}s to {to}s, {} fail, {} cannot be reached, {} flap; seed {}",
+    out.line(paint.paint(Style::Bold, &title));
+    out.line(format_args!(
+        "  updates take {from}s to {to}s, {} fail, {} are unreachable, {} flap; seed {}",
         percent(profile.fail),
         percent(profile.offline),
         percent(profile.flap),
         profile.seed,
-    );
-    let _ = writeln!(out, "\n{}", timeline(addon, paint));
-    let _ = writeln!(out, "{}", placements(addon, paint));
+    ));
+    out.gap();
+    out.add(&timeline(addon, paint));
+    out.line("  # updated  > in flight  . not started");
+    out.gap();
+    out.add(&placements(addon, paint));
+    out.gap();
     render_end(out, addon, paint);
 }
 
@@ -39,8 +39,8 @@ fn percent(share: f64) -> String {
     format!("{}%", (share * 1000.0).round() / 10.0)
 }
 
-/// Some moments of the run, evenly spread over its time, and always the last.
-fn timeline(addon: &AddOnReport, paint: Paint) -> String {
+/// Some moments of the run, evenly spread, always including the last.
+fn timeline(addon: &AddOnReport, paint: Paint) -> Printout {
     let mut table = Table::default();
     let names: Vec<&str> = addon.first.placements.iter().map(|end| end.placement.as_str()).collect();
     let mut head = vec!["time"];
@@ -59,7 +59,7 @@ fn timeline(addon: &AddOnReport, paint: Paint) -> String {
         }
         table.row(row);
     }
-    table.render(paint) + "  # has it  > in flight  . not started\n"
+    table.render(paint)
 }
 
 fn chosen(timeline: &[Moment]) -> Vec<&Moment> {
@@ -82,18 +82,9 @@ fn share_of(part: usize, whole: usize) -> usize {
     (part * BAR).checked_div(whole).unwrap_or(0).min(BAR)
 }
 
-fn placements(addon: &AddOnReport, paint: Paint) -> String {
+fn placements(addon: &AddOnReport, paint: Paint) -> Printout {
     let mut table = Table::default();
-    table.head(&[
-        "placement",
-        "clusters",
-        "budget",
-        "most at once",
-        "settled",
-        "failed",
-        "waiting",
-        "in the end",
-    ]);
+    table.head(&["placement", "clusters", "budget", "peak", "settled", "failed", "waiting", "result"]);
     for end in &addon.first.placements {
         let style = if end.well { Style::Green } else { Style::Red };
         table.row([
@@ -110,39 +101,35 @@ fn placements(addon: &AddOnReport, paint: Paint) -> String {
     table.render(paint)
 }
 
-fn render_end(out: &mut String, addon: &AddOnReport, paint: Paint) {
+fn render_end(out: &mut Printout, addon: &AddOnReport, paint: Paint) {
     let first = &addon.first;
     let verdict = match (first.settled, first.ran_out) {
         (true, _) => {
-            paint.paint(Style::Green, &format!("Every cluster has settled after {}.", shown(first.seconds)))
+            paint.paint(Style::Green, &format!("All clusters settled after {}.", shown(first.seconds)))
         }
-        (false, true) => paint.paint(Style::Red, "Something still moved after a week: given up."),
+        (false, true) => paint.paint(Style::Red, "Still moving after a week: stopped."),
         (false, false) => {
             let left: usize = first.unsettled.iter().map(|group| group.count).sum();
-            let text = format!(
-                "It stops after {}: {} without what is wanted.",
-                shown(first.seconds),
-                counted(left, "cluster")
-            );
+            let text =
+                format!("Stalls after {}; {} not updated.", shown(first.seconds), counted(left, "cluster"));
             paint.paint(Style::Red, &text)
         }
     };
-    let _ = writeln!(out, "{verdict} {} passes, {} writes.", first.passes, first.writes);
+    out.line(format_args!("{verdict} {} passes, {} writes.", first.passes, first.writes));
     for group in first.unsettled.iter().take(ROWS) {
         let who = first_few(&group.clusters);
-        let _ = writeln!(out, "  {:>6}  {}  {}", group.count, group.message, paint.paint(Style::Dim, &who));
+        out.line(format_args!("  {:>6}  {}  {}", group.count, group.message, paint.paint(Style::Dim, &who)));
     }
     let runs = &addon.runs;
     if runs.count > 1 {
-        let _ = writeln!(
-            out,
-            "Of {} fleets {} settled; half were at rest after {}, nine in ten after {}, all after {}.",
+        out.line(format_args!(
+            "Of {} fleets, {} settled. Half were done after {}, 90% after {}, all after {}.",
             runs.count,
             runs.settled,
             shown(runs.p50_seconds),
             shown(runs.p90_seconds),
             shown(runs.worst_seconds),
-        );
+        ));
     }
-    out.push('\n');
+    out.gap();
 }

@@ -1,4 +1,4 @@
-//! To acknowledge a braked deletion: a person's word that so many instances, and no others, may go.
+//! Approves a deletion that the brake holds: exactly this number of instances may be deleted.
 
 use anyhow::bail;
 use aviary_api::names::annotations::ALLOW_DELETIONS;
@@ -13,16 +13,17 @@ use super::Writing;
 use super::spec::Stored;
 use crate::connect::Connection;
 
-/// What is let go.
+/// The deletion that is approved.
 #[derive(Debug)]
 pub(in crate::commands) struct Acknowledged {
-    /// How many instances are deleted, of how many.
+    /// How many instances are deleted, and of how many.
     pub(in crate::commands) count: usize,
     pub(in crate::commands) of: usize,
     pub(in crate::commands) clusters: Vec<String>,
 }
 
-/// Lets the deletions go that the brake holds, if they are as many as the person has seen.
+/// Approves the deletions that the brake holds, if their number is still the one that the user has
+/// seen.
 pub(in crate::commands) async fn apply(
     connection: &Connection,
     view: &mut View,
@@ -42,12 +43,10 @@ pub(in crate::commands) async fn apply(
         let held = held.filter(|cluster| cluster.decision == Decision::Hold(Wait::DeletionHeld));
         Some(Acknowledged { count, of, clusters: held.map(|cluster| cluster.cluster.to_string()).collect() })
     });
-    let Some(held) = held.flatten() else { bail!("no deletion of add-on {addon} is held") };
+    let Some(held) = held.flatten() else { bail!("there is no deletion of add-on {addon} to approve") };
     let number = held.count.to_string();
     if let Some(seen) = seen.filter(|seen| *seen != number) {
-        bail!(
-            "{number} deletions of add-on {addon} are held now, and {seen} were when you looked: look at it again"
-        );
+        bail!("{number} deletions of add-on {addon} need approval now, but you saw {seen}: check again");
     }
     stored.annotate(json!({ALLOW_DELETIONS: number}), writing).await?;
     Ok(held)

@@ -1,4 +1,4 @@
-//! `history`: the revisions that placements have completed, and which of them counts as what.
+//! `history`: the revisions that placements have completed, and their marks.
 
 use anyhow::anyhow;
 use aviary_controller::Kept;
@@ -10,33 +10,34 @@ use serde::Serialize;
 use super::spec::Stored;
 use super::{Outcome, Session, Which};
 use crate::commands::explain::{ConfigStory, RevisionStory, revision_story};
-use crate::output::{Paint, Style, Table};
+use crate::output::{Paint, Printout, Style, Table};
 
 const DESCRIPTION: &str = "\
-List the revisions that each placement has completed: all its clusters had settled on them. Those can be gone back to.
+List the revisions that each placement has completed, that is, that all its clusters had settled on. You can roll back to these.
 
-A revision is the set of configs with their contents, and is kept with them: an object that was edited since is still known as it was. \
-The manager keeps the last ten of each placement.
+A revision is a set of configs with their contents. The contents are stored with it, even if an object was edited since. \
+The manager keeps the last ten revisions of each placement.
 
-Marks: wanted, what the placement asks for now; known good, what new clusters get; applied, what all its clusters settled on last.";
+Marks: wanted, the desired revision; known good, what new clusters get; applied, what all clusters settled on last; \
+withdrawn, rolled back since: rolling it out again is an upgrade like any other, behind its canary.";
 
 const STRUCTURE: &str = "\
 Output with -o json:
-  version        1; a later version may add fields, and changes or removes none
+  version        1; later versions may add fields, but never change or remove one
   addOn
   placements[]   {placement, revisions[]}
     revisions[]  {number, id, version, completedAt, marks[], configs[]}; number is absent
-                 for one that is wanted and was never completed; marks are Wanted,
-                 KnownGood and Applied; configs[]: {kind, namespace, name, hash}
+                 for a desired revision that was never completed; marks are Wanted,
+                 KnownGood, Applied and Withdrawn; configs[]: {kind, namespace, name, hash}
 
 Exit codes:
-  0 it is listed; 1 the hub could not be read, or there is no such add-on; 2 wrong usage
+  0 success; 1 the hub could not be read, or there is no such add-on; 2 wrong usage
 
 Examples:
   $ aviary rollout history helloworld
   $ aviary rollout history helloworld --placement default/fleet -o json";
 
-/// List the revisions that can be gone back to
+/// List the revisions that you can roll back to
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = "\
 Examples:
@@ -93,8 +94,8 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     }
     let mut text = render(&told, session.output.paint);
     let (program, hub, addon) = (&session.program, which.live.hub.typed(), &which.addon);
-    text.push_str(&format!(
-        "Next: {program} rollout undo {addon} --dry-run{hub} # what going back would write\n"
+    text.line(format_args!(
+        "Next: {program} rollout undo {addon} --dry-run{hub} # what a rollback would write"
     ));
     session.output.text(&text)?;
     Ok(Outcome::Done)
@@ -111,13 +112,15 @@ fn placements(observed: &Observed, kept: &[Kept], chosen: &[String]) -> Vec<Plac
             let good = recorded.and_then(|recorded| recorded.known_good.as_ref());
             let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
             let own: Vec<&Kept> = kept.iter().filter(|one| one.placement == governor.spec.name).collect();
-            // Of one that was completed several times the last is the one that counts.
+            // If a revision was completed several times, the last time counts.
             let marks = |index: Option<usize>, revision: &Revision| {
                 let later = index
                     .is_some_and(|index| own.iter().skip(index + 1).any(|one| one.revision == *revision));
                 let marks = [("Wanted", wanted), ("KnownGood", good), ("Applied", applied)];
                 let is = |of: &Option<&Revision>| !later && *of == Some(revision);
-                marks.iter().filter(|(_, of)| is(of)).map(|(mark, _)| *mark).collect()
+                let withdrawn = index.and_then(|index| own.get(index)).is_some_and(|kept| kept.withdrawn);
+                let marks = marks.iter().filter(|(_, of)| is(of)).map(|(mark, _)| *mark);
+                marks.chain(withdrawn.then_some("Withdrawn")).collect()
             };
             let line = |index: Option<usize>, one: Option<&Kept>, revision: &Revision| Line {
                 number: one.map(|one| one.number),
@@ -137,12 +140,12 @@ fn placements(observed: &Observed, kept: &[Kept], chosen: &[String]) -> Vec<Plac
         .collect()
 }
 
-fn render(told: &History, paint: Paint) -> String {
-    let mut out = String::new();
+fn render(told: &History, paint: Paint) -> Printout {
+    let mut out = Printout::default();
     for placement in &told.placements {
-        out.push_str(&format!("{}\n", paint.paint(Style::Bold, &placement.placement)));
+        out.line(paint.paint(Style::Bold, &placement.placement));
         if placement.revisions.is_empty() {
-            out.push_str("  nothing is wanted, and nothing was completed\n");
+            out.line("  no desired revision, and none completed");
             continue;
         }
         let mut table = Table::default();
@@ -155,6 +158,7 @@ fn render(told: &History, paint: Paint) -> String {
             let words = |mark: &&str| match *mark {
                 "Wanted" => "wanted",
                 "KnownGood" => "known good",
+                "Withdrawn" => "withdrawn",
                 _ => "applied",
             };
             table.row([
@@ -165,7 +169,7 @@ fn render(told: &History, paint: Paint) -> String {
                 (Style::Green, line.marks.iter().map(words).collect::<Vec<_>>().join(", ")),
             ]);
         }
-        out.push_str(&table.render(paint));
+        out.add(&table.render(paint));
     }
     out
 }

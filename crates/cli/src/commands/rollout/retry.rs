@@ -1,8 +1,10 @@
-//! `retry`: clusters that failed try the same revision again.
+//! `retry`: failed clusters try the same revision again.
 //!
-//! An agent has said its last word on a work of which it has reported on the present generation. So a new generation is made: a mark is put
-//! on one manifest, which the manager takes away again like any foreign edit, and with each the agent applies the work anew. Nothing is
-//! deleted on the cluster and nothing is restarted there. A cluster whose time ran out gets its clock anew as well.
+//! An agent does not retry a work that it has rejected, as long as its generation does not change.
+//! So retry creates a new generation: it sets an annotation on one manifest. The manager removes
+//! the annotation again, like any foreign edit, and the agent applies the work again after each
+//! change. Nothing is deleted or restarted on the cluster. For a cluster that timed out, the
+//! deadline starts again as well.
 
 use std::collections::BTreeMap;
 
@@ -22,24 +24,24 @@ use super::spec::{Stored, WRITER};
 use super::{Outcome, Session, Which, Writing};
 use crate::connect::{Connection, refused};
 use crate::live::seconds;
-use crate::output::{counted, first_few};
+use crate::output::{Printout, counted, first_few};
 
-/// Put on a manifest to make a new generation; the manager takes it away again.
+/// The annotation that creates a new generation; the manager removes it again.
 const MARK: &str = "addon.open-cluster-management.io/retried-at";
-/// The object may be written by the agent or the manager at the same time.
+/// The agent or the manager may write the object at the same time.
 const ATTEMPTS: usize = 5;
 
 const DESCRIPTION: &str = "\
-Let the clusters that failed try the same revision again.
+Let failed clusters try the same revision again.
 
-An agent that has refused a work as it is has said its last word on it. Retry makes a new generation of each refused work: it puts the \
-annotation addon.open-cluster-management.io/retried-at on one manifest, which the manager takes away again, and the agent applies the \
-work anew. Nothing is deleted on the cluster, and no pod is restarted by it. A cluster that failed because its progressDeadline passed \
-gets the same time again. Until its agent has answered, a cluster counts as in flight and not as failed, so that a rollout that was \
-halted goes on, within its budget.
+An agent does not retry a work that it has rejected. Retry creates a new generation of each rejected work: it sets the \
+annotation addon.open-cluster-management.io/retried-at on one manifest. The manager removes it again, and the agent applies the \
+work again. Nothing is deleted on the cluster, and no pod is restarted. For a cluster that exceeded its progressDeadline, \
+the deadline starts again. Until its agent reports, a cluster counts as in flight and not as failed, so a halted rollout \
+continues, within its budget.
 
-Works that another manager than Aviary's writes are left alone, and so is what could not even be rendered: mend the template or \
-config, and it goes on by itself.";
+Works of another manager are skipped. So are clusters whose work could not be rendered: fix the template or \
+config, and they continue by themselves.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,22 +50,22 @@ Examples:
 
 const STRUCTURE: &str = "\
 Output with -o json:
-  version        1; a later version may add fields, and changes or removes none
+  version        1; later versions may add fields, but never change or remove one
   addOn, dryRun
-  retried[]      {cluster, works[], clock}; clock: its time begins anew
-  leftAlone[]    {cluster, why}
+  retried[]      {cluster, works[], clock}; clock: its deadline starts again
+  leftAlone[]    {cluster, why}: clusters that were skipped
 
 Exit codes:
-  0 all that failed try again, or none had failed; 1 some could not be made to; 2 wrong usage";
+  0 all failed clusters try again, or none had failed; 1 some could not be retried; 2 wrong usage";
 
-/// Let the clusters that failed try again
+/// Let failed clusters try again
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(super) struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// Only this cluster; may be given several times
+    /// Retry only this cluster; may be given several times
     #[arg(long, value_name = "CLUSTER")]
     cluster: Vec<String>,
 
@@ -94,7 +96,7 @@ struct LeftAlone {
     why: String,
 }
 
-/// A cluster that failed, and what is to be done about it.
+/// A failed cluster, and what to do about it.
 struct Failed {
     cluster: ClusterName,
     works: Vec<Text>,
@@ -118,10 +120,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     if !args.cluster.is_empty() {
         for asked in &args.cluster {
             if !failed.iter().any(|one| one.cluster.as_str() == asked) {
-                bail!(
-                    "add-on {} has not failed on cluster {asked}: there is nothing to try again",
-                    which.addon
-                );
+                bail!("add-on {} has not failed on cluster {asked}: there is nothing to retry", which.addon);
             }
         }
         failed.retain(|one| args.cluster.iter().any(|asked| asked == one.cluster.as_str()));
@@ -147,7 +146,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
                 works: one.works.iter().map(ToString::to_string).collect(),
                 clock: one.clock,
             }),
-            // One cluster's failure is an outcome: the others go on.
+            // A failure on one cluster is an outcome: the others continue.
             Err(error) => told.left_alone.push(LeftAlone { cluster, why: format!("{error:#}") }),
         }
     }
@@ -159,7 +158,6 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     Ok(outcome)
 }
 
-/// The clusters that failed.
 fn failed(observed: &Observed, placement: Option<&str>, now: Timestamp) -> Vec<Failed> {
     let specs = observed.addon.strategy.placements();
     let of =
@@ -212,7 +210,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes a new generation of a work.
+    /// Creates a new generation of a work.
     async fn touch(&self, cluster: &str, work: &str) -> anyhow::Result<()> {
         let api: Api<DynamicObject> = Api::namespaced_with(
             self.connection.client.clone(),
@@ -224,7 +222,7 @@ impl Writer<'_> {
         for attempt in 1.. {
             let object = serde_json::to_value(api.get(work).await.map_err(|error| failed(&error))?)?;
             let Some(manifests) = marked(&object, self.now) else {
-                bail!("{cluster}/{work} has no manifest to mark");
+                bail!("{cluster}/{work} has no manifest to annotate");
             };
             let patch =
                 json!({"metadata": identity(&object), "spec": {"workload": {"manifests": manifests}}});
@@ -237,7 +235,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Takes away the condition that keeps when the revision started: the manager starts the clock anew.
+    /// Removes the condition that holds the start time of the revision, so that the manager starts
+    /// the deadline again.
     async fn wind_up(&self, cluster: &str) -> anyhow::Result<()> {
         let resource = ApiResource::erase::<ManagedClusterAddOn>(&());
         let api: Api<DynamicObject> =
@@ -264,13 +263,13 @@ impl Writer<'_> {
     }
 }
 
-/// The very object, as it was seen.
+/// The UID and resource version of the object as it was read.
 fn identity(object: &Value) -> Value {
     let metadata = object.get("metadata").cloned().unwrap_or_default();
     json!({"uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion")})
 }
 
-/// The manifests of a work with a mark on the first.
+/// The manifests of a work, with the annotation on the first.
 fn marked(work: &Value, now: Timestamp) -> Option<Value> {
     let mut manifests = work.pointer("/spec/workload/manifests")?.clone();
     let metadata = manifests.get_mut(0)?.get_mut("metadata")?.as_object_mut()?;
@@ -279,17 +278,17 @@ fn marked(work: &Value, now: Timestamp) -> Option<Value> {
     Some(manifests)
 }
 
-fn render(told: &Told, args: &Args, program: &str) -> String {
-    let mut text = String::new();
+fn render(told: &Told, args: &Args, program: &str) -> Printout {
+    let mut text = Printout::default();
     let mark = args.writing.mark();
     if told.retried.is_empty() && told.left_alone.is_empty() {
-        text.push_str(&format!("No cluster of {} has failed: there is nothing to try again\n", told.add_on));
+        text.line(format_args!("No cluster of {} has failed: there is nothing to retry", told.add_on));
     }
     if !told.retried.is_empty() {
         let clusters: Vec<&str> = told.retried.iter().map(|one| one.cluster.as_str()).collect();
         let tries = if clusters.len() == 1 { "tries" } else { "try" };
-        text.push_str(&format!(
-            "{} {tries} again{mark}: {}\n",
+        text.line(format_args!(
+            "{} {tries} again{mark}: {}",
             counted(clusters.len(), "cluster"),
             first_few(&clusters)
         ));
@@ -299,12 +298,12 @@ fn render(told: &Told, args: &Args, program: &str) -> String {
         reasons.entry(&one.why).or_default().push(&one.cluster);
     }
     for (why, clusters) in reasons {
-        text.push_str(&format!("left alone: {}: {why}\n", first_few(&clusters)));
+        text.line(format_args!("skipped: {}: {why}", first_few(&clusters)));
     }
     let hub = args.which.live.hub.typed();
-    text.push_str(&match told.dry_run {
-        true => format!("Nothing was written. Next: {program} rollout retry {}{hub}\n", told.add_on),
-        false => format!("Next: {program} status {} -w{hub}\n", told.add_on),
+    text.line(match told.dry_run {
+        true => format!("Nothing was written. Next: {program} rollout retry {}{hub}", told.add_on),
+        false => format!("Next: {program} status {} -w{hub}", told.add_on),
     });
     text
 }

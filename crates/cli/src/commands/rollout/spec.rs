@@ -1,4 +1,4 @@
-//! The placements of an add-on as they are stored, and writing them back over nothing but what was seen.
+//! Reads the placements of an add-on as stored, and writes them back if they are unchanged.
 
 use anyhow::{anyhow, bail};
 use aviary_api::ClusterManagementAddOn;
@@ -9,11 +9,11 @@ use super::Writing;
 use crate::connect::{Connection, refused};
 use crate::live::{check_name, unknown};
 
-/// The manager writes to the status of the same object while a rollout is under way: a conflict is tried again as long as nobody has
-/// changed the spec.
+/// The manager writes the status of the same object during a rollout, so a conflict is retried as
+/// long as the spec is unchanged.
 const ATTEMPTS: usize = 20;
 
-/// Who writes, as the hub notes it.
+/// The field manager.
 pub(super) const WRITER: &str = "aviary-cli";
 
 /// An add-on as it was read.
@@ -24,7 +24,6 @@ pub(super) struct Stored<'a> {
     pub(super) object: Value,
 }
 
-/// One of its placements.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) index: usize,
@@ -52,7 +51,7 @@ impl<'a> Stored<'a> {
         listed.cloned().unwrap_or_default()
     }
 
-    /// The placements that were asked for.
+    /// Returns the requested placements.
     pub(super) fn chosen(&self, asked: Option<&str>) -> anyhow::Result<Vec<Entry>> {
         let text =
             |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -66,7 +65,7 @@ impl<'a> Stored<'a> {
             })
             .collect();
         if all.is_empty() {
-            bail!("add-on {} has no placements, and so nothing that rolls out step by step", self.name);
+            bail!("add-on {} has no placements, so there is no rollout", self.name);
         }
         let Some(asked) = asked else { return Ok(all.into_iter().map(|(entry, _)| entry).collect()) };
         let names = all.iter().map(|(entry, _)| entry.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -78,16 +77,16 @@ impl<'a> Stored<'a> {
         match found.len() {
             0 => Err(anyhow!("add-on {} has no placement {asked}: it has {names}", self.name)),
             1 => Ok(found),
-            _ => Err(anyhow!("add-on {} has several placements {asked}: say which of {names}", self.name)),
+            _ => Err(anyhow!("add-on {} has several placements {asked}: choose one of {names}", self.name)),
         }
     }
 
-    /// Writes other placements, if nobody has changed the spec meanwhile.
+    /// Writes the placements, if the spec is unchanged.
     pub(super) async fn write(&self, placements: Vec<Value>, writing: Writing) -> anyhow::Result<()> {
         self.merge(&json!({"spec": {"installStrategy": {"placements": placements}}}), writing).await
     }
 
-    /// Adds annotations, if nobody has changed the spec meanwhile.
+    /// Adds annotations, if the spec is unchanged.
     pub(super) async fn annotate(&self, annotations: Value, writing: Writing) -> anyhow::Result<()> {
         self.merge(&json!({"metadata": {"annotations": annotations}}), writing).await
     }
@@ -113,10 +112,10 @@ impl<'a> Stored<'a> {
             let again = Self::read(self.connection, &self.name).await?;
             let same = |pointer: &str| again.object.pointer(pointer) == self.object.pointer(pointer);
             if !same("/spec") || !same("/metadata/uid") {
-                bail!("failed to {doing}: somebody else changed it at the same time: look at it again");
+                bail!("failed to {doing}: it was changed at the same time: check it and try again");
             }
             metadata = again.object.get("metadata").cloned().unwrap_or_default();
         }
-        bail!("failed to {doing}: it changes faster than it can be written: try again")
+        bail!("failed to {doing}: it keeps changing: try again")
     }
 }

@@ -1,4 +1,4 @@
-//! `pause` and `resume`: whether further clusters are started.
+//! `pause` and `resume`: whether new clusters start.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -6,26 +6,26 @@ use serde_json::{Value, json};
 use super::spec::Stored;
 use super::{Outcome, Session, Which, Writing};
 use crate::connect::Connection;
+use crate::output::Printout;
 
 const PAUSE: &str = "\
-Pause a rollout: no further cluster is started, and those that were started finish. New clusters get the last known good revision, \
-as ever.
+Pause a rollout: no new clusters start, and clusters in flight finish. New clusters still get the last known good revision.
 
-Sets rolloutStrategy.paused of the add-on's placements, and nothing else. Written only if nobody else changed the spec meanwhile.";
+Sets rolloutStrategy.paused of the add-on's placements, and nothing else. The write is conditional on the spec being unchanged.";
 
 const RESUME: &str = "\
-Resume a rollout: clusters are started again, in the order and within the budget of the rollout strategy.
+Resume a rollout: clusters start again, in the order and within the budget of the rollout strategy.
 
-Clears rolloutStrategy.paused of the add-on's placements, and nothing else. Written only if nobody else changed the spec meanwhile.";
+Clears rolloutStrategy.paused of the add-on's placements, and nothing else. The write is conditional on the spec being unchanged.";
 
 const STRUCTURE: &str = "\
 Output with -o json:
   version, addOn, paused, dryRun, placements[]: {placement, changed}
 
 Exit codes:
-  0 it is so now, or was before; 1 it could not be written; 2 wrong usage";
+  0 changed, or nothing to change; 1 it could not be written; 2 wrong usage";
 
-/// Start no further cluster
+/// Start no new clusters
 #[derive(Debug, clap::Args)]
 #[command(long_about = PAUSE, after_help = "\
 Examples:
@@ -81,7 +81,7 @@ pub(super) async fn resume(args: &ResumeArgs, session: &mut Session) -> anyhow::
     switch(&args.which, args.writing, false, session).await
 }
 
-/// Pauses or resumes the placements that are asked for. Says which of them were not so before.
+/// Pauses or resumes the requested placements. Returns which of them changed.
 pub(in crate::commands) async fn apply(
     connection: &Connection,
     addon: &str,
@@ -121,32 +121,32 @@ async fn switch(
     if session.output.data(&told)? {
         return Ok(Outcome::Done);
     }
-    let mut text = String::new();
+    let mut text = Printout::default();
     for one in &told.placements {
         let (word, effect) = match paused {
-            true => ("paused", "what has started finishes, and nothing new starts"),
-            false => ("resumed", "clusters are started again"),
+            true => ("paused", "clusters in flight finish, and no new clusters start"),
+            false => ("resumed", "clusters start again"),
         };
-        text.push_str(&match (one.changed, paused) {
-            (true, _) => format!("{} {word}{}: {effect}\n", one.placement, writing.mark()),
-            (false, true) => format!("{} was paused already\n", one.placement),
-            (false, false) => format!("{} was not paused\n", one.placement),
+        text.line(match (one.changed, paused) {
+            (true, _) => format!("{} {word}{}: {effect}", one.placement, writing.mark()),
+            (false, true) => format!("{} was already paused", one.placement),
+            (false, false) => format!("{} was not paused", one.placement),
         });
     }
     let (program, hub, addon) = (&session.program, which.live.hub.typed(), &which.addon);
-    text.push_str(&match paused {
+    text.line(match paused {
         _ if writing.dry_run => {
             let verb = if paused { "pause" } else { "resume" };
-            format!("Nothing was written. Next: {program} rollout {verb} {addon}{hub}\n")
+            format!("Nothing was written. Next: {program} rollout {verb} {addon}{hub}")
         }
-        true => format!("Next: {program} rollout resume {addon}{hub}\n"),
-        false => format!("Next: {program} status {addon} -w{hub}\n"),
+        true => format!("Next: {program} rollout resume {addon}{hub}"),
+        false => format!("Next: {program} status {addon} -w{hub}"),
     });
     session.output.text(&text)?;
     Ok(Outcome::Done)
 }
 
-/// Sets or clears the pause of one placement. Says whether it was another before.
+/// Sets or clears the pause of one placement. Returns whether it changed.
 fn set(placement: &mut Value, paused: bool) -> bool {
     let before = placement.pointer("/rolloutStrategy/paused").and_then(Value::as_bool).unwrap_or(false);
     if before == paused {

@@ -1,9 +1,10 @@
-//! `undo`: a placement wants again what it has completed before.
+//! `undo`: rolls a placement back to a revision that it has completed before.
 //!
-//! A revision is a set of configs with their contents. Going back therefore is one of two things: to name the configs of that time again, or,
-//! where an object was edited in place, to give it the content of that time again. The first is written to the add-on's placement and touches
-//! nothing else. The second changes an object that others may use as well, so it is only done when asked for. Whether what would be written
-//! comes to the very revision is asked of the engine before anything is.
+//! A revision is a set of configs with their contents. A rollback is therefore one of two things:
+//! reference the earlier configs again, or, if an object was edited in place, restore its earlier
+//! content. The first changes only the add-on's placement. The second changes an object that others
+//! may use as well, so it needs an explicit option. Before anything is written, the engine checks
+//! that the result is exactly the desired revision.
 
 mod entry;
 
@@ -25,55 +26,56 @@ use super::{Outcome, Session, Which, Writing};
 use crate::connect::{Connection, refused};
 use crate::live::told;
 use crate::objects;
+use crate::output::Printout;
 use entry::Reference;
 
 const DESCRIPTION: &str = "\
-Go back: each placement wants again what it completed last before what it wants now, or the revision with the number that \
+Roll back each placement to the revision that it completed before the current one, or to the revision with the number that \
 aviary rollout history shows.
 
-Going back is never held up by a canary, takes over from the rollout under way at once, keeps to the budget, and touches only \
-clusters that had moved.
+A canary never delays a rollback. A rollback replaces the rollout in progress at once, stays within the budget, and changes only \
+clusters that had been updated.
 
-What is written are the references to configs in the add-on's placements, as they were then. Where a config itself was edited since, \
-naming it again would not bring its old content back: that is said, and nothing is written. With --restore-configs the content of \
-that time, which the manager has kept, is written back to the config, or the config is made again where it was deleted. Whoever else \
-uses that config gets it too; who that is, is said. Every write is conditional on what was seen.";
+The rollback restores the references to configs in the add-on's placements. If a config itself was edited since, \
+referencing it again would not restore its content: the command reports that and writes nothing. With --restore-configs it also \
+restores the content of such a config, which the manager has stored, or recreates the config if it was deleted. This affects everything \
+that uses the config; the command lists those users. Every write is conditional on the object being unchanged since it was read.";
 
 const EXAMPLES: &str = "\
 Examples:
-  What would going back write
+  What would a rollback write?
     $ aviary rollout undo helloworld --dry-run
 
-  Go back, and wait until it is there
+  Roll back, and wait until it is done
     $ aviary rollout undo helloworld && aviary status helloworld -w
 
-  One placement, to a certain revision
+  Roll back one placement to a specific revision
     $ aviary rollout undo helloworld --placement default/fleet --to-revision 3";
 
 const STRUCTURE: &str = "\
 Output with -o json:
-  version        1; a later version may add fields, and changes or removes none
+  version        1; later versions may add fields, but never change or remove one
   addOn, dryRun
-  placements[]   {placement, number, from, to, references[]}; references[]: {kind, from, to},
-                 either left out where there is none
-  restored[]     {config, usedBy[]}: configs that get their old content back
+  placements[]   {placement, number, from, to, references[]}; references[]: {kind, from, to};
+                 from or to is absent if there is none
+  restored[]     {config, usedBy[]}: configs whose earlier content is restored
 
 Exit codes:
-  0 it is written; 1 it is not: there is nothing to go back to, or a config was edited in
-  place and --restore-configs was not given; 2 wrong usage";
+  0 success; 1 nothing was written: there is nothing to roll back to, or a config was edited
+  in place and --restore-configs was not given; 2 wrong usage";
 
-/// Go back to a revision that was completed before
+/// Roll back to a revision that was completed before
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(super) struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// Number of the revision to go back to; of an add-on with several placements --placement says of which
+    /// Number of the revision; if the add-on has several placements, select one with --placement
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     to_revision: Option<i64>,
 
-    /// Write the content of that time back to configs that were edited or deleted since
+    /// Restore the content of configs that were edited or deleted since
     #[arg(long)]
     restore_configs: bool,
 
@@ -81,7 +83,7 @@ pub(super) struct Args {
     writing: Writing,
 }
 
-/// What was gone back to, or would be.
+/// The rollback that was made, or would be made.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::commands) struct Undone {
@@ -109,22 +111,22 @@ pub(in crate::commands) struct Restored {
     used_by: Vec<String>,
 }
 
-/// What to go back to.
+/// What to roll back to.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::commands) struct Asked<'a> {
     pub(in crate::commands) addon: &'a str,
     pub(in crate::commands) placement: Option<&'a str>,
     pub(in crate::commands) to_revision: Option<i64>,
     pub(in crate::commands) restore_configs: bool,
-    /// The command that restores configs as well.
+    /// The command that also restores configs.
     pub(in crate::commands) with_configs: &'a str,
 }
 
-/// A placement, and where it goes back to.
+/// A placement, and the revision that it rolls back to.
 struct Back {
     entry: Entry,
     kept: Kept,
-    /// What it wants now.
+    /// Its current desired revision.
     from: Option<Revision>,
 }
 
@@ -147,7 +149,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     Ok(Outcome::Done)
 }
 
-/// Goes back. The view is left as the hub looks then.
+/// Rolls back. Afterwards the view shows the hub as it will be.
 pub(in crate::commands) async fn apply(
     connection: &Connection,
     view: &mut View,
@@ -160,7 +162,7 @@ pub(in crate::commands) async fn apply(
     if to_revision.is_some() && chosen.len() > 1 {
         let names = chosen.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
         bail!(
-            "every placement numbers its own revisions: say with --placement which of {names} goes back to revision {}",
+            "every placement has its own revision numbers: use --placement to select which of {names} rolls back to revision {}",
             to_revision.unwrap_or_default()
         );
     }
@@ -204,7 +206,8 @@ pub(in crate::commands) async fn apply(
     })
 }
 
-/// Where each placement goes back to. One that has nowhere to go is left out, unless it is the only one.
+/// Chooses the revision for each placement. A placement with nothing to roll back to is skipped,
+/// unless it is the only one.
 fn choose(
     view: &mut View,
     addon: &str,
@@ -225,11 +228,15 @@ fn choose(
             history.iter().filter(|kept| kept.placement.to_string() == entry.name).collect();
         let kept = match number {
             Some(number) => own.iter().find(|kept| kept.number == number),
-            None => own.iter().rev().find(|kept| from.as_ref() != Some(&kept.revision)),
+            None => own.iter().rev().find(|kept| !kept.withdrawn && from.as_ref() != Some(&kept.revision)),
         };
         match kept {
             Some(kept) if from.as_ref() == Some(&kept.revision) => {
-                bail!("{} wants revision {} already: there is nothing to undo", entry.name, kept.number)
+                bail!(
+                    "the desired revision of {} is already {}: there is nothing to undo",
+                    entry.name,
+                    kept.number
+                )
             }
             Some(kept) => back.push(Back { kept: (*kept).clone(), entry, from }),
             None => {
@@ -239,20 +246,24 @@ fn choose(
                     (Some(number), false) => {
                         format!("{} has no revision {number}: it has {}", entry.name, numbers.join(", "))
                     }
-                    (None, false) => {
-                        format!("{} has completed no other revision than the one it wants", entry.name)
-                    }
+                    (None, false) => match own.iter().rev().find(|kept| kept.withdrawn) {
+                        Some(withdrawn) => format!(
+                            "{} has already been rolled back; to go forward again use --to-revision {}, which is an upgrade like any other",
+                            entry.name, withdrawn.number
+                        ),
+                        None => format!("{} has completed no other revision than its desired one", entry.name),
+                    },
                 });
             }
         }
     }
     if back.is_empty() {
-        return Err(anyhow!("there is nothing to go back to: {}", nowhere.join("; ")));
+        return Err(anyhow!("there is nothing to roll back to: {}", nowhere.join("; ")));
     }
     Ok(back)
 }
 
-/// The AddOnHubConfigs that read as the version shorthand and are there as objects, with that very content.
+/// AddOnHubConfigs that have the same content as the version shorthand and exist as objects.
 async fn named_after_versions(connection: &Connection, back: &[Back]) -> anyhow::Result<BTreeSet<ConfigRef>> {
     let pins = back.iter().flat_map(|one| one.kept.revision.pins());
     let mut there = BTreeSet::new();
@@ -265,15 +276,15 @@ async fn named_after_versions(connection: &Connection, back: &[Back]) -> anyhow:
     Ok(there)
 }
 
-/// A config that does not have the content of that time any more.
+/// A config whose content has changed since that revision.
 struct Lost {
     config: ConfigRef,
-    /// As it is now; none: it is gone.
+    /// Its current content; `None` if it was deleted.
     live: Option<Value>,
     content: Value,
 }
 
-/// The configs of the revisions whose content is another now.
+/// The configs of the revisions whose content has changed.
 async fn lost(
     connection: &Connection,
     view: &mut View,
@@ -292,7 +303,7 @@ async fn lost(
         }
         if lost.iter().any(|known| known.config == *pin.config) {
             bail!(
-                "the placements would go back to different contents of {}: undo them one by one with --placement",
+                "the placements would roll back to different contents of {}: undo them one by one with --placement",
                 pin.config
             );
         }
@@ -300,7 +311,7 @@ async fn lost(
             view.observe(addon, |observed| observed.revisions.contents.get(&pin.hash).cloned()).flatten();
         let Some(content) = content else {
             bail!(
-                "the content that {} had at {} is not kept any more: it cannot be gone back to",
+                "the content of {} at {} is no longer stored: you cannot roll back to it",
                 pin.config,
                 pin.hash.short()
             );
@@ -310,7 +321,8 @@ async fn lost(
     Ok(lost)
 }
 
-/// Who uses the configs. What cannot be found out is left out: it is only said, not decided on.
+/// Finds the users of the configs. Failures are ignored: the result is only shown, not used for a
+/// decision.
 async fn usage(connection: &Connection, lost: &[Lost]) -> Vec<Restored> {
     if lost.is_empty() {
         return Vec::new();
@@ -343,12 +355,12 @@ fn in_place(restored: &[Restored], with_configs: &str) -> String {
         text.push_str(&format!("{}{users}, was edited or deleted since that revision; ", one.config));
     }
     text.push_str(&format!(
-        "naming it again would not bring its content back. {with_configs} writes the content of that time back to it, for all that use it"
+        "referencing it again would not restore its content. {with_configs} restores the content for everything that uses it"
     ));
     text
 }
 
-/// Asks the engine whether what would be written comes to the revisions that are gone back to.
+/// Asks the engine whether the writes would result in exactly the chosen revisions.
 async fn check(
     view: &mut View,
     connection: &Connection,
@@ -382,7 +394,7 @@ async fn check(
     match wrong.flatten() {
         None => Ok(()),
         Some((placement, why)) => Err(anyhow!(
-            "{placement} cannot go back by its own configs alone: {why}; nothing was written: change the add-on itself, aviary plan shows what that does"
+            "{placement} cannot be rolled back by changing its own configs only: {why}; nothing was written: change the add-on itself; aviary plan shows the effect"
         )),
     }
 }
@@ -397,10 +409,10 @@ fn differing(one: &Revision, other: &Revision) -> String {
         .filter(|kind| hash(one, kind) != hash(other, kind))
         .map(ToString::to_string)
         .collect();
-    format!("{} would still be another", differ.join(", "))
+    format!("{} would still differ", differ.join(", "))
 }
 
-/// The config with the content of that time.
+/// The config with its earlier content.
 fn with_content(lost: &Lost) -> Value {
     let mut object = match &lost.live {
         Some(live) => {
@@ -420,7 +432,7 @@ fn with_content(lost: &Lost) -> Value {
     object
 }
 
-/// Writes the content of that time, over the very state that was seen.
+/// Writes the earlier content, on condition that the object is unchanged since it was read.
 async fn restore(connection: &Connection, lost: &Lost, writing: Writing) -> anyhow::Result<()> {
     let served = objects::find_kind(connection, &lost.config.kind).await?;
     let api = served.api(connection, lost.config.namespace.as_deref());
@@ -433,24 +445,24 @@ async fn restore(connection: &Connection, lost: &Lost, writing: Writing) -> anyh
         Some(_) => {
             (format!("restore {}", lost.config), api.replace(&lost.config.name, &params, &object).await)
         }
-        None => (format!("make {} again", lost.config), api.create(&params, &object).await),
+        None => (format!("recreate {}", lost.config), api.create(&params, &object).await),
     };
     written.map(drop).map_err(|error| refused(&doing, &error, &connection.server))
 }
 
-fn render(told: &Undone, args: &Args, program: &str) -> String {
+fn render(told: &Undone, args: &Args, program: &str) -> Printout {
     let mark = args.writing.mark();
-    let mut text = String::new();
+    let mut text = Printout::default();
     for one in &told.placements {
         let from = one.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
-        text.push_str(&format!(
-            "{} goes back{from} to {}, its revision {}{mark}\n",
+        text.line(format_args!(
+            "{} rolls back{from} to {}, its revision {}{mark}",
             one.placement, one.to, one.number
         ));
         for reference in &one.references {
             let shown = |name: &Option<String>| name.clone().unwrap_or_else(|| "none".to_owned());
-            text.push_str(&format!(
-                "  {}: {} -> {}\n",
+            text.line(format_args!(
+                "  {}: {} -> {}",
                 reference.kind,
                 shown(&reference.from),
                 shown(&reference.to)
@@ -459,12 +471,12 @@ fn render(told: &Undone, args: &Args, program: &str) -> String {
     }
     for one in &told.restored {
         let users = if one.used_by.is_empty() { "nobody".to_owned() } else { one.used_by.join(", ") };
-        text.push_str(&format!("{} has its content of that time again{mark}; used by {users}\n", one.config));
+        text.line(format_args!("{} has its earlier content again{mark}; used by {users}", one.config));
     }
     let (addon, hub) = (&told.add_on, args.which.live.hub.typed());
-    text.push_str(&match told.dry_run {
-        true => format!("Nothing was written. Next: {program} rollout undo {addon}{hub}\n"),
-        false => format!("Next: {program} status {addon} -w{hub}\n"),
+    text.line(match told.dry_run {
+        true => format!("Nothing was written. Next: {program} rollout undo {addon}{hub}"),
+        false => format!("Next: {program} status {addon} -w{hub}"),
     });
     text
 }

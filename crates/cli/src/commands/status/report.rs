@@ -1,9 +1,12 @@
-//! Where rollouts stand, as data: what `-o json` prints, and what the text is made from. Fields are added, never changed or removed.
+//! The progress of rollouts as data: what `-o json` prints, and the source of the text. Fields are
+//! added, never changed or removed.
 
 use aviary_controller::View;
+use aviary_engine::explain::Phase;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, ClusterReport, Plan};
-use aviary_engine::verdict::{self, Tally};
+use aviary_engine::reason::Reason;
+use aviary_engine::verdict::{self, ClusterTally, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -25,7 +28,7 @@ pub(crate) struct StatusReport {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AddOnState {
     pub(crate) name: String,
-    pub(crate) state: &'static str,
+    pub(crate) state: Verdict,
     pub(crate) message: String,
     pub(crate) clusters: usize,
     pub(crate) settled: usize,
@@ -40,22 +43,21 @@ pub(crate) struct AddOnState {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlacementState {
-    pub(crate) state: &'static str,
-    /// Settled on what the placement wants in the end, which a canary may still keep from being its target.
+    pub(crate) state: Verdict,
+    /// Settled on the desired revision. A canary may still keep it from being the target.
     pub(crate) done: usize,
     #[serde(flatten)]
     pub(crate) summary: PlacementSummary,
 }
 
 impl PlacementState {
-    /// On their way, failed, and not started, towards what is wanted in the end.
+    /// In flight, failed, and not started, on the way to the desired revision.
     pub(crate) fn left(&self) -> [usize; 3] {
         let one = &self.summary;
         let moving = one.in_flight.saturating_sub(one.failed);
         [moving, one.failed, one.governed.saturating_sub(self.done + moving + one.failed)]
     }
 
-    /// How many have what is wanted, have been told it, or failed at it.
     pub(crate) fn counts(&self) -> String {
         let [moving, failed, waiting] = self.left();
         format!("{} done, {moving} in flight, {failed} failed, {waiting} waiting", self.done)
@@ -69,15 +71,14 @@ pub(crate) struct Unsettled {
     pub(crate) cluster: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) placement: Option<String>,
-    pub(crate) kind: &'static str,
-    pub(crate) reason: &'static str,
+    pub(crate) kind: Phase,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) told: Option<String>,
 }
 
 impl StatusReport {
-    /// Of all add-ons that are seen.
     pub(crate) fn of(view: &mut View, now: Timestamp) -> Self {
         let mut add_ons = Vec::new();
         for addon in view.addons() {
@@ -88,12 +89,12 @@ impl StatusReport {
         Self { version: 1, now: seconds(now).to_string(), notes: left_out(view), add_ons }
     }
 
-    /// The outcome of all: of the one that most wants to be looked at.
+    /// The outcome of the most urgent add-on.
     pub(crate) fn outcome(&self) -> Outcome {
         self.most_urgent().map_or(Outcome::Done, AddOnState::outcome)
     }
 
-    /// The add-on that most wants to be looked at.
+    /// The add-on that most needs attention.
     pub(crate) fn most_urgent(&self) -> Option<&AddOnState> {
         self.add_ons.iter().min_by_key(|addon| match addon.outcome() {
             Outcome::Failed | Outcome::NotDone => 0,
@@ -103,14 +104,14 @@ impl StatusReport {
     }
 }
 
-/// Objects that could not be understood, a few by name.
+/// Objects that could not be read, a few of them by name.
 pub(crate) fn left_out(view: &View) -> Vec<String> {
     const NAMED: usize = 5;
     let unread = view.unread();
     let mut notes: Vec<String> = unread
         .iter()
         .take(NAMED)
-        .map(|object| format!("left out, because it cannot be read: {object}"))
+        .map(|object| format!("ignored, because it cannot be read: {object}"))
         .collect();
     if unread.len() > NAMED {
         notes.push(format!("and {} that cannot be read", counted(unread.len() - NAMED, "more object")));
@@ -122,20 +123,20 @@ impl AddOnState {
     pub(crate) fn of(observed: &Observed, plan: &Plan) -> Self {
         let mut unsettled: Vec<&ClusterReport> =
             plan.report.clusters.iter().filter(|cluster| !verdict::is_at_rest(&cluster.decision)).collect();
-        unsettled.sort_by_key(|cluster| verdict::rank(&cluster.decision));
+        unsettled.sort_by_key(|cluster| cluster.decision.phase().rank());
         let placements: Vec<PlacementState> = plan
             .report
             .placements
             .iter()
             .zip(placements(observed, plan))
             .map(|(report, summary)| PlacementState {
-                state: verdict::word(&report.state, report.reason),
+                state: report.verdict(),
                 done: report.counts.done,
                 summary,
             })
             .collect();
         let problems = verdict::problems(observed, plan.report.problems.iter());
-        let tally = Tally::of(plan);
+        let tally = ClusterTally::of(plan);
         let (state, message) = verdict::judge(observed, plan, &tally, &problems);
         Self {
             name: observed.addon.name.to_string(),
@@ -154,8 +155,8 @@ impl AddOnState {
 
     pub(crate) fn outcome(&self) -> Outcome {
         match self.state {
-            "Failed" => Outcome::Failed,
-            "Progressing" => Outcome::Progressing,
+            Verdict::Failed => Outcome::Failed,
+            Verdict::Progressing => Outcome::Progressing,
             _ => Outcome::Done,
         }
     }
@@ -167,7 +168,7 @@ impl Unsettled {
         Self {
             cluster: cluster.cluster.to_string(),
             placement: placement.map(|spec| spec.name.to_string()),
-            kind: cluster.decision.kind(),
+            kind: cluster.decision.phase(),
             reason: cluster.decision.code(),
             message: cluster.decision.to_string(),
             told: cluster.told.as_deref().map(str::to_owned),

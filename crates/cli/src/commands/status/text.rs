@@ -1,36 +1,43 @@
-//! Where rollouts stand, for people: a tree of one add-on, or a line for each.
+//! The progress of rollouts as text: a tree for one add-on, or one line per add-on.
 
 use std::collections::BTreeMap;
 
-use super::report::{AddOnState, PlacementState, StatusReport, Unsettled};
-use crate::output::{Paint, Style, Table};
+use aviary_engine::explain::Phase;
+use aviary_engine::reason::Reason;
+use aviary_engine::verdict::Verdict;
 
-/// How many clusters of a placement are named.
+use super::report::{AddOnState, PlacementState, StatusReport, Unsettled};
+use crate::output::{Paint, Printout, Style, Table};
+
+/// The maximum number of named clusters of a placement.
 const NAMED: usize = 10;
-/// How wide a bar is.
 const BAR: usize = 24;
 
-pub(crate) fn render(report: &StatusReport, tree: bool, wide: bool, paint: Paint) -> String {
+pub(crate) fn render(report: &StatusReport, tree: bool, wide: bool, paint: Paint) -> Printout {
     if !tree {
         return list(report, paint);
     }
-    report.add_ons.iter().map(|addon| render_tree(addon, wide, paint)).collect()
+    let mut out = Printout::default();
+    for addon in &report.add_ons {
+        render_tree(&mut out, addon, wide, paint);
+    }
+    out
 }
 
-pub(crate) fn notes(report: &StatusReport) -> String {
-    report.notes.iter().map(|note| format!("Note: {note}\n")).collect()
+pub(crate) fn notes(report: &StatusReport) -> Printout {
+    report.notes.iter().map(|note| format!("Note: {note}")).collect()
 }
 
-fn list(report: &StatusReport, paint: Paint) -> String {
+fn list(report: &StatusReport, paint: Paint) -> Printout {
     if report.add_ons.is_empty() {
-        return String::new();
+        return Printout::default();
     }
     let mut table = Table::default();
     table.head(&["ADD-ON", "STATE", "CLUSTERS", "SETTLED", "IN FLIGHT", "FAILED", "WAITING", "MESSAGE"]);
     for addon in &report.add_ons {
         table.row([
             (Style::Bold, addon.name.clone()),
-            (style(addon.state), addon.state.to_owned()),
+            (style(addon.state), addon.state.to_string()),
             (Style::Plain, addon.clusters.to_string()),
             (Style::Plain, addon.settled.to_string()),
             (Style::Plain, addon.in_flight.to_string()),
@@ -42,23 +49,23 @@ fn list(report: &StatusReport, paint: Paint) -> String {
     table.render(paint)
 }
 
-pub(crate) fn style(state: &str) -> Style {
+pub(crate) fn style(state: Verdict) -> Style {
     match state {
-        "Done" | "Installed" | "Upgraded" => Style::Green,
-        "Failed" => Style::Red,
-        "Paused" | "WaitingForCanary" => Style::Yellow,
-        "LeftAlone" | "Empty" => Style::Dim,
-        _ => Style::Cyan,
+        Verdict::Done | Verdict::Installed | Verdict::Upgraded => Style::Green,
+        Verdict::Failed => Style::Red,
+        Verdict::Paused | Verdict::WaitingForCanary => Style::Yellow,
+        Verdict::LeftAlone | Verdict::Empty => Style::Dim,
+        Verdict::Progressing | Verdict::Installing | Verdict::Upgrading => Style::Cyan,
     }
 }
 
-fn render_tree(addon: &AddOnState, wide: bool, paint: Paint) -> String {
-    let mut out = format!(
-        "{}  {}  {}\n",
+fn render_tree(out: &mut Printout, addon: &AddOnState, wide: bool, paint: Paint) {
+    out.line(format_args!(
+        "{}  {}  {}",
         paint.paint(Style::Bold, &addon.name),
-        paint.paint(style(addon.state), addon.state),
+        paint.paint(style(addon.state), addon.state.as_str()),
         addon.message
-    );
+    ));
     let names: Vec<&str> = addon.placements.iter().map(|one| one.summary.placement.as_str()).collect();
     let stray: Vec<&Unsettled> = addon.unsettled.iter().filter(|one| one.placement.is_none()).collect();
     let branches = addon.placements.len() + usize::from(!stray.is_empty());
@@ -67,27 +74,26 @@ fn render_tree(addon: &AddOnState, wide: bool, paint: Paint) -> String {
         let last = index + 1 == branches;
         let name = &placement.summary.placement;
         let padding = " ".repeat(width - name.chars().count());
-        out.push_str(&format!("{} {name}{padding}  {}\n", tee(last), line(placement, paint)));
+        out.line(format_args!("{} {name}{padding}  {}", tee(last), line(placement, paint)));
         let of = |one: &&Unsettled| one.placement.as_deref() == Some(name);
         let clusters: Vec<&Unsettled> = addon.unsettled.iter().filter(of).collect();
-        leaves(&mut out, &clusters, last, wide, paint);
+        leaves(out, &clusters, last, wide, paint);
     }
     if !stray.is_empty() {
-        out.push_str(&format!("{} in no placement\n", tee(true)));
-        leaves(&mut out, &stray, true, wide, paint);
+        out.line(format_args!("{} in no placement", tee(true)));
+        leaves(out, &stray, true, wide, paint);
     }
     for problem in &addon.problems {
         let severity = format!("{:?}", problem.severity).to_lowercase();
-        out.push_str(&format!("  {severity}: {}\n", problem.message));
+        out.line(format_args!("  {severity}: {}", problem.message));
     }
-    out
 }
 
 fn tee(last: bool) -> &'static str {
     if last { "└─" } else { "├─" }
 }
 
-/// Bar, how many, state, versions, message.
+/// Bar, counts, state, versions, message.
 fn line(placement: &PlacementState, paint: Paint) -> String {
     let one = &placement.summary;
     let share = |part: usize| (part * BAR).checked_div(one.governed).unwrap_or(0).min(BAR);
@@ -103,7 +109,7 @@ fn line(placement: &PlacementState, paint: Paint) -> String {
         "x".repeat(failed),
         ".".repeat(BAR - settled - moving - failed)
     );
-    // The message repeats the numbers.
+    // The message repeats the counts.
     let told = format!("{}/{}", one.on_target, one.governed);
     let message = one.message.strip_prefix(&told).unwrap_or(&one.message).trim_start();
     let count = if one.desired == one.target { told } else { format!("{}/{}", placement.done, one.governed) };
@@ -112,31 +118,31 @@ fn line(placement: &PlacementState, paint: Paint) -> String {
         (Some(desired), _) => format!(" {desired}"),
         (None, _) => String::new(),
     };
-    let state = paint.paint(style(placement.state), placement.state);
+    let state = paint.paint(style(placement.state), placement.state.as_str());
     format!("[{bar}] {count}  {state}{to}  {message}")
 }
 
-/// The clusters of one branch: the first few, and how many more for which reason.
-fn leaves(out: &mut String, clusters: &[&Unsettled], last_branch: bool, wide: bool, paint: Paint) {
+/// The clusters of one branch: the first few, and counts by reason for the rest.
+fn leaves(out: &mut Printout, clusters: &[&Unsettled], last_branch: bool, wide: bool, paint: Paint) {
     let stem = if last_branch { "   " } else { "│  " };
     let shown = if wide || clusters.len() <= NAMED { clusters.len() } else { NAMED - 1 };
     let width = clusters.iter().take(shown).map(|one| one.cluster.chars().count()).max().unwrap_or(0);
     for (index, one) in clusters.iter().take(shown).enumerate() {
         let last = index + 1 == clusters.len();
-        let style = if one.kind == "failed" { Style::Red } else { Style::Plain };
+        let style = if one.kind == Phase::Failed { Style::Red } else { Style::Plain };
         let padding = " ".repeat(width - one.cluster.chars().count());
-        let reason = paint.paint(style, one.reason);
-        out.push_str(&format!("{stem}{} {}{padding}  {reason}  {}\n", tee(last), one.cluster, one.message));
+        let reason = paint.paint(style, one.reason.as_str());
+        out.line(format_args!("{stem}{} {}{padding}  {reason}  {}", tee(last), one.cluster, one.message));
     }
     let rest = clusters.get(shown..).unwrap_or_default();
     if !rest.is_empty() {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<Reason, usize> = BTreeMap::new();
         for one in rest {
             *counts.entry(one.reason).or_default() += 1;
         }
         let counts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-        out.push_str(&format!(
-            "{stem}{} {} more: {} (-o wide shows all)\n",
+        out.line(format_args!(
+            "{stem}{} {} more: {} (-o wide shows all)",
             tee(true),
             rest.len(),
             counts.join(", ")
@@ -144,19 +150,19 @@ fn leaves(out: &mut String, clusters: &[&Unsettled], last_branch: bool, wide: bo
     }
 }
 
-/// What was told in lines, so that only changes are told.
+/// The lines that were printed, so that only changes are printed.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     told: BTreeMap<String, String>,
 }
 
 impl Lines {
-    /// A line for each placement, or add-on without one, of which something new is to be told.
-    pub(crate) fn news(&mut self, report: &StatusReport) -> String {
-        let mut out = String::new();
+    /// Returns a line for each placement, or add-on without placements, that has changed.
+    pub(crate) fn news(&mut self, report: &StatusReport) -> Printout {
+        let mut out = Printout::default();
         let mut tell = |key: String, line: String| {
             if self.told.get(&key) != Some(&line) {
-                out.push_str(&format!("{}  {key}  {line}\n", report.now));
+                out.line(format_args!("{}  {key}  {line}", report.now));
                 self.told.insert(key, line);
             }
         };

@@ -1,35 +1,54 @@
 //! What the store makes of what it sees.
 
-use aviary_api::{ManagedCluster, PlacementDecision};
-use aviary_engine::name::ClusterName;
+use aviary_api::ManagedCluster;
 use serde_json::{Value, json};
 
-use super::story::{now, placement};
-use crate::placement::choose::Cluster;
-use crate::placement::decisions::Step;
-use crate::placement::scope::ClusterSet;
-use crate::placement::store::{News, Store};
-use crate::seen::{Change, Key};
+use aviary_engine::placement::Step;
+
+use super::*;
+use crate::seen::{Change, Key, ObjectVersion, Version};
+
+fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().unwrap()
+}
+
+fn placement(spec: &Value) -> Placement {
+    let metadata =
+        json!({"name": "p", "namespace": "here", "uid": "uid-of-p", "resourceVersion": "1", "generation": 3});
+    serde_json::from_value(json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "metadata": metadata, "spec": spec,
+    }))
+    .unwrap()
+}
 
 fn key(namespace: &str, name: &str) -> Key {
     Key { namespace: namespace.into(), name: name.into() }
+}
+
+/// The object of that name in its only state.
+fn seen(key: Key) -> ObjectVersion {
+    ObjectVersion { key, version: Version::default() }
+}
+
+fn put(placement: Placement) -> PlacementEvent {
+    PlacementEvent::Placement(Change::Put(ObjectVersion::of(&placement.metadata), Box::new(placement)))
 }
 
 fn p() -> Key {
     key("here", "p")
 }
 
-fn cluster(name: &str, labels: &Value, heartbeat: &str) -> News {
+fn cluster(name: &str, labels: &Value, heartbeat: &str) -> PlacementEvent {
     let object: ManagedCluster = serde_json::from_value(json!({
         "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
         "metadata": {"name": name, "labels": labels},
         "status": {"conditions": [{"type": "ManagedClusterConditionAvailable", "status": "True", "message": heartbeat}]},
     }))
     .unwrap();
-    News::Cluster(Change::Put(key("", name), Cluster::read(&object).unwrap()))
+    PlacementEvent::Cluster(Change::Put(seen(key("", name)), Cluster::read(&object).unwrap()))
 }
 
-fn decision(version: &str, of: &str, clusters: &[&str]) -> News {
+fn decision(version: &str, of: &str, clusters: &[&str]) -> PlacementEvent {
     let decided: Vec<Value> =
         clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
     let object: PlacementDecision = serde_json::from_value(json!({
@@ -46,29 +65,39 @@ fn decision(version: &str, of: &str, clusters: &[&str]) -> News {
         "status": {"decisions": decided},
     }))
     .unwrap();
-    News::Decision(Change::Put(key("here", "p-decision-1"), Box::new(object)))
+    PlacementEvent::Decision(Change::Put(ObjectVersion::of(&object.metadata), Box::new(object)))
+}
+
+/// The same as the answer to a write.
+fn written(event: PlacementEvent) -> Vec<PlacementEvent> {
+    match event {
+        PlacementEvent::Decision(Change::Put(version, object)) => {
+            vec![PlacementEvent::Decision(Change::Written(version, object))]
+        }
+        other => vec![other],
+    }
 }
 
 /// A store that has listed the placement `p` and the cluster `a`.
 fn store() -> Store {
     let mut store = Store::default();
     for news in [
-        News::Cluster(Change::Begin),
+        PlacementEvent::Cluster(Change::Begin),
         cluster("a", &json!({}), "first"),
-        News::Cluster(Change::End),
-        News::Set(Change::Begin),
-        News::Set(Change::End),
-        News::Binding(Change::Begin),
-        News::Binding(Change::End),
-        News::Placement(Change::Begin),
-        News::Placement(Change::Put(p(), Box::new(placement(json!({}))))),
-        News::Placement(Change::End),
-        News::Decision(Change::Begin),
+        PlacementEvent::Cluster(Change::End),
+        PlacementEvent::Set(Change::Begin),
+        PlacementEvent::Set(Change::End),
+        PlacementEvent::Binding(Change::Begin),
+        PlacementEvent::Binding(Change::End),
+        PlacementEvent::Placement(Change::Begin),
+        put(placement(&json!({}))),
+        PlacementEvent::Placement(Change::End),
+        PlacementEvent::Decision(Change::Begin),
     ] {
         store.take(news);
     }
     assert!(!store.is_complete(), "decisions are still being listed");
-    store.take(News::Decision(Change::End));
+    store.take(PlacementEvent::Decision(Change::End));
     assert!(store.is_complete());
     assert!(store.take_dirty().contains(&p()));
     store
@@ -90,7 +119,7 @@ fn a_heartbeat_is_no_news_and_a_label_is() {
 #[test]
 fn a_set_concerns_every_placement() {
     let mut store = store();
-    store.take(News::Set(Change::Put(key("", "mine"), ClusterSet::ByItsLabel)));
+    store.take(PlacementEvent::Set(Change::Put(seen(key("", "mine")), ClusterSet::ByItsLabel)));
     assert!(store.take_dirty().contains(&p()));
 }
 
@@ -98,8 +127,11 @@ fn a_set_concerns_every_placement() {
 fn what_a_new_list_does_not_bring_is_gone() {
     let mut store = store();
     store.take(cluster("b", &json!({}), "first"));
-    for news in [News::Cluster(Change::Begin), cluster("b", &json!({}), "first"), News::Cluster(Change::End)]
-    {
+    for news in [
+        PlacementEvent::Cluster(Change::Begin),
+        cluster("b", &json!({}), "first"),
+        PlacementEvent::Cluster(Change::End),
+    ] {
         store.take(news);
     }
     let [Step::Create(page)] = &steps(&store)[..] else { panic!("one page") };
@@ -109,9 +141,24 @@ fn what_a_new_list_does_not_bring_is_gone() {
 #[test]
 fn an_answer_stands_until_the_watch_has_caught_up() {
     let mut store = store();
-    store.take(decision("7", "p", &["a"]));
+    let sent = store.begin_writes();
+    store.take_written(written(decision("7", "p", &["a"])), sent);
     store.take(decision("5", "p", &[]));
     assert_eq!(steps(&store), [], "the older state is not taken for the newer");
+}
+
+#[test]
+fn a_late_answer_brings_no_decision_back_that_is_gone() {
+    let mut store = store();
+    let sent = store.begin_writes();
+    store.take(decision("5", "p", &["a"]));
+    let PlacementEvent::Decision(Change::Put(mut gone, _)) = decision("6", "p", &[]) else {
+        panic!("a decision")
+    };
+    gone.version.number = 8;
+    store.take(PlacementEvent::Decision(Change::Gone(gone)));
+    store.take_written(written(decision("7", "p", &["a"])), sent);
+    let [Step::Create(_)] = &steps(&store)[..] else { panic!("the page is made again") };
 }
 
 #[test]
@@ -129,18 +176,18 @@ fn a_decision_that_changes_hands_is_news_for_both() {
 #[test]
 fn a_placement_that_is_disabled_or_going_is_left_alone() {
     let mut store = store();
-    let mut object = placement(json!({}));
+    let mut object = placement(&json!({}));
     object.metadata.resource_version = Some("2".into());
     let annotation = "cluster.open-cluster-management.io/experimental-scheduling-disable";
     object.metadata.annotations = Some([(annotation.to_owned(), "true".to_owned())].into());
-    store.take(News::Placement(Change::Put(p(), Box::new(object.clone()))));
+    store.take(put(object.clone()));
     assert!(store.pass(&p(), now()).is_none());
     object.metadata.resource_version = Some("3".into());
     object.metadata.annotations = None;
-    store.take(News::Placement(Change::Put(p(), Box::new(object.clone()))));
+    store.take(put(object.clone()));
     assert!(store.pass(&p(), now()).is_some());
     object.metadata.resource_version = Some("4".into());
     object.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-    store.take(News::Placement(Change::Put(p(), Box::new(object))));
+    store.take(put(object));
     assert!(store.pass(&p(), now()).is_none());
 }

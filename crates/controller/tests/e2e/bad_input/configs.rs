@@ -55,11 +55,30 @@ pub(super) fn rows() -> Vec<Row> {
                 site.upgrade().await;
                 site.assert_nobody_reads("secrets");
             }),
-        row("an add-on's config of a core kind that `supportedConfigs` does not list", Taken, Says("UpgradeFailed: 0/2 upgrade failed: secrets default/token: secrets must be listed in supportedConfigs to be used as a config"))
-            .bad(|site| vec![with_config(site, json!({"group": "", "resource": "secrets", "namespace": "default", "name": "token"}))])
+        row("an add-on's config of a core kind that `supportedConfigs` does not list", Taken, Says("UpgradeFailed: 0/2 upgrade failed: configmaps default/token: configmaps must be listed in supportedConfigs to be used as a config"))
+            .bad(|site| vec![with_config(site, json!({"group": "", "resource": "configmaps", "namespace": "default", "name": "token"}))])
             .note("nobody reads it, and clusters stay on what they have")
             .mends(|site| async move {
+                site.assert_nobody_reads("configmaps");
+                site.upgrade().await;
+            }),
+        row("an add-on's config that is a Secret, also where `supportedConfigs` lists Secrets", Taken, Says("UpgradeFailed: 0/2 upgrade failed: secrets default/token: a Secret cannot be a config, because its content would be copied into revisions that others may read: reference a config that names the Secret"))
+            .before(|site| vec![
+                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "default"}, "stringData": {"password": "hunter2"}}),
+                site.addon(),
+            ])
+            .bad(|site| {
+                let mut addon = with_config(site, json!({"group": "", "resource": "secrets", "namespace": "default", "name": "token"}));
+                addon["spec"]["supportedConfigs"] = json!([
+                    {"group": "", "resource": "secrets"},
+                    {"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs"},
+                ]);
+                vec![addon]
+            })
+            .note("nobody reads it, nothing of it is kept or delivered, and clusters stay on what they have")
+            .mends(|site| async move {
                 site.assert_nobody_reads("secrets");
+                site.assert_nothing_holds("hunter2").await;
                 site.upgrade().await;
             }),
         row("a config of a kind that the hub does not serve", Taken, Says("UpgradeFailed: 0/2 upgrade failed: gadgets.example.com g: the hub does not serve gadgets.example.com: install its CustomResourceDefinition"))

@@ -71,8 +71,7 @@ impl Site {
     }
 
     pub(super) fn template_of(&self, version: &str, manifests: Value) -> Value {
-        let spec = json!({"addonName": self.name(), "version": version, "agentSpec": {"workload": {"manifests": manifests}}});
-        object("AddOnTemplate", &format!("{}-{version}", self.name()), json!({"spec": spec}))
+        aviary_testing::objects::template_of(&self.name(), version, &manifests)
     }
 
     pub(super) fn manifest(&self, name: &str, version: &str) -> Value {

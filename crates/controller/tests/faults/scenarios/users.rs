@@ -11,7 +11,7 @@ use crate::objects::{
     GROUP, addon, instance, named_addon, object, place, reference, rolling, update_all, within,
 };
 use crate::scenario::{Scenario, Step};
-use Step::{Agents, Delete, Put, Rest};
+use Step::{Agents, Delete, MakeAgain, Put, Rest, Wait};
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
@@ -147,6 +147,45 @@ pub(super) fn all() -> Vec<Scenario> {
             installed(TWO, update_all()),
             vec![Delete(addon(&[])), want("two", update_all()), Rest],
         ),
+        // Long enough for the manager to have begun, and too short for it to have heard of what it did when an answer is late.
+        scenario(
+            "addon_comes_again_within_a_second",
+            [versions(), joined(TWO), vec![fleet(TWO)]].concat(),
+            vec![
+                want("one", update_all()),
+                Wait(400),
+                Delete(addon(&[])),
+                Wait(300),
+                want("one", update_all()),
+                Rest,
+            ],
+        )
+        .hastily(),
+        scenario(
+            "instance_is_deleted_while_it_is_written",
+            installed(TWO, update_all()),
+            vec![
+                want("two", update_all()),
+                Wait(400),
+                Delete(instance("c1", "helloworld", json!({}))),
+                Wait(300),
+                Delete(instance("c2", "helloworld", json!({}))),
+                Rest,
+            ],
+        )
+        .hastily(),
+        scenario(
+            "instance_is_made_by_hand_while_it_is_deleted",
+            installed(TWO, update_all()),
+            vec![
+                fleet(&["c1"]),
+                MakeAgain(instance("c2", "helloworld", json!({}))),
+                Rest,
+                Delete(instance("c2", "helloworld", json!({}))),
+                Rest,
+            ],
+        )
+        .hastily(),
         scenario(
             "two_addons_beside_each_other",
             [

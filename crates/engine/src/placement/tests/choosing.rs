@@ -1,10 +1,10 @@
 //! Who is chosen: predicates, numbers, and that what is chosen stays.
 
-use aviary_engine::name::ClusterName;
 use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::story::{World, check};
+use crate::name::ClusterName;
 
 fn labelled(selector: Value) -> Value {
     json!({"requiredClusterSelector": {"labelSelector": selector}})

@@ -1,15 +1,16 @@
-//! A placement and its decisions on a hub that does what it is told, one write at a time, and shows readers every state.
+//! A placement and its decisions on a hub that does what it is told, one write at a time, and shows
+//! readers every state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use aviary_api::{Placement, PlacementDecision};
-use aviary_engine::name::{ClusterName, Text};
-use aviary_engine::normalise;
-use aviary_engine::observed::Selection;
 use serde_json::{Value, json};
 
 use super::story::{now, placement};
+use crate::name::{ClusterName, Text};
+use crate::normalise;
+use crate::observed::Selection;
 use crate::placement::choose::{Chosen, Counts, Group, Verdict};
 use crate::placement::decisions::{Rewrite, Step, rewrite};
 use crate::placement::pages::number;

@@ -6,7 +6,6 @@ mod choosing;
 mod grouping;
 mod hub;
 mod properties;
-mod remembering;
 mod rewriting;
 mod sets;
 mod story;

@@ -1,14 +1,15 @@
-//! What holds in every world: the choice is stable, groups and pages divide it, and no reader takes a torn set for a whole one.
+//! What holds in every world: the choice is stable, groups and pages divide it, and no reader takes
+//! a torn set for a whole one.
 
 use std::collections::BTreeSet;
 
-use aviary_engine::name::ClusterName;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::hub::{Hub, chosen};
 use super::story::World;
+use crate::name::ClusterName;
 use crate::placement::choose::Chosen;
 use crate::placement::pages::{PAGE, clusters};
 

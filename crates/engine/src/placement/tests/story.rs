@@ -1,25 +1,24 @@
 //! A small world as text, and what a placement makes of it as text.
 //!
 //! ```text
-//! cluster a env=prod claim:region=eu taint:gpu=old/NoSelect@30 deleting      the taint is 30 seconds old
-//! set prod                     by its own label
-//! set eu region=eu             by these labels; `*` is every cluster
-//! bind prod                    to the placement's namespace, or to another one: bind prod elsewhere
-//! before a b                   is chosen already
+//! cluster a env=prod claim:region=eu taint:gpu=old/NoSelect@30 deleting      the taint is 30
+//! seconds old set prod                     by its own label set eu region=eu             by these
+//! labels; `*` is every cluster bind prod                    to the placement's namespace, or to
+//! another one: bind prod elsewhere before a b                   is chosen already
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use aviary_api::{ManagedCluster, ManagedClusterSet, Placement};
-use aviary_engine::name::{ClusterName, Text};
 use expect_test::Expect;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::name::{ClusterName, Text};
 use crate::placement::choose::{Chosen, Cluster, choose};
+use crate::placement::key::Key;
 use crate::placement::scope::{ClusterSet, Sets};
-use crate::seen::Key;
 
 pub(super) fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()

@@ -1,10 +1,10 @@
 //! Taints and tolerations, and what time does to them.
 
-use aviary_engine::name::ClusterName;
 use expect_test::expect;
 use serde_json::json;
 
 use super::story::{World, check};
+use crate::name::ClusterName;
 
 #[test]
 fn no_select_keeps_away_also_what_is_chosen() {

@@ -1,15 +1,16 @@
-//! Version 2 of the published schemas: by it kubectl before 1.27 explains, checks fields, diffs and dry-runs.
+//! Version 2 of the published schemas. kubectl before 1.27 uses it for explain, field validation,
+//! diff and dry runs.
 //!
-//! Owns the document and its protobuf form, as far as clients look at it. What version 2 cannot say is left open: a client
-//! must never refuse what the hub would take.
+//! Owns the document and its protobuf form, as far as clients use it. What version 2 cannot express
+//! is left open: a client must never reject what the hub would accept.
 
 use serde_json::{Map, Value, json};
 
 use super::{OBJECT_META, object_meta, resource_paths, schema, schema_name};
-use crate::discovery::{group_versions, rows};
-use crate::resource::Table;
+use crate::api::discovery::{group_versions, rows};
+use crate::kinds::resource::Table;
 
-/// What tells the kind of a schema and of an operation.
+/// The extension with the kind of a schema or an operation.
 const KIND: &str = "x-kubernetes-group-version-kind";
 
 pub(super) fn document(table: &Table) -> Value {
@@ -36,7 +37,7 @@ pub(super) fn document(table: &Table) -> Value {
     })
 }
 
-/// Parameters have their type in themselves here.
+/// In version 2, parameters contain their type directly.
 fn patch_operation(patch: &Value) -> Value {
     let mut patch = patch.clone();
     for parameter in patch["parameters"].as_array_mut().into_iter().flatten() {
@@ -45,7 +46,7 @@ fn patch_operation(patch: &Value) -> Value {
     patch
 }
 
-/// As much of a schema as version 2 can express.
+/// The part of a schema that version 2 can express.
 fn expressible(schema: &Value) -> Value {
     let mut found = Map::new();
     let copy = |found: &mut Map<String, Value>, names: &[&str]| {
@@ -54,7 +55,7 @@ fn expressible(schema: &Value) -> Value {
     };
     copy(&mut found, &["description"]);
     let said = |name: &str| schema.get(name) == Some(&Value::Bool(true));
-    // Nothing else can be said of a value that may be of another type, or have other fields.
+    // Nothing more can be expressed about a value of several types or with unknown fields.
     let is_open = said("nullable")
         || said("x-kubernetes-int-or-string")
         || said("x-kubernetes-preserve-unknown-fields")
@@ -89,14 +90,16 @@ fn expressible(schema: &Value) -> Value {
     Value::Object(found)
 }
 
-/// The fields that a client must give. What has a default is filled in by the hub, so it may be left out.
+/// The fields that a client must set. The hub fills in defaults, so a field with a default may be
+/// omitted.
 fn required(schema: &Value) -> Vec<&str> {
     let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let has_default = |name: &str| schema["properties"][name].get("default").is_some();
     names.filter_map(Value::as_str).filter(|name| !has_default(name)).collect()
 }
 
-/// The document as the messages of `openapi.v2` in github.com/google/gnostic; the numbers are from there.
+/// The document as the messages of `openapi.v2` in github.com/google/gnostic, which defines the
+/// field numbers.
 pub(super) fn encode(document: &Value) -> Vec<u8> {
     let info = &document["info"];
     let info = Message::default().text(1, text(info, "title")).text(2, text(info, "version"));
@@ -115,7 +118,7 @@ fn path_item(operations: &Value) -> Message {
             .text(2, text(parameter, "in"))
             .text(4, text(parameter, "name"))
             .text(6, text(parameter, "type"));
-        // A query parameter, which is one without a body, which is a parameter and not a reference to one.
+        // The nesting of messages for a query parameter.
         let parameter =
             [3, 2, 1].into_iter().fold(query, |inner, field| Message::default().message(field, &inner));
         operation = operation.message(8, &parameter);
@@ -152,7 +155,7 @@ fn schema_message(schema: &Value) -> Message {
     message
 }
 
-/// Extensions are YAML in a text, and JSON is YAML.
+/// Extensions are YAML text, and JSON is YAML.
 fn extension(of: &Value) -> Message {
     named(KIND, &Message::default().text(2, &of[KIND].to_string()))
 }
@@ -174,12 +177,12 @@ fn entries<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = (&'v str, 
     fields.map(|(name, value)| (name.as_str(), value))
 }
 
-/// A protobuf message in the making; all that is needed here are texts and messages.
+/// A protobuf message under construction; only texts and messages are needed.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
 impl Message {
-    /// A text; an empty one is as good as none.
+    /// Adds a text; an empty one is omitted.
     fn text(self, field: u32, text: &str) -> Self {
         if text.is_empty() { self } else { self.delimited(field, text.as_bytes()) }
     }

@@ -1,4 +1,4 @@
-//! Lists: whole, or page by page from one state.
+//! Lists: whole, or in pages from one state.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Filter, View};
+use crate::api::negotiate::{Params, Revision, RevisionMatch, Shape};
+use crate::api::status::Failure;
+use crate::api::write::Scope;
 use crate::hub::Inner;
-use crate::negotiate::{Params, Revision, RevisionMatch, Shape};
-use crate::object::Stored;
-use crate::status::Failure;
 use crate::store::Objects;
-use crate::write::Scope;
+use crate::store::object::Stored;
 
-/// How many objects are encoded at a time: a large list is never in memory as a whole.
+/// How many objects are encoded at a time: a large list is never completely in memory.
 const CHUNK: usize = 64;
 
-/// Where the next page begins.
+/// Where the next page starts.
 #[derive(Debug, Serialize, Deserialize)]
 struct Continue {
     rv: u64,
-    /// The last key of the page before.
+    /// The last key of the previous page.
     after: String,
-    /// How many objects there are after it, if no selector hides some.
+    /// How many objects follow, if no selector hides some.
     left: Option<usize>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn page(hub: &Inner, scope: &Scope, filter: &Filter, params: &Params)
     Ok(Page { revision, items, next })
 }
 
-/// The objects of a namespace, or all: the keys that begin with `prefix`, after `after`.
+/// The objects whose keys start with `prefix`, after `after`.
 fn range<'o>(
     objects: &'o Objects,
     prefix: &'o str,
@@ -147,7 +147,7 @@ impl Page {
         metadata
     }
 
-    /// The list, encoded as it is sent.
+    /// The encoded list.
     pub(crate) fn into_body(self, view: View) -> Body {
         let head = head(&view, &self.metadata());
         let chunks = stream::unfold(Some((head, self.items.into_iter(), true)), move |step| {

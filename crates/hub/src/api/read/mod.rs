@@ -1,6 +1,7 @@
-//! Reading: objects, lists and watches, in the form the client wants.
+//! Reading: objects, lists and watches, in the requested format.
 //!
-//! Owns how stored objects become answers. Everything is read from memory, from states that are on disk.
+//! Owns how stored objects become responses. Everything is read from memory, from states that are
+//! on disk.
 
 pub(crate) mod list;
 pub(crate) mod snapshots;
@@ -10,24 +11,24 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::form;
-use crate::negotiate::{Params, Shape};
-use crate::object::{Stored, type_suffix};
-use crate::resource::{Resource, Version};
-use crate::selector::{FieldSelector, LabelSelector};
-use crate::status::Failure;
-use crate::table::{self, IncludeObject};
-use crate::write::Scope;
+use crate::api::negotiate::{Params, Shape};
+use crate::api::status::Failure;
+use crate::api::write::Scope;
+use crate::formats::form;
+use crate::formats::selector::{FieldSelector, LabelSelector};
+use crate::formats::table::{self, IncludeObject};
+use crate::kinds::resource::{Resource, Version};
+use crate::store::object::{Stored, type_suffix};
 
-/// Which objects of a kind are meant.
+/// Selects objects of a kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// `namespace/`, or nothing for all.
+    /// `namespace/`, or empty for all.
     prefix: String,
     name: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
-    /// Whether a field selector needs more than the key.
+    /// Whether a field selector needs the content of the object.
     reads_content: bool,
 }
 
@@ -90,7 +91,7 @@ impl Filter {
             "metadata.namespace" => Some(stored.namespace().unwrap_or_default().to_owned()),
             other => {
                 let (_, path) = version.selectable.iter().find(|(known, _)| known == other)?;
-                // A field that is not there selects like an empty one.
+                // A missing field selects like an empty one.
                 Some(path.find(&object).first().map(|value| plain(value)).unwrap_or_default())
             }
         })
@@ -107,7 +108,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The form of an answer about one kind.
+/// The format of a response about one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) scope: Scope,
@@ -121,7 +122,7 @@ impl View {
         Some((&self.scope.resource, self.scope.version()?))
     }
 
-    /// One stored object as the client wants it.
+    /// Encodes a stored object in the requested format.
     pub(crate) fn object(&self, stored: &Stored) -> Bytes {
         match self.parts() {
             Some((resource, version))
@@ -133,7 +134,7 @@ impl View {
         }
     }
 
-    /// A value in its stored form as the client wants it.
+    /// Converts a stored value to the requested format.
     pub(crate) fn value(&self, stored: Value) -> Value {
         let Some((resource, version)) = self.parts() else { return stored };
         let revision = stored.pointer("/metadata/resourceVersion").cloned().unwrap_or_else(|| json!(""));
@@ -166,7 +167,7 @@ impl View {
         }
     }
 
-    /// The items of a list of a built-in kind do not repeat what kind they are.
+    /// Items of a list of a built-in kind omit apiVersion and kind.
     fn without_type(&self, stored: &Stored, resource: &Resource, version: &Version) -> Bytes {
         let object = self.object(stored);
         let suffix = type_suffix(&version.api_version, &resource.names.kind);

@@ -1,18 +1,18 @@
 //! Older states, for the later pages of a list and for exact revisions.
 //!
-//! Owns which states are kept: those that a list has begun on, for a while. Others are worked out from the log, as far as it
-//! goes back.
+//! Owns which states are kept: those that a list has started from, for some time. Others are
+//! reconstructed from the log, as far as it reaches back.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::object::ResourceId;
-use crate::status::Failure;
+use crate::api::status::Failure;
+use crate::store::object::ResourceId;
 use crate::store::{Objects, Published, State};
 
-/// A list that is not continued for so long is forgotten.
+/// A list that is not continued for this long is dropped.
 const KEPT_FOR: SignedDuration = SignedDuration::from_mins(5);
 const MOST_KEPT: usize = 64;
 
@@ -28,7 +28,7 @@ struct Kept {
 }
 
 impl Snapshots {
-    /// Keeps a state for the pages to come.
+    /// Keeps a state for later pages.
     pub(crate) fn keep(&self, state: &State, now: Timestamp) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|old| {

@@ -1,7 +1,7 @@
-//! Watches: a cursor into the log, and nothing else that grows.
+//! Watches: a position in the log, and nothing else that grows.
 //!
-//! Owns what a watcher is told and when it ends. A watcher that is too slow finds its place in the log gone and is told so,
-//! in the stream, as clients expect it.
+//! Owns what a watcher receives and when it ends. A watcher that is too slow finds that its
+//! position is no longer in the log, and gets an error in the stream, as clients expect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Filter, View};
+use crate::api::negotiate::{Params, Revision, Shape};
+use crate::api::status::Failure;
+use crate::formats::table;
 use crate::hub::Inner;
-use crate::negotiate::{Params, Revision, Shape};
-use crate::object::Stored;
-use crate::resource::Form;
-use crate::status::Failure;
+use crate::kinds::resource::Form;
+use crate::store::object::Stored;
 use crate::store::{Event, EventKind, TooOld, Topic};
-use crate::table;
 
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(3600);
-/// How many events are looked at between two looks at the log.
+/// How many events are examined per read of the log.
 const STRIDE: usize = 32;
 
-/// Every minute, and shortly before the end.
+/// A bookmark is sent every minute, and shortly before the end.
 fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
     let regular = now + BOOKMARK_EVERY;
     match deadline.checked_sub(BOOKMARK_BEFORE_END) {
@@ -47,11 +47,11 @@ pub(crate) struct Watch {
     news: watch::Receiver<u64>,
     kinds: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
-    /// Everything up to here has been told, or does not concern this watcher.
+    /// All events up to this revision have been sent, or do not concern this watcher.
     cursor: u64,
     ahead: std::vec::IntoIter<Arc<Event>>,
     initial: std::vec::IntoIter<Arc<Stored>>,
-    /// The end of the initial events is to be told.
+    /// The end of the initial events has to be sent.
     announce_end: bool,
     bookmarks: bool,
     next_bookmark: Instant,
@@ -74,7 +74,7 @@ impl Watch {
         let resource = &view.scope.resource.id;
         let topic = hub.store.published().log.topic(resource);
         let news = topic.news();
-        // After subscribing, so that nothing falls in between.
+        // Read after subscribing, so that no event is missed.
         let state = hub.store.published().state();
         let from_state = match params.send_initial_events {
             Some(wanted) => wanted,
@@ -121,7 +121,7 @@ impl Watch {
         }))
     }
 
-    /// The next line; none when the watch is over.
+    /// The next line; `None` when the watch is over.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(stored) = self.initial.next() {
             return Some(self.line(EventKind::Added, &stored));
@@ -137,7 +137,7 @@ impl Watch {
                     return Some(line);
                 }
             }
-            // Whatever is older than this is in the log by now.
+            // Everything older than this is in the log by now.
             let reached = self.hub.store.published().state().revision();
             match self.topic.after(self.cursor, STRIDE) {
                 Ok(events) if events.is_empty() => {
@@ -153,7 +153,7 @@ impl Watch {
         None
     }
 
-    /// Waits for news. What it returns is a bookmark.
+    /// Waits for events. Returns a bookmark if one is due.
     async fn wait(&mut self) -> Option<Bytes> {
         let bookmark_due = tokio::select! {
             biased;
@@ -179,7 +179,8 @@ impl Watch {
         (bookmark_due && self.bookmarks).then(|| self.bookmark(false))
     }
 
-    /// What an event means to this watcher: an object that begins or ceases to match comes or goes.
+    /// Converts an event for this watcher: an object that starts or stops matching is added or
+    /// deleted.
     fn tell(&mut self, event: &Event) -> Option<Bytes> {
         let scope = &self.view.scope;
         let matched = event.before.as_ref().is_some_and(|before| self.filter.matches(scope, before));
@@ -194,7 +195,7 @@ impl Watch {
             return Some(event.line());
         }
         if kind == EventKind::Deleted && event.kind != kind {
-            // It left: its watcher knows it by what it was.
+            // The object no longer matches: the watcher gets its last matching state.
             let last = event.before.as_ref().map(|before| before.bury(event.revision()))?;
             return Some(self.line(kind, &last));
         }
@@ -217,7 +218,7 @@ impl Watch {
         crate::store::line(kind.as_str(), value.to_string().as_bytes())
     }
 
-    /// Columns are told once.
+    /// Column definitions are sent once.
     fn shaped(&mut self, mut value: Value) -> Value {
         if self.view.shape == Shape::Table {
             if self.columns_sent {
@@ -253,7 +254,8 @@ impl Watch {
         crate::store::line("BOOKMARK", object.to_string().as_bytes())
     }
 
-    /// The events are gone. Told in the stream: a client that got 410 instead of 200 would ask for the same again.
+    /// The events are no longer kept. This is an error in the stream: a client that got 410 instead
+    /// of 200 would repeat the same request.
     fn expire(&mut self, gone: TooOld) -> Bytes {
         self.ended = true;
         let failure =

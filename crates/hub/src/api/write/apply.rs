@@ -1,36 +1,37 @@
-//! Server-side apply, and the record of who manages which fields, as parts of a write.
+//! Server-side apply, and the record of field managers, as parts of a write.
 //!
-//! Owns the way between a request and the rules in [`crate::apply`]. An object that nobody has ever applied has no record:
-//! the first apply finds all its fields set by someone before it, and from then on every write is recorded.
+//! Owns the connection between a request and the rules in [`crate::formats::apply`]. An object that
+//! was never applied has no record. The first apply assigns all its fields to `before-first-apply`,
+//! and from then on every write is recorded.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::update::Part;
 use super::{Scope, metadata_of, text};
-use crate::apply::{
+use crate::api::status::Failure;
+use crate::formats::apply::{
     self, Applied, Claimed, Conflicts, Manager, Managers, Operation, Type, Versions, allowed_by_last_applied,
     before_first_apply, renew_last_applied,
 };
-use crate::json;
-use crate::status::Failure;
+use crate::formats::json;
 
-/// Who writes, if it does not say.
+/// The default manager.
 const UNKNOWN: &str = "unknown";
 const STATUS: &str = "status";
 
-/// The body of an apply: what its manager wants to be so, and nothing else.
+/// The body of an apply: the fields that its manager wants, and nothing else.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub(super) object: Value,
     pub(super) duplicates: Vec<String>,
     force: bool,
-    /// Whether its author may create the object if it is not there.
+    /// Whether the client may create the object if it does not exist.
     pub(super) may_create: Result<(), Failure>,
 }
 
 impl Configuration {
-    /// Reads YAML. JSON is YAML, and read as what it is.
+    /// Parses YAML. JSON is YAML, and parsed as JSON.
     pub(crate) fn parse(body: &[u8], force: bool, may_create: Result<(), Failure>) -> Result<Self, Failure> {
         let undecodable = |why: &str| {
             Failure::bad_request(format!("error decoding YAML: {}", why.lines().next().unwrap_or_default()))
@@ -53,7 +54,8 @@ impl Configuration {
     }
 }
 
-/// Applies a configuration to the object that is there, or to none. Gives the new state without its managers, and these.
+/// Applies a configuration to the existing object, or to none. Returns the new state without its
+/// managers, and the managers.
 pub(super) fn onto(
     scope: &Scope,
     part: Part,
@@ -92,7 +94,7 @@ pub(super) fn onto(
     Ok((object, managers))
 }
 
-/// The managers of an object after an ordinary write. None if they are not recorded.
+/// The managers of an object after an ordinary write. `None` if they are not recorded.
 pub(super) fn recorded(
     scope: &Scope,
     part: Part,
@@ -115,12 +117,12 @@ pub(super) fn recorded(
     Ok(apply::update(&versions, old, new, managers, &manager, now))
 }
 
-/// Takes out what a client, or the store, says of managers.
+/// Removes `managedFields`.
 pub(super) fn take_managed_fields(object: &mut Value) -> Option<Value> {
     metadata_of(object)?.remove("managedFields")
 }
 
-/// Puts the managers in.
+/// Sets `managedFields`.
 pub(super) fn put_managers(object: &mut Value, managers: &Managers) {
     if let (Some(metadata), Some(managers)) = (metadata_of(object), managers.to_value()) {
         metadata.insert("managedFields".into(), managers);
@@ -168,7 +170,7 @@ fn without(object: &Value, field: &str) -> Value {
     Value::Object(fields.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// What a configuration says of the part that is written, if it is of the right kind.
+/// The part of a configuration that is written, if it is of the right kind.
 fn relevant(scope: &Scope, part: Part, config: &Value) -> Result<Value, Failure> {
     let version = scope.required_version()?;
     let (api_version, kind) = (text(config, "/apiVersion"), text(config, "/kind"));
@@ -180,7 +182,7 @@ fn relevant(scope: &Scope, part: Part, config: &Value) -> Result<Value, Failure>
     }
     let mut config = without(config, hidden(scope, part));
     if let Some(metadata) = metadata_of(&mut config) {
-        // Clients in Go write a `creationTimestamp` that is null.
+        // Go clients write a null `creationTimestamp`.
         metadata.retain(|_, value| !value.is_null());
     }
     if part == Part::Status

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use super::apply::put_managers;
 use super::{Answer, Body, Content, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text};
-use crate::apply::Managers;
-use crate::builtin::{NAMESPACES, RBAC_GROUP};
-use crate::form;
+use crate::api::status::Failure;
+use crate::formats::apply::Managers;
+use crate::formats::form;
+use crate::formats::metadata;
 use crate::hub::Inner;
-use crate::metadata;
-use crate::status::Failure;
+use crate::kinds::builtin::{NAMESPACES, RBAC_GROUP};
 use crate::store::{Change, State};
 
-/// How often a generated name is tried before giving up.
+/// How many generated names are tried.
 const NAME_TRIES: usize = 8;
-/// Without vowels and lookalikes, so that no name reads as a word.
+/// Without vowels and similar characters, so that no name reads as a word.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 pub(crate) async fn create(
@@ -51,7 +51,7 @@ pub(crate) async fn create(
     Err(Failure::name_not_generated(scope.about(&name)))
 }
 
-/// Creates what an apply has named. None if there is such an object by now.
+/// Creates an object for an apply. `None` if the object exists by now.
 pub(super) async fn create_applied(
     hub: &Arc<Inner>,
     scope: &Scope,
@@ -64,7 +64,7 @@ pub(super) async fn create_applied(
     try_create(hub, scope, body, Some(managers), mode).await
 }
 
-/// Metadata of the new object. Returns the prefix if its name is to be generated.
+/// Prepares the metadata of the new object. Returns the prefix if its name has to be generated.
 fn prepare(hub: &Inner, scope: &Scope, object: &mut Value) -> Result<Option<String>, Failure> {
     let generation = scope.resource.traits.generation;
     let has_status = scope.required_version()?.has_status;
@@ -76,14 +76,14 @@ fn prepare(hub: &Inner, scope: &Scope, object: &mut Value) -> Result<Option<Stri
     if metadata.is_null() {
         *metadata = json!({});
     }
-    // What is not as it must be is refused by `admit`, in its words; here it must not be lost.
+    // `admit` reports invalid metadata; here it must only not be lost.
     let Value::Object(metadata) = metadata else { return Ok(None) };
     if !metadata::fits(metadata) {
         return Ok(None);
     }
     let given = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     if !given("resourceVersion").is_empty() {
-        return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(Failure::failed("resourceVersion should not be set on objects to be created"));
     }
     let (namespace, name, prefix) = (given("namespace"), given("name"), given("generateName"));
     match &scope.namespace {
@@ -106,7 +106,7 @@ fn prepare(hub: &Inner, scope: &Scope, object: &mut Value) -> Result<Option<Stri
     Ok((name.is_empty() && !prefix.is_empty()).then_some(prefix))
 }
 
-/// None if there is such an object.
+/// Returns `None` if the object exists.
 async fn try_create(
     hub: &Arc<Inner>,
     scope: &Scope,
@@ -140,11 +140,11 @@ async fn try_create(
     Ok(stored.map(|stored| Answer { code: StatusCode::CREATED, content: Content::Stored(stored), warnings }))
 }
 
-/// New objects need a namespace that is there and stays.
+/// New objects need a namespace that exists and is not being deleted.
 fn namespace_takes(state: &State, scope: &Scope, name: &str) -> Result<(), Failure> {
     let Some(namespace) = &scope.namespace else { return Ok(()) };
     match state.get(NAMESPACES, namespace) {
-        None => Err(Failure::not_found(crate::status::About {
+        None => Err(Failure::not_found(crate::api::status::About {
             group: "",
             resource: NAMESPACES,
             kind: "Namespace",

@@ -1,4 +1,4 @@
-//! Deleting an object, or all that match.
+//! Deletes an object, or all that match.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 
 use super::update::is_finished;
 use super::{Answer, Content, MOST_TRIES, Scope, commit, encode, metadata_of, too_busy};
-use crate::builtin::{CRDS, NAMESPACES};
-use crate::crd;
+use crate::api::status::{self, Failure};
+use crate::formats::metadata;
 use crate::hub::{FIRST_NAMESPACES, Inner};
-use crate::metadata;
-use crate::object::Stored;
-use crate::status::{self, Failure};
+use crate::kinds::builtin::{CRDS, NAMESPACES};
+use crate::kinds::crd;
+use crate::store::object::Stored;
 use crate::store::{Action, Change};
 
-/// Holds an owner until its dependents are gone.
+/// Keeps an owner until its dependents are deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// Holds an owner until its dependents have forgotten it.
+/// Keeps an owner until its dependents no longer reference it.
 pub(crate) const ORPHAN: &str = "orphan";
 
 /// `DeleteOptions`.
@@ -39,7 +39,7 @@ pub(crate) struct Preconditions {
 }
 
 impl Options {
-    /// The finalizer that carries out the policy.
+    /// The finalizer that implements the policy.
     fn finalizer(&self) -> Result<Option<&'static str>, Failure> {
         match (self.propagation_policy.as_deref(), self.orphan_dependents) {
             (Some(policy), Some(_)) => {
@@ -71,11 +71,11 @@ impl Options {
     }
 }
 
-/// What has become of an object.
+/// The outcome of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deleted {
     Gone(Arc<Stored>),
-    /// Its deletion has begun; its finalizers hold it.
+    /// The deletion has started; finalizers keep the object.
     Pending(Content),
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn delete(
     }))
 }
 
-/// Removes an object, or begins to.
+/// Deletes an object, or starts its deletion.
 pub(crate) async fn begin(
     hub: &Arc<Inner>,
     scope: &Scope,
@@ -168,7 +168,7 @@ fn check_preconditions(scope: &Scope, stored: &Stored, options: &Options) -> Res
     Ok(())
 }
 
-/// The object with its deletion begun.
+/// The object with its deletion timestamp.
 fn mark(hub: &Inner, scope: &Scope, mut object: Value, finalizer: Option<&'static str>) -> Value {
     let begins = object.pointer("/metadata/deletionTimestamp").is_none();
     let Some(metadata) = metadata_of(&mut object) else { return object };
@@ -202,7 +202,7 @@ fn hold(metadata: &mut Map<String, Value>, finalizer: &str) {
     }
 }
 
-/// Deletes objects side by side: each waits for the disk, and many share one flush.
+/// Deletes objects concurrently: each waits for the disk, and many share one flush.
 pub(crate) async fn delete_all(
     hub: &Arc<Inner>,
     scope: &Scope,
@@ -215,7 +215,7 @@ pub(crate) async fn delete_all(
             match begin(hub, &scope, stored.name(), options).await {
                 Ok(Deleted::Gone(stored) | Deleted::Pending(Content::Stored(stored))) => Ok(stored),
                 Ok(Deleted::Pending(_)) => Ok(stored),
-                // Someone else was faster.
+                // It was already deleted.
                 Err(failure) if failure.code == http::StatusCode::NOT_FOUND => Ok(stored),
                 Err(failure) => Err(failure),
             }

@@ -1,4 +1,4 @@
-//! What some built-in kinds have of their own when they are written.
+//! Special rules of some built-in kinds for writes.
 //!
 //! Owns these few rules; everything else treats all kinds alike.
 
@@ -7,12 +7,12 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::builtin::{CONFIG_MAPS, CONTROLLER_REVISIONS, CRDS, EVENTS, NAMESPACES, SECRETS};
-use crate::crd;
-use crate::metadata::{forbidden, invalid, required};
-use crate::resource::{Form, Resource, Table};
+use crate::formats::metadata::{forbidden, invalid, required};
+use crate::kinds::builtin::{CONFIG_MAPS, CONTROLLER_REVISIONS, CRDS, EVENTS, NAMESPACES, SECRETS};
+use crate::kinds::crd;
+use crate::kinds::resource::{Form, Resource, Table};
 
-/// Completes and checks an object of a built-in kind. `old` is the state it replaces.
+/// Completes and validates an object of a built-in kind. `old` is the state that it replaces.
 pub(crate) fn complete(
     resource: &Resource,
     object: &mut Value,
@@ -47,7 +47,7 @@ fn namespace(object: &mut Value, old: Option<&Value>) {
             object["spec"] = json!({"finalizers": ["kubernetes"]});
             object["status"] = json!({"phase": "Active"});
         }
-        // Only `finalize` changes what a namespace waits for.
+        // Only `finalize` changes the finalizers in a namespace's spec.
         Some(old) => object["spec"] = old.get("spec").cloned().unwrap_or_else(|| json!({})),
     }
 }
@@ -102,7 +102,7 @@ fn config_map(object: &mut Value, old: Option<&Value>) -> Result<(), Vec<Cause>>
     if causes.is_empty() { Ok(()) } else { Err(causes) }
 }
 
-/// As Go encodes: a map without entries is not there.
+/// As in Go's encoding, an empty map is omitted.
 fn drop_empty(fields: &mut Map<String, Value>, maps: &[&str]) {
     for map in maps {
         if fields.get(*map).and_then(Value::as_object).is_some_and(Map::is_empty) {
@@ -111,7 +111,8 @@ fn drop_empty(fields: &mut Map<String, Value>, maps: &[&str]) {
     }
 }
 
-/// Events of the core group must be about something of their namespace; those of `events.k8s.io` must say more.
+/// Events of the core group must be about an object in their namespace; those of `events.k8s.io`
+/// need more fields.
 fn event(resource: &Resource, object: &Value) -> Result<(), Vec<Cause>> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let mut causes = Vec::new();
@@ -145,7 +146,7 @@ fn controller_revision(object: &Value, old: Option<&Value>) -> Result<(), Vec<Ca
     }
 }
 
-/// What the data of one object may weigh together.
+/// The maximum total size of an object's data.
 const LARGEST_DATA: usize = 1 << 20;
 
 fn check_size(fields: &Map<String, Value>, maps: &[&str], causes: &mut Vec<Cause>) {

@@ -1,7 +1,8 @@
-//! Writing: what every write has in common.
+//! What all writes have in common.
 //!
-//! Owns the way from a request's body to a change of the store. A write is worked out against the newest state, then handed
-//! to the store on the condition that this is still the newest; if it is not, it is worked out again.
+//! Owns the way from a request's body to a change of the store. A write is computed against the
+//! newest state, then passed to the store on condition that this is still the newest state;
+//! otherwise it is computed again.
 
 pub(crate) mod apply;
 pub(crate) mod create;
@@ -10,26 +11,30 @@ mod kinds;
 pub(crate) mod patch;
 pub(crate) mod update;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aviary_schema::{Reason, UnknownFields};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::builtin::CONTROLLER_REVISIONS;
+use crate::api::status::{About, Failure};
+use crate::formats::metadata;
 use crate::hub::Inner;
-use crate::metadata;
-use crate::object::{Draft, Facts, Key, Stored};
-use crate::resource::{Resource, Version};
-use crate::status::{About, Failure};
+use crate::kinds::builtin::CONTROLLER_REVISIONS;
+use crate::kinds::resource::{Resource, Version};
+use crate::security::access::Extent;
+use crate::store::object::{Draft, Facts, Key, Stored};
 use crate::store::{Action, Change, Lost, Refused, State};
 
-/// An object may not be larger, encoded: what etcd takes in one request.
+/// The maximum encoded size of an object: what etcd accepts in one request.
 const LARGEST_OBJECT: usize = 3 << 19;
-/// How often a write is worked out anew when others keep coming between.
+/// The maximum number of reported unknown and duplicate fields.
+const MOST_ODDITIES: usize = 100;
+/// How often a write is computed again because of concurrent writes.
 const MOST_TRIES: usize = 1_000;
 
-/// Which kind a request is about, in which version, and where.
+/// The kind, version and namespace of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     pub(crate) resource: Arc<Resource>,
@@ -53,26 +58,28 @@ impl Scope {
         self.resource.about(name)
     }
 
-    /// The version, or the failure that there is none: the CRD went away in between.
+    /// The version, or an error if its CRD was deleted in the meantime.
     pub(crate) fn required_version(&self) -> Result<&Version, Failure> {
         self.version().ok_or_else(Failure::no_such_path)
     }
 }
 
-/// How a write is to be taken.
+/// Options of a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mode<'m> {
     pub(crate) dry_run: bool,
     pub(crate) unknown_fields: UnknownFields,
-    /// Who writes.
+    /// The field manager.
     pub(crate) manager: &'m str,
+    /// How much of an object the client may change, and its identity.
+    pub(crate) extent: Extent,
+    pub(crate) user: &'m str,
 }
 
-/// A body that was read, and what was odd about it.
+/// A parsed body, and its duplicate fields.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     pub(crate) object: Value,
-    /// Fields that were given twice.
     pub(crate) duplicates: Vec<String>,
 }
 
@@ -87,9 +94,9 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) enum Content {
     Stored(Arc<Stored>),
-    /// What a dry run would have stored, in its stored form.
+    /// What a dry run would have stored, in stored form.
     Imagined(Value),
-    /// Not an object of the kind: a `Status`, a list.
+    /// A response that is not an object of the kind: a `Status` or a list.
     Other(Value),
 }
 
@@ -99,13 +106,13 @@ impl Answer {
     }
 }
 
-/// An object that may be stored, and what its author should know.
+/// An admitted object, and warnings for the client.
 struct Admitted {
     object: Value,
     warnings: Vec<String>,
 }
 
-/// Takes an object of a client, in the version it speaks, to the form that is stored.
+/// Converts a client's object from its version to the stored form, and validates it.
 fn admit(
     hub: &Inner,
     scope: &Scope,
@@ -129,7 +136,7 @@ fn admit(
     let unknown =
         metadata::shape(fields.entry("metadata").or_insert(Value::Null)).map_err(|why| cannot(&why))?;
     if !resource.is_custom() {
-        // What a controller keeps in its revisions is its own business, nulls included.
+        // The content of a ControllerRevision is not interpreted, and keeps its nulls.
         let own = &*resource.id == CONTROLLER_REVISIONS;
         fields
             .iter_mut()
@@ -139,6 +146,9 @@ fn admit(
     }
     let pruned = aviary_schema::prune::prune(version.admission.schema(), &mut object);
     oddities.extend(unknown.iter().chain(&pruned).map(|field| format!("unknown field {field:?}")));
+    let mut seen = BTreeSet::new();
+    oddities.retain(|oddity| seen.insert(oddity.clone()));
+    oddities.truncate(MOST_ODDITIES);
     if unknown_fields == UnknownFields::Strict && !oddities.is_empty() {
         return Err(cannot(&format!("strict decoding error: {}", oddities.join(", "))));
     }
@@ -151,7 +161,8 @@ fn admit(
     let mut object = match version.admission.admit(object, old, UnknownFields::Ignore) {
         Ok(admitted) => admitted.object,
         Err(found) => {
-            // Kubernetes reads built-in kinds into types of their own: what does not fit cannot even be read.
+            // Kubernetes decodes built-in kinds into Go types: a value of a wrong type cannot be
+            // decoded.
             if let Some(cause) =
                 found.iter().find(|cause| !resource.is_custom() && cause.reason == Reason::TypeInvalid)
             {
@@ -173,7 +184,7 @@ fn admit(
     Ok(Admitted { object, warnings })
 }
 
-/// As Go decodes: a null is a field that was not given.
+/// As in Go's decoding, a null counts as absent.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -185,7 +196,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// What would be stored, or why it cannot be.
+/// Encodes the object for the store, or fails if it is too large.
 fn encode(scope: &Scope, object: &Value) -> Result<Action, Failure> {
     let draft = Draft::of(object).map_err(Failure::internal)?;
     if draft.len() > LARGEST_OBJECT {
@@ -201,7 +212,8 @@ fn encode(scope: &Scope, object: &Value) -> Result<Action, Failure> {
     Ok(Action::Put(draft, facts))
 }
 
-/// Hands a change to the store and waits until it is on disk. None if the object has changed in between.
+/// Submits a change to the store and waits until it is on disk. `None` if the object has changed in
+/// the meantime.
 async fn commit(
     hub: &Inner,
     change: Change,
@@ -235,7 +247,7 @@ fn metadata_of(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.get_mut("metadata").and_then(Value::as_object_mut)
 }
 
-/// Checks that a body is of the kind it was sent to; what a client may leave out is filled in.
+/// Checks that a body has the kind of its endpoint, and fills in what a client may omit.
 fn check_kind(scope: &Scope, object: &mut Value) -> Result<(), Failure> {
     let version = scope.required_version()?;
     let Value::Object(fields) = object else {
@@ -243,6 +255,14 @@ fn check_kind(scope: &Scope, object: &mut Value) -> Result<(), Failure> {
             "the object provided is unrecognized: couldn't get version/kind; json parse error: not an object",
         ));
     };
+    let is_no_text =
+        |name: &str| fields.get(name).is_some_and(|value| !value.is_string() && !value.is_null());
+    if is_no_text("apiVersion") || is_no_text("kind") {
+        return Err(Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: not a string",
+            scope.resource.names.kind
+        )));
+    }
     let custom = scope.resource.is_custom();
     let given = |fields: &Map<String, Value>, name: &str| {
         fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -266,7 +286,7 @@ fn check_kind(scope: &Scope, object: &mut Value) -> Result<(), Failure> {
         if custom {
             let name = text(object, "/metadata/name").to_owned();
             return Err(Failure::invalid(
-                scope.about(&name),
+                About { kind: &kind, ..scope.about(&name) },
                 &[metadata::invalid("kind", &kind, &format!("must be {expected}"))],
             ));
         }

@@ -1,23 +1,24 @@
-//! Applying a patch to an object.
+//! Applies patches.
 //!
-//! Owns the kinds of patch. Must not judge the result: that is an update like any other.
+//! Owns the types of patches. Must not validate the result: that is an update like any other.
 
 use json_patch::{PatchOperation, merge, patch_unsafe};
 use serde_json::{Map, Value};
 
-use crate::json;
-use crate::resource::Resource;
-use crate::status::Failure;
-use crate::strategic::{self, StrategicError};
+use crate::api::status::Failure;
+use crate::formats::json;
+use crate::formats::strategic::{self, StrategicError};
+use crate::kinds::resource::Resource;
 
-/// The type of a server-side apply, which is no patch: see `write::apply`.
+/// The media type of a server-side apply, which is handled in `write::apply`.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
-/// More operations than this are refused, as Kubernetes does.
+/// The maximum number of operations, as in Kubernetes.
 const MOST_OPERATIONS: usize = 10_000;
-/// A patch that copies an object into itself grows it without bound; this is where it ends.
+/// The maximum size of the result: a patch that copies an object into itself would grow without
+/// bound.
 const LARGEST_RESULT: usize = 3 << 20;
 
-/// A patch whose form is understood.
+/// A parsed patch.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Merge(Value),
@@ -105,7 +106,7 @@ fn apply_operations(operations: &[PatchOperation], mut object: Value) -> Result<
     Ok(object)
 }
 
-/// About how large a value is, without looking further once it is larger than `enough`.
+/// The approximate size of a value; stops once it is larger than `enough`.
 fn size(value: &Value, enough: usize) -> usize {
     let mut total = 0;
     let mut pending = vec![value];

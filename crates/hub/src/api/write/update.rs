@@ -1,4 +1,4 @@
-//! Replacing and patching an object, whole or its status.
+//! Updates and patches an object, or its status.
 
 use std::sync::Arc;
 
@@ -11,25 +11,27 @@ use super::{
     Answer, Body, Content, MOST_TRIES, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text,
     too_busy,
 };
-use crate::apply::{Claimed, Managers};
-use crate::builtin::NAMESPACES;
-use crate::form;
+use crate::api::negotiate::no_number;
+use crate::api::status::Failure;
+use crate::formats::apply::{Claimed, Managers};
+use crate::formats::form;
+use crate::formats::metadata;
 use crate::hub::Inner;
-use crate::metadata;
-use crate::object::Stored;
-use crate::status::Failure;
+use crate::kinds::builtin::NAMESPACES;
+use crate::security::access::Extent;
+use crate::store::object::Stored;
 use crate::store::{Action, Change};
 
-/// Which part of the object a request writes.
+/// The part of the object that a request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Main,
     Status,
-    /// What a namespace waits for when it is deleted.
+    /// The finalizers in a namespace's spec.
     Finalize,
 }
 
-/// Where the new state comes from.
+/// The source of the new state.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     Body(Body),
@@ -37,7 +39,7 @@ pub(crate) enum Wanted {
     Apply(Configuration),
 }
 
-/// A step towards the new state.
+/// The outcome of an attempt.
 enum Step {
     Nothing,
     Put(Value),
@@ -73,7 +75,7 @@ pub(crate) async fn update(
         let answer = |content| Answer { warnings: warnings.clone(), ..Answer::ok(content) };
         let (action, last) = match step {
             Step::Nothing => {
-                // What is there may still be on its way to the disk.
+                // The current object may not be on disk yet.
                 hub.store.settled(&head, stored.revision).await.map_err(|lost| super::lost_write(&lost))?;
                 return Ok(answer(Content::Stored(stored)));
             }
@@ -96,7 +98,7 @@ pub(crate) async fn update(
     Err(too_busy(scope, name))
 }
 
-/// An apply where there is no object. None if there is one by now.
+/// An apply without an existing object. `None` if it exists by now.
 async fn apply_to_nothing(
     hub: &Arc<Inner>,
     scope: &Scope,
@@ -127,14 +129,14 @@ async fn apply_to_nothing(
         return Err(Failure::conflict(scope.about(name), &why));
     }
     if let Some(metadata) = metadata_of(&mut object) {
-        // The state it was based on is no more, and not asked for.
+        // The client did not require the state that it was based on.
         metadata.remove("resourceVersion");
     }
     let body = Body { object, duplicates: config.duplicates.clone() };
     create_applied(hub, scope, body, &managers, mode).await
 }
 
-/// What a write makes of the object that is there.
+/// Computes the new state from the existing object.
 fn work_out(
     hub: &Inner,
     scope: &Scope,
@@ -158,13 +160,25 @@ fn work_out(
             Body { object, duplicates: config.duplicates.clone() }
         }
     };
-    let claimed = Claimed::read(take_managed_fields(&mut body.object).as_ref());
-    check_kind(scope, &mut body.object)?;
+    let mut claimed = Claimed::read(take_managed_fields(&mut body.object).as_ref());
+    let of_patch = |failure: Failure| {
+        if matches!(wanted, Wanted::Body(_)) { failure } else { failure.of_patch() }
+    };
+    if !matches!(wanted, Wanted::Body(_)) {
+        check_patched_version(scope, &body.object)?;
+    }
+    check_kind(scope, &mut body.object).map_err(of_patch)?;
+    if body.object.get("metadata").is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
+        return Err(of_patch(Failure::bad_request("metadata is not an object")));
+    }
     check_metadata(scope, stored, &mut body.object, matches!(wanted, Wanted::Body(_)))?;
     body.object = merge_parts(scope, part, version.has_status, body.object, &old)?;
+    if mode.extent == Extent::Finalizers {
+        check_only_finalizers(scope, &body.object, &old, mode.user)?;
+        claimed = Claimed::Nothing;
+    }
     let admitted = admit(hub, scope, body, Some(&old), mode.unknown_fields);
-    let admitted = admitted
-        .map_err(|failure| if matches!(wanted, Wanted::Body(_)) { failure } else { failure.of_patch() })?;
+    let admitted = admitted.map_err(of_patch)?;
     let mut object = admitted.object;
     if part == Part::Finalize {
         object["spec"] = match wanted {
@@ -190,7 +204,17 @@ fn work_out(
     Ok((step, admitted.warnings))
 }
 
-/// The identity of the object and the state its author saw.
+/// A patch that changes the version of a custom resource is an invalid field.
+fn check_patched_version(scope: &Scope, object: &Value) -> Result<(), Failure> {
+    let (given, expected) = (text(object, "/apiVersion"), &scope.required_version()?.api_version);
+    if !scope.resource.is_custom() || given.is_empty() || given == expected {
+        return Ok(());
+    }
+    let cause = metadata::invalid("apiVersion", given, &format!("must be {expected}"));
+    Err(Failure::invalid(scope.about(text(object, "/metadata/name")), &[cause]))
+}
+
+/// Checks the identity of the object and its resource version.
 fn check_metadata(scope: &Scope, stored: &Stored, object: &mut Value, replaces: bool) -> Result<(), Failure> {
     let name = stored.name();
     let about = scope.about(name);
@@ -234,10 +258,7 @@ fn check_metadata(scope: &Scope, stored: &Stored, object: &mut Value, replaces: 
             ))
         }
         given if given == stored.revision.to_string() => Ok(()),
-        given if given.parse::<u64>().is_err() => Err(Failure::invalid(
-            about,
-            &[metadata::invalid("metadata.resourceVersion", given, "must be a number")],
-        )),
+        given if given.parse::<u64>().is_err() => Err(Failure::failed(no_number(given))),
         _ => Err(Failure::stale(about)),
     }
 }
@@ -248,7 +269,7 @@ fn other_name(given: &str, name: &str) -> Failure {
     ))
 }
 
-/// The main endpoint leaves the status alone, and the status endpoint everything else.
+/// The main endpoint does not change the status, and the status endpoint changes nothing else.
 fn merge_parts(
     scope: &Scope,
     part: Part,
@@ -274,7 +295,24 @@ fn merge_parts(
     }
 }
 
-/// What only the hub says, and what an object that is being deleted may not get.
+/// Refuses a write that changes more than finalizers. Fields that clients cannot set are ignored:
+/// they are carried over.
+fn check_only_finalizers(scope: &Scope, new: &Value, old: &Value, user: &str) -> Result<(), Failure> {
+    fn given<'o>(object: &'o Value, field: &str) -> Option<&'o Value> {
+        object.get("metadata")?.get(field).filter(|value| !metadata::says_nothing(value))
+    }
+    let fields = ["labels", "annotations", "ownerReferences"];
+    let same_metadata = fields.into_iter().all(|field| given(new, field) == given(old, field));
+    if same_metadata && !content_changed(new, old, false) {
+        return Ok(());
+    }
+    let about = scope.about(text(old, "/metadata/name"));
+    let why = format!("User {user:?} may change only metadata.finalizers of it");
+    Err(Failure::forbidden_because(about, &why))
+}
+
+/// Sets the fields that only the hub sets, and refuses what an object that is being deleted may not
+/// get.
 fn finish_metadata(scope: &Scope, object: &mut Value, old: &Value, has_status: bool) -> Result<(), Failure> {
     let changed = content_changed(object, old, has_status);
     let empty = Map::new();
@@ -303,7 +341,7 @@ fn finish_metadata(scope: &Scope, object: &mut Value, old: &Value, has_status: b
     Ok(())
 }
 
-/// Whether something outside metadata (and status, where it has an endpoint of its own) is different.
+/// Whether anything outside of metadata (and status, if it has its own endpoint) differs.
 fn content_changed(new: &Value, old: &Value, has_status: bool) -> bool {
     let (Value::Object(new), Value::Object(old)) = (new, old) else { return true };
     let counts = |name: &str| name != "metadata" && !(has_status && name == "status");
@@ -312,7 +350,7 @@ fn content_changed(new: &Value, old: &Value, has_status: bool) -> bool {
         || new.iter().filter(|(name, _)| counts(name)).any(|(name, value)| old.get(name) != Some(value))
 }
 
-/// Whether nothing differs but the resource version and when managers last did something.
+/// Whether only the resource version and the times of managers differ.
 fn same(new: &Value, old: &Value, managers: &Managers) -> bool {
     let (Value::Object(new), Value::Object(old_fields)) = (new, old) else { return false };
     let metadata = |fields: &Map<String, Value>| {
@@ -327,7 +365,7 @@ fn same(new: &Value, old: &Value, managers: &Managers) -> bool {
         && managers.same(&Managers::of(old))
 }
 
-/// Whether an object's deletion has begun and nothing holds it any more.
+/// Whether an object is being deleted and has no finalizers left.
 pub(super) fn is_finished(resource: &str, object: &Value) -> bool {
     let held = |pointer: &str| {
         object.pointer(pointer).and_then(Value::as_array).is_some_and(|list| !list.is_empty())

@@ -1,5 +1,6 @@
-//! Where built-in kinds own fields otherwise than their schemas here say: the `listType`, `listMapKey` and `structType` tags of
-//! the Go types (k8s.io/api v0.35), which promise nothing about values and so are no part of admission.
+//! Field ownership of built-in kinds where it differs from their schemas here: the `listType`,
+//! `listMapKey` and `structType` tags of the Go types (k8s.io/api v0.35). They do not affect
+//! validation, so they are not part of admission.
 
 use aviary_schema::structural::ListType;
 use aviary_schema::{Cause, Schema};
@@ -7,9 +8,9 @@ use serde_json::Value;
 
 #[derive(Clone, Copy)]
 enum Rule {
-    /// A list whose items are told apart by this key.
+    /// A list map with this key.
     Keyed(&'static str),
-    /// Owned as a whole.
+    /// Atomic.
     Whole,
 }
 
@@ -27,7 +28,7 @@ const RULES: [(&str, &[&str], Rule); 10] = [
     ("Event", &["related"], Rule::Whole),
 ];
 
-/// The schema by which the managers of a built-in kind go, if it is not the one of its admission.
+/// The schema for field ownership of a built-in kind, if it differs from that of admission.
 pub(crate) fn ownership(kind: &str, schema: &Value) -> Result<Option<Schema>, Vec<Cause>> {
     let rules = || RULES.iter().filter(|(of, _, _)| *of == kind);
     if rules().next().is_none() {

@@ -1,6 +1,7 @@
-//! Whether an applied configuration fits the schema well enough to be merged.
+//! Checks whether an applied configuration matches the schema well enough to be merged.
 //!
-//! Owns that question and the words of structured-merge-diff for it. Whether the result is valid is for admission to say.
+//! Owns this check and its messages, which are those of structured-merge-diff. Admission validates
+//! the result.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::element::Element;
 use super::types::{Atom, Field, Type};
 
-/// What is wrong, each with its path.
+/// The problems, each with its path.
 pub(crate) fn check(ty: Type<'_>, config: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     node(ty, config, "", &mut wrong);

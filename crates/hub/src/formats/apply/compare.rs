@@ -1,4 +1,4 @@
-//! What differs between two states of an object, field by field.
+//! The differences between two states of an object, field by field.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) fn compare(ty: Type<'_>, old: &Value, new: &Value) -> Comparison {
     Comparison { removed: removed.below, modified: modified.below, added: added.below }
 }
 
-/// What differs at a place and below.
+/// The differences at one place and below.
 #[derive(Default)]
 struct Found {
     removed: Node,
@@ -60,7 +60,8 @@ fn node(ty: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
         }
         let (before, after) = (ty.atoms(Some(old)), ty.atoms(Some(new)));
         if before != after {
-            // Another kind of value: what the old one was is compared, and then what the new one is.
+            // The type of the value has changed: compares the old one with nothing, and nothing
+            // with the new one.
             let mut found = as_atom(ty, before.first(), Some(old), Some(new));
             let more = as_atom(ty, after.first(), Some(old), Some(new));
             for (all, one) in [
@@ -129,7 +130,7 @@ fn list(of: &List<'_>, old: &[Value], new: &[Value]) -> Found {
     found
 }
 
-/// Items of one name. Where there are several they are one thing, owned as a whole.
+/// Items with the same name. If there are several, they are owned as a whole.
 fn item(of: &List<'_>, old: &[&Value], new: &[&Value]) -> Found {
     let mut found;
     match (old, new) {

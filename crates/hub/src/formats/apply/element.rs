@@ -1,6 +1,7 @@
-//! One step on the way to a field, and the order and the text of such steps.
+//! A path element: its order and its text.
 //!
-//! Owns what structured-merge-diff calls a path element. Numbers are compared as numbers: `1` and `1.0` are the same key.
+//! Owns what structured-merge-diff calls a path element. Numbers are compared by value: `1` and
+//! `1.0` are the same key.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,7 +11,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug)]
 pub(crate) enum Element {
     Field(String),
-    /// An item of a list map, by its keys in the order of their names.
+    /// An item of a list map, by its keys, sorted by name.
     Key(Vec<(String, Value)>),
     /// An item of a set.
     Item(Value),
@@ -26,7 +27,8 @@ pub(crate) enum BadElement {
 }
 
 impl Element {
-    /// Reads `f:name`, `k:{…}`, `v:…` or `i:3`. None is a kind of step that a later version may know.
+    /// Parses `f:name`, `k:{…}`, `v:…` or `i:3`. `None` is a type of element that a later version
+    /// may define.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, BadElement> {
         let unreadable = || BadElement::Unreadable(text.to_owned());
         let (kind, rest) = text.split_once(':').ok_or_else(|| BadElement::NoColon(text.to_owned()))?;
@@ -48,7 +50,7 @@ impl Element {
         Self::Key(keys)
     }
 
-    /// As `fieldsV1` has it.
+    /// The text in `fieldsV1`.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),
@@ -68,7 +70,7 @@ impl Element {
     }
 }
 
-/// As a person reads it in a path: `.name`, `[key="a"]`, `[="item"]`, `[3]`.
+/// The text in a path: `.name`, `[key="a"]`, `[="item"]`, `[3]`.
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -118,7 +120,7 @@ impl PartialEq for Element {
 
 impl Eq for Element {}
 
-/// Whether two values mean the same.
+/// Whether two values are equal.
 pub(crate) fn equal(one: &Value, other: &Value) -> bool {
     one == other || compare(one, other).is_eq()
 }

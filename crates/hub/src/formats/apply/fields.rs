@@ -9,7 +9,7 @@ use super::element::Element;
 use super::set::{Node, Set};
 use super::types::{Atom, Field, Type};
 
-/// All fields of an object: what one who applies it owns.
+/// All fields of an object: what a client that applies it owns.
 pub(crate) fn fields_of(ty: Type<'_>, object: &Value) -> Set {
     node(ty, object).below
 }
@@ -45,7 +45,7 @@ fn list(ty: Type<'_>, value: &Value) -> Node {
     let mut below = Set::default();
     let mut seen = BTreeSet::new();
     for (element, item) in list.elements(items).into_iter().zip(items) {
-        // Items of the same name are owned together, as a whole.
+        // Items with the same name are owned together, as a whole.
         let node = if seen.insert(element.clone()) {
             Node { member: true, below: node(list.item, item).below }
         } else {

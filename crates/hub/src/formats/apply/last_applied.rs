@@ -1,6 +1,7 @@
-//! The way from client-side to server-side apply: what `kubectl apply` has noted in an annotation is its own.
+//! Migration from client-side to server-side apply: kubectl owns the fields in its last-applied
+//! annotation.
 //!
-//! Owns that annotation. Only the manager called `kubectl` is meant; whoever wants none of this calls itself otherwise.
+//! Owns that annotation. Only the manager named `kubectl` is treated in this way.
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use super::updater::{Conflicts, Versions};
 const KUBECTL: &str = "kubectl";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The conflicts that are left when those about fields that kubectl itself has set are allowed.
+/// The conflicts that remain after those about kubectl's own fields are allowed.
 pub(crate) fn allowed_by_last_applied(
     versions: &Versions<'_>,
     live: &Value,
@@ -26,7 +27,7 @@ pub(crate) fn allowed_by_last_applied(
     Conflicts(left.filter(|(_, fields)| !fields.is_empty()).collect())
 }
 
-/// What the annotation names, as far as it is still so.
+/// The fields in the annotation that still have the same value.
 fn own_fields(versions: &Versions<'_>, live: &Value) -> Option<Set> {
     let text = annotations(live)?.get(ANNOTATION)?.as_str()?;
     let noted: Value = serde_json::from_str(text).ok()?;
@@ -38,7 +39,7 @@ fn own_fields(versions: &Versions<'_>, live: &Value) -> Option<Set> {
     Some(fields_of(ty, &noted).difference(&modified).difference(&added).difference(&removed))
 }
 
-/// Keeps the annotation up to date where there is one, so that client-side apply can go on.
+/// Updates the annotation if it exists, so that client-side apply keeps working.
 pub(crate) fn renew_last_applied(object: &mut Value, config: &Value, manager: &str) {
     let is_noted = annotations(object)
         .and_then(|annotations| annotations.get(ANNOTATION)?.as_str())

@@ -1,6 +1,6 @@
-//! Who manages which fields of an object: `metadata.managedFields`.
+//! The managers of an object's fields: `metadata.managedFields`.
 //!
-//! Owns its reading, its order and its writing.
+//! Owns reading, ordering and writing it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::set::Set;
 
-/// More updaters than this, and the oldest become one.
+/// With more updaters than this, the oldest are merged into one.
 const MOST_UPDATERS: usize = 10;
 const OLDEST: &str = "ancient-changes";
 const LONGEST_NAME: usize = 128;
@@ -20,7 +20,7 @@ pub(crate) enum Operation {
     Update,
 }
 
-/// Someone who manages fields.
+/// A field manager.
 #[derive(Clone, Debug)]
 pub(crate) struct Manager {
     pub(crate) name: String,
@@ -32,7 +32,7 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    /// Who applies is the same in every version; who updates is not.
+    /// An applier is the same in every version; an updater is not.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.name == other.name
             && self.operation == other.operation
@@ -41,7 +41,7 @@ impl Manager {
     }
 }
 
-/// As a conflict names it.
+/// The text in a conflict.
 impl fmt::Display for Manager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.name)?;
@@ -62,16 +62,16 @@ pub(crate) struct Entry {
     pub(crate) fields: Set,
 }
 
-/// All who manage fields of an object, in no order.
+/// All field managers of an object, unordered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Managers(pub(crate) Vec<Entry>);
 
-/// What a client says in `managedFields`.
+/// `managedFields` in a client's request.
 #[derive(Debug)]
 pub(crate) enum Claimed {
-    /// Nothing that counts.
+    /// Ignored.
     Nothing,
-    /// Forget all managers: an empty list, or one empty entry.
+    /// Removes all managers: an empty list, or one empty entry.
     Reset,
     Managers(Managers),
 }
@@ -103,7 +103,7 @@ impl Managers {
         entries.and_then(|entries| Self::read(entries)).unwrap_or_default()
     }
 
-    /// None if one of the entries is not sound.
+    /// Returns `None` if one of the entries is invalid.
     fn read(entries: &[Value]) -> Option<Self> {
         let mut all = Self::default();
         for entry in entries {
@@ -123,7 +123,7 @@ impl Managers {
         Some(self.0.swap_remove(place))
     }
 
-    /// `managedFields`, in its order. None if there are no managers.
+    /// `managedFields` in its canonical order. `None` if there are no managers.
     pub(crate) fn to_value(&self) -> Option<Value> {
         let mut entries: Vec<&Entry> = self.0.iter().collect();
         entries.sort_by_key(|entry| {
@@ -135,7 +135,7 @@ impl Managers {
         (!entries.is_empty()).then_some(Value::Array(entries))
     }
 
-    /// Whether the same manage the same, whenever they last did something.
+    /// Whether the managers and their fields are equal, ignoring times.
     pub(crate) fn same(&self, other: &Self) -> bool {
         let is_there = |entry: &Entry| {
             let there = other.get(&entry.manager);
@@ -146,7 +146,7 @@ impl Managers {
         self.0.len() == other.0.len() && self.0.iter().all(is_there)
     }
 
-    /// Makes one of the oldest updaters where there are too many.
+    /// Merges the oldest updaters if there are too many.
     pub(crate) fn cap_updaters(&mut self) {
         let is_updater = |entry: &Entry| entry.manager.operation == Operation::Update;
         let count = self.0.iter().filter(|entry| is_updater(entry)).count();

@@ -1,6 +1,7 @@
-//! Laying an applied configuration over the object that is there.
+//! Merges an applied configuration into the existing object.
 //!
-//! Owns the merge: what the configuration names is as it says, and everything else stays. Must not remove anything.
+//! Fields in the configuration replace those of the object; everything else stays. Must not remove
+//! anything.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,7 +17,7 @@ pub(crate) fn merge(ty: Type<'_>, live: &Value, config: &Value) -> Value {
 
 fn node(ty: Type<'_>, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
     let whole = || config.or(live).cloned();
-    // Where the two are of different kinds, the configuration says which it is.
+    // If the types differ, the configuration decides.
     match ty.atoms(config.or(live)).first() {
         Atom::Scalar => whole(),
         Atom::Map => match (filled_map(live), filled_map(config)) {
@@ -50,11 +51,12 @@ fn map(ty: Type<'_>, live: Option<&Fields>, config: Option<&Fields>) -> Option<V
     (!merged.is_empty()).then_some(Value::Object(merged))
 }
 
-/// Items of both are merged, in the order of the configuration; the others of the live object keep their places among them.
+/// Merges items of both, in the order of the configuration; other items of the live object keep
+/// their positions.
 fn list(of: &List<'_>, live: &[Value], config: &[Value]) -> Option<Value> {
     let mut left: VecDeque<(Element, &Value)> = of.elements(live).into_iter().zip(live).collect();
     let mut right: VecDeque<(Element, &Value)> = of.elements(config).into_iter().zip(config).collect();
-    // Items of the same name cannot be told apart: the configuration replaces them.
+    // Items with the same name cannot be distinguished: the configuration replaces them.
     let mut lives: BTreeMap<Element, Option<&Value>> = BTreeMap::new();
     for (element, item) in &left {
         lives.entry(element.clone()).and_modify(|item| *item = None).or_insert(Some(*item));
@@ -80,7 +82,7 @@ fn list(of: &List<'_>, live: &[Value], config: &[Value]) -> Option<Value> {
                 continue;
             }
             if configured.contains(mine) && next_shared.as_ref().is_some_and(|next| next != mine) {
-                // Its turn comes later.
+                // The item comes later in the configuration.
                 left.pop_front();
                 continue;
             }

@@ -1,7 +1,8 @@
-//! Server-side apply: who manages which fields of an object, and what that makes of a write.
+//! Server-side apply: field ownership, and its effect on writes.
 //!
-//! Owns sets of fields, their merge and their managers, as pure functions over JSON and schemas. Must not read the clock, the
-//! store or a request: that is for `write`. Recursion follows the objects, whose depth is checked before they come here.
+//! Owns sets of fields, their merge and their managers, as pure functions over JSON and schemas.
+//! Must not read the clock, the store or a request: `write` does that. Recursion follows the
+//! objects, whose depth is checked before.
 
 mod builtin;
 mod check;

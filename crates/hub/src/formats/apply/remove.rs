@@ -1,4 +1,4 @@
-//! Taking fields out of a value.
+//! Removes fields from a value.
 
 use aviary_schema::structural::ListType;
 use serde_json::{Map, Value};
@@ -7,9 +7,11 @@ use super::element::Element;
 use super::set::Set;
 use super::types::{Atom, Type};
 
-/// The object without these fields. What has lost all it had, and may stay itself, is empty.
+/// The object without these fields. A map or list that loses all its entries but is not removed
+/// itself becomes empty.
 ///
-/// structured-merge-diff leaves a null there, which the real server then refuses where nothing may be null.
+/// structured-merge-diff leaves a null there, which the real server then rejects if the field is
+/// not nullable.
 pub(crate) fn remove(ty: Type<'_>, object: &Value, fields: &Set) -> Value {
     match (ty.atoms(Some(object)).first(), object) {
         (Atom::Map, Value::Object(entries)) if !ty.is_atomic_map() => map(ty, entries, fields),

@@ -1,6 +1,7 @@
-//! Sets of fields, as `fieldsV1` writes them.
+//! Sets of fields, in the form of `fieldsV1`.
 //!
-//! Owns the set and its algebra. A field in the set says nothing of the fields below it, nor of those above.
+//! Owns the set and its operations. Membership of a field is independent of the fields below and
+//! above it.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ impl Set {
         self.0.get(element)
     }
 
-    /// Puts a field and what is below it in, if there is anything.
+    /// Inserts a field and the fields below it, if there are any.
     pub(crate) fn put(&mut self, element: Element, node: Node) {
         if !node.is_empty() {
             self.0.insert(element, node);
@@ -73,7 +74,8 @@ impl Set {
         both
     }
 
-    /// What is in this set and not in the other. A field that goes takes nothing below it along.
+    /// The fields in this set and not in the other. Removing a field does not remove the fields
+    /// below it.
     pub(crate) fn difference(&self, other: &Self) -> Self {
         if other.is_empty() {
             return self.clone();
@@ -92,7 +94,8 @@ impl Set {
         rest
     }
 
-    /// With the named fields on the way to others: `spec.size` brings `spec`, but no key of a map and no item of a list.
+    /// Adds the named fields on the path to others: `spec.size` adds `spec`, but no key of a map
+    /// and no item of a list.
     pub(crate) fn with_named(&self, ty: Option<Type<'_>>) -> Self {
         let mut all = Self::default();
         for (element, node) in &self.0 {
@@ -111,7 +114,7 @@ impl Set {
         all
     }
 
-    /// The set as the schema of today would have it: what became atomic is owned as a whole.
+    /// The set adapted to the current schema: what became atomic is owned as a whole.
     pub(crate) fn reconciled(&self, ty: Type<'_>) -> Self {
         let mut all = Self::default();
         let is_list = ty.is_list();
@@ -138,7 +141,7 @@ impl Set {
         all
     }
 
-    /// The paths of all fields in it: those of one place before those below.
+    /// The paths of all fields: those of one place before those below.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.add_paths("", &mut paths);
@@ -172,7 +175,8 @@ impl Set {
     }
 }
 
-/// A field without anything below is in the set; one with something below is if it says so by a dot.
+/// A field with nothing below is in the set; a field with fields below is in the set if it has a
+/// dot.
 fn read(fields: &Value) -> Result<Node, BadElement> {
     let mut node = Node::default();
     let entries = fields.as_object();

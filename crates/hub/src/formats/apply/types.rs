@@ -1,6 +1,7 @@
-//! How the parts of an object are owned: which maps and lists go field by field and item by item, and which as a whole.
+//! The ownership type of each part of an object: granular or atomic.
 //!
-//! Owns the reading of a schema for that purpose, as kube-openapi's conversion does it. Must not judge values.
+//! Owns reading a schema for that purpose, as kube-openapi's conversion does. Must not validate
+//! values.
 
 use std::sync::LazyLock;
 
@@ -10,20 +11,20 @@ use serde_json::{Map, Value, json};
 
 use super::element::Element;
 
-/// What is known of a value.
+/// The type of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Type<'s> {
     Known(Known<'s>),
-    /// No schema: maps go field by field, lists as a whole.
+    /// No schema: maps are granular, lists atomic.
     Deduced,
-    /// No schema, inside a list: all goes as a whole.
+    /// No schema, inside a list: everything is atomic.
     Opaque,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'s> {
     schema: &'s Schema,
-    /// Here or above unknown fields are preserved.
+    /// Unknown fields are preserved here or above.
     keeps_unknown: bool,
     /// It has `apiVersion`, `kind` and `metadata`, whatever its schema says.
     is_resource: bool,
@@ -32,10 +33,10 @@ pub(crate) struct Known<'s> {
 /// The type of a field of a map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field<'s> {
-    /// The schema names it: it is there even when nobody owns it.
+    /// The schema defines it: it exists even if nobody owns it.
     Named(Type<'s>),
     Other(Type<'s>),
-    /// There can be no such field.
+    /// The field is not allowed.
     Unknown,
 }
 
@@ -45,7 +46,8 @@ pub(crate) struct List<'s> {
     pub(crate) item: Type<'s>,
 }
 
-/// What kinds of value there can be at a place. Of several, the first that fits in this order is meant.
+/// The possible kinds of value at a place. If there are several, the first that matches in this
+/// order is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Atoms {
     map: bool,
@@ -76,10 +78,10 @@ impl Atoms {
 static ATOMIC: ListType = ListType::Atomic;
 static OBJECT_META: LazyLock<Schema> = LazyLock::new(|| Schema::parse(&object_meta()).unwrap_or_default());
 
-/// `ObjectMeta` as the appliers of Kubernetes know it.
+/// `ObjectMeta`, as Kubernetes' server-side apply knows it.
 fn object_meta() -> Value {
     let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
-    // A time may be null, and is any scalar.
+    // A time may be null, and is treated as any scalar.
     let time = json!({"type": "string", "format": "date-time", "nullable": true});
     let texts = json!({"type": "object", "additionalProperties": text});
     let entry = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -122,7 +124,8 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// What this value is taken for; with none, or one that does not fit, what there could be.
+    /// The kind of this value; without a value, or with one that does not match, all possible
+    /// kinds.
     pub(crate) fn atoms(self, value: Option<&Value>) -> Atoms {
         let allowed = self.allowed();
         let one = match value {
@@ -146,7 +149,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// Whether a map or a list of this type is owned as a whole.
+    /// Whether a map or a list of this type is atomic.
     pub(crate) fn is_atomic(self) -> bool {
         match (self, self.allowed().first()) {
             (Self::Deduced | Self::Opaque, _) | (_, Atom::Scalar) => false,
@@ -183,7 +186,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// The type of a field, where what cannot be there is taken as it comes.
+    /// The type of a field; an unknown field has a deduced type.
     pub(crate) fn below(self, name: &str) -> Self {
         match self.field(name) {
             Field::Named(ty) | Field::Other(ty) => ty,
@@ -199,10 +202,10 @@ impl<'s> Type<'s> {
         List { kind: &schema.list, item }
     }
 
-    /// The kind of scalar that fits, where only one does.
+    /// The only kind of scalar that matches, if there is just one.
     pub(crate) fn scalar(self) -> Option<Kind> {
         match self {
-            // A string with a format may be written otherwise.
+            // A string with a format may have several encodings.
             Self::Known(Known { schema, .. }) if schema.kind == Some(Kind::String) => {
                 schema.values.format.is_none().then_some(Kind::String)
             }
@@ -218,7 +221,7 @@ impl<'s> Type<'s> {
 }
 
 impl List<'_> {
-    /// What an item is called.
+    /// The name of an item.
     pub(crate) fn element(&self, item: &Value) -> Result<Element, String> {
         match self.kind {
             ListType::Atomic => Err("invalid indexing of non-associative list".into()),
@@ -250,7 +253,7 @@ impl List<'_> {
         }
     }
 
-    /// What the items are called, in order. One that cannot have a name is known by its place.
+    /// The names of the items, in order. An item without a name is identified by its index.
     pub(crate) fn elements(&self, items: &[Value]) -> Vec<Element> {
         let place = |index: usize| Element::Index(i64::try_from(index).unwrap_or(i64::MAX));
         items
@@ -261,12 +264,12 @@ impl List<'_> {
     }
 }
 
-/// The fields of a map that has any.
+/// The fields of a non-empty map.
 pub(crate) fn filled_map(value: Option<&Value>) -> Option<&Map<String, Value>> {
     value.and_then(Value::as_object).filter(|map| !map.is_empty())
 }
 
-/// The items of a list that has any.
+/// The items of a non-empty list.
 pub(crate) fn filled_list(value: Option<&Value>) -> Option<&[Value]> {
     value.and_then(Value::as_array).filter(|list| !list.is_empty()).map(Vec::as_slice)
 }

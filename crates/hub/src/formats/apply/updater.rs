@@ -1,8 +1,8 @@
-//! What a write makes of an object and of its managers.
+//! The effect of a write on an object and its managers.
 //!
-//! Owns the rules of server-side apply: who gains fields, who loses them, what conflicts, and what goes when nobody wants it
-//! any more. Pure: the time is an argument. Follows `merge/update.go` of structured-merge-diff and the chain of field managers
-//! in apimachinery, which say what is right where this is in doubt.
+//! Owns the rules of server-side apply: who gains and loses fields, what conflicts, and what is
+//! removed because nobody owns it any more. Pure: the time is an argument. The reference is
+//! `merge/update.go` of structured-merge-diff and the chain of field managers in apimachinery.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::set::{Node, Set};
 use super::types::Type;
 
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-/// What nobody manages: the identity of the object, and what only the server says of it.
+/// Fields without a manager: the identity of the object, and fields that only the server sets.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
 const SERVER_METADATA: [&str; 9] = [
     "name",
@@ -33,10 +33,10 @@ const SERVER_METADATA: [&str; 9] = [
     "resourceVersion",
 ];
 
-/// The versions of a kind. Between them only the schema differs, so that an object need not be converted to be looked at.
+/// The versions of a kind. Only their schemas differ, so no conversion is needed.
 #[derive(Clone, Debug)]
 pub(crate) struct Versions<'s> {
-    /// The one in which the object is written.
+    /// The version in which the object is written.
     pub(crate) current: &'s str,
     pub(crate) types: BTreeMap<&'s str, Type<'s>>,
 }
@@ -51,19 +51,20 @@ impl<'s> Versions<'s> {
     }
 }
 
-/// Fields that others manage, and that an apply would change.
+/// Fields of other managers that an apply would change.
 #[derive(Clone, Debug)]
 pub(crate) struct Conflicts(pub(crate) Vec<(Manager, Set)>);
 
 /// The outcome of an apply.
 #[derive(Debug)]
 pub(crate) struct Applied {
-    /// The new state, if it is another.
+    /// The new state, if it has changed.
     pub(crate) object: Option<Value>,
     pub(crate) managers: Managers,
 }
 
-/// Lays a configuration over the live object, and takes out what its manager applied before and nobody wants any more.
+/// Merges a configuration into the live object, and removes what its manager applied before and
+/// nobody owns any more.
 pub(crate) fn apply(
     versions: &Versions<'_>,
     live: &Value,
@@ -84,7 +85,8 @@ pub(crate) fn apply(
     managers.0.push(entry);
     let merged = merge(ty, live, config);
     let object = match last {
-        // Once more, for the list that is applied empty: it went with its last item, and would come back next time.
+        // Merged twice for a list that is applied empty: it was removed with its last item, and
+        // would reappear next time.
         Some(last) => merge(ty, &prune(versions, merged, &managers, &last), config),
         None => merged,
     };
@@ -102,7 +104,7 @@ pub(crate) fn apply(
     Ok(Applied { object: changed.then_some(object), managers })
 }
 
-/// Gives a manager what its write has changed, and takes that from all others.
+/// Assigns the changed fields of a write to its manager, and removes them from all others.
 pub(crate) fn update(
     versions: &Versions<'_>,
     old: &Value,
@@ -124,7 +126,7 @@ pub(crate) fn update(
     managers
 }
 
-/// The managers of an object that nobody has applied before: all that is there was there before the first apply.
+/// The managers of an object that was never applied: everything existed before the first apply.
 pub(crate) fn before_first_apply(
     versions: &Versions<'_>,
     live: &Value,
@@ -154,7 +156,8 @@ fn unmanaged() -> Set {
     all
 }
 
-/// Managers whose fields are named in a version that is no more are gone; the others are as the schema of today has it.
+/// Drops managers whose fields refer to a version that no longer exists; adapts the others to the
+/// current schema.
 fn reconciled(versions: &Versions<'_>, managers: Managers) -> Managers {
     let kept = managers.0.into_iter().filter_map(|entry| {
         let ty = versions.get(&entry.manager.api_version)?;
@@ -163,7 +166,8 @@ fn reconciled(versions: &Versions<'_>, managers: Managers) -> Managers {
     Managers(kept.collect())
 }
 
-/// Takes from all managers but one what changes between two states; if they may not lose it, that is a conflict.
+/// Removes the changed fields from all managers except one; it is a conflict if they may not lose
+/// them.
 fn settle(
     versions: &Versions<'_>,
     old: &Value,
@@ -207,7 +211,7 @@ fn settle(
     Ok(current)
 }
 
-/// Takes out what its manager applied last time and not this time, unless someone else manages it.
+/// Removes what its manager applied last time and not this time, unless another manager owns it.
 fn prune(versions: &Versions<'_>, merged: Value, managers: &Managers, last: &Entry) -> Value {
     let version = last.manager.api_version.as_str();
     let Some(ty) = versions.get(version).filter(|_| !last.fields.is_empty()) else { return merged };
@@ -218,7 +222,7 @@ fn prune(versions: &Versions<'_>, merged: Value, managers: &Managers, last: &Ent
         let set = managed.entry(&entry.manager.api_version).or_default();
         *set = set.union(&entry.fields);
     }
-    // What others manage comes back, in the version of the pruned fields first.
+    // Restores what others own, starting with the version of the pruned fields.
     let first = managed.remove_entry(version);
     for (version, managed) in first.into_iter().chain(managed) {
         let Some(ty) = versions.get(version) else { continue };
@@ -226,7 +230,7 @@ fn prune(versions: &Versions<'_>, merged: Value, managers: &Managers, last: &Ent
         let kept = named(&pruned).union(&managed.with_named(Some(ty)));
         pruned = remove(ty, &merged, &named(&merged).difference(&kept));
     }
-    // Only what was managed goes: what hangs on it and is nobody's stays.
+    // Removes only what was owned: unowned fields below it stay.
     let named = |object: &Value| fields_of(ty, object).with_named(Some(ty));
     let gone = named(&merged).difference(&named(&pruned)).intersection(&last);
     remove(ty, &merged, &gone)

@@ -1,5 +1,5 @@
-//! Decoding one message by its table. Must not know any kind. Tables do not recurse, so neither does the decoding
-//! beyond their depth.
+//! Decoding one message by its table. Must not know any kind. Tables do not recurse, so neither
+//! does the decoding beyond their depth.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{Timestamp, tz::TimeZone};
@@ -80,7 +80,8 @@ impl Budget {
 }
 
 impl Message {
-    /// Decodes into an object, which already holds the earlier parts of a message that was sent in parts.
+    /// Decodes into an object, which already holds the earlier parts of a message that was sent in
+    /// parts.
     pub(super) fn decode(
         &self,
         bytes: &[u8],
@@ -166,7 +167,8 @@ impl Field {
         Ok((text(key, self.name)?, value))
     }
 
-    /// Adds what Go prints although it was not sent, and removes what it does not print although it was.
+    /// Adds what Go prints although it was not sent, and removes what it does not print although it
+    /// was.
     fn finish(&self, object: &mut Object, budget: &mut Budget) -> Result<(), ProtobufError> {
         match (self.printed, object.get(self.name)) {
             (Printed::Always, None) => {
@@ -253,7 +255,8 @@ fn json(bytes: &[u8], field: &'static str) -> Result<Value, ProtobufError> {
     serde_json::from_slice(raw).map_err(|error| ProtobufError::Json { field, reason: error.to_string() })
 }
 
-/// Seconds and nanoseconds since 1970. Only a MicroTime has a fraction; a message without any field is Go's zero time.
+/// Seconds and nanoseconds since 1970. Only a MicroTime has a fraction; a message without any field
+/// is Go's zero time.
 fn time(bytes: &[u8], field: &'static str, micros: bool) -> Result<Value, ProtobufError> {
     if bytes.is_empty() {
         return Ok(Value::Null);

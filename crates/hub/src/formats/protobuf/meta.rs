@@ -1,4 +1,5 @@
-//! Messages of `k8s.io/apimachinery/pkg/apis/meta/v1` v0.35, and the shorthands in which tables are written.
+//! Messages of `k8s.io/apimachinery/pkg/apis/meta/v1` v0.35, and the shorthands in which tables are
+//! written.
 
 use super::message::{Field, Message, Printed, Type};
 

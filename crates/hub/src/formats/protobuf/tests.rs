@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-/// Name, body and what Go (k8s.io/api v0.35) made of it, three lines each: every kind, full and empty.
+/// Name, body and what Go (k8s.io/api v0.35) made of it, three lines each: every kind, full and
+/// empty.
 fn golden() -> Vec<(&'static str, Vec<u8>, Value)> {
     let lines: Vec<_> = include_str!("fixtures/golden.txt").lines().collect();
     let case = |case: &[&'static str]| (case[0], unhex(case[1]), serde_json::from_str(case[2]).unwrap());
@@ -97,7 +98,7 @@ fn an_entry_may_lack_its_key_or_its_value() {
 fn what_is_malformed_is_refused_with_its_reason() {
     refused(b"", &expect![[r#"the body is not Kubernetes protobuf: it does not begin with "k8s\0""#]]);
     refused(b"{}", &expect![[r#"the body is not Kubernetes protobuf: it does not begin with "k8s\0""#]]);
-    refused(b"k8s\0", &expect!["the protobuf body does not say its apiVersion and kind"]);
+    refused(b"k8s\0", &expect!["the protobuf body has no apiVersion and kind"]);
     refused(b"k8s\0\x0a\x05\x0a", &expect!["the protobuf body ends too early"]);
     refused(
         &body("v1", "Pod", b""),
@@ -107,10 +108,7 @@ fn what_is_malformed_is_refused_with_its_reason() {
         &body("v2", "Namespace", b""),
         &expect!["protobuf is not supported for apiVersion v2, kind Namespace; send JSON"],
     );
-    refused(
-        &body("", "DeleteOptions", b""),
-        &expect!["the protobuf body does not say its apiVersion and kind"],
-    );
+    refused(&body("", "DeleteOptions", b""), &expect!["the protobuf body has no apiVersion and kind"]);
     refused(
         &[body("v1", "ConfigMap", b""), delimited(3, b"gzip")].concat(),
         &expect![[r#"the protobuf body has the content encoding "gzip", which is not supported"#]],

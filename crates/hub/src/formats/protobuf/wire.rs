@@ -1,4 +1,5 @@
-//! The protobuf wire format: tags, varints, lengths. Must not know messages. Every read moves forward or fails.
+//! The protobuf wire format: tags, varints, lengths. Must not know messages. Every read moves
+//! forward or fails.
 
 use super::ProtobufError;
 

@@ -44,13 +44,15 @@ impl FieldSelector {
         self.0.iter().map(|requirement| requirement.path.as_str())
     }
 
-    /// The one value that `path` must have, if the selector says so: a list by `metadata.name` is then a get.
+    /// The one value that `path` must have, if the selector says so: a list by `metadata.name` is
+    /// then a get.
     pub(crate) fn exact(&self, path: &str) -> Option<&str> {
         let exact = self.0.iter().find(|requirement| requirement.equal && requirement.path == path);
         exact.map(|requirement| requirement.value.as_str())
     }
 
-    /// Whether an object whose fields `lookup` finds is selected. A missing field is an empty one, as in Go.
+    /// Whether an object whose fields `lookup` finds is selected. A missing field is an empty one,
+    /// as in Go.
     pub(crate) fn matches<S: AsRef<str>>(&self, lookup: impl Fn(&str) -> Option<S>) -> bool {
         self.0.iter().all(|Requirement { path, equal, value }| {
             let found = lookup(path);

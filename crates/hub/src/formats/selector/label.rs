@@ -1,5 +1,5 @@
-//! Label selectors, as `k8s.io/apimachinery/pkg/labels` parses them. Owns the grammar and the matching; must not
-//! evaluate field selectors, whose syntax only looks alike.
+//! Label selectors, as `k8s.io/apimachinery/pkg/labels` parses them. Owns the grammar and the
+//! matching; must not evaluate field selectors, whose syntax only looks alike.
 
 use std::{collections::BTreeSet, fmt, iter::Peekable, vec::IntoIter};
 

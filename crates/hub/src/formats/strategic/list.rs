@@ -1,5 +1,5 @@
-//! Merging lists: of scalars as sets, of objects by their merge key, and their order afterwards. Lists may be long, so
-//! nothing here compares every item with every other, as Go does.
+//! Merging lists: of scalars as sets, of objects by their merge key, and their order afterwards.
+//! Lists may be long, so nothing here compares every item with every other, as Go does.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -39,7 +39,8 @@ pub(super) fn delete(items: &mut Vec<Value>, unwanted: &[Value]) -> Result<(), S
     Ok(())
 }
 
-/// Whether the items are objects; `None` if there are none. All must be of one type, and none a list.
+/// Whether the items are objects; `None` if there are none. All must be of one type, and none a
+/// list.
 fn of_objects(old: &[Value], new: &[Value]) -> Result<Option<bool>, StrategicError> {
     let mut items = old.iter().chain(new);
     let Some(first) = items.next() else { return Ok(None) };
@@ -111,8 +112,8 @@ fn merge_objects(
     order_by(old, &patch_places, &server_places, Some(key))
 }
 
-/// Puts a merged list into order: the items of the patch as `patch` has them, the others as the `server` had them,
-/// both interleaved as the server had them where it knew both.
+/// Puts a merged list into order: the items of the patch as `patch` has them, the others as the
+/// `server` had them, both interleaved as the server had them where it knew both.
 pub(super) fn order(
     merged: Vec<Value>,
     patch: &[Value],
@@ -123,8 +124,8 @@ pub(super) fn order(
     order_by(merged, &places(patch, key)?, &places(server, key)?, key)
 }
 
-/// The order of the server as Go sees it after a merge: its slices share memory, so the first new items have taken the
-/// places of the deleted ones.
+/// The order of the server as Go sees it after a merge: its slices share memory, so the first new
+/// items have taken the places of the deleted ones.
 pub(super) fn server_order(
     old: Vec<Value>,
     new: &[Value],
@@ -184,7 +185,8 @@ fn order_by(
     Ok(ordered)
 }
 
-/// Refuses a patch list that is in another order than its `$setElementOrder`, or has items that are not in there.
+/// Refuses a patch list that is in another order than its `$setElementOrder`, or has items that are
+/// not in there.
 pub(super) fn check_order(new: &[Value], wanted: &[Value], strategy: Strategy) -> Result<(), StrategicError> {
     if new.is_empty() || wanted.is_empty() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Which lists of which kind merge, and by what: the `patchStrategy` and `patchMergeKey` tags of the Go types
-//! (k8s.io/api, apimachinery and apiextensions-apiserver v0.35).
+//! Which lists of which kind merge, and by what: the `patchStrategy` and `patchMergeKey` tags of
+//! the Go types (k8s.io/api, apimachinery and apiextensions-apiserver v0.35).
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
@@ -60,8 +60,8 @@ pub(super) fn of(kind: &str) -> Option<&'static [Field]> {
     match kind {
         "Namespace" => Some(NAMESPACE),
         "ServiceAccount" => Some(SERVICE_ACCOUNT),
-        // The only other tag of these, `x-kubernetes-validations` by `rule`, is inside `spec.versions`, which is
-        // replaced as a whole.
+        // The only other tag of these, `x-kubernetes-validations` by `rule`, is inside
+        // `spec.versions`, which is replaced as a whole.
         "ConfigMap"
         | "Secret"
         | "Event"

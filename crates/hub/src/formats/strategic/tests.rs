@@ -22,7 +22,8 @@ static MERGE_ITEM: [Field; 7] = [
 static RETAIN_KEYS_MAP: [Field; 2] =
     [field("mergingIntList", Strategy::Set, &[]), field("mergingList", Strategy::ByKey("name"), &MERGE_ITEM)];
 
-/// Every original and patch of apimachinery's patch_test.go (v0.35), with what its code made of them.
+/// Every original and patch of apimachinery's patch_test.go (v0.35), with what its code made of
+/// them.
 #[test]
 fn the_cases_of_apimachinery_come_out_as_in_go() {
     for line in include_str!("fixtures/apimachinery.jsonl").lines() {

@@ -1,5 +1,5 @@
-//! The columns of built-in kinds, as `k8s.io/kubernetes/pkg/printers/internalversion` prints them. Must not serve
-//! custom resources, whose columns are in their CRD.
+//! The columns of built-in kinds, as `k8s.io/kubernetes/pkg/printers/internalversion` prints them.
+//! Must not serve custom resources, whose columns are in their CRD.
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;

@@ -1,8 +1,10 @@
-//! The access rules as a table: verb, object, place, then who may (A admin, R read-only, C the agent of c1).
+//! The access rules as a table: verb, object, place, then who may (A admin, R read-only, C the
+//! agent of c1; f if it may change finalizers only).
 
 use super::*;
 
 const ADDON: &str = "addon.open-cluster-management.io";
+const CLUSTERS: &str = "cluster.open-cluster-management.io";
 
 /// Reads `resource.group/subresource` with short group names, and `ns/name`, `-` for none.
 fn access<'a>(verb: &'a str, object: &'a str, place: &'a str) -> Access<'a> {
@@ -41,14 +43,26 @@ const TABLE: &str = "
     get     managedclusteraddons.addon         c1/x   ARC
     list    managedclusteraddons.addon         c1/-   ARC
     watch   managedclusteraddons.addon         c1/-   ARC
-    update  managedclusteraddons.addon         c1/x   A-C
+    update  managedclusteraddons.addon         c1/x   A--
+    patch   managedclusteraddons.addon         c1/x   A--
+    update  managedclusteraddons.addon/status  c1/x   A-C
     patch   managedclusteraddons.addon/status  c1/x   A-C
-    get     managedclusteraddons.addon/status  c1/x   ARC
+    get     managedclusteraddons.addon/status  c1/x   AR-
     create  managedclusteraddons.addon         c1/-   A--
     delete  managedclusteraddons.addon         c1/x   A--
     deletecollection managedclusteraddons.addon c1/-  A--
+    get     manifestworks.work                 c1/x   ARC
+    list    manifestworks.work                 c1/-   ARC
+    watch   manifestworks.work                 c1/-   ARC
     patch   manifestworks.work/status          c1/x   A-C
-    update  manifestworks.work                 c1/x   A-C
+    update  manifestworks.work/status          c1/x   A-C
+    update  manifestworks.work                 c1/x   A-f
+    patch   manifestworks.work                 c1/x   A-f
+    patch   manifestworks.work                 c2/x   A--
+    create  manifestworks.work                 c1/-   A--
+    delete  manifestworks.work                 c1/x   A--
+    deletecollection manifestworks.work        c1/-   A--
+    get     manifestworks.example.com          c1/x   AR-
     update  manifestworks.work/scale           c1/x   A--
     create  serviceaccounts/token              c1/x   A--
 
@@ -59,8 +73,15 @@ const TABLE: &str = "
     watch   manifestworks.work                 -/-    AR-
     list    managedclusteraddons.addon         -/c1   AR-
 
-    get     secrets                            c1/x   A-C
-    list    secrets                            c1/-   A-C
+    get     secrets                            c1/x   A--
+    list    secrets                            c1/-   A--
+    update  secrets                            c1/x   A--
+    patch   secrets                            c1/x   A--
+    get     configmaps                         c1/x   AR-
+    list    configmaps                         c1/-   AR-
+    patch   configmaps                         c1/x   A--
+    get     addondeploymentconfigs.addon       c1/x   AR-
+    get     controllerrevisions.apps           c1/x   AR-
     watch   secrets                            c2/-   A--
     get     secrets                            c2/x   A--
     list    secrets                            -/-    A--
@@ -69,17 +90,25 @@ const TABLE: &str = "
 
     create  events                             c1/-   A-C
     patch   events                             c1/x   A-C
+    update  events                             c1/x   A-C
+    delete  events                             c1/x   A--
+    list    events                             c1/-   AR-
     create  events.events.k8s.io               c1/-   A-C
+    list    events.events.k8s.io               c1/-   ARC
     create  events                             c2/-   A--
     create  leases.leases                      c1/-   A-C
+    get     leases.leases                      c1/x   ARC
+    list    leases.leases                      c1/-   ARC
     update  leases.leases                      c1/x   A-C
+    patch   leases.leases                      c1/x   A-C
+    update  leases.leases                      c2/x   A--
     delete  leases.leases                      c1/x   A--
     create  leases.example.com                 c1/-   A--
     create  leases.leases                      -/-    A--
     create  configmaps                         c1/-   A--
     create  events/status                      c1/-   A--
     update  rolebindings.rbac                  c1/x   A--
-    get     rolebindings.rbac                  c1/x   ARC
+    get     rolebindings.rbac                  c1/x   AR-
 
     get     managedclusters.cluster            -/c1   ARC
     watch   managedclusters.cluster            -/c1   ARC
@@ -87,6 +116,8 @@ const TABLE: &str = "
     list    managedclusters.cluster            -/-    AR-
     watch   managedclusters.cluster            -/-    AR-
     update  managedclusters.cluster            -/c1   A--
+    patch   managedclusters.cluster            -/c1   A--
+    create  managedclusters.cluster            -/-    A--
     delete  managedclusters.cluster            -/c1   A--
     patch   managedclusters.cluster/status     -/c1   A-C
     update  managedclusters.cluster/status     -/c1   A-C
@@ -95,8 +126,8 @@ const TABLE: &str = "
     update  managedclusters.cluster/accept     -/c1   A--
     get     managedclusters.example.com        -/c1   AR-
 
-    get     namespaces                         -/c1   ARC
-    get     namespaces                         c1/c1  ARC
+    get     namespaces                         -/c1   AR-
+    get     namespaces                         c1/c1  AR-
     get     namespaces                         -/c2   AR-
     list    namespaces                         -/-    AR-
     patch   namespaces                         c1/c1  A--
@@ -140,7 +171,8 @@ fn each_role_may_do_what_the_table_says() {
         let granted: String = roles
             .iter()
             .map(|(role, letter)| match allowed(role, &access(verb, object, place)) {
-                Ok(()) => *letter,
+                Ok(Extent::Anything) => *letter,
+                Ok(Extent::Finalizers) => 'f',
                 Err(_) => '-',
             })
             .collect();

@@ -1,9 +1,15 @@
-//! Tokens are recognised, survive a restart, and never lie on disk.
+//! Tokens are recognised, survive a restart, and are never stored in plain text.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use tempfile::TempDir;
 
 use super::*;
-use crate::security::testing::{TempDir, mode_of};
+
+fn mode_of(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
 
 fn agent(namespace: &str) -> Role {
     Role::Agent { namespace: namespace.into() }
@@ -53,7 +59,7 @@ fn tokens_are_long_random_and_fit_a_header() {
 
 #[test]
 fn the_file_is_private_and_never_contains_the_token() {
-    let dir = TempDir::new();
+    let dir = TempDir::new().unwrap();
     let state = dir.path().join("security");
     let tokens = Tokens::open(&state).unwrap();
     let secret = tokens.issue("admin", Role::Admin).unwrap();
@@ -66,7 +72,7 @@ fn the_file_is_private_and_never_contains_the_token() {
 
 #[test]
 fn tokens_survive_a_restart_with_their_role() {
-    let dir = TempDir::new();
+    let dir = TempDir::new().unwrap();
     let roles = [("admin", Role::Admin), ("viewer", Role::ReadOnly), ("c1", agent("c1"))];
     let before = Tokens::open(dir.path()).unwrap();
     let issued = roles.map(|(name, role)| (name, role.clone(), before.issue(name, role).unwrap()));
@@ -80,7 +86,7 @@ fn tokens_survive_a_restart_with_their_role() {
 
 #[test]
 fn issuing_again_or_revoking_ends_the_old_token() {
-    let dir = TempDir::new();
+    let dir = TempDir::new().unwrap();
     let tokens = Tokens::open(dir.path()).unwrap();
     let old = tokens.issue("admin", Role::Admin).unwrap();
     let new = tokens.issue("admin", Role::ReadOnly).unwrap();
@@ -106,7 +112,7 @@ fn a_damaged_file_is_named_and_kept() {
         format!(r#"{{"version":1,"tokens":[{{"name":"","role":"admin","sha256":"{hash}"}}]}}"#),
     ];
     for text in table {
-        let dir = TempDir::new();
+        let dir = TempDir::new().unwrap();
         let path = dir.path().join("tokens.json");
         write_private(&path, text.as_bytes()).unwrap();
         let error = Tokens::open(dir.path()).unwrap_err().to_string();
@@ -117,7 +123,7 @@ fn a_damaged_file_is_named_and_kept() {
 
 #[test]
 fn a_token_that_cannot_be_stored_is_not_valid() {
-    let dir = TempDir::new();
+    let dir = TempDir::new().unwrap();
     let tokens = Tokens::open(&dir.path().join("security")).unwrap();
     let old = tokens.issue("admin", Role::Admin).unwrap();
     fs::remove_dir_all(dir.path().join("security")).unwrap();

@@ -1,4 +1,4 @@
-//! A hub that can be reached, or not, and that can be started anew under its clients.
+//! A hub whose reachability can be switched, and that can be restarted under its clients.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, RwLock};
@@ -31,7 +31,7 @@ pub(crate) struct World {
     options: Options,
     hub: Hub,
     server: Option<Server>,
-    /// The hub that the clients in process reach.
+    /// The hub that in-process clients use.
     current: Arc<RwLock<Router>>,
     reachable: watch::Sender<bool>,
     pub(crate) client: Client,
@@ -57,12 +57,12 @@ impl World {
         Self { place, options, hub, server, current, reachable, client }
     }
 
-    /// The objects, past everything that can be cut.
+    /// Direct access to the objects, without the switch.
     pub(crate) fn direct(&self) -> Api<ConfigMap> {
         maps(&self.hub.client())
     }
 
-    /// Cuts all streams, and lets no new ones through.
+    /// Cuts all streams, and blocks new ones.
     pub(crate) fn away(&self) {
         self.reachable.send_replace(false);
     }
@@ -71,7 +71,7 @@ impl World {
         self.reachable.send_replace(true);
     }
 
-    /// Ends the hub in order and starts it on the same data, at the same address.
+    /// Stops the hub cleanly and restarts it with the same data, at the same address.
     pub(crate) async fn restart(&mut self) {
         let port = self.server.as_ref().map(|server| server.address.port());
         match self.server.take() {
@@ -93,7 +93,7 @@ impl World {
     }
 }
 
-/// A client in process whose answers can be cut off in the middle.
+/// An in-process client whose responses can be cut off in the middle.
 fn switched(current: &Arc<RwLock<Router>>, reachable: &watch::Sender<bool>) -> Client {
     let (current, reachable) = (Arc::clone(current), reachable.clone());
     let service = tower::service_fn(move |mut request: Request<kube::client::Body>| {
@@ -111,7 +111,7 @@ fn switched(current: &Arc<RwLock<Router>>, reachable: &watch::Sender<bool>) -> C
     Client::new(service, "default")
 }
 
-/// Passes bytes on to an address, as long as it is to be reached.
+/// Forwards bytes to an address while it is reachable.
 async fn proxy(target: SocketAddr, reachable: &watch::Sender<bool>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,8 +1,8 @@
-//! What a slow, greedy, mute or dead client gets: the end of its connection.
+//! The connection of a slow, greedy, silent or dead client is closed.
 
 use super::*;
 
-/// Where a limit must not strike an honest client on a busy machine.
+/// For limits that must not affect an honest client on a busy machine.
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
@@ -12,7 +12,7 @@ async fn a_client_that_never_finishes_its_handshake_or_its_headers_is_cut() {
     let mut silent = world.tcp().await;
     assert_eq!(until_closed(&mut silent).await, "");
     let mut slow = world.tls("http/1.1").await;
-    // The cut may come before the write: that is what is asked for.
+    // The connection may be cut before the write, which is fine.
     let _ = slow.write_all(b"GET / HTTP/1.1\r\nX-Slow: ").await;
     let answer = until_closed(&mut slow).await;
     assert!(!answer.contains("200"), "{answer}");
@@ -60,7 +60,8 @@ async fn a_connection_beyond_the_limit_waits_for_a_free_slot() {
     let tcp = world.tcp().await;
     let authority = Arc::clone(&world.authority);
     let second = tokio::spawn(async move { connect(tcp, &authority, "127.0.0.1", "http/1.1").await });
-    // A second one, had it been accepted, would be through long before the first has asked so often.
+    // If a second connection had been accepted, it would be done long before the first has made
+    // this many requests.
     for _ in 0..100 {
         ask1(&mut first).await;
     }
@@ -82,7 +83,7 @@ async fn an_idle_connection_is_closed_and_a_quiet_watch_is_not() {
     let answer = ask2(&mut sender).await.unwrap();
     let (_idle, closed) = world.http2().await;
     within(closed).await.unwrap();
-    // Older than the idle one, and still there.
+    // Older than the idle one, and still open.
     assert!(!watching.is_finished());
     drop(answer);
     within(dropped.notified()).await;
@@ -103,7 +104,7 @@ async fn a_peer_that_stops_reading_is_cut() {
     world.ends().await;
 }
 
-/// A client whose machine is gone looks like this: it has asked for a watch and answers nothing any more.
+/// A client whose machine is gone: it has started a watch and does not respond any more.
 #[tokio::test]
 async fn a_peer_that_answers_no_ping_is_cut() {
     let dropped = Arc::new(Notify::new());

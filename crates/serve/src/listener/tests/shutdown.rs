@@ -1,4 +1,4 @@
-//! The end of the server: orderly if the app plays along, and in any case.
+//! Shutdown of the server: graceful if the app cooperates, and forced otherwise.
 
 use super::*;
 
@@ -18,7 +18,8 @@ async fn shutdown_lets_a_request_finish_and_accepts_no_other() {
     within(entered.notified()).await;
     let World { address, stop, server, .. } = world;
     drop(stop);
-    // The idle one is closed as soon as the server knows; by then the listener is gone as well.
+    // The idle connection is closed as soon as the server knows; by then the listener is closed as
+    // well.
     assert_eq!(until_closed(&mut idle).await, "");
     TcpStream::connect(address).await.unwrap_err();
     release.notify_one();

@@ -1,4 +1,5 @@
-//! One placement of an add-on, rewritten so that it names the configs of another revision. Pure; what it does not have to touch it leaves.
+//! Rewrites one placement of an add-on so that it references the configs of another revision. Pure;
+//! changes nothing else.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use aviary_engine::hash;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A config that is named another way.
+/// A changed reference.
 #[derive(Debug, Serialize)]
 pub(super) struct Reference {
     pub(super) kind: String,
@@ -17,7 +18,7 @@ pub(super) struct Reference {
     pub(super) to: Option<String>,
 }
 
-/// The version that a pin stands for by itself: the shorthand has no object.
+/// The version of a pin that comes from the shorthand, which has no object.
 pub(super) fn inline_version(pin: &Pin) -> Option<&str> {
     let inline = pin.config.kind == *GroupResource::hub_configs()
         && pin.config.namespace.is_none()
@@ -25,8 +26,9 @@ pub(super) fn inline_version(pin: &Pin) -> Option<&str> {
     inline.then_some(&*pin.config.name)
 }
 
-/// Lets a placement name what it named when it wanted `to`. Returns what is named another way. A pin that reads as the shorthand may as
-/// well be an object that is named after its version: `objects` says which there are.
+/// Makes a placement reference the configs of the revision `to`. Returns the changed references. A
+/// pin that looks like the shorthand may also be an object with the name of its version: `objects`
+/// lists those that exist.
 pub(super) fn go_back(
     placement: &mut Value,
     from: Option<&Revision>,
@@ -40,7 +42,8 @@ pub(super) fn go_back(
         if now(kind).is_some_and(|now| now.config == pin.config) {
             continue;
         }
-        // A version chooses its template: that is named only where it was, or where no version was.
+        // A version selects its template, so the template is referenced only if it was before, or
+        // if there was no version.
         if kind == GroupResource::templates()
             && !names(placement, kind)
             && to.pin(GroupResource::hub_configs()).is_some()
@@ -72,7 +75,7 @@ fn shown(pin: &Pin) -> String {
     }
 }
 
-/// The placement says its version in shorthand.
+/// Whether the placement sets its version by the shorthand.
 fn by_version(placement: &Value) -> bool {
     let given = |key: &str| placement.pointer(&format!("/addonTemplate/{key}")).is_some();
     given("desiredVersion") || given("installVersion")
@@ -85,14 +88,14 @@ fn of_kind(reference: &Value, kind: &GroupResource) -> bool {
 
 const LISTS: [&str; 2] = ["/configs", "/addonTemplate/configs"];
 
-/// Whether the placement itself says anything about a kind.
+/// Whether the placement itself references a kind.
 fn names(placement: &Value, kind: &GroupResource) -> bool {
     let listed = LISTS.iter().filter_map(|list| placement.pointer(list)?.as_array()).flatten();
     let in_shorthand = kind == GroupResource::hub_configs() && by_version(placement);
     in_shorthand || listed.into_iter().any(|reference| of_kind(reference, kind))
 }
 
-/// Takes out all that the placement says about a kind.
+/// Removes all references of the placement to a kind.
 fn forget(placement: &mut Value, kind: &GroupResource) {
     for list in LISTS {
         if let Some(list) = placement.pointer_mut(list).and_then(Value::as_array_mut) {

@@ -1,5 +1,5 @@
-//! Lists of all types: structured-merge-diff's `set_test.go`, `default_keys_test.go`, `duplicates_test.go`, and
-//! `multiple_appliers_test.go` where it is about lists.
+//! Lists of all types: structured-merge-diff's `set_test.go`, `default_keys_test.go`,
+//! `duplicates_test.go`, and `multiple_appliers_test.go` where it is about lists.
 
 use expect_test::expect;
 

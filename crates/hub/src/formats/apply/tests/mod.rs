@@ -115,7 +115,8 @@ impl<'s> World<'s> {
     }
 }
 
-/// Plays a story, a step a line: `NAME[@VERSION] applies|forces|updates YAML`. Shown is how it ends, and all conflicts.
+/// Plays a story, a step a line: `NAME[@VERSION] applies|forces|updates YAML`. Shown is how it
+/// ends, and all conflicts.
 fn check(story: &str, expected: &expect_test::Expect) {
     check_with(&[("v1", &SCHEMA)], story, expected);
 }

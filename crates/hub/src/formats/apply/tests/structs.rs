@@ -1,5 +1,5 @@
-//! Maps and structs: structured-merge-diff's `nested_test.go`, `deduced_test.go`, `preserve_unknown_test.go`, and
-//! `multiple_appliers_test.go` where it is about fields.
+//! Maps and structs: structured-merge-diff's `nested_test.go`, `deduced_test.go`,
+//! `preserve_unknown_test.go`, and `multiple_appliers_test.go` where it is about fields.
 
 use expect_test::expect;
 

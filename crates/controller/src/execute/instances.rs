@@ -1,0 +1,126 @@
+//! Writing instances, and waiting for the namespaces in which they are created.
+
+use std::time::Duration;
+
+use aviary_api::ManagedClusterAddOn;
+use aviary_api::names::{annotations, labels};
+use aviary_engine::install::{Create, Delete};
+use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::plan::StatusWrite;
+use aviary_engine::status::publish;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::outcome::{self, Outcome};
+use super::{Executor, Target};
+use crate::revisions::Owner;
+use crate::seen::{NamespaceMissing, WatchEvent};
+
+/// The longest pause between two looks for something that is missing.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+impl Executor {
+    fn instances(&self, cluster: &ClusterName) -> Api<ManagedClusterAddOn> {
+        Api::namespaced(self.client.clone(), cluster.as_str())
+    }
+
+    pub(super) async fn create_instance(&self, owner: Owner<'_>, create: &Create) -> Outcome {
+        let object = match serde_json::from_value(new_instance(owner, create)) {
+            Ok(object) => object,
+            Err(error) => return Outcome::of_error(kube::Error::SerdeError(error)),
+        };
+        let answer = self.instances(&create.cluster).create(&PostParams::default(), &object).await;
+        if let Err(error) = &answer
+            && lacks_namespace(error)
+        {
+            tracing::warn!(addon = %owner.addon, cluster = %create.cluster, "the cluster has no namespace; its instance waits for it");
+            let missing = NamespaceMissing {
+                addon: owner.addon.into(),
+                cluster: create.cluster.clone(),
+                looked_for: false,
+                pause: Duration::from_secs(1),
+            };
+            self.send([WatchEvent::NamespaceMissing(missing)]).await;
+        }
+        Outcome::of_put(answer)
+    }
+
+    pub(super) async fn delete_instance(&self, addon: &str, delete: &Delete) -> Outcome {
+        let Delete { cluster, uid, .. } = delete;
+        outcome::delete(self.instances(cluster), cluster.as_str(), addon, uid).await
+    }
+
+    pub(super) async fn write_status(&self, addon: &str, write: &StatusWrite) -> Outcome {
+        let patch = Patch::Merge(json!({
+            "metadata": {"uid": write.uid, "resourceVersion": write.resource_version},
+            "status": publish::instance(&write.status),
+        }));
+        let instances = self.instances(&write.cluster);
+        Outcome::of_put(instances.patch_status(addon, &PatchParams::default(), &patch).await)
+    }
+
+    /// Gives an instance another resource version. The annotation contains the add-on's resource
+    /// version: if an earlier leader reserves a wave meanwhile and all of this is repeated, the
+    /// annotation must differ, or nothing would change.
+    pub(super) async fn touch(&self, target: &Target, (cluster, uid): &(ClusterName, Text)) -> Outcome {
+        let term = format!("{}.{}", self.term.number, target.resource_version);
+        let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": {
+            annotations::MANAGER_TERM: term, annotations::MANAGER_IDENTITY: self.identity,
+        }}}));
+        match self.instances(cluster).patch(&target.name, &PatchParams::default(), &patch).await {
+            // It is gone or has been replaced: nobody has a write for it.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Outcome::Written(Vec::new()),
+            answer => Outcome::of_put(answer),
+        }
+    }
+}
+
+fn new_instance(owner: Owner<'_>, create: &Create) -> Value {
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+        "kind": "ManagedClusterAddOn",
+        "metadata": {
+            "name": owner.addon,
+            "namespace": create.cluster.as_str(),
+            "labels": {labels::INSTALLED_BY_STRATEGY: create.marker, labels::ADDON_NAME: owner.addon},
+            "ownerReferences": [{
+                "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+                "name": owner.addon, "uid": owner.uid, "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": {"installNamespace": create.install_namespace},
+    })
+}
+
+fn lacks_namespace(error: &kube::Error) -> bool {
+    let is_namespace = |status: &kube::core::Status| {
+        let details = status.details.as_ref();
+        details.is_some_and(|details| details.kind == "namespaces" && details.group.is_empty())
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404 && is_namespace(status))
+}
+
+/// Looks, after a pause, whether a cluster has its namespace. Uses a dry-run create, because the
+/// manager has no right to read the namespaces of clusters.
+pub(crate) async fn look_for_namespace(
+    client: Client,
+    missing: NamespaceMissing,
+    stores: mpsc::Sender<WatchEvent>,
+) {
+    tokio::time::sleep(missing.pause).await;
+    let instances: Api<ManagedClusterAddOn> = Api::namespaced(client, missing.cluster.as_str());
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let instance = ManagedClusterAddOn::new(&missing.addon, Default::default());
+    let found = match instances.create(&dry_run, &instance).await {
+        Err(error) if lacks_namespace(&error) => {
+            let pause = (missing.pause * 2).min(LONGEST_PAUSE);
+            WatchEvent::NamespaceMissing(NamespaceMissing { looked_for: true, pause, ..missing })
+        }
+        // Whatever else is wrong, the next create finds out.
+        _ => WatchEvent::NamespaceFound(missing.cluster),
+    };
+    // The receiver is gone only when the manager stops.
+    let _ = stores.send(found).await;
+}

@@ -1,0 +1,254 @@
+//! Carrying out a plan: stage after stage, each write conditional on the object being unchanged
+//! since the decision.
+//!
+//! Owns what becomes of each write; the order is the plan's. The failure of one write is an
+//! outcome, never an error: the other clusters go on, and the next plan starts from what is there.
+
+mod addon;
+mod instances;
+mod outcome;
+mod revisions;
+#[cfg(test)]
+mod tests;
+mod works;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aviary_engine::name::{ClusterName, PlacementName, Text};
+use aviary_engine::plan::{Plan, Stage, Step, Write};
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use kube::Client;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::Instant;
+
+use crate::events::Events;
+use crate::leader::Term;
+use crate::panics::Panic;
+use crate::revisions::{Completed, Owner};
+use crate::seen::{Key, WatchEvent, WrittenBy};
+use crate::stores::Snapshot;
+use crate::write_limit::WriteLimit;
+pub(crate) use instances::look_for_namespace;
+use outcome::Outcome;
+pub(crate) use works::until_free;
+
+/// The add-on that is written for, as the plan saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) name: Text,
+    pub(crate) uid: Text,
+    pub(crate) resource_version: Text,
+    /// The order of its placements, as they are published.
+    pub(crate) placements: Vec<PlacementName>,
+    /// The leader whose term is written on it.
+    pub(crate) written_by: WrittenBy,
+}
+
+impl Target {
+    pub(crate) fn of(snapshot: &Snapshot<'_>) -> Self {
+        let addon = &snapshot.addon;
+        Self {
+            name: addon.name.clone(),
+            uid: addon.uid.clone(),
+            resource_version: snapshot.entry().resource_version.clone(),
+            placements: addon.strategy.placements().iter().map(|spec| spec.name.clone()).collect(),
+            written_by: snapshot.entry().written_by.clone(),
+        }
+    }
+
+    /// An add-on that does not exist: nothing of its own can be written.
+    pub(crate) fn absent(name: Text, written_by: WrittenBy) -> Self {
+        Self { name, uid: "".into(), resource_version: "".into(), placements: Vec::new(), written_by }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) target: Target,
+    pub(crate) plan: Plan,
+    /// The completed revisions that are kept for the add-on.
+    pub(crate) history: Vec<(Key, Completed)>,
+    /// Instances that an earlier leader may still start. It must lose them before this leader
+    /// starts any.
+    pub(crate) fence: Vec<(ClusterName, Text)>,
+}
+
+/// What an execution came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) written: usize,
+    pub(crate) conflicts: usize,
+    pub(crate) failed: usize,
+    /// A write failed because of a defect here.
+    pub(crate) panicked: bool,
+}
+
+/// Writes for one leader.
+#[derive(Clone)]
+pub(crate) struct Executor {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) limit: WriteLimit,
+    pub(crate) stores: mpsc::Sender<WatchEvent>,
+    pub(crate) term: Term,
+    pub(crate) identity: String,
+    /// The term has ended: writes that have not begun are not made.
+    pub(crate) over: Arc<AtomicBool>,
+    /// By add-on, its resource version when the writes of earlier leaders were last invalidated.
+    pub(crate) voided: Arc<Mutex<BTreeMap<Text, Text>>>,
+    pub(crate) events: Events,
+}
+
+/// Shared by all executions of one term.
+pub(crate) type SharedExecutor = Arc<Executor>;
+
+/// The term of a manager that runs alone: it neither writes terms nor minds them.
+pub(crate) const UNFENCED: Term = Term { number: u64::MAX, handed_over_by: None, leases: 0 };
+
+/// Clusters whose status could not be written.
+type Missed = Mutex<BTreeSet<ClusterName>>;
+
+impl Executor {
+    /// Carries out a plan. The answers to its writes go to the stores, so that the next plan sees
+    /// them.
+    pub(crate) async fn execute(&self, job: Job) -> Tally {
+        let mut tally = Tally::default();
+        let missed = Missed::default();
+        for stage in &job.plan.stages {
+            let whole = match stage.step {
+                Step::Reserve if !job.fence.is_empty() => {
+                    self.fence_off(&job.target, &job.fence, &mut tally).await;
+                    return tally;
+                }
+                Step::Reserve => self.reserve(&job, stage, &mut tally).await,
+                Step::Keep if !self.still_exists(&job.target, &mut tally).await => return tally,
+                _ => self.write_stage(&job, stage, &missed, &mut tally).await,
+            };
+            if !whole && stage.step.is_required() {
+                return tally;
+            }
+        }
+        tally
+    }
+
+    async fn write_stage(&self, job: &Job, stage: &Stage, missed: &Missed, tally: &mut Tally) -> bool {
+        // If an instance is gone, a work for it would be garbage-collected and created again in
+        // every pass.
+        let is_missed = |write: &&Write| match write {
+            Write::Work(write) => lock(missed).contains(&write.cluster),
+            _ => false,
+        };
+        let writes: Vec<&Write> = stage.writes.iter().filter(|write| !is_missed(write)).collect();
+        self.all(writes, |write| self.write(job, write, missed).boxed(), tally).await
+    }
+
+    async fn write(&self, job: &Job, write: &Write, missed: &Missed) -> Outcome {
+        let addon = &job.target.name;
+        let owner = Owner { namespace: &self.namespace, addon, uid: &job.target.uid };
+        match write {
+            Write::Keep(keep) => self.keep(owner, keep).await,
+            Write::Withdraw(placement, revision) => self.withdraw(&job.history, placement, revision).await,
+            Write::Complete(completion) => self.complete(owner, &job.history, completion).await,
+            Write::AddOn(status) => self.write_addon(job, Some(status)).await,
+            Write::Offer(offer) => self.offer(offer).await,
+            Write::Create(create) => self.create_instance(owner, create).await,
+            Write::Delete(delete) => self.delete_instance(addon, delete).await,
+            Write::Instance(write) => {
+                let outcome = self.write_status(addon, write).await;
+                if !matches!(outcome, Outcome::Written(_)) {
+                    lock(missed).insert(write.cluster.clone());
+                }
+                outcome
+            }
+            Write::Work(write) => self.write_work(addon, write).await,
+            Write::DeleteWork(surplus) => self.delete_work(surplus).await,
+            Write::Forget(hash) => self.forget(addon, hash).await,
+        }
+    }
+
+    /// Makes writes concurrently, as many at once as the hub takes. Returns whether all were made.
+    async fn all<'a, T: Sync>(
+        &'a self,
+        writes: Vec<&'a T>,
+        make: impl Fn(&'a T) -> BoxFuture<'a, Outcome> + Send,
+        tally: &mut Tally,
+    ) -> bool {
+        let mut waiting = writes.into_iter();
+        let mut running = FuturesUnordered::new();
+        let mut whole = true;
+        loop {
+            if self.over.load(Ordering::Relaxed) && waiting.len() > 0 {
+                tally.failed += waiting.len();
+                waiting = Vec::new().into_iter();
+                whole = false;
+            }
+            let outcome = tokio::select! {
+                biased;
+                Some(outcome) = running.next(), if !running.is_empty() => outcome,
+                Some(slot) = self.limit.slot(), if waiting.len() > 0 => {
+                    if let Some(write) = waiting.next() {
+                        running.push(self.timed(make(write), slot));
+                    }
+                    continue;
+                }
+                else => break,
+            };
+            whole &= self.note(outcome, tally).await;
+        }
+        whole
+    }
+
+    async fn timed(&self, write: BoxFuture<'_, Outcome>, slot: OwnedSemaphorePermit) -> Outcome {
+        let started = Instant::now();
+        let outcome = AssertUnwindSafe(write).catch_unwind().await;
+        let outcome = outcome.unwrap_or_else(|panic| Outcome::Panicked(Panic::of(&*panic)));
+        self.limit.give_back(slot, started.elapsed(), outcome.is_overload());
+        outcome
+    }
+
+    /// Counts an outcome and sends what was written to the stores. Returns whether it was written.
+    async fn note(&self, outcome: Outcome, tally: &mut Tally) -> bool {
+        match outcome {
+            Outcome::Written(events) => {
+                tally.written += 1;
+                self.send(events).await;
+                return true;
+            }
+            Outcome::Conflict => tally.conflicts += 1,
+            Outcome::Failed(error) => {
+                tracing::warn!(error = said(&error), "a write failed; it is tried again");
+                tally.failed += 1;
+            }
+            Outcome::Panicked(panic) => {
+                tracing::error!(%panic, "a write panicked; it is tried again");
+                tally.failed += 1;
+                tally.panicked = true;
+            }
+        }
+        false
+    }
+
+    async fn send(&self, events: impl IntoIterator<Item = WatchEvent>) {
+        for event in events {
+            // The receiver is gone only when the manager stops.
+            let _ = self.stores.send(event).await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the hub says of an error, without the envelope.
+pub(crate) fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,72 @@
+//! What became of one write, and what the stores learn from its answer.
+
+use kube::api::{Api, DeleteParams, Preconditions};
+
+use crate::panics::Panic;
+use crate::seen::{Change, Key, ObjectVersion, Version, WatchEvent, Watched};
+
+pub(super) enum Outcome {
+    Written(Vec<WatchEvent>),
+    /// The object has changed or is gone. The next plan sees it as it is.
+    Conflict,
+    Failed(Box<kube::Error>),
+    Panicked(Panic),
+}
+
+impl Outcome {
+    pub(super) fn of_put<K: Watched<WatchEvent>>(answer: kube::Result<K>) -> Self {
+        match answer {
+            Ok(object) => Self::Written(written(object).into_iter().collect()),
+            Err(error) => Self::of_error(error),
+        }
+    }
+
+    pub(super) fn of_error(error: kube::Error) -> Self {
+        match &error {
+            kube::Error::Api(status) if matches!(status.code, 404 | 409) => Self::Conflict,
+            _ => Self::Failed(Box::new(error)),
+        }
+    }
+
+    pub(super) fn is_overload(&self) -> bool {
+        match self {
+            Self::Failed(error) => {
+                matches!(&**error, kube::Error::Api(status) if matches!(status.code, 429 | 500..=599))
+            }
+            Self::Written(_) | Self::Conflict | Self::Panicked(_) => false,
+        }
+    }
+}
+
+/// The answer to a write as an event, so that the next plan sees it before the watch reports it.
+pub(super) fn written<K: Watched<WatchEvent>>(object: K) -> Option<WatchEvent> {
+    let version = ObjectVersion::of(object.meta());
+    object.read().map(|seen| (K::EVENT)(Change::Written(version, seen)))
+}
+
+/// Deletes exactly this object, and what depends on it in the background. While finalizers hold it,
+/// the answer is the object.
+pub(super) async fn delete<K: Watched<WatchEvent>>(
+    api: Api<K>,
+    namespace: &str,
+    name: &str,
+    uid: &str,
+) -> Outcome {
+    match api.delete(name, &only(uid)).await {
+        Ok(answer) => match answer.left() {
+            Some(object) => Outcome::of_put(Ok(object)),
+            None => Outcome::Written(vec![deleted::<K>(namespace, name, uid)]),
+        },
+        Err(error) => Outcome::of_error(error),
+    }
+}
+
+pub(super) fn only(uid: &str) -> DeleteParams {
+    let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
+    DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() }
+}
+
+pub(super) fn deleted<K: Watched<WatchEvent>>(namespace: &str, name: &str, uid: &str) -> WatchEvent {
+    let key = Key { namespace: namespace.into(), name: name.into() };
+    (K::EVENT)(Change::Deleted(ObjectVersion { key, version: Version { uid: uid.into(), number: 0 } }))
+}

@@ -1,0 +1,123 @@
+//! Keeping contents and the history of placements.
+
+use aviary_engine::configs::Revision;
+use aviary_engine::hash::Hash;
+use aviary_engine::name::PlacementName;
+use aviary_engine::plan::{Completion, Keep};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::Value;
+
+use super::Executor;
+use super::outcome::{Outcome, deleted, only};
+use crate::revisions::{self, Completed, Owner};
+use crate::seen::Key;
+
+impl Executor {
+    fn revisions(&self) -> Api<ControllerRevision> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(super) async fn keep(&self, owner: Owner<'_>, keep: &Keep) -> Outcome {
+        self.create_revision(owner, revisions::content(owner, keep)).await
+    }
+
+    async fn create_revision(&self, owner: Owner<'_>, object: Value) -> Outcome {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let object: ControllerRevision = match serde_json::from_value(object) {
+            Ok(object) => object,
+            Err(error) => return Outcome::of_error(kube::Error::SerdeError(error)),
+        };
+        let answer = match self.revisions().create(&PostParams::default(), &object).await {
+            // Ours from an earlier attempt, or an object whose content does not match its name,
+            // which is not read as ours.
+            Err(kube::Error::Api(status)) if status.code == 409 => self.revisions().get(&name).await,
+            answer => answer,
+        };
+        match answer {
+            Ok(found) if is_of_another(&found, owner) => self.clear_away(&found).await,
+            answer => Outcome::of_put(answer),
+        }
+    }
+
+    /// Deletes what was kept for an earlier add-on of the same name now, instead of waiting for the
+    /// garbage collector.
+    async fn clear_away(&self, found: &ControllerRevision) -> Outcome {
+        let name = found.metadata.name.as_deref().unwrap_or_default();
+        let uid = found.metadata.uid.as_deref().unwrap_or_default();
+        match self.revisions().delete(name, &only(uid)).await {
+            Ok(_) => Outcome::Conflict,
+            Err(error) => Outcome::of_error(error),
+        }
+    }
+
+    /// Records a completion under the next number of its placement, and deletes the oldest ones
+    /// beyond those to keep.
+    pub(super) async fn complete(
+        &self,
+        owner: Owner<'_>,
+        history: &[(Key, Completed)],
+        completion: &Completion,
+    ) -> Outcome {
+        let Completion { placement, revision, keep } = completion;
+        let of_placement = history.iter().filter(|(_, one)| one.placement == *placement);
+        let mut numbered: Vec<(i64, &Key)> = of_placement.map(|(key, one)| (one.number, key)).collect();
+        numbered.sort();
+        let number = numbered.last().map_or(1, |(number, _)| number + 1);
+        let object = revisions::completed(owner, placement, revision, number);
+        let mut outcome = self.create_revision(owner, object).await;
+        let surplus = (numbered.len() + 1).saturating_sub(*keep);
+        for (_, key) in numbered.into_iter().take(surplus) {
+            let Outcome::Written(mut events) = outcome else { return outcome };
+            outcome = match self.delete_revision(&key.name).await {
+                Outcome::Written(more) => {
+                    events.extend(more);
+                    Outcome::Written(events)
+                }
+                other => other,
+            };
+        }
+        outcome
+    }
+
+    pub(super) async fn withdraw(
+        &self,
+        history: &[(Key, Completed)],
+        placement: &PlacementName,
+        revision: &Revision,
+    ) -> Outcome {
+        let stands =
+            |one: &Completed| one.placement == *placement && one.revision == *revision && !one.withdrawn;
+        let mut events = Vec::new();
+        for (key, _) in history.iter().filter(|(_, one)| stands(one)) {
+            let patch = Patch::Merge(revisions::withdrawal());
+            let answer = self.revisions().patch(&key.name, &PatchParams::default(), &patch).await;
+            match Outcome::of_put(answer) {
+                Outcome::Written(more) => events.extend(more),
+                other => return other,
+            }
+        }
+        Outcome::Written(events)
+    }
+
+    async fn delete_revision(&self, name: &str) -> Outcome {
+        let gone =
+            |uid: &str| Outcome::Written(vec![deleted::<ControllerRevision>(&self.namespace, name, uid)]);
+        match self.revisions().delete(name, &DeleteParams::default()).await {
+            Ok(answer) => {
+                let details = answer.right().and_then(|status| status.details);
+                gone(details.map(|details| details.uid).unwrap_or_default().as_str())
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => gone(""),
+            Err(error) => Outcome::of_error(error),
+        }
+    }
+
+    pub(super) async fn forget(&self, addon: &str, hash: &Hash) -> Outcome {
+        self.delete_revision(&revisions::content_name(addon, hash)).await
+    }
+}
+
+fn is_of_another(found: &ControllerRevision, owner: Owner<'_>) -> bool {
+    revisions::read(found).and_then(|kept| kept.owner).is_some_and(|of| *of != *owner.uid)
+}

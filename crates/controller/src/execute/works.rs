@@ -1,0 +1,101 @@
+//! Writing works, and waiting for names that somebody else's work has taken.
+
+use std::time::Duration;
+
+use aviary_api::ManifestWork;
+use aviary_api::names::labels;
+use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::plan::{SurplusWork, WorkWrite};
+use kube::Client;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::outcome::{self, Outcome, written};
+use super::{Executor, said};
+use crate::seen::{NameTaken, WatchEvent};
+
+impl Executor {
+    fn works(&self, cluster: &ClusterName) -> Api<ManifestWork> {
+        Api::namespaced(self.client.clone(), cluster.as_str())
+    }
+
+    pub(super) async fn write_work(&self, addon: &Text, write: &WorkWrite) -> Outcome {
+        let mut object = write.object();
+        let works = self.works(&write.cluster);
+        let Some((uid, version)) = &write.replaces else {
+            let object = match serde_json::from_value(object) {
+                Ok(object) => object,
+                Err(error) => return Outcome::of_error(kube::Error::SerdeError(error)),
+            };
+            return match works.create(&PostParams::default(), &object).await {
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                    self.already_exists(addon, write).await
+                }
+                answer => Outcome::of_put(answer),
+            };
+        };
+        object["metadata"]["uid"] = json!(uid);
+        object["metadata"]["resourceVersion"] = json!(version);
+        // A patch, so that what others keep on the work stays.
+        Outcome::of_put(works.patch(&write.name, &PatchParams::default(), &Patch::Merge(object)).await)
+    }
+
+    /// A work of that name exists that was not seen: ours, or somebody else's, which nobody
+    /// watches.
+    async fn already_exists(&self, addon: &Text, write: &WorkWrite) -> Outcome {
+        let taken = NameTaken {
+            addon: addon.clone(),
+            cluster: write.cluster.clone(),
+            name: write.name.as_str().into(),
+            assigned: write.told().clone(),
+        };
+        let event = match work_named(&self.client, &taken).await {
+            Ok(Some(work)) if belongs(&work, addon) => written(work),
+            Ok(Some(_)) => {
+                tracing::warn!(%addon, cluster = %taken.cluster, work = %taken.name, "somebody else has a work of that name; it is left alone");
+                Some(WatchEvent::NameTaken(taken))
+            }
+            Ok(None) => None,
+            Err(error) => return Outcome::of_error(error),
+        };
+        self.send(event).await;
+        Outcome::Conflict
+    }
+
+    pub(super) async fn delete_work(&self, surplus: &SurplusWork) -> Outcome {
+        let SurplusWork { cluster, name, uid } = surplus;
+        outcome::delete(self.works(cluster), cluster.as_str(), name, uid).await
+    }
+}
+
+async fn work_named(client: &Client, taken: &NameTaken) -> kube::Result<Option<ManifestWork>> {
+    let works: Api<ManifestWork> = Api::namespaced(client.clone(), taken.cluster.as_str());
+    let named = ListParams::default().fields(&format!("metadata.name={}", taken.name));
+    Ok(works.list(&named).await?.items.into_iter().next())
+}
+
+fn belongs(work: &ManifestWork, addon: &str) -> bool {
+    work.metadata.labels.as_ref().and_then(|all| all.get(labels::ADDON_NAME)).is_some_and(|of| of == addon)
+}
+
+/// Waits until somebody else's work is gone or ours.
+pub(crate) async fn until_free(client: Client, taken: NameTaken, stores: mpsc::Sender<WatchEvent>) {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(60));
+        match work_named(&client, &taken).await {
+            Ok(Some(work)) if !belongs(&work, &taken.addon) => {}
+            Ok(_) => {
+                // The receiver is gone only when the manager stops.
+                let _ = stores.send(WatchEvent::NameFreed(taken)).await;
+                return;
+            }
+            Err(error) => tracing::debug!(
+                error = said(&error),
+                "a look at somebody else's work failed; it is tried again"
+            ),
+        }
+    }
+}

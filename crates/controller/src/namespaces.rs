@@ -1,0 +1,78 @@
+//! Which namespaces the hub has.
+//!
+//! A manager learns from the answer to a create that a cluster has no namespace. A view creates
+//! nothing, so it lists namespaces: it must not report that an instance is being created when it
+//! cannot be. Without the right to list them, a view does not know.
+
+use std::collections::BTreeSet;
+
+use aviary_engine::name::ClusterName;
+use futures_util::{StreamExt, pin_mut};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, ListParams};
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, ResourceExt};
+use tokio::sync::mpsc;
+
+use crate::seen::WatchEvent;
+
+const PAGE: u32 = 500;
+
+/// The namespaces that may be those of clusters; `None` if they cannot be listed.
+pub(crate) async fn list(client: &Client) -> Option<BTreeSet<ClusterName>> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    let mut names = BTreeSet::new();
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let listed = match api.list_metadata(&page).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                tracing::debug!(%error, "namespaces cannot be listed: a cluster without one is not noticed");
+                return None;
+            }
+        };
+        names.extend(listed.items.iter().filter_map(name_of));
+        match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Some(names),
+        }
+    }
+}
+
+/// Follows the namespaces for as long as somebody listens.
+pub(crate) async fn follow(client: Client, events: mpsc::Sender<WatchEvent>) {
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
+    let stream = watcher(api, watcher::Config::default()).default_backoff();
+    pin_mut!(stream);
+    let mut listed = BTreeSet::new();
+    while let Some(event) = stream.next().await {
+        let seen = match event {
+            Ok(Event::Init) => {
+                listed.clear();
+                None
+            }
+            Ok(Event::InitApply(object)) => {
+                listed.extend(name_of(&object));
+                None
+            }
+            Ok(Event::InitDone) => Some(WatchEvent::Namespaces(std::mem::take(&mut listed))),
+            Ok(Event::Apply(object)) => name_of(&object).map(WatchEvent::NamespaceFound),
+            Ok(Event::Delete(object)) => name_of(&object).map(WatchEvent::NamespaceGone),
+            Err(error) => {
+                tracing::debug!(%error, "the watch of namespaces was interrupted");
+                None
+            }
+        };
+        if let Some(seen) = seen
+            && events.send(seen).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn name_of(object: &PartialObjectMeta<Namespace>) -> Option<ClusterName> {
+    ClusterName::parse(&object.name_any()).ok()
+}

@@ -1,0 +1,78 @@
+//! The snapshot of one add-on that a plan is made from.
+
+use std::mem::take;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use aviary_engine::name::Text;
+use aviary_engine::observed::Observed;
+
+use crate::stores::{AddOnEntry, Stores};
+
+/// Everything about one add-on at this moment, lent by the stores. Nothing is copied: dropping the
+/// snapshot gives it back.
+#[derive(Debug)]
+pub(crate) struct Snapshot<'s> {
+    stores: &'s mut Stores,
+    /// The add-on's entry, without the parts that are lent.
+    entry: AddOnEntry,
+    name: Text,
+    observed: Observed,
+}
+
+impl Stores {
+    /// The add-on as it is now; `None` where it does not exist.
+    pub(crate) fn observe(&mut self, addon: &Text) -> Option<Snapshot<'_>> {
+        let mut entry = self.addons.remove(addon)?;
+        if !entry.present {
+            self.addons.insert(addon.clone(), entry);
+            return None;
+        }
+        let mut problems = entry.problems.clone();
+        problems.extend(entry.instance_problems.values().flatten().cloned());
+        problems.extend(entry.odd_term.clone());
+        let overrides = entry.instances.with_own().flat_map(|instance| &instance.overrides);
+        entry.looked_up = entry.addon.referenced_configs().chain(overrides).cloned().collect();
+        let observed = Observed {
+            placements: self.select(&entry.addon, &mut problems),
+            configs: entry.looked_up.iter().map(|config| (config.clone(), self.look_up(config))).collect(),
+            templates: self.templates_of(addon),
+            offers: self.offers(&entry.looked_up),
+            without_namespace: Arc::clone(&self.without_namespace),
+            problems,
+            options: self.options.clone(),
+            addon: take(&mut entry.addon),
+            clusters: take(&mut self.clusters),
+            instances: take(&mut entry.instances),
+            works: take(&mut entry.works),
+            revisions: take(&mut entry.revisions),
+        };
+        Some(Snapshot { stores: self, entry, name: addon.clone(), observed })
+    }
+}
+
+impl Snapshot<'_> {
+    pub(crate) fn entry(&self) -> &AddOnEntry {
+        &self.entry
+    }
+}
+
+impl Deref for Snapshot<'_> {
+    type Target = Observed;
+
+    fn deref(&self) -> &Observed {
+        &self.observed
+    }
+}
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        let Self { stores, entry, name, observed } = self;
+        stores.clusters = take(&mut observed.clusters);
+        entry.addon = take(&mut observed.addon);
+        entry.instances = take(&mut observed.instances);
+        entry.works = take(&mut observed.works);
+        entry.revisions = take(&mut observed.revisions);
+        stores.addons.insert(take(name), take(entry));
+    }
+}

@@ -1,0 +1,125 @@
+//! When a revision started on a cluster, and who is to blame if it does not become healthy there.
+//!
+//! Kept in a condition of the instance, so that a restart of the manager resets no clock.
+
+use std::fmt;
+
+use aviary_api::names::conditions::REVISION_HEALTHY;
+use jiff::Timestamp;
+
+use crate::name::{PlacementName, Text};
+use crate::observed::StatusFields;
+use crate::reason::Reason;
+
+/// When the present revision started on this cluster, and since when it has been healthy or not.
+/// Kept in a condition of the instance, so that a restart of the manager starts no clock anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// The id of the revision.
+    pub revision: Text,
+    pub started: Timestamp,
+    pub healthy: bool,
+    /// It has been healthy at some time since then.
+    pub has_arrived: bool,
+    /// Since when `healthy` is what it is.
+    pub since: Timestamp,
+    pub doubt: Option<Doubt>,
+    /// The placement that governed the cluster then, with an empty name where none did; `None`
+    /// where an earlier version of Aviary wrote the clock.
+    pub placement: Option<PlacementName>,
+}
+
+/// Why an unhealthy instance with overrides does not count against its placement's revision
+/// (semantics §2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// It was unhealthy before its placement moved it, or its override changed on the way.
+    Before,
+    /// Its placement moved it nowhere: its user did.
+    ByUser,
+}
+
+impl Doubt {
+    const ALL: [Self; 2] = [Self::Before, Self::ByUser];
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Before => "its override was in doubt",
+            Self::ByUser => "its override changed",
+        }
+    }
+}
+
+impl Clock {
+    /// The clock that an instance carries, of whatever it was told last.
+    pub(crate) fn carried_by(status: &StatusFields) -> Option<Self> {
+        let condition = status.condition(REVISION_HEALTHY)?;
+        let start = ClockStart::read(&condition.message)?;
+        Some(Self {
+            revision: start.revision,
+            started: start.at,
+            healthy: condition.is_true(),
+            has_arrived: condition.is_true() || condition.reason == Reason::NoLongerHealthy,
+            since: condition.since.unwrap_or(start.at),
+            doubt: start.doubt,
+            placement: start.placement,
+        })
+    }
+
+    /// Whether a condition's message is that of a clock for this revision.
+    pub(crate) fn is_for(message: &str, revision: &str) -> bool {
+        let rest = message.strip_prefix("revision ").and_then(|rest| rest.strip_prefix(revision));
+        rest.is_some_and(|rest| rest.starts_with(" started at "))
+    }
+
+    /// Since when it is neither settled nor on its way for the first time.
+    pub(crate) fn unsettled_since(&self) -> Timestamp {
+        if self.healthy { self.started } else { self.started.max(self.since) }
+    }
+}
+
+/// The start of a revision on a cluster, as it is kept in the message of a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockStart {
+    pub revision: Text,
+    pub at: Timestamp,
+    pub placement: Option<PlacementName>,
+    pub doubt: Option<Doubt>,
+}
+
+/// How the message says that no placement governed the cluster.
+const UNGOVERNED: &str = "the add-on's defaults";
+
+impl ClockStart {
+    pub fn read(message: &str) -> Option<Self> {
+        let (revision, rest) = message.strip_prefix("revision ")?.split_once(" started at ")?;
+        let (rest, doubt) = match rest.split_once("; ") {
+            Some((rest, words)) => (rest, Doubt::ALL.into_iter().find(|doubt| doubt.words() == words)),
+            None => (rest, None),
+        };
+        let (at, placement) = match rest.split_once(" by ") {
+            Some((at, UNGOVERNED)) => (at, Some(PlacementName::new("", ""))),
+            Some((at, name)) => {
+                let name = name.strip_prefix("placement ").and_then(|name| name.split_once('/'));
+                (at, name.map(|(namespace, name)| PlacementName::new(namespace, name)))
+            }
+            None => (rest, None),
+        };
+        Some(Self { revision: revision.into(), at: at.parse().ok()?, placement, doubt })
+    }
+}
+
+impl fmt::Display for ClockStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "revision {} started at {}", self.revision, self.at)?;
+        match &self.placement {
+            Some(placement) if placement.name.is_empty() => write!(f, " by {UNGOVERNED}")?,
+            Some(placement) => write!(f, " by placement {placement}")?,
+            None => {}
+        }
+        match self.doubt {
+            Some(doubt) => write!(f, "; {}", doubt.words()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Sorts clusters into cohorts: equivalence classes of clusters with the same facts.
+//!
+//! A cluster is sorted by a key, which is its facts with interned ids in place of objects. Facts
+//! are made from the key alone, once per cohort: an input that is not part of the key cannot be
+//! reached.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::facts::{ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts, WorkOwner};
+use super::lineup::ClusterRow;
+use crate::by_cluster::RowEntry;
+use crate::clock::Clock;
+use crate::configs::{Overrides, Resolver};
+use crate::evidence::{Evidence, is_rendered_as_told, name_taken};
+use crate::name::TextId;
+use crate::observed::{
+    Instance, InstanceStatus, Maker, Observed, Work, WorkHashes, WorkState, WorkSummary, WorksSummary,
+};
+use crate::render::{Rendering, Templates};
+use crate::shared::{ById, SharedId};
+use crate::versions;
+
+/// Clusters with the same facts. Rules decide for all of them at once; only the budget looks at
+/// them one by one.
+#[derive(Debug)]
+pub struct Cohort<'a> {
+    pub facts: ClusterFacts<'a>,
+    /// Positions in [`super::Fleet::lines`], in order. Never empty.
+    pub members: Vec<u32>,
+}
+
+type Key = ClusterFactsOf<InstanceKey>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct InstanceKey {
+    status: SharedId,
+    generation: i64,
+    install_namespace: TextId,
+    works: WorksKey,
+    /// A place among the different overrides.
+    overrides: Option<u32>,
+    terminating: bool,
+    other_owner: bool,
+    made_by: Maker,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum WorksKey {
+    None,
+    One(WorkKey),
+    /// A place among the different lists of works.
+    Several(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct WorkKey {
+    state: SharedId,
+    hashes: Option<SharedId>,
+    owner: WorkOwner,
+    untouched: bool,
+}
+
+impl WorkKey {
+    fn of(work: WorkSummary, instance: TextId) -> Self {
+        let WorkSummary { state, hashes, owner, untouched } = work;
+        let owner = match owner {
+            None => WorkOwner::Nobody,
+            Some(owner) if owner == instance => WorkOwner::Instance,
+            Some(_) => WorkOwner::Other,
+        };
+        Self { state, hashes, owner, untouched }
+    }
+}
+
+pub(super) struct Cohorts<'a, 'r> {
+    resolver: &'r Resolver<'a>,
+    addon: TextId,
+    objects: ObjectsById<'a>,
+    own: Interned<Arc<Overrides>>,
+    works: Interned<Vec<WorkKey>>,
+    found: Vec<Cohort<'a>>,
+    by_key: HashMap<Key, u32, ById>,
+    /// Neighbours are mostly in one cohort.
+    last: Option<(Key, u32)>,
+}
+
+impl<'a, 'r> Cohorts<'a, 'r> {
+    pub(super) fn new(resolver: &'r Resolver<'a>, templates: Templates<'a>) -> Self {
+        Self {
+            resolver,
+            addon: TextId::of(&templates.observed().addon.uid),
+            objects: ObjectsById::new(templates),
+            own: Interned::default(),
+            works: Interned::default(),
+            found: Vec::new(),
+            by_key: HashMap::default(),
+            last: None,
+        }
+    }
+
+    pub(super) fn into_found(self) -> Vec<Cohort<'a>> {
+        self.found
+    }
+
+    /// Adds the cluster at the next position, and returns the place of its cohort.
+    pub(super) fn add(&mut self, row: &ClusterRow<'a>, position: u32) -> u32 {
+        let key = self.key(row);
+        let at = match &self.last {
+            Some((last, at)) if *last == key => *at,
+            _ => {
+                let known = self.by_key.get(&key).copied();
+                let at = known.unwrap_or_else(|| self.found_cohort(key, row));
+                self.last = Some((key, at));
+                at
+            }
+        };
+        if let Some(cohort) = self.found.get_mut(at as usize) {
+            cohort.members.push(position);
+        }
+        at
+    }
+
+    fn found_cohort(&mut self, key: Key, row: &ClusterRow<'a>) -> u32 {
+        self.objects.enter(row);
+        let instance = key.instance.and_then(|instance| {
+            let own = instance.overrides.and_then(|at| self.own.get(at)).cloned();
+            let works = match &instance.works {
+                WorksKey::None => &[],
+                WorksKey::One(work) => std::slice::from_ref(work),
+                WorksKey::Several(at) => self.works.get(*at).map_or(&[][..], Vec::as_slice),
+            };
+            self.objects.facts(&instance, works, own)
+        });
+        let ClusterFactsOf { selected, lacks_namespace, claim, cluster, offline, instance: _ } = key;
+        let facts = ClusterFactsOf { selected, lacks_namespace, claim, cluster, offline, instance };
+        let at = super::lineup::small(self.found.len());
+        self.found.push(Cohort { facts, members: Vec::new() });
+        self.by_key.insert(key, at);
+        at
+    }
+
+    fn key(&mut self, row: &ClusterRow<'a>) -> Key {
+        let instance = row.instance.map(|instance| {
+            let summary = instance.summary;
+            InstanceKey {
+                status: summary.status,
+                generation: summary.generation,
+                install_namespace: summary.install_namespace,
+                works: self.works_key(row.works, summary.uid),
+                overrides: if summary.has_own { self.overrides(row, instance.value) } else { None },
+                terminating: summary.deleting,
+                other_owner: summary.owner.is_some_and(|owner| owner != self.addon),
+                made_by: summary.made_by,
+            }
+        });
+        let without_namespace = &self.observed().without_namespace;
+        ClusterFactsOf {
+            selected: row.selected,
+            lacks_namespace: instance.is_none() && without_namespace.contains(row.name),
+            claim: row.claim,
+            cluster: row.cluster.map(|cluster| cluster.summary),
+            offline: row.cluster.filter(|one| !one.summary.reachable).and_then(|one| one.value.unreachable),
+            instance,
+        }
+    }
+
+    fn works_key(&mut self, works: Option<RowEntry<'a, Vec<Work>>>, instance: TextId) -> WorksKey {
+        let Some(works) = works else { return WorksKey::None };
+        match works.summary {
+            WorksSummary::None => WorksKey::None,
+            WorksSummary::One(work) => WorksKey::One(WorkKey::of(work, instance)),
+            WorksSummary::Several => {
+                let keys = works.value.iter().map(|work| WorkKey::of(work.summary(), instance)).collect();
+                WorksKey::Several(self.works.intern(keys))
+            }
+        }
+    }
+
+    fn overrides(&mut self, row: &ClusterRow<'a>, instance: &Instance) -> Option<u32> {
+        let placements = self.observed().addon.strategy.placements();
+        let spec = row.claim.and_then(|claim| placements.get(claim.governor as usize));
+        let overrides = self.resolver.overrides(spec, instance)?;
+        Some(self.own.intern(Arc::new(overrides)))
+    }
+
+    fn observed(&self) -> &'a Observed {
+        self.objects.templates.observed()
+    }
+}
+
+/// Different values, each with a number.
+struct Interned<T> {
+    values: Vec<T>,
+    places: HashMap<T, u32>,
+}
+
+impl<T> Default for Interned<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), places: HashMap::new() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Interned<T> {
+    fn intern(&mut self, value: T) -> u32 {
+        let Self { values, places } = self;
+        *places.entry(value).or_insert_with_key(|value| {
+            values.push(value.clone());
+            super::lineup::small(values.len() - 1)
+        })
+    }
+
+    fn get(&self, at: u32) -> Option<&T> {
+        self.values.get(at as usize)
+    }
+}
+
+/// The objects behind the ids in keys, from which facts are made.
+struct ObjectsById<'a> {
+    templates: Templates<'a>,
+    statuses: HashMap<SharedId, &'a InstanceStatus, ById>,
+    states: HashMap<SharedId, &'a WorkState, ById>,
+    hashes: HashMap<SharedId, &'a WorkHashes, ById>,
+    namespaces: HashMap<TextId, &'a str, ById>,
+}
+
+impl<'a> ObjectsById<'a> {
+    fn new(templates: Templates<'a>) -> Self {
+        Self {
+            templates,
+            statuses: HashMap::default(),
+            states: HashMap::default(),
+            hashes: HashMap::default(),
+            namespaces: HashMap::default(),
+        }
+    }
+
+    fn enter(&mut self, row: &ClusterRow<'a>) {
+        if let Some(RowEntry { summary, value }) = row.instance {
+            self.statuses.insert(summary.status, &value.status);
+            self.namespaces.insert(summary.install_namespace, &value.install_namespace);
+        }
+        for work in row.works.iter().flat_map(|works| works.value.iter()) {
+            self.states.insert(work.state.id(), &work.state);
+            self.hashes.extend(work.hashes.as_ref().map(|hashes| (hashes.id(), hashes)));
+        }
+    }
+
+    /// What follows from a key. `None`: its objects were never entered.
+    fn facts(
+        &mut self,
+        key: &InstanceKey,
+        works: &[WorkKey],
+        overrides: Option<Arc<Overrides>>,
+    ) -> Option<InstanceFacts<'a>> {
+        let status = *self.statuses.get(&key.status)?;
+        let install_namespace = *self.namespaces.get(&key.install_namespace)?;
+        let works: Vec<WorkFacts<'a>> = works.iter().filter_map(|work| self.work(work)).collect();
+        let rendering = self.templates.prepare(status.told());
+        let mut evidence = self.evidence(status, &works, overrides.as_deref(), rendering.as_ref());
+        if let Some(Ok(prepared)) = &rendering
+            && let Some(taken) = works.iter().find(|work| work.is_foreign() && prepared.makes(&work.name))
+        {
+            evidence.failure = Some(name_taken(&taken.name));
+        }
+        let works_stand = match (&rendering, &*works) {
+            (Some(Ok(prepared)), [one]) => {
+                prepared.works() == 1
+                    && prepared.work_index(&one.name) == Some(0)
+                    && is_rendered_as_told(one, prepared, status, install_namespace)
+                    && one.is_as_written()
+            }
+            _ => false,
+        };
+        let &InstanceKey { generation, terminating, other_owner, made_by, .. } = key;
+        let clock = Clock::carried_by(status);
+        Some(InstanceFacts {
+            status,
+            generation,
+            terminating,
+            other_owner,
+            made_by,
+            overrides,
+            clock,
+            rendering,
+            evidence,
+            works_stand,
+        })
+    }
+
+    fn work(&self, key: &WorkKey) -> Option<WorkFacts<'a>> {
+        let state = self.states.get(&key.state)?;
+        let hashes = key.hashes.and_then(|hashes| self.hashes.get(&hashes)).copied();
+        Some(WorkFacts { state, hashes, owner: key.owner, untouched: key.untouched })
+    }
+
+    fn evidence(
+        &self,
+        status: &InstanceStatus,
+        works: &[WorkFacts<'a>],
+        overrides: Option<&Overrides>,
+        rendering: Option<&Rendering>,
+    ) -> Evidence {
+        // What an agent said of a work of an instance that is gone says nothing of this one.
+        let is_own = |work: &&WorkFacts<'a>| work.owner != WorkOwner::Other && work.belongs_to(rendering);
+        let own: Vec<WorkFacts<'a>> = works.iter().filter(is_own).copied().collect();
+        // Only works without hashes are proved by their version.
+        let version = own
+            .iter()
+            .any(|work| work.hashes.is_none() && work.version.is_some())
+            .then(|| versions::of_revision(self.templates.observed(), &status.told_revision()))
+            .flatten();
+        Evidence::of(status, &own, overrides, rendering, version.as_ref())
+    }
+}

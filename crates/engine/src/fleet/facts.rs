@@ -1,0 +1,273 @@
+//! Everything that any rule may know about a cluster, as one value.
+//!
+//! Clusters with the same facts form a cohort, and rules are functions of `&ClusterFacts` and of
+//! their placement's context. They are given nothing else, so a rule cannot depend on something by
+//! which clusters are not sorted.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::clock::{Clock, Doubt};
+use crate::configs::{Overrides, Pin, Revision};
+use crate::evidence::{Evidence, told_same};
+use crate::name::same;
+use crate::observed::{
+    ClusterSummary, Instance, InstanceStatus, Maker, Unreachable, Work, WorkHashes, WorkState,
+};
+use crate::render::Rendering;
+
+pub type ClusterFacts<'a> = ClusterFactsOf<InstanceFacts<'a>>;
+
+/// Generic so that the facts and the key by which clusters are sorted are one type: the key has
+/// interned ids in place of the instance's objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClusterFactsOf<I> {
+    /// The install strategy selects it.
+    pub selected: bool,
+    /// It has no instance, and the hub has no namespace for one.
+    pub lacks_namespace: bool,
+    pub claim: Option<Claim>,
+    /// `None`: the hub has no such cluster.
+    pub cluster: Option<ClusterSummary>,
+    /// Since when it cannot be reached.
+    pub offline: Option<Unreachable>,
+    pub instance: Option<I>,
+}
+
+/// Which placement governs a cluster, and where the cluster stands in that placement's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Claim {
+    pub(super) governor: u32,
+    pub(super) stage: u32,
+    /// It is one of that placement's canary clusters.
+    pub(super) in_canary: bool,
+}
+
+impl<I> ClusterFactsOf<I> {
+    /// The placement whose configs and strategy hold for it: the last in the list that selects it.
+    pub fn governor(&self) -> Option<usize> {
+        self.claim.map(|claim| claim.governor as usize)
+    }
+
+    /// Its place in the order in which that placement's stages go.
+    pub fn stage(&self) -> usize {
+        self.claim.map_or(0, |claim| claim.stage as usize)
+    }
+
+    pub(crate) fn in_canary(&self) -> bool {
+        self.claim.is_some_and(|claim| claim.in_canary)
+    }
+
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.cluster.is_some_and(|cluster| cluster.reachable)
+    }
+}
+
+impl ClusterFacts<'_> {
+    pub fn overrides(&self) -> Option<&Overrides> {
+        self.instance.as_ref()?.overrides.as_deref()
+    }
+}
+
+/// What the rules may know of an instance and its works.
+#[derive(Clone, Debug)]
+pub struct InstanceFacts<'a> {
+    pub status: &'a InstanceStatus,
+    pub generation: i64,
+    /// It is being deleted.
+    pub terminating: bool,
+    /// It belongs to an earlier add-on of this name.
+    pub other_owner: bool,
+    pub made_by: Maker,
+    /// What its user chose for it.
+    pub overrides: Option<Arc<Overrides>>,
+    pub clock: Option<Clock>,
+    /// What its works should be rendered from; `None` when somebody else writes them.
+    pub rendering: Option<Rendering>,
+    pub evidence: Evidence,
+    /// Its one work was rendered from what the instance is told and for this instance, and nobody
+    /// has changed it since.
+    pub works_stand: bool,
+}
+
+impl InstanceFacts<'_> {
+    /// Whether it was told this revision, leaving out the kinds that its user overrides.
+    pub fn is_told(&self, revision: &Revision) -> bool {
+        self.evidence.told && told_same(self.status, revision.pins(), self.overrides.as_deref())
+    }
+
+    /// Whether it was told all that its user chose.
+    pub(crate) fn is_told_overrides(&self) -> bool {
+        self.overrides.as_ref().is_none_or(|overrides| overrides.are_told(self.status))
+    }
+
+    /// Its clock, if it is one of this revision.
+    pub(crate) fn clock_of(&self, revision: &str) -> Option<&Clock> {
+        self.clock.as_ref().filter(|clock| *clock.revision == *revision)
+    }
+
+    /// It has been healthy since it was told what it has, as far as its clock says.
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.clock.as_ref().is_none_or(|clock| clock.has_arrived)
+    }
+
+    /// It has been healthy since it was told what it has; without a clock, if that is recorded as
+    /// applied.
+    pub(crate) fn had_arrived(&self) -> bool {
+        self.clock.as_ref().map_or_else(|| self.recorded_as_applied(), |clock| clock.has_arrived)
+    }
+
+    /// It has what its placement told it, and is healthy.
+    pub fn is_well(&self) -> bool {
+        self.evidence.holds_placed && self.evidence.healthy
+    }
+
+    /// Its works hold what it was told, and it is, or has been since it was told, healthy there.
+    /// That it once had the same before it moved away and came back does not count: it is on its
+    /// way.
+    pub fn arrived_once(&self) -> bool {
+        let recorded = || self.recorded_as_applied() && self.has_arrived();
+        self.evidence.holds_placed && (self.evidence.healthy || recorded())
+    }
+
+    /// What it was told of the kinds that are not overridden is recorded as applied.
+    fn recorded_as_applied(&self) -> bool {
+        let overridden = |kind| self.overrides.as_ref().is_some_and(|overrides| overrides.covers(kind));
+        let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
+        self.status.references.iter().all(|reference| {
+            overridden(&reference.kind) || hash(&reference.desired) == hash(&reference.applied)
+        })
+    }
+}
+
+/// How an unsettled cluster counts in its placement's rollout (semantics §2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetShare {
+    /// It holds a slot, and its failure is one of the revision.
+    Full,
+    /// Its own override may be at fault: it holds a slot until its agent has answered, and its
+    /// failure does not count.
+    SlotOnly,
+    /// Its own override may be at fault, and its placement moves nothing there any more.
+    None,
+}
+
+impl BudgetShare {
+    fn doubted(doubt: Option<Doubt>) -> Self {
+        if doubt.is_some() { Self::None } else { Self::Full }
+    }
+}
+
+/// Whether an instance that is unwell may suffer from its own override, and not from what its
+/// placement moves it to. Without an override there is no doubt.
+impl InstanceFacts<'_> {
+    pub(crate) fn doubt_before_start(&self) -> Option<Doubt> {
+        self.overrides.as_ref()?;
+        let told = self.is_told_overrides();
+        if self.is_well() && told {
+            return None;
+        }
+        let was_unwell = self.clock.as_ref().is_none_or(|clock| clock.has_arrived || clock.doubt.is_some());
+        (was_unwell || !told).then_some(Doubt::Before)
+    }
+
+    /// The share of an instance that was told something else than its target, and may be on its way
+    /// there.
+    pub(crate) fn share_elsewhere(&self, moving: bool) -> BudgetShare {
+        let by_user = || self.clock.as_ref().is_some_and(|clock| clock.doubt == Some(Doubt::ByUser));
+        match self.doubt_before_start() {
+            None => BudgetShare::Full,
+            // Its placement moved it there, and its agent has not answered.
+            Some(_) if moving && !self.evidence.answered && !by_user() => BudgetShare::SlotOnly,
+            Some(_) => BudgetShare::None,
+        }
+    }
+
+    /// The share of an instance on which nothing was ever applied: at its first start it counts
+    /// like any other.
+    pub(crate) fn share_of_fresh(&self, started: bool) -> BudgetShare {
+        if self.overrides.is_none() || !self.evidence.told {
+            return BudgetShare::Full;
+        }
+        if !started || !self.is_told_overrides() {
+            return BudgetShare::None;
+        }
+        BudgetShare::doubted(self.clock.as_ref().and_then(|clock| clock.doubt))
+    }
+
+    /// The share of an instance that was told its target and has not settled there.
+    pub(crate) fn share_on_target(&self, target: Option<&str>) -> BudgetShare {
+        let (Some(_), Some(clock)) = (&self.overrides, &self.clock) else { return BudgetShare::Full };
+        let told = self.is_told_overrides();
+        // Its user has changed the override and it has not even been told, or its placement wants
+        // something else for the kinds that it overrides.
+        let changed = !told || target.is_none_or(|target| self.clock_of(target).is_none());
+        let doubt = match clock.has_arrived {
+            true if changed => Some(Doubt::ByUser),
+            false if !told => Some(clock.doubt.unwrap_or(Doubt::Before)),
+            _ => clock.doubt,
+        };
+        match doubt {
+            None => BudgetShare::Full,
+            Some(Doubt::Before) if !self.evidence.answered => BudgetShare::SlotOnly,
+            Some(Doubt::Before | Doubt::ByUser) => BudgetShare::None,
+        }
+    }
+}
+
+/// What the rules may know of a work.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkFacts<'a> {
+    pub state: &'a WorkState,
+    pub hashes: Option<&'a WorkHashes>,
+    pub owner: WorkOwner,
+    /// Nobody has changed it since it was rendered.
+    pub untouched: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WorkOwner {
+    Nobody,
+    /// The instance on its cluster.
+    Instance,
+    /// An instance that is gone.
+    Other,
+}
+
+impl Deref for WorkFacts<'_> {
+    type Target = WorkState;
+
+    fn deref(&self) -> &WorkState {
+        self.state
+    }
+}
+
+impl<'a> WorkFacts<'a> {
+    pub(crate) fn of(work: &'a Work, instance: &Instance) -> Self {
+        let owner = match &work.owner {
+            None => WorkOwner::Nobody,
+            Some(owner) if same(owner, &instance.uid) => WorkOwner::Instance,
+            Some(_) => WorkOwner::Other,
+        };
+        Self { state: &work.state, hashes: work.hashes.as_ref(), owner, untouched: work.is_untouched() }
+    }
+
+    /// Somebody gave a work of their own the label of the add-on: nobody owns it, and we did not
+    /// render it. It is not ours to write or delete.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.owner == WorkOwner::Nobody && self.rendered_from.is_none()
+    }
+
+    /// It was written for the instance on its cluster, and nobody has changed it since.
+    pub(crate) fn is_as_written(&self) -> bool {
+        self.untouched && self.owner == WorkOwner::Instance
+    }
+
+    /// It is one of the instance's works: where we render them, only ours are.
+    pub(crate) fn belongs_to(&self, rendering: Option<&Rendering>) -> bool {
+        match rendering {
+            Some(Ok(prepared)) => prepared.work_index(&self.name).is_some() && !self.is_foreign(),
+            Some(Err(_)) | None => true,
+        }
+    }
+}

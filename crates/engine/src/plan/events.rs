@@ -1,0 +1,53 @@
+//! Kubernetes Events: what happened to a placement since its recorded status.
+
+use aviary_api::names::conditions::PROGRESSING;
+
+use super::{Event, label};
+use crate::fleet::{Fleet, Governor};
+use crate::observed::Condition;
+use crate::reason::{EventReason, Reason};
+use crate::rollout::{Failure, PlacementOutcome, Promotion, State};
+
+/// What happened since the recorded status. Each event follows a change of what is recorded, so it
+/// is published once.
+pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut tell =
+        |reason, message| events.push(Event { placement: governor.spec.name.clone(), reason, message });
+    let recorded = governor.recorded;
+    let clusters = outcome.counts.governed;
+    if let Ok(desired) = &outcome.aim.desired
+        && !desired.is_empty()
+        && recorded.and_then(|recorded| recorded.desired.as_ref()) != Some(desired)
+    {
+        let shown = label(fleet.observed, desired);
+        match governor.completed.contains(desired) {
+            true => tell(EventReason::RolledBack, format!("rolling back to {shown} on {clusters} clusters")),
+            false => tell(EventReason::RolloutStarted, format!("rolling out {shown} to {clusters} clusters")),
+        }
+    }
+    if let (Some(Promotion::CanaryPassed), Some(passed)) = (outcome.aim.promotion, &outcome.known_good) {
+        tell(EventReason::CanaryPassed, format!("{} passed the canary", label(fleet.observed, passed)));
+    }
+    let before = recorded.and_then(|recorded| recorded.applied.as_ref());
+    if let Some(applied) = outcome.applied.as_ref().filter(|applied| !applied.is_empty())
+        && before != Some(applied)
+        && [outcome.known_good.as_ref(), recorded.and_then(|recorded| recorded.known_good.as_ref())]
+            .contains(&Some(applied))
+    {
+        let (shown, all) = (label(fleet.observed, applied), clusters - outcome.counts.left_out);
+        tell(EventReason::RolloutCompleted, format!("all {all} clusters have {shown}"));
+    }
+    let progressing = recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+    let was_failed = progressing.is_some_and(|condition| condition.reason.is(Reason::is_failure));
+    if let State::Failed(failure) = &outcome.state
+        && !was_failed
+    {
+        let stands = matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. });
+        tell(
+            if stands { EventReason::RolloutHalted } else { EventReason::RolloutFailed },
+            failure.to_string(),
+        );
+    }
+    events
+}

@@ -1,0 +1,240 @@
+//! Every reason that Aviary gives, with its name on the wire: in conditions, Events, metrics,
+//! reports and JSON.
+//!
+//! Owns the names. They are part of the API: a name is added, never changed. This is also the only
+//! place that reads a reason back from a text; everything else asks the typed value.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::name::Text;
+use crate::wire::wire_enum;
+
+wire_enum! {
+    /// The reason of a decision, a problem or a condition.
+    pub enum Reason {
+        // Progress of an instance or a placement, as the final design document spells it.
+        Installing = "Installing",
+        InstallSucceed = "InstallSucceed",
+        InstallFailed = "InstallFailed",
+        Upgrading = "Upgrading",
+        UpgradeSucceed = "UpgradeSucceed",
+        UpgradeFailed = "UpgradeFailed",
+        // The same, as the earlier drafts spell it. `Failed` is also the reason of a cluster that
+        // failed.
+        Rollingback = "Rollingback",
+        Succeed = "Succeed",
+        Failed = "Failed",
+        // Other conditions of an instance.
+        ConfigurationsConfigured = "ConfigurationsConfigured",
+        WorksAvailable = "WorksAvailable",
+        WorksNotReported = "WorksNotReported",
+        WorkNotAvailable = "WorkNotAvailable",
+        // The clock of a revision. `Healthy` is also the reason of a placement without unhealthy
+        // clusters.
+        Healthy = "Healthy",
+        NotYetHealthy = "NotYetHealthy",
+        NoLongerHealthy = "NoLongerHealthy",
+        /// Another revision was applied before this one started, and none has ever been healthy:
+        /// this is no first install.
+        NeverHealthy = "NeverHealthy",
+        // Conditions of an add-on.
+        ClustersUnhealthy = "ClustersUnhealthy",
+        DeletionAcknowledged = "DeletionAcknowledged",
+        NothingHeld = "NothingHeld",
+        NothingMissing = "NothingMissing",
+        NotStalled = "NotStalled",
+        Resolved = "Resolved",
+        Stalled = "Stalled",
+        Valid = "Valid",
+        // Decisions for a cluster.
+        BudgetFull = "BudgetFull",
+        ClusterAbsent = "ClusterAbsent",
+        ClusterDeleting = "ClusterDeleting",
+        ClusterNamespaceMissing = "ClusterNamespaceMissing",
+        Create = "Create",
+        DeletionHeld = "DeletionHeld",
+        DeletionWaits = "DeletionWaits",
+        Deselected = "Deselected",
+        Halted = "Halted",
+        Install = "Install",
+        Kept = "Kept",
+        KnownGoodFirst = "KnownGoodFirst",
+        NothingKnownGood = "NothingKnownGood",
+        Offline = "Offline",
+        OfflineInFlight = "OfflineInFlight",
+        OptedOut = "OptedOut",
+        OtherOwner = "OtherOwner",
+        Paused = "Paused",
+        PlacementUncertain = "PlacementUncertain",
+        Retarget = "Retarget",
+        Settled = "Settled",
+        Soaking = "Soaking",
+        Terminating = "Terminating",
+        TimedOut = "TimedOut",
+        Unavailable = "Unavailable",
+        Unproven = "Unproven",
+        Update = "Update",
+        Updating = "Updating",
+        WaitingForCanary = "WaitingForCanary",
+        WaitingForGroup = "WaitingForGroup",
+        // Clusters of an add-on that nothing is decided for.
+        AddOnDeleting = "AddOnDeleting",
+        LeftAlone = "LeftAlone",
+        // Problems.
+        CanaryComparesNothing = "CanaryComparesNothing",
+        CanaryCycle = "CanaryCycle",
+        CanaryNotNamed = "CanaryNotNamed",
+        ClusterNameInvalid = "ClusterNameInvalid",
+        ConfigListedTwice = "ConfigListedTwice",
+        ConfigurationForbidden = "ConfigurationForbidden",
+        ConfigurationIsSecret = "ConfigurationIsSecret",
+        ConfigurationKindUnknown = "ConfigurationKindUnknown",
+        ConfigurationMissing = "ConfigurationMissing",
+        ConfigurationNeedsNamespace = "ConfigurationNeedsNamespace",
+        ConfigurationNotListed = "ConfigurationNotListed",
+        ConfigurationOutOfReach = "ConfigurationOutOfReach",
+        ConfigurationTooDeep = "ConfigurationTooDeep",
+        ConfigurationTooLarge = "ConfigurationTooLarge",
+        ConfigurationUnsupported = "ConfigurationUnsupported",
+        DurationInvalid = "DurationInvalid",
+        FieldDeprecated = "FieldDeprecated",
+        InstallTypeUnknown = "InstallTypeUnknown",
+        LabelSelectorInvalid = "LabelSelectorInvalid",
+        LimitInvalid = "LimitInvalid",
+        ManagerTermUnreached = "ManagerTermUnreached",
+        ManifestDuplicate = "ManifestDuplicate",
+        ManifestTooLarge = "ManifestTooLarge",
+        NotCoveredByCanary = "NotCoveredByCanary",
+        PlacementInMotion = "PlacementInMotion",
+        PlacementListedTwice = "PlacementListedTwice",
+        PlacementUnknown = "PlacementUnknown",
+        RevisionLost = "RevisionLost",
+        RolloutTypeUnknown = "RolloutTypeUnknown",
+        TemplateEmpty = "TemplateEmpty",
+        TemplateMalformed = "TemplateMalformed",
+        TemplateOfAnother = "TemplateOfAnother",
+        TemplateTooLarge = "TemplateTooLarge",
+        TemplatesGone = "TemplatesGone",
+        VariableReserved = "VariableReserved",
+        VariableUnknown = "VariableUnknown",
+        VersionAmbiguous = "VersionAmbiguous",
+        VersionUnsupported = "VersionUnsupported",
+        VersionsDiffer = "VersionsDiffer",
+    }
+}
+
+impl Reason {
+    /// Of a `Progressing` condition: the install or the upgrade failed.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::InstallFailed | Self::UpgradeFailed | Self::Failed)
+    }
+
+    /// Of a `Progressing` condition: the install or the upgrade completed.
+    pub fn is_success(self) -> bool {
+        matches!(self, Self::InstallSucceed | Self::UpgradeSucceed | Self::Succeed)
+    }
+
+    /// Of a `Progressing` condition: this is a first install.
+    pub fn is_install(self) -> bool {
+        matches!(self, Self::Installing | Self::InstallSucceed | Self::InstallFailed)
+    }
+
+    /// Of a `Progressing` condition: something was installed before.
+    pub fn is_upgrade(self) -> bool {
+        matches!(self, Self::Upgrading | Self::UpgradeSucceed | Self::UpgradeFailed | Self::Rollingback)
+    }
+}
+
+wire_enum! {
+    /// The reason of a Kubernetes Event on an add-on.
+    pub enum EventReason {
+        CanaryPassed = "CanaryPassed",
+        InvariantBroken = "InvariantBroken",
+        ManagerTermUnreached = "ManagerTermUnreached",
+        RolledBack = "RolledBack",
+        RolloutCompleted = "RolloutCompleted",
+        RolloutFailed = "RolloutFailed",
+        RolloutHalted = "RolloutHalted",
+        RolloutStarted = "RolloutStarted",
+    }
+}
+
+impl EventReason {
+    pub fn is_warning(self) -> bool {
+        match self {
+            Self::InvariantBroken
+            | Self::ManagerTermUnreached
+            | Self::RolloutFailed
+            | Self::RolloutHalted => true,
+            Self::CanaryPassed | Self::RolledBack | Self::RolloutCompleted | Self::RolloutStarted => false,
+        }
+    }
+}
+
+/// The reason of a condition as it was read: one of ours, or a text that somebody else wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ConditionReason {
+    Known(Reason),
+    Other(Text),
+}
+
+impl ConditionReason {
+    /// Reads a reason. The only place that turns a text into one.
+    pub fn read(text: &str) -> Self {
+        match Reason::ALL.iter().find(|reason| reason.as_str() == text) {
+            Some(reason) => Self::Known(*reason),
+            None => Self::Other(text.into()),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(reason) => reason.as_str(),
+            Self::Other(text) => text,
+        }
+    }
+
+    /// Whether it is one of ours that answers `question` with yes.
+    pub fn is(&self, question: impl FnOnce(Reason) -> bool) -> bool {
+        matches!(self, Self::Known(reason) if question(*reason))
+    }
+}
+
+impl From<Reason> for ConditionReason {
+    fn from(reason: Reason) -> Self {
+        Self::Known(reason)
+    }
+}
+
+impl PartialEq<Reason> for ConditionReason {
+    fn eq(&self, other: &Reason) -> bool {
+        matches!(self, Self::Known(reason) if reason == other)
+    }
+}
+
+impl fmt::Display for ConditionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for ConditionReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_read_back_from_its_name_and_no_two_share_one() {
+        for reason in Reason::ALL {
+            assert_eq!(ConditionReason::read(reason.as_str()), ConditionReason::Known(*reason));
+        }
+        assert_eq!(ConditionReason::read("Theirs"), ConditionReason::Other("Theirs".into()));
+    }
+}

@@ -1,0 +1,168 @@
+//! An agent that exceeds its role: it may report on its works, and change none of them.
+
+use aviary_hub::security::{Identity, Role};
+use aviary_hub::{Hub, Options};
+use axum::body::Body;
+use http::Request;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::support::ephemeral;
+
+const WORKS: &str = "/apis/work.open-cluster-management.io/v1/namespaces/c1/manifestworks";
+const WORK: &str = "/apis/work.open-cluster-management.io/v1/namespaces/c1/manifestworks/one";
+const MERGE: &str = "application/merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+struct World {
+    hub: Hub,
+}
+
+impl World {
+    /// A hub with a kind that agents work on, and one object of it.
+    async fn new() -> Self {
+        let world = Self { hub: ephemeral(Options::default()).await };
+        let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let version = json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": anything}});
+        let names = json!({"kind": "ManifestWork", "plural": "manifestworks"});
+        let crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "manifestworks.work.open-cluster-management.io"},
+            "spec": {"group": "work.open-cluster-management.io", "scope": "Namespaced", "names": names, "versions": [version]},
+        });
+        world.admin("POST", crds, "application/json", &crd).await;
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "c1"}});
+        world.admin("POST", "/api/v1/namespaces", "application/json", &namespace).await;
+        let metadata =
+            json!({"name": "one", "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["x.io/y"]});
+        let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": metadata, "spec": {"image": "good"}});
+        world.admin("POST", WORKS, "application/json", &work).await;
+        world
+    }
+
+    async fn send(&self, role: Role, method: &str, path: &str, media: &str, body: &Value) -> (u16, Value) {
+        let request = Request::builder().method(method).uri(path).header("content-type", media);
+        let request = request.extension(Identity::new("someone", role));
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        let response = self.hub.router().oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&body).unwrap())
+    }
+
+    async fn admin(&self, method: &str, path: &str, media: &str, body: &Value) -> Value {
+        let (code, answer) = self.send(Role::Admin, method, path, media, body).await;
+        assert!(code < 300, "{method} {path}: {answer}");
+        answer
+    }
+
+    async fn agent(&self, method: &str, path: &str, media: &str, body: &Value) -> (u16, Value) {
+        self.send(Role::Agent { namespace: "c1".into() }, method, path, media, body).await
+    }
+
+    async fn work(&self) -> Value {
+        self.admin("GET", WORK, "application/json", &json!({})).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_changes_the_finalizers_of_a_work_and_nothing_else_of_it() {
+    let world = World::new().await;
+    let before = world.work().await;
+    let patches = [
+        json!({"spec": {"image": "bad"}}),
+        json!({"metadata": {"labels": {"a": "bad"}}}),
+        json!({"metadata": {"labels": null}}),
+        json!({"metadata": {"annotations": {"new": "bad"}}}),
+        json!({"metadata": {"finalizers": [], "annotations": {"new": "bad"}}}),
+        json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "c1", "uid": "u"}]}}),
+        json!({"extra": 1}),
+    ];
+    for patch in patches {
+        let (code, told) = world.agent("PATCH", WORK, MERGE, &patch).await;
+        assert_eq!((code, &told["reason"]), (403, &"Forbidden".into()), "{patch}: {told}");
+        let why = "manifestworks.work.open-cluster-management.io \"one\" is forbidden: \
+                   User \"someone\" may change only metadata.finalizers of it";
+        assert_eq!(told["message"], why);
+    }
+    let mut replaced = before.clone();
+    replaced["spec"]["image"] = "bad".into();
+    assert_eq!(world.agent("PUT", WORK, "application/json", &replaced).await.0, 403);
+    let applied = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "one"}, "spec": {"image": "bad"}});
+    let forced = format!("{WORK}?fieldManager=agent&force=true");
+    assert_eq!(world.agent("PATCH", &forced, APPLY, &applied).await.0, 403);
+    let operations = json!([{"op": "replace", "path": "/spec/image", "value": "bad"}]);
+    assert_eq!(world.agent("PATCH", WORK, "application/json-patch+json", &operations).await.0, 403);
+    let dry = format!("{WORK}?dryRun=All");
+    assert_eq!(world.agent("PATCH", &dry, MERGE, &json!({"spec": null})).await.0, 403);
+    assert_eq!(world.work().await, before, "nothing was written");
+
+    let finalizers = json!({"metadata": {"finalizers": ["x.io/y", "x.io/agent"]}});
+    let (code, told) = world.agent("PATCH", WORK, MERGE, &finalizers).await;
+    assert_eq!((code, &told["metadata"]["finalizers"][1]), (200, &"x.io/agent".into()), "{told}");
+    let mut replaced = told;
+    replaced["metadata"]["finalizers"] = json!(["x.io/agent"]);
+    replaced["status"] = json!({"ignored": "it has an endpoint of its own"});
+    assert_eq!(world.agent("PUT", WORK, "application/json", &replaced).await.0, 200);
+    let work = world.work().await;
+    assert_eq!((&work["metadata"]["finalizers"], &work["status"]), (&json!(["x.io/agent"]), &Value::Null));
+    assert_eq!((&work["spec"], &work["metadata"]["generation"]), (&before["spec"], &json!(1)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_ends_the_deletion_of_a_work_and_cannot_begin_it() {
+    let world = World::new().await;
+    assert_eq!(world.agent("DELETE", WORK, "application/json", &json!({})).await.0, 403);
+    assert_eq!(world.agent("DELETE", WORKS, "application/json", &json!({})).await.0, 403);
+    world.admin("DELETE", WORK, "application/json", &json!({})).await;
+    let released = json!({"metadata": {"finalizers": null}});
+    assert_eq!(world.agent("PATCH", WORK, MERGE, &released).await.0, 200);
+    assert_eq!(world.agent("GET", WORK, "application/json", &json!({})).await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_reports_the_status_of_a_work_and_cannot_smuggle_more_in() {
+    let world = World::new().await;
+    let (status, labels) = (json!({"applied": true}), json!({"a": "bad"}));
+    let patch = json!({"status": status, "spec": {"image": "bad"}, "metadata": {"labels": labels}});
+    let (code, told) = world.agent("PATCH", &format!("{WORK}/status"), MERGE, &patch).await;
+    assert_eq!(code, 200, "{told}");
+    let work = world.work().await;
+    assert_eq!((&work["status"], &work["spec"]["image"]), (&status, &"good".into()));
+    assert_eq!(work["metadata"]["labels"], json!({"a": "b"}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_cannot_claim_to_manage_the_fields_of_others() {
+    let world = World::new().await;
+    let manager = format!("{WORK}?fieldManager=hub");
+    let config = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "one"}, "spec": {"size": 3}});
+    world.admin("PATCH", &manager, APPLY, &config).await;
+    let before = world.work().await["metadata"]["managedFields"].clone();
+    let reset = json!({"metadata": {"managedFields": [{}]}});
+    let (code, told) = world.agent("PATCH", WORK, MERGE, &reset).await;
+    assert_eq!((code, &told["metadata"]["managedFields"]), (200, &before), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_told_its_own_rules() {
+    let world = World::new().await;
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let ask = |namespace: &str| json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}});
+    let rules = |told: Value| told["status"]["resourceRules"].as_array().unwrap().clone();
+    let own = rules(world.agent("POST", path, "application/json", &ask("c1")).await.1);
+    let works = json!({"verbs": ["update", "patch"], "apiGroups": ["work.open-cluster-management.io"],
+        "resources": ["manifestworks/status"]});
+    assert!(own.contains(&works), "{own:?}");
+    let cluster = json!({"verbs": ["get", "list", "watch"], "apiGroups": ["cluster.open-cluster-management.io"],
+        "resources": ["managedclusters"], "resourceNames": ["c1"]});
+    let elsewhere = rules(world.agent("POST", path, "application/json", &ask("c2")).await.1);
+    assert!(own.contains(&cluster) && elsewhere.contains(&cluster), "{elsewhere:?}");
+    assert!(!elsewhere.contains(&works), "{elsewhere:?}");
+}
