@@ -47,7 +47,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         )]),
         crd::<Placement>(&[]),
         crd::<PlacementDecision>(&[]),
-        with_optional_spec(crd::<ManifestWork>(&[])),
+        manifest_work(),
     ]
 }
 
@@ -83,6 +83,11 @@ fn crd<T: CustomResourceExt + JsonSchema>(rules: &[(&str, &str)]) -> CustomResou
             .map(|schema| CustomResourceValidation { open_api_v3_schema: Some(schema) });
     }
     crd
+}
+
+/// The CRD of works.
+pub(crate) fn manifest_work() -> CustomResourceDefinition {
+    with_optional_spec(crd::<ManifestWork>(&[]))
 }
 
 /// OCM neither requires nor defaults the spec of a work.

@@ -18,7 +18,9 @@ pub(crate) const LABEL: u32 = 63;
 
 const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
-const OCM_DNS_SUBDOMAIN: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$";
+pub(crate) const OCM_DNS_SUBDOMAIN: &str =
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$";
+pub(crate) const WORK_AGENT: &str = "^work-agent";
 const QUALIFIED_NAME: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 const C_IDENTIFIER: &str = "^[a-zA-Z_][a-zA-Z0-9_]*$";
@@ -38,6 +40,9 @@ pub(crate) fn rules(rules: &'static [(&'static str, &'static str)]) -> impl Tran
         rules.iter().map(|(rule, message)| json!({ "rule": rule, "message": message })).collect();
     set("x-kubernetes-validations", rules)
 }
+
+/// OCM's rule for a derived condition.
+pub(crate) const CEL_NAMES_ITS_CONDITION: &str = "self.type != 'CEL' || self.condition != \"\"";
 
 /// Marks the schema of a spec that must not be filled in by default.
 pub(crate) const SPEC_IS_ASKED_FOR: &str = "x-aviary-spec-is-asked-for";
@@ -124,7 +129,7 @@ pub(crate) fn service_account(schema: &mut Schema) {
 
 /// The field manager of a work's objects.
 pub(crate) fn field_manager(schema: &mut Schema) {
-    pattern(schema, "^work-agent", MAX_FIELD_MANAGER);
+    pattern(schema, WORK_AGENT, MAX_FIELD_MANAGER);
     schema.insert("default".to_owned(), "work-agent".into());
 }
 

@@ -10,3 +10,4 @@ mod manifest_work;
 mod seed_examples;
 mod support;
 mod tolerant_reading;
+mod work_check;

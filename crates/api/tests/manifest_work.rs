@@ -12,7 +12,7 @@ use crate::support::{schemas, walk};
 const FACTS: &str = include_str!("fixtures/ocm/manifestworks.txt");
 
 /// One line of the facts: path, type, constraints.
-fn facts() -> impl Iterator<Item = (&'static str, &'static str, Vec<&'static str>)> {
+pub(crate) fn facts() -> impl Iterator<Item = (&'static str, &'static str, Vec<&'static str>)> {
     FACTS.lines().map(|line| {
         let mut parts = line.split("  ");
         let (path, type_) = (parts.next().unwrap(), parts.next().unwrap());
@@ -126,7 +126,7 @@ fn condition(type_: &str) -> Value {
 }
 
 /// A work that has every field.
-fn whole() -> Value {
+pub(crate) fn whole() -> Value {
     let identifier = json!({"group": "apps", "resource": "deployments", "name": "agent", "namespace": "ns"});
     let value = |name: &str, value: Value| json!({"name": name, "fieldValue": value});
     json!({
@@ -184,7 +184,7 @@ fn read(work: &Value) -> ManifestWork {
 }
 
 /// Calls `change` on each value that a path of the facts names. How many there are.
-fn at(value: &mut Value, path: &str, change: &mut impl FnMut(&mut Value)) -> usize {
+pub(crate) fn at(value: &mut Value, path: &str, change: &mut impl FnMut(&mut Value)) -> usize {
     let Some((first, rest)) = (!path.is_empty()).then(|| path.split_once('.').unwrap_or((path, ""))) else {
         change(value);
         return 1;

@@ -354,3 +354,26 @@ status: {conditions: [], somethingNew: {a: b}}
         1 document: 1 warning.
     "#]]);
 }
+
+/// This spelling once passed, and stopped every agent that received such a work.
+#[test]
+fn instructions_that_an_agent_cannot_decode() {
+    let template = "\
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata: {name: hello-v1}
+spec:
+  addonName: hello
+  agentSpec:
+    workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}]}
+    manifestConfigs:
+    - resourceIdentifier: {resource: configmaps, name: a, namespace: b}
+      conditionRules: [{type: CEL, condition: Complete, celExpressions: [{expression: object.data.done}]}]
+";
+    desk("lint_agent_spec").file("template.yaml", template).check("lint -f template.yaml", &expect![[r#"
+        $ aviary lint -f template.yaml
+        template.yaml: document 1 (AddOnTemplate hello-v1): spec.agentSpec.manifestConfigs[0].conditionRules[0].celExpressions[0]: must be a string, not an object: OCM's celExpressions is a list of strings, so write "object.data.done"
+        1 document: 1 error. Fix and run again: aviary lint -f template.yaml
+        exit 1
+    "#]]);
+}

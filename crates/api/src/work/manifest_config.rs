@@ -157,7 +157,7 @@ pub struct IgnoreField {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(
     transform = schema::required(&["type", "condition"]),
-    transform = schema::rules(&[("self.type != 'CEL' || self.condition != \"\"", "a rule of type CEL must name its condition")]),
+    transform = schema::rules(&[(schema::CEL_NAMES_ITS_CONDITION, "a rule of type CEL must name its condition")]),
 )]
 pub struct ConditionRule {
     /// Type of the condition. Complete stops further writes of the object, and once all objects

@@ -105,3 +105,47 @@ fn kind_of(key: &str) -> Option<GroupResource> {
         None => Some(GroupResource::new("", kind)),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use aviary_api::Guarded;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(object: &Value) -> Work {
+        let guarded: Guarded<ManifestWork> = serde_json::from_str(&object.to_string()).unwrap();
+        work(&guarded.0.unwrap()).unwrap().1
+    }
+
+    /// A newer OCM may add fields, values of enums and types: the evidence of the conditions stays.
+    #[test]
+    fn a_work_of_a_newer_ocm_still_tells_whether_it_is_applied() {
+        let condition = |kind: &str| json!({"type": kind, "status": "True", "observedGeneration": 3, "surprise": [1], "reason": {"a": 1}});
+        let plain = json!({
+            "metadata": {"name": "addon-a-deploy-0", "generation": 3, "labels": {labels::ADDON_NAME: "a"}},
+            "spec": {"workload": {"manifests": [{"kind": "ConfigMap"}]}},
+            "status": {"conditions": [condition("Applied"), condition("Available")]},
+        });
+        let mut odd = plain.clone();
+        odd["surprise"] = json!(1);
+        odd["spec"]["surprise"] = json!({"a": [null]});
+        odd["spec"]["executor"] = json!("everybody");
+        odd["spec"]["deleteOption"] =
+            json!({"propagationPolicy": {"new": 1}, "ttlSecondsAfterFinished": "soon"});
+        odd["spec"]["manifestConfigs"] = json!([
+            "all", {"resourceIdentifier": 1, "feedbackRules": {"new": 1}, "feedbackScrapeType": "Guess"},
+            {"conditionRules": [{"type": "Telepathy", "celExpressions": [{"expression": "true"}]}]},
+        ]);
+        odd["status"]["resourceStatus"] = json!({"manifests": [
+            1, {"resourceMeta": "agent", "statusFeedback": {"values": [{"name": 1, "fieldValue": "x"}]}, "conditions": 1},
+        ]});
+        for object in [plain.clone(), odd] {
+            let found = read(&object);
+            assert_eq!(found.state.applied, Seen::Yes);
+            assert_eq!(found.state.available, Seen::Yes);
+            assert_eq!(found.digest, read(&plain).digest);
+        }
+    }
+}
