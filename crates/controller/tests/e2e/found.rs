@@ -248,14 +248,14 @@ async fn variables_that_expand_without_end_fail_one_add_on_and_no_other() {
     manager.stop().await;
 }
 
-/// A client that reads no more of an answer than the command line's.
+/// A client that reads answers as the command line does: bounded, and lists in pages that fit.
 fn bounded(inner: &Client) -> Client {
     let inner = inner.clone();
     let service = service_fn(move |request: Request<Body>| {
         let inner = inner.clone();
         async move { inner.send(request).await }
     });
-    Client::new(BoundAnswers.layer(service), "default")
+    in_pages(Client::new(BoundAnswers.layer(service), "default"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
