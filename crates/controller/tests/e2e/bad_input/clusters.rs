@@ -15,7 +15,7 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         named(
             "a decision for a cluster that does not exist",
-            Does("nothing is made for it; it does not count"),
+            Does("no instance is created for it; it does not count"),
             "no-such-cluster",
             false,
         )
@@ -68,7 +68,7 @@ pub(super) fn rows() -> Vec<Row> {
 /// The placement selects this as well, and there is such a cluster where there can be. The others are upgraded all the same.
 fn named(input: &'static str, outcome: super::row::Outcome, cluster: &'static str, exists: bool) -> Row {
     row(input, Taken, outcome)
-        .note(if matches!(outcome, Does(_)) { "" } else { "the other clusters go on" })
+        .note(if matches!(outcome, Does(_)) { "" } else { "the other clusters continue" })
         .before(move |site| {
             let there = exists.then(|| managed_cluster(cluster));
             there.into_iter().chain([site.addon()]).collect()

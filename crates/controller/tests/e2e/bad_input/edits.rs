@@ -20,7 +20,7 @@ const PLANS_A_SECOND: usize = 20;
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        quiet("a config written with its keys in another order and other white space", |site| async move {
+        quiet("a config written with another order of keys and other white space", |site| async move {
             let config = json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnDeploymentConfig"});
             let name = site.named("mine");
             let now = site.world.get(&deployment_config(&name, json!({}))).await.unwrap();
@@ -50,7 +50,7 @@ pub(super) fn rows() -> Vec<Row> {
             let after = site.world.get(&config).await.unwrap()["metadata"]["resourceVersion"].clone();
             assert_ne!(before, after, "{}: there is something to see", site.input);
         }),
-        quiet("an edit that is taken back within the blink in which news are gathered", |site| async move {
+        quiet("an edit that is reverted within 50 ms", |site| async move {
             site.gate.hold();
             for colour in ["green", "blue"] {
                 site.world.put(config(&site, colour)).await;
@@ -60,7 +60,7 @@ pub(super) fn rows() -> Vec<Row> {
         row(
             "100 edits in a second",
             Taken,
-            Does("the last one counts; what comes between is rolled out now and then"),
+            Does("the last one is rolled out; some of the others may be"),
         )
         .before(|site| vec![painted(site), config(site, "blue"), addon(site)])
         .acts(|site| async move {

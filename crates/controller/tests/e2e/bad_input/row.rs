@@ -18,7 +18,7 @@ pub(super) enum Admission {
     Taken,
     /// With this in the message. It is stored all the same, as from a time before the rule.
     Refused(&'static str),
-    /// Whatever the schema: nobody can have stored it. Shown by what the row does.
+    /// Whatever the schema: cannot be stored. Shown by what the row does.
     Never(&'static str),
 }
 
@@ -127,9 +127,9 @@ impl Row {
     pub(super) fn for_people(&self) -> String {
         let code = |text: &str| format!("`{}`", text.replace('|', "\\|"));
         let admission = match self.admission {
-            Admission::Taken => "taken".to_owned(),
-            Admission::Refused(why) => format!("refused: {}", code(why)),
-            Admission::Never(why) => format!("refused: {why}"),
+            Admission::Taken => "accepted".to_owned(),
+            Admission::Refused(why) => format!("rejected: {}", code(why)),
+            Admission::Never(why) => format!("rejected: {why}"),
         };
         let outcome = match self.outcome {
             Outcome::Does(what) => what.to_owned(),
