@@ -1,5 +1,5 @@
-//! Limits on the size of answers: a server that never stops sending costs a request, not the memory
-//! of the process.
+//! Limits on the size of responses: a server that never stops sending makes a request fail, and
+//! does not exhaust the memory of the process.
 //!
 //! Owns the limits, and the layer that every client of a hub is built with. It wraps everything
 //! that changes the size of an answer, so that the decompressed size counts.

@@ -1,6 +1,6 @@
-//! Add-ons for which this leader does nothing for now, and why.
+//! Add-ons that this leader skips, and why.
 //!
-//! Owns what `/readyz` and the metrics report of them: a leader that skips add-ons must not look
+//! Owns what `/readyz` and the metrics report about them: a leader that skips add-ons must not look
 //! healthy.
 
 use std::collections::BTreeMap;

@@ -141,7 +141,7 @@ impl Detail {
     }
 }
 
-/// A change with what became of the timeline; `known` is the timeline as it was told.
+/// A change with the difference of the timeline; `known` is the timeline that was sent before.
 fn tell<'a>(
     now: &'a str,
     noted: &Noted,

@@ -135,7 +135,8 @@ pub(crate) struct Sections {
     pub(crate) events: Vec<EventLine>,
 }
 
-/// One entry per cluster in each column. `kind`, `message` and `revision` are places in the dictionary; -1 stands for none.
+/// One entry per cluster in each column. `kind`, `message` and `revision` are indexes into the
+/// dictionary; -1 means none.
 #[derive(Debug, Serialize)]
 pub(crate) struct ClusterColumns<'a> {
     pub(crate) name: Vec<&'a str>,
@@ -194,7 +195,7 @@ pub(crate) struct AddOnDelta<'a> {
     pub(crate) placements: Option<&'a [PlacementLine]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problems: Option<&'a [ProblemLine]>,
-    /// The inner `None` is told: the brake holds nothing any more.
+    /// The inner `None` is sent when the brake no longer holds anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) brake: Option<Option<&'a BrakeLine>>,
     #[serde(skip_serializing_if = "Option::is_none")]

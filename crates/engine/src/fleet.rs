@@ -257,7 +257,7 @@ impl<'a> Governor<'a> {
     }
 }
 
-/// A revision that cannot be rendered is not one that anybody should be told.
+/// A revision that cannot be rendered must not be assigned.
 fn renderable(templates: &mut Templates<'_>, wanted: Wanted) -> Wanted {
     let revision = wanted?;
     match templates.prepare(revision.pins().iter()) {

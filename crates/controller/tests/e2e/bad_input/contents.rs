@@ -16,7 +16,7 @@ pub(super) fn rows() -> Vec<Row> {
             .before(|site| vec![deployment_config(&site.named("large"), json!({})), site.addon()])
             .bad(|site| vec![with_deployment(site, "large"), deployment_config(&site.named("large"), variables(255, 4096))])
             .acts(|site| async move { site.until_upgraded().await }),
-        row("a config of more than 1280 KiB", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/large-<number> cannot be kept: it has … KiB of content, more than 1280"))
+        row("a config of more than 1280 KiB", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/large-<number> cannot be stored as a revision: it has … KiB of content, more than 1280"))
             .before(|site| vec![deployment_config(&site.named("large"), json!({})), site.addon()])
             .bad(|site| vec![with_deployment(site, "large"), deployment_config(&site.named("large"), variables(345, 4096))])
             .note("clusters keep their revision")
@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
             let refused = site.put_nested(10_000).await.expect_err(site.input);
             assert!(refused.contains("depth") || refused.contains("recursion"), "{}: {refused}", site.input);
         }),
-        row("… nested more than 90 levels deep", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addontemplates.addon.open-cluster-management.io deep-<number> cannot be kept: its content nests deeper than 90 levels"))
+        row("… nested more than 90 levels deep", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addontemplates.addon.open-cluster-management.io deep-<number> cannot be stored as a revision: its content nests deeper than 90 levels"))
             .bad(|site| vec![hub_config(&site.named("deep"), "v3.0.0"), site.addon_with("deep", rolling(1))])
             .note("clusters keep their revision; other objects are still read")
             .acts(|site| async move {

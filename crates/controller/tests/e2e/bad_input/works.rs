@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
             })
             .await;
         }),
-        row("another owner's work that has the name of one of ours", Taken, Says("InstallFailed: install failed: work addon-<addon>-deploy-0 is there and belongs to somebody else: delete it, or give it another name"))
+        row("another owner's work that has the name of one of ours", Taken, Says("InstallFailed: install failed: work addon-<addon>-deploy-0 exists and has another owner: delete or rename it"))
             .fresh()
             .before(|site| {
                 let mut foreign = site.work(&site.clusters[0]);
