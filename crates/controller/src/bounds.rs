@@ -20,8 +20,8 @@ use crate::requests::is_watch;
 const MIB: usize = 1 << 20;
 /// A whole list, or a discovery document.
 const MOST_OF_A_LIST: usize = 64 * MIB;
-/// One page of a list. Parsing takes many times as much memory: four times for text, and 35 times for JSON of brackets and
-/// commas. A manager has 256 MiB.
+/// One page of a list. Parsing needs much more memory: four times as much for text, and 35 times
+/// for JSON of brackets and commas. A manager has 256 MiB.
 pub(crate) const MOST_OF_A_PAGE: usize = 4 * MIB;
 /// One object, or one event of a watch. The default limit of etcd is 1.5 MiB.
 pub(crate) const MOST_OF_AN_OBJECT: usize = 8 * MIB;

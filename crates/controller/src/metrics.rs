@@ -140,7 +140,11 @@ impl Default for Metrics {
         registry.register("api_requests", "Requests to the hub, by verb and code", new.requests.clone());
         let help = "Add-ons that wait to be planned or are being written";
         registry.register("queue_depth", help, new.queue.clone());
-        registry.register("leader", "1 while this manager holds the lease; addon_skipped shows the add-ons that it skips", new.leader.clone());
+        registry.register(
+            "leader",
+            "1 while this manager holds the lease; addon_skipped shows the add-ons that it skips",
+            new.leader.clone(),
+        );
         new.registry = Arc::new(registry);
         new
     }
@@ -369,7 +373,12 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
         let (desired, target) = (standing.desired.to_string(), standing.target.to_string());
         (RevisionInfo { addon, placement, desired, target }, 1)
     });
-    gauges.put("revision_info", "The desired revision and the one being rolled out; always 1", None, revisions)
+    gauges.put(
+        "revision_info",
+        "The desired revision and the one being rolled out; always 1",
+        None,
+        revisions,
+    )
 }
 
 fn encode_addons(gauges: &mut Gauges<'_>, addons: &Standings) -> fmt::Result {
@@ -377,7 +386,12 @@ fn encode_addons(gauges: &mut Gauges<'_>, addons: &Standings) -> fmt::Result {
     let problems = addons.iter().map(|(addon, standing)| (label(addon), count(standing.problems)));
     gauges.put("addon_problems", "Number of problems in an add-on's input", None, problems)?;
     let frozen = addons.iter().map(|(addon, standing)| (label(addon), i64::from(standing.frozen)));
-    gauges.put("addon_frozen", "1 while the add-on is frozen: its plan violates an invariant", None, frozen)?;
+    gauges.put(
+        "addon_frozen",
+        "1 while the add-on is frozen: its plan violates an invariant",
+        None,
+        frozen,
+    )?;
     let skipped = addons.iter().filter_map(|(addon, standing)| {
         Some((SkippedLabel { addon: addon.to_string(), reason: standing.skipped? }, 1))
     });

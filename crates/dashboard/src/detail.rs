@@ -127,7 +127,7 @@ impl Detail {
         self.told(now, step)
     }
 
-    /// Only the time has changed.
+    /// Only the time has changed since.
     pub(crate) fn note(&mut self, now: &str, noted: &Noted, timeline: &Timeline) -> Step {
         let step = tell(now, noted, &mut self.timeline, timeline, AddOnDelta::default());
         self.told(now, step)

@@ -310,9 +310,7 @@ impl fmt::Display for Wait {
             Self::Paused => f.write_str("paused"),
             Self::Offline { since } => write_offline(f, *since, "starts after all others"),
             Self::Problem(problem) => problem.fmt(f),
-            Self::PlacementUncertain => {
-                f.write_str("unclear which placement governs it: kept unchanged")
-            }
+            Self::PlacementUncertain => f.write_str("unclear which placement governs it: kept unchanged"),
             Self::DeletionHeld => f.write_str("no longer selected, but the deletion brake holds"),
             Self::DeletionWaits => {
                 f.write_str("no longer selected, but its placement is unknown or still changing")

@@ -202,7 +202,10 @@ impl<'a> Checker<'a> {
             self.before.placements.get(&spec.name).is_none_or(|selection| selection.in_motion().is_some())
         });
         if unsure {
-            self.broken("S6", format!("{cluster} is deselected by placements that are unknown or still changing"));
+            self.broken(
+                "S6",
+                format!("{cluster} is deselected by placements that are unknown or still changing"),
+            );
         }
         self.brake();
     }
@@ -213,10 +216,7 @@ impl<'a> Checker<'a> {
         let leaving = self.counts.leaving(self.before);
         let acknowledged = self.before.addon.allow_deletions.is_some_and(|allowed| leaving <= allowed);
         if leaving > brake.more_than && leaving * 100 > total * brake.more_than_percent && !acknowledged {
-            self.broken(
-                "S7",
-                format!("{leaving} of {total} instances are being deleted without approval"),
-            );
+            self.broken("S7", format!("{leaving} of {total} instances are being deleted without approval"));
         }
     }
 

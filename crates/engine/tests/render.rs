@@ -365,7 +365,7 @@ fn h1_variables_cannot_make_a_template_larger_than_a_work_or_than_an_add_on_may_
     let many_small = (0..400).map(|i| config_map(format!("m{i}"), "{{V}}".repeat(90))).collect();
     for (manifests, why) in [
         (few_large, "ConfigMap default/m0 has more than 400 KiB after its variables are filled in"),
-        (many_small, "its manifests have more than 12800 KiB in total after its variables are filled in"),
+        (many_small, "its manifests have more than 12800 KiB in total after their variables are filled in"),
     ] {
         let mut story = Story::new();
         story.put_template(&template(manifests));

@@ -92,10 +92,9 @@ pub(crate) async fn until_free(client: Client, taken: NameTaken, stores: mpsc::S
                 let _ = stores.send(WatchEvent::NameFreed(taken)).await;
                 return;
             }
-            Err(error) => tracing::debug!(
-                error = said(&error),
-                "failed to read another owner's work; retrying"
-            ),
+            Err(error) => {
+                tracing::debug!(error = said(&error), "failed to read another owner's work; retrying")
+            }
         }
     }
 }

@@ -57,36 +57,38 @@ pub(super) fn rows() -> Vec<Row> {
             }
             site.gate.open();
         }),
-        row(
-            "100 edits in a second",
-            Taken,
-            Does("the last one is rolled out; some of the others may be"),
-        )
-        .before(|site| vec![painted(site), config(site, "blue"), addon(site)])
-        .acts(|site| async move {
-            site.until_run(&site.clusters, "v1.0.0").await;
-            let audit = Auditor::start(&site.world.client, &site.name()).await;
-            let mut next = tokio::time::interval(Duration::from_millis(10));
-            let begun = std::time::Instant::now();
-            for number in 0..100 {
-                next.tick().await;
-                site.world.put(config(&site, &format!("colour-{number}"))).await;
-            }
-            let cluster = site.clusters[0].clone();
-            site.until_object(&site.work(&cluster), "the last colour", |work| colour(work) == "colour-99")
-                .await;
-            site.until_upgraded().await;
-            let seconds = begun.elapsed().as_secs_f64().ceil() as usize;
-            let mut writes = 0;
-            let fleet = audit
-                .end(|_, commit| {
-                    writes += usize::from(commit.cluster == cluster && commit.kind == "ManifestWork");
+        row("100 edits in a second", Taken, Does("the last one is rolled out; some of the others may be"))
+            .before(|site| vec![painted(site), config(site, "blue"), addon(site)])
+            .acts(|site| async move {
+                site.until_run(&site.clusters, "v1.0.0").await;
+                let audit = Auditor::start(&site.world.client, &site.name()).await;
+                let mut next = tokio::time::interval(Duration::from_millis(10));
+                let begun = std::time::Instant::now();
+                for number in 0..100 {
+                    next.tick().await;
+                    site.world.put(config(&site, &format!("colour-{number}"))).await;
+                }
+                let cluster = site.clusters[0].clone();
+                site.until_object(&site.work(&cluster), "the last colour", |work| {
+                    colour(work) == "colour-99"
                 })
                 .await;
-            assert!(fleet.works().all(|(_, work)| colour(work) == "colour-99"), "{}", site.input);
-            // Each of ours is followed by an answer of the agent's.
-            assert!(writes <= 2 * PLANS_A_SECOND * seconds, "{}: {writes} writes in {seconds} s", site.input);
-        }),
+                site.until_upgraded().await;
+                let seconds = begun.elapsed().as_secs_f64().ceil() as usize;
+                let mut writes = 0;
+                let fleet = audit
+                    .end(|_, commit| {
+                        writes += usize::from(commit.cluster == cluster && commit.kind == "ManifestWork");
+                    })
+                    .await;
+                assert!(fleet.works().all(|(_, work)| colour(work) == "colour-99"), "{}", site.input);
+                // Each of ours is followed by an answer of the agent's.
+                assert!(
+                    writes <= 2 * PLANS_A_SECOND * seconds,
+                    "{}: {writes} writes in {seconds} s",
+                    site.input
+                );
+            }),
     ]
 }
 

@@ -158,12 +158,18 @@ fn canary(
     outcome: super::row::Outcome,
     bad: impl Fn(&Site) -> Vec<Value> + Send + Sync + 'static,
 ) -> Row {
-    row(input, admission, outcome).bad(bad).note("no cluster behind it is upgraded").mends(|site| async move {
-        let moved = site.told_two().await;
-        assert!(!moved.iter().any(|cluster| site.clusters.contains(cluster)), "{}: {moved:?}", site.input);
-        let audit = Auditor::start(&site.world.client, &site.name()).await;
-        site.world.put(site.addon_with("two", rolling(1))).await;
-        site.until_upgraded().await;
-        audit.end_within(1).await;
-    })
+    row(input, admission, outcome).bad(bad).note("no cluster behind it is upgraded").mends(
+        |site| async move {
+            let moved = site.told_two().await;
+            assert!(
+                !moved.iter().any(|cluster| site.clusters.contains(cluster)),
+                "{}: {moved:?}",
+                site.input
+            );
+            let audit = Auditor::start(&site.world.client, &site.name()).await;
+            site.world.put(site.addon_with("two", rolling(1))).await;
+            site.until_upgraded().await;
+            audit.end_within(1).await;
+        },
+    )
 }
