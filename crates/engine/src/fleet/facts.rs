@@ -170,8 +170,8 @@ impl InstanceFacts<'_> {
         (was_unwell || !told).then_some(Doubt::Before)
     }
 
-    /// The share of an instance that is assigned another revision than its target, and may be in
-    /// flight to it.
+    /// The share in the budget of an instance that is assigned another revision than its target,
+    /// and may be in flight.
     pub(crate) fn share_elsewhere(&self, moving: bool) -> BudgetShare {
         let by_user = || self.clock.as_ref().is_some_and(|clock| clock.doubt == Some(Doubt::ByUser));
         match self.doubt_before_start() {
@@ -182,8 +182,8 @@ impl InstanceFacts<'_> {
         }
     }
 
-    /// The share of an instance on which nothing was ever applied: at its first start it counts
-    /// like any other.
+    /// The share in the budget of an instance on which nothing was ever applied: at its first start
+    /// it counts like any other.
     pub(crate) fn share_of_fresh(&self, started: bool) -> BudgetShare {
         if self.overrides.is_none() || !self.evidence.told {
             return BudgetShare::Full;
@@ -194,7 +194,7 @@ impl InstanceFacts<'_> {
         BudgetShare::doubted(self.clock.as_ref().and_then(|clock| clock.doubt))
     }
 
-    /// The share of an instance that is assigned its target and has not settled.
+    /// The share in the budget of an instance that is assigned its target and has not settled.
     pub(crate) fn share_on_target(&self, target: Option<&str>) -> BudgetShare {
         let (Some(_), Some(clock)) = (&self.overrides, &self.clock) else { return BudgetShare::Full };
         let told = self.is_told_overrides();
