@@ -93,7 +93,7 @@ pub(crate) async fn until_free(client: Client, taken: NameTaken, stores: mpsc::S
                 return;
             }
             Err(error) => {
-                tracing::debug!(error = said(&error), "failed to read another owner's work; retrying")
+                tracing::debug!(error = said(&error), "failed to read another owner's work; retrying");
             }
         }
     }
