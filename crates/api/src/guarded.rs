@@ -114,7 +114,7 @@ fn without_managed_fields(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The error without its position: nobody sees the text.
+/// The error without its position, because the text is not shown.
 fn without_place(error: &serde_json::Error) -> String {
     let mut said = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

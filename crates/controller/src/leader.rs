@@ -1,8 +1,8 @@
 //! Leader election on a Lease: one of several managers works, the others wait.
 //!
-//! Owns the Lease. It keeps managers out of each other's way, but does not make them safe: the term
-//! does, under which every wave is started. Times are measured by this process alone, from when it
-//! saw the Lease change, so clocks need not agree.
+//! Owns the Lease. It avoids conflicts between managers, but safety comes from the term under which
+//! every wave is started. Times are measured by this process alone, from when it saw the Lease
+//! change, so clocks need not agree.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ impl Candidate {
                 self.stand_down(leadership);
             }
             let began = Instant::now();
-            // No attempt outlives the lease: whatever the hub does, this process stops writing in
+            // An attempt ends with the lease: whatever the hub does, this process stops writing in
             // time.
             let left = self.tenure.time_left().unwrap_or(self.gives_up_after());
             match timeout(left, self.attempt(&mut memory)).await {
@@ -105,7 +105,7 @@ impl Candidate {
                 Ok(Err(error)) => {
                     tracing::warn!(error = said(&error), "the lease could not be read or written");
                 }
-                Err(_) => tracing::warn!("the hub did not answer for the lease in time"),
+                Err(_) => tracing::warn!("the hub did not answer a lease request in time"),
             }
             let left = self.tenure.time_left().unwrap_or(Duration::MAX);
             tokio::select! {
@@ -166,8 +166,8 @@ impl Candidate {
         }
     }
 
-    /// The transitions with which the Lease can be taken or kept, and who handed it over; `None`:
-    /// somebody else holds it.
+    /// The transitions with which the Lease can be taken or kept, and who handed it over; `None` if
+    /// another manager holds it.
     fn may_take(&self, lease: &Lease, memory: &Memory) -> Option<(i32, Option<Text>)> {
         let spec = lease.spec.clone().unwrap_or_default();
         let transitions = spec.lease_transitions.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Prometheus metrics: the state of every rollout, and what the manager asks of the hub.
+//! Prometheus metrics: the state of every rollout, and the manager's requests to the hub.
 //!
 //! Owns the names. No label has a cluster's name: series grow with add-ons and placements, never
 //! with the fleet. The state of a rollout comes from the report of its last plan, so that
@@ -118,11 +118,11 @@ impl Default for Metrics {
         };
         let mut registry = Registry::with_prefix("aviary");
         registry.register_collector(Box::new(Arc::clone(&new.board)));
-        let help = "Decisions to tell a cluster another revision";
+        let help = "Clusters that were assigned another revision";
         registry.register("clusters_started", help, new.started.clone());
-        let help = "Clusters seen to settle on what they were told";
+        let help = "Clusters that settled on their assigned revision";
         registry.register("clusters_settled", help, new.settled.clone());
-        let help = "Clusters seen to fail what they were told, or to run out of time";
+        let help = "Clusters that failed their assigned revision or timed out";
         registry.register("clusters_failed", help, new.failed.clone());
         registry.register_with_unit(
             "rollout_duration",
@@ -132,21 +132,25 @@ impl Default for Metrics {
         );
         registry.register_with_unit(
             "plan_duration",
-            "Time that deciding about one add-on took",
+            "Time to plan one add-on",
             Unit::Seconds,
             new.plans.clone(),
         );
-        registry.register("writes", "Writes of plans, by what became of them", new.writes.clone());
+        registry.register("writes", "Writes of plans, by outcome", new.writes.clone());
         registry.register("api_requests", "Requests to the hub, by verb and code", new.requests.clone());
-        let help = "Add-ons that have news or are being written for";
+        let help = "Add-ons that wait to be planned or are being written";
         registry.register("queue_depth", help, new.queue.clone());
-        registry.register("leader", "1 while this manager holds the lease; addon_skipped says for which add-ons it does nothing all the same", new.leader.clone());
+        registry.register(
+            "leader",
+            "1 while this manager holds the lease; addon_skipped shows the add-ons that it skips",
+            new.leader.clone(),
+        );
         new.registry = Arc::new(registry);
         new
     }
 }
 
-/// What a plan reports of one placement.
+/// The report of a plan on one placement.
 #[derive(Clone, Debug, Default)]
 struct Standing {
     /// How many clusters have each phase and reason.
@@ -167,7 +171,7 @@ struct AddOnStanding {
     placements: BTreeMap<String, Standing>,
     problems: usize,
     frozen: bool,
-    /// Why nothing is done for it.
+    /// Why it is skipped.
     skipped: Option<&'static str>,
 }
 
@@ -215,7 +219,8 @@ impl Metrics {
         let old = board.insert(addon.clone(), new.clone()).unwrap_or_default();
         drop(board);
         for (placement, new) in new.placements {
-            // What was so at the first look, or before the target changed, did not happen now.
+            // A state that existed at the first pass, or before the target changed, is not a new
+            // transition.
             let Some(old) = old.placements.get(&placement).filter(|old| old.target == new.target) else {
                 continue;
             };
@@ -368,15 +373,25 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
         let (desired, target) = (standing.desired.to_string(), standing.target.to_string());
         (RevisionInfo { addon, placement, desired, target }, 1)
     });
-    gauges.put("revision_info", "What is desired, and what clusters are taken to", None, revisions)
+    gauges.put(
+        "revision_info",
+        "The desired revision and the one being rolled out; always 1",
+        None,
+        revisions,
+    )
 }
 
 fn encode_addons(gauges: &mut Gauges<'_>, addons: &Standings) -> fmt::Result {
     let label = |addon: &Text| AddOnLabel { addon: addon.to_string() };
     let problems = addons.iter().map(|(addon, standing)| (label(addon), count(standing.problems)));
-    gauges.put("addon_problems", "Named problems of an add-on's input", None, problems)?;
+    gauges.put("addon_problems", "Number of problems in an add-on's input", None, problems)?;
     let frozen = addons.iter().map(|(addon, standing)| (label(addon), i64::from(standing.frozen)));
-    gauges.put("addon_frozen", "1: its plan would break a promise and is not carried out", None, frozen)?;
+    gauges.put(
+        "addon_frozen",
+        "1 while the add-on is frozen: its plan violates an invariant",
+        None,
+        frozen,
+    )?;
     let skipped = addons.iter().filter_map(|(addon, standing)| {
         Some((SkippedLabel { addon: addon.to_string(), reason: standing.skipped? }, 1))
     });

@@ -69,12 +69,12 @@ pub struct Governor<'a> {
     /// The names of the stages, in order: decision groups that go one after another.
     pub stages: Vec<GroupStage>,
     pub canary: Option<Canary<'a>>,
-    /// It exists; its clusters are known.
+    /// It exists.
     pub known: bool,
-    /// It exists, and which clusters it has is not certain.
+    /// It exists, but its decisions do not match its count.
     pub in_motion: bool,
-    /// Some later placement in the list does not say for certain which clusters it takes from this
-    /// one.
+    /// A later placement in the list is unknown or still changing, so it may take clusters from
+    /// this one.
     pub later_uncertain: bool,
     /// Its clusters per decision group, where it says so.
     pub group_size: Option<Limit>,
@@ -177,7 +177,7 @@ impl<'a> Fleet<'a> {
         positions.into_iter().filter_map(|at| self.lines.get(at as usize)).map(|line| line.name).collect()
     }
 
-    /// Some listed placement does not say for certain which clusters it selects.
+    /// Whether a listed placement is unknown or still changing.
     pub(crate) fn uncertain(&self) -> bool {
         self.problems.iter().any(|problem| {
             matches!(problem, Problem::PlacementUnknown { .. } | Problem::PlacementInMotion { .. })
@@ -214,7 +214,7 @@ fn governors<'a>(
     governors
 }
 
-/// What is not certain about a placement's clusters.
+/// Why a placement's clusters are uncertain, if they are.
 fn doubt(spec: &PlacementSpec, selection: Option<&Selection>) -> Option<Problem> {
     let placement = spec.name.clone();
     let Some(selection) = selection else { return Some(Problem::PlacementUnknown { placement }) };
@@ -257,7 +257,7 @@ impl<'a> Governor<'a> {
     }
 }
 
-/// A revision that cannot be rendered is not one that anybody should be told.
+/// A revision that cannot be rendered must not be assigned.
 fn renderable(templates: &mut Templates<'_>, wanted: Wanted) -> Wanted {
     let revision = wanted?;
     match templates.prepare(revision.pins().iter()) {

@@ -70,7 +70,7 @@ impl Executor {
             annotations::MANAGER_TERM: term, annotations::MANAGER_IDENTITY: self.identity,
         }}}));
         match self.instances(cluster).patch(&target.name, &PatchParams::default(), &patch).await {
-            // It is gone or has been replaced: nobody has a write for it.
+            // It was deleted or replaced, so no pending write can apply to it.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Outcome::Written(Vec::new()),
             answer => Outcome::of_put(answer),
         }

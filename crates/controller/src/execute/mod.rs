@@ -1,8 +1,8 @@
-//! Carrying out a plan: stage after stage, each write conditional on the object being unchanged
-//! since the decision.
+//! Executes a plan stage by stage. Each write is conditional on the object being unchanged since
+//! the decision.
 //!
-//! Owns what becomes of each write; the order is the plan's. The failure of one write is an
-//! outcome, never an error: the other clusters go on, and the next plan starts from what is there.
+//! Owns the outcome of each write; the plan owns the order. A failed write is an outcome, never an
+//! error: the other clusters continue, and the next plan starts from the current state.
 
 mod addon;
 mod instances;
@@ -73,12 +73,12 @@ pub(crate) struct Job {
     pub(crate) plan: Plan,
     /// The completed revisions that are kept for the add-on.
     pub(crate) history: Vec<(Key, Completed)>,
-    /// Instances that an earlier leader may still start. It must lose them before this leader
-    /// starts any.
+    /// Instances that an earlier leader may still start. Its pending writes must be invalidated
+    /// before this leader starts any.
     pub(crate) fence: Vec<(ClusterName, Text)>,
 }
 
-/// What an execution came to.
+/// The result of an execution.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) written: usize,
@@ -107,7 +107,7 @@ pub(crate) struct Executor {
 /// Shared by all executions of one term.
 pub(crate) type SharedExecutor = Arc<Executor>;
 
-/// The term of a manager that runs alone: it neither writes terms nor minds them.
+/// The term of a manager without leader election: it neither writes nor checks terms.
 pub(crate) const UNFENCED: Term = Term { number: u64::MAX, handed_over_by: None, leases: 0 };
 
 /// Clusters whose status could not be written.
@@ -221,11 +221,11 @@ impl Executor {
             }
             Outcome::Conflict => tally.conflicts += 1,
             Outcome::Failed(error) => {
-                tracing::warn!(error = said(&error), "a write failed; it is tried again");
+                tracing::warn!(error = said(&error), "a write failed and is retried");
                 tally.failed += 1;
             }
             Outcome::Panicked(panic) => {
-                tracing::error!(%panic, "a write panicked; it is tried again");
+                tracing::error!(%panic, "a write panicked and is retried");
                 tally.failed += 1;
                 tally.panicked = true;
             }
@@ -245,7 +245,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the hub says of an error, without the envelope.
+/// The hub's error message without its envelope.
 pub(crate) fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} ({})", status.message, status.code),

@@ -1,4 +1,4 @@
-//! What became of one write, and what the stores learn from its answer.
+//! The outcome of one write, and the events for the stores in its response.
 
 use kube::api::{Api, DeleteParams, Preconditions};
 
@@ -7,7 +7,7 @@ use crate::seen::{Change, Key, ObjectVersion, Version, WatchEvent, Watched};
 
 pub(super) enum Outcome {
     Written(Vec<WatchEvent>),
-    /// The object has changed or is gone. The next plan sees it as it is.
+    /// The object has changed or was deleted. The next plan sees its current state.
     Conflict,
     Failed(Box<kube::Error>),
     Panicked(Panic),

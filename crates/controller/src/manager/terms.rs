@@ -48,7 +48,7 @@ impl Loop {
                 tracing::warn!(
                     term = executor.term.number,
                     highest,
-                    "the Lease is behind the terms on add-ons: the term is raised above them"
+                    "the Lease's term is lower than terms on add-ons; raising it above them"
                 );
                 self.term = TermCheck::Raised;
                 self.tenure.raise_above(highest);

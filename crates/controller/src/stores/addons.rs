@@ -32,7 +32,7 @@ impl Stores {
         Some(Version::new(entry.addon.uid.clone(), &entry.resource_version))
     }
 
-    /// The highest term up to `most` that somebody other than `identity` has written on an add-on.
+    /// The highest term up to `most` that a manager other than `identity` has written to an add-on.
     pub(crate) fn highest_term(&self, identity: &str, most: u64) -> u64 {
         let there = self.addons.values().filter(|entry| entry.present).map(|entry| &entry.written_by);
         let others = there.filter(|by| *by.leader != *identity).map(|by| by.term);

@@ -34,7 +34,7 @@ impl Stores {
         &self.kinds
     }
 
-    /// Records the state of a kind, or that nobody references it any more.
+    /// Records the state of a kind; `None` if it is no longer referenced.
     pub(crate) fn set_kind(&mut self, kind: &GroupResource, what: Option<KindState>) {
         let changed = match what {
             Some(what) => self.kinds.insert(kind.clone(), what) != Some(what),

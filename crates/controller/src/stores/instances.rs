@@ -66,8 +66,8 @@ impl Stores {
     }
 }
 
-/// How many instances override a config of each kind. Which kinds to watch follows without a look
-/// at every instance.
+/// How many instances override a config of each kind. So the kinds to watch are known without
+/// scanning all instances.
 #[derive(Debug, Default)]
 pub(super) struct Overrides(BTreeMap<GroupResource, usize>);
 

@@ -1,8 +1,8 @@
-//! Everything that is known of the hub, by add-on, kept up to date event by event.
+//! The known state of the hub, by add-on, updated by watch events.
 //!
-//! Owns the memory of the manager, and which add-ons have changed. Must not decide anything, and
-//! must not talk to the hub. The answer to our own write counts until the watch has caught up, and
-//! never replaces what the watch has reported since (`progress`).
+//! Owns the state of the manager, and which add-ons have changed. Must not make decisions or send
+//! requests to the hub. The response to one of our writes counts until the watch has caught up, and
+//! never replaces newer watch events (`progress`).
 
 mod addons;
 mod configs;
@@ -146,8 +146,8 @@ impl Stores {
         Self { offers_versions: true, ..Self::new(options) }
     }
 
-    /// Whether every kind that all add-ons need has been listed once. Before that nothing may be
-    /// decided: what is not known is not absent.
+    /// Whether every kind that all add-ons need has been listed once. Before that, nothing may be
+    /// decided: unknown is not absent.
     pub(crate) fn are_complete(&self) -> bool {
         let is_listed =
             |shelf: &Shelf| self.bookings.get(&Relist::Shelf(*shelf)).is_some_and(|one| one.is_listed);
@@ -155,7 +155,7 @@ impl Stores {
     }
 
     /// Whether the state of every kind of config that an add-on depends on is known. Kinds that
-    /// only an instance asks for, and its add-on does not know, hold nothing up.
+    /// only an instance references, and that its add-on does not list, are not waited for.
     pub(crate) fn are_configs_known(&self, addon: &str) -> bool {
         let known = |kind: &GroupResource| {
             self.kinds.get(kind).is_some_and(|state| !matches!(state, KindState::Listing { .. }))
@@ -172,7 +172,7 @@ impl Stores {
         })
     }
 
-    /// The add-ons that something has changed about since the last call.
+    /// Takes the add-ons that have changed since the last call.
     pub(crate) fn take_dirty(&mut self) -> BTreeSet<Text> {
         std::mem::take(&mut self.dirty)
     }

@@ -9,8 +9,8 @@ use aviary_engine::observed::Observed;
 
 use crate::stores::{AddOnEntry, Stores};
 
-/// Everything about one add-on at this moment, lent by the stores. Nothing is copied: dropping the
-/// snapshot gives it back.
+/// Everything about one add-on at this moment, lent by the stores without copying. Dropping the
+/// snapshot returns it.
 #[derive(Debug)]
 pub(crate) struct Snapshot<'s> {
     stores: &'s mut Stores,

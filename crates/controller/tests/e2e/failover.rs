@@ -261,7 +261,7 @@ async fn a_panic_in_the_pass_of_one_add_on_is_its_own_matter_and_told() {
     assert!(!told.is_ready());
     assert_eq!(
         told.skipped.to_string(),
-        "add-on other is skipped: its last pass panicked and is tried again; the log has more\n"
+        "add-on other is skipped: its last pass panicked and is retried; see the log\n"
     );
     let metric = r#"aviary_addon_skipped{addon="other",reason="Panicked"} 1"#;
     assert!(metrics.tell(Timestamp::now()).contains(metric), "{}", metrics.tell(Timestamp::now()));

@@ -1,7 +1,7 @@
 //! What testing from outside has found, on a hub: each was once otherwise.
 
 use aviary_api::{ManagedCluster, ManifestWork};
-use aviary_controller::{BoundAnswers, Scope, View, in_pages};
+use aviary_controller::{BoundAnswers, Scope, View};
 use http::Request;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
@@ -236,7 +236,7 @@ async fn variables_that_expand_without_end_fail_one_add_on_and_no_other() {
     world.put(crate::objects::named_addon("huge", &[placement])).await;
     world
         .until("huge", "its author is told", |addon| {
-            message(addon, "prod").contains("has more than 400 KiB once its variables are filled in")
+            message(addon, "prod").contains("has more than 400 KiB after its variables are filled in")
         })
         .await;
     world.put(addon(&[place("prod", "one", update_all())])).await;

@@ -302,7 +302,7 @@ impl<'a> ObjectsById<'a> {
         overrides: Option<&Overrides>,
         rendering: Option<&Rendering>,
     ) -> Evidence {
-        // What an agent said of a work of an instance that is gone says nothing of this one.
+        // A report on a work of a deleted instance proves nothing about this one.
         let is_own = |work: &&WorkFacts<'a>| work.owner != WorkOwner::Other && work.belongs_to(rendering);
         let own: Vec<WorkFacts<'a>> = works.iter().filter(is_own).copied().collect();
         // Only works without hashes are proved by their version.

@@ -13,7 +13,7 @@ use crate::name::{ClusterName, NameError, Text};
 use crate::observed::{Instance, InstanceStatus, Reference, StatusFields};
 use crate::problem::Problem;
 
-/// Reads an instance, and says what of it cannot be used.
+/// Parses an instance; its unusable parts are returned as problems.
 pub fn instance(object: &ManagedClusterAddOn) -> Result<(Instance, Vec<Problem>), NameError> {
     let mut problems = Vec::new();
     let metadata = &object.metadata;

@@ -1,7 +1,6 @@
-//! From the API's dialects to the one model: whatever spelling a user chose, nothing behind this
-//! module knows it.
+//! Parses every spelling of the API into one model. No other module knows the spellings.
 //!
-//! Reading never fails on the whole: what cannot be used is left out and returned as a
+//! Reading never fails as a whole: an unusable part is ignored and returned as a
 //! [`Problem`](crate::problem::Problem).
 
 mod addon;
@@ -62,7 +61,7 @@ fn condition(condition: &aviary_api::Condition) -> Condition {
     }
 }
 
-/// A text of a condition: shared where it is one that we write ourselves.
+/// A text of a condition. Texts that we write ourselves are static and shared.
 fn word(text: &str) -> Word {
     match status::VOCABULARY.iter().find(|&&known| known == text) {
         Some(&known) => Word::Borrowed(known),
@@ -82,7 +81,7 @@ fn config_ref(config: &AddOnConfig) -> ConfigRef {
     }
 }
 
-/// The configs of one list; the later of two of one kind is used, and said to be.
+/// The configs of one list. Of two of the same kind, the later one is used, and reported.
 fn config_refs<'a>(
     configs: impl IntoIterator<Item = &'a AddOnConfig>,
     problems: &mut Vec<Problem>,
@@ -112,7 +111,7 @@ fn version(desired: Option<&String>, install: Option<&String>, problems: &mut Ve
     desired.or(install)
 }
 
-/// A recorded pin: OCM's object with its own name where it is given, else the flat hash under the
+/// A recorded pin: OCM's object with its own name if given, otherwise the flat hash under the
 /// reference's name.
 fn pin(
     kind: &GroupResource,

@@ -1,4 +1,4 @@
-//! A ManifestWork: what it was made from and what the agent says of it. Its manifests are reduced
+//! A ManifestWork: what it was rendered from, and what the agent reports. Its manifests are reduced
 //! to a digest.
 
 use std::collections::BTreeMap;
@@ -46,13 +46,14 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     Some((addon, work))
 }
 
-/// The hashes of the configs that a work says it was rendered from.
+/// The hashes of the configs in a work's annotations.
 pub fn work_hashes(metadata: &ObjectMeta) -> Option<WorkHashes> {
     let annotation = |key: &&str| metadata.annotations.as_ref().and_then(|annotations| annotations.get(*key));
     hashes(annotations::ALL_CONFIG_SPEC_HASHES.iter().filter_map(annotation))
 }
 
-/// What the agent says of the work as it is now; what it says of another generation proves nothing.
+/// What the agent reports about the current generation. A report about another generation proves
+/// nothing.
 fn seen(conditions: &[Condition], kind: &str, generation: i64) -> Seen {
     match Condition::find(conditions, kind) {
         Some(condition) if condition.observed_generation != Some(generation) => Seen::NotYet,
@@ -66,7 +67,7 @@ fn seen(conditions: &[Condition], kind: &str, generation: i64) -> Seen {
     }
 }
 
-/// An agent's message goes into our own statuses, so it is kept to a length that fits there.
+/// An agent's message is copied into our statuses, so its length is limited.
 fn clipped(message: &str) -> Text {
     const LONGEST: usize = 1024;
     let trimmed = message.trim_end_matches(": ");
@@ -76,7 +77,7 @@ fn clipped(message: &str) -> Text {
     }
 }
 
-/// The annotated hashes by kind. Spellings that contradict each other, or cannot be read, prove
+/// The annotated hashes by kind. Annotations that contradict each other, or cannot be parsed, prove
 /// nothing.
 fn hashes<'a>(annotated: impl Iterator<Item = &'a String>) -> Option<WorkHashes> {
     let mut read: Option<WorkHashes> = None;

@@ -1,4 +1,4 @@
-//! Rendering: from a template and the configs that pin its variables to works (semantics §6).
+//! Rendering: from a template and the configs that pin its variables to works (rules, chapter 6).
 //!
 //! Done in two steps. [`prepare`](Prepared::prepare) does all that is the same for every cluster
 //! and finds all that can be wrong, once per pair of hashes. [`Prepared::work`] puts one cluster's
@@ -30,7 +30,7 @@ pub(crate) const WORK_LIMIT: usize = 400 * 1024;
 pub(crate) const TEMPLATE_LIMIT: usize = 32 * WORK_LIMIT;
 
 /// Changes when the same inputs render to something else, so that an upgrade of the manager renders
-/// anew.
+/// all works again.
 const RENDERER: u32 = 1;
 
 /// A template and its variables, checked: it renders, and to how many works is known. The manifests

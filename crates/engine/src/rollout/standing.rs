@@ -1,4 +1,4 @@
-//! Where a cohort stands towards the revision it should get. Order of the checks is the policy.
+//! The state of a cohort relative to its target revision. The order of the checks is the policy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,27 +23,27 @@ pub(super) enum CohortStanding {
     LeftOut(Wait),
     /// Nothing was ever applied. Not throttled and not gated.
     Fresh {
-        /// It was told what fresh instances get.
+        /// It was assigned the revision for first installs.
         told: bool,
-        /// What it was told is the target.
+        /// Its assigned revision is the target.
         on_target: bool,
-        /// What fresh instances get is the target: it is part of the rollout, or about to be.
+        /// The revision for first installs is the target, so it is part of the rollout.
         aims_at_target: bool,
         flight: Flight,
         reachable: bool,
         deadline: Option<Timestamp>,
         share: BudgetShare,
     },
-    /// Told the target and not settled on it.
+    /// Assigned the target and not settled on it.
     OnTarget {
         flight: Flight,
         reachable: bool,
         deadline: Option<Timestamp>,
         share: BudgetShare,
-        /// It has been healthy there since it was told.
+        /// It has been healthy there since the revision was assigned.
         had_arrived: bool,
     },
-    /// Told something else.
+    /// Assigned another revision.
     Elsewhere {
         /// It has not arrived there: it is in flight already.
         moving: bool,
@@ -90,8 +90,8 @@ impl CohortStanding {
         matches!(self, Self::LeftOut(Wait::Canary(_) | Wait::KnownGoodFirst { .. }))
     }
 
-    /// It was told its target, and nothing that its placement moved is still on the way there. One
-    /// that is being made, or is told now, follows at once.
+    /// It was assigned its target, and nothing that its placement moved is still in flight. An
+    /// instance that is being created, or assigned a revision now, follows at once.
     pub(super) fn is_assigned(&self) -> bool {
         match self {
             Self::Settled | Self::Absent | Self::Fresh { .. } | Self::LeftOut(_) => true,
@@ -111,7 +111,7 @@ impl CohortStanding {
         }
     }
 
-    /// When time alone changes where it stands.
+    /// When time alone changes its standing.
     pub(super) fn recheck_at(&self) -> Option<Timestamp> {
         match self {
             Self::OnTarget { flight: Flight::Soaking { until }, .. } => Some(*until),
@@ -130,7 +130,7 @@ impl CohortStanding {
 pub(crate) struct TargetRevision {
     pub revision: Revision,
     pub id: Text,
-    /// The version that it stands for, where it can be told.
+    /// Its version, if known.
     pub version: Option<Text>,
     /// For each of its pins the generation of the live object, while that still has the pinned
     /// content.
@@ -235,8 +235,8 @@ impl<'a> Judge<'a> {
             if let Some(wait) = self.joined_behind(facts, instance) {
                 return CohortStanding::LeftOut(wait);
             }
-            // Applied once and never healthy: it is broken where it stands, not on its way. Healthy
-            // works that are not what it was told mean that it is on its way from them.
+            // Applied and never healthy: it is broken on its current revision, not in flight.
+            // Healthy works of another revision mean that it is in flight from that revision.
             let moving = !instance.arrived_once() && (evidence.installed || evidence.healthy);
             let broken = !moving && !evidence.healthy;
             let share = instance.share_elsewhere(moving);
@@ -284,9 +284,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Why a cluster that came from elsewhere with its instance stays on what it has: the gate is
-    /// closed, and what this placement has behind it is not what the cluster came with (semantics
-    /// §5.8). While the placement rolls to its known good revision, nobody can tell those that
-    /// joined from those that it began with: all of them go there.
+    /// closed, and what this placement has behind it is not what the cluster came with (rule 5.8).
+    /// While the placement rolls to its known good revision, clusters that joined cannot be
+    /// distinguished from those that were governed from the start, so all of them go there.
     fn joined_behind(&self, facts: &ClusterFacts<'_>, instance: &InstanceFacts<'_>) -> Option<Wait> {
         let gate = self.gate.as_ref().filter(|_| !facts.in_canary())?;
         if self.governor.is_rolling_to_known_good() {
@@ -300,7 +300,7 @@ impl<'a> Judge<'a> {
         joined.then(|| gate.clone())
     }
 
-    /// Whether what it was told is something that this placement has rolled out.
+    /// Whether its assigned revision is one that this placement has rolled out.
     fn ever_rolled_out(&self, instance: &InstanceFacts<'_>) -> bool {
         let recorded = self.governor.recorded.into_iter();
         let recorded = recorded.flat_map(|recorded| [&recorded.known_good, &recorded.applied]).flatten();
@@ -308,8 +308,8 @@ impl<'a> Judge<'a> {
         recorded.chain(history).any(|revision| instance.is_told(revision))
     }
 
-    /// Whether what it was told is something that this placement wants or wanted: if not, another
-    /// placement told it.
+    /// Whether its assigned revision is or was desired by this placement. If not, another placement
+    /// assigned it.
     fn ever_wanted(&self, instance: &InstanceFacts<'_>) -> bool {
         let Targets { target, canary, fresh } = &self.targets;
         let recorded = self.governor.recorded.and_then(|recorded| recorded.desired.as_ref());
@@ -398,7 +398,7 @@ fn is_told(instance: &InstanceFacts<'_>, target: Option<&Arc<TargetRevision>>) -
     target.is_some_and(|target| instance.is_told(&target.revision))
 }
 
-/// Saturating: a time that cannot be told is never reached.
+/// Adds without overflowing; an unrepresentable time is treated as "never".
 fn later(time: Timestamp, by: Duration) -> Timestamp {
     SignedDuration::try_from(by).ok().and_then(|by| time.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
 }

@@ -1,15 +1,15 @@
 //! How simulated clusters behave: how long they take, which fail, which are offline, which flap.
 //!
 //! A cluster's behaviour depends on the seed, its name and the revision only, never on the order in
-//! which it is asked. So two rehearsals of one fleet differ only by what was decided differently,
-//! and simulated clusters on a real hub behave as they were rehearsed.
+//! which it is asked. So two rehearsals of one fleet differ only in the decisions, and simulated
+//! clusters on a real hub behave as in the rehearsal.
 
 use std::time::Duration;
 
 use crate::name::ClusterName;
 use crate::observed::Seen;
 
-/// What a fleet is like.
+/// The behaviour of a simulated fleet.
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub seed: u64,
@@ -21,7 +21,7 @@ pub struct Profile {
     pub offline: f64,
     /// The share of clusters that become unavailable once after each update, and recover.
     pub flap: f64,
-    /// How often the manager looks.
+    /// How often the manager plans.
     pub tick: Duration,
     /// When to give up.
     pub horizon: Duration,
@@ -41,7 +41,7 @@ impl Default for Profile {
     }
 }
 
-/// What an agent says.
+/// The report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
     Available { flaps: bool },
@@ -76,13 +76,12 @@ impl<'a> Agents<'a> {
         self.draw(cluster, "offline") < self.profile.offline
     }
 
-    /// What the agent says to a revision, and how long it takes; nothing while it is offline.
+    /// The agent's report on a revision, and how long it takes; `None` while it is offline.
     pub fn answer(&self, cluster: &ClusterName, revision: &str) -> Option<(Duration, Answer)> {
         self.answer_if(cluster, revision, self.profile.fail)
     }
 
-    /// The same, where something is known of this cluster or revision that makes it fail more
-    /// often, or less.
+    /// The same, with another probability of failure for this cluster or revision.
     pub fn answer_if(&self, cluster: &ClusterName, revision: &str, fail: f64) -> Option<(Duration, Answer)> {
         if self.is_offline(cluster) {
             return None;
@@ -93,7 +92,7 @@ impl<'a> Agents<'a> {
         Some((self.latency(cluster, revision), answer))
     }
 
-    /// What the agent says next without being told anything new.
+    /// The agent's next report without a new work.
     pub fn after(&self, cluster: &ClusterName, answer: &Answer) -> Option<(Duration, Answer)> {
         match answer {
             Answer::Available { flaps: true } => Some((self.latency(cluster, "outage"), Answer::Unavailable)),
@@ -110,7 +109,7 @@ impl<'a> Agents<'a> {
         shortest + longest.saturating_sub(shortest).mul_f64(share)
     }
 
-    /// A number in 0..1 that looks random and is always the same.
+    /// A pseudo-random number in 0..1, always the same for the same arguments.
     pub fn draw(&self, cluster: &ClusterName, what: &str) -> f64 {
         let mut state = self.profile.seed;
         for byte in cluster.as_str().bytes().chain([0]).chain(what.bytes()) {

@@ -1,5 +1,5 @@
-//! A hub made of values: takes writes as an API server would, and keeps the snapshot that the next
-//! plan sees.
+//! A simulated hub: accepts writes as an API server would, and holds the snapshot for the next
+//! plan.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes
 use crate::plan::{Completion, StatusWrite, WorkWrite, Write};
 use crate::shared::{Pool, Shared};
 
-/// The state of everything that bears on one add-on.
+/// The state of one add-on and everything related to it.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     pub observed: Observed,
@@ -30,8 +30,8 @@ impl World {
         self.written.to_string().into()
     }
 
-    /// Takes one write. A write over an object that has changed since is refused, as an API server
-    /// refuses it: `false`.
+    /// Applies one write. Returns false if the object has changed since, as an API server would
+    /// reject it.
     pub fn commit(&mut self, write: &Write) -> bool {
         let version = self.next_version();
         let observed = &mut self.observed;
@@ -121,8 +121,7 @@ impl World {
         let hashes: WorkHashes =
             write.told().pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
         let inputs: Text = write.inputs().into();
-        // Instead of the manifests themselves their inputs stand for them: equal inputs render to
-        // equal manifests.
+        // The inputs stand for the manifests: equal inputs render to equal manifests.
         let state = WorkState {
             name: write.name.as_str().into(),
             deleting: false,
@@ -144,8 +143,8 @@ impl World {
         self.put_work(&write.cluster, work);
     }
 
-    /// Creates a work, or changes the one of that name: the agent's word on the old one counts no
-    /// more.
+    /// Creates a work, or changes the one of that name: the agent's report on the old one no longer
+    /// counts.
     pub fn put_work(&mut self, cluster: &ClusterName, work: Work) {
         let mut works = self.observed.works.get_or_insert_with(cluster.clone(), Vec::new);
         match works.iter_mut().find(|known| known.name == work.name) {
@@ -154,8 +153,8 @@ impl World {
         }
     }
 
-    /// The add-on's own manager, where it is not we who render: brings the works that are there to
-    /// what the instance was told, or makes one. Says whether there was anything to do.
+    /// Acts as the add-on's own manager, if Aviary does not render: updates the works to the
+    /// assigned revision, or creates one. Returns whether anything changed.
     pub fn render_elsewhere(&mut self, cluster: &ClusterName) -> bool {
         let Some(instance) = self.observed.instances.get(cluster) else { return false };
         let ours = instance.status.told().any(|pin| pin.config.kind == *GroupResource::templates());
@@ -201,7 +200,7 @@ impl World {
         changed
     }
 
-    /// The cluster's agent reports on all works as they are now.
+    /// The cluster's agent reports on the current generation of all works.
     pub fn acknowledge(&mut self, cluster: &ClusterName, applied: &Seen, available: &Seen) {
         if let Some(mut works) = self.observed.works.get_mut(cluster) {
             for work in works.iter_mut() {

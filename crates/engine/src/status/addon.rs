@@ -62,12 +62,12 @@ pub(crate) fn next(
 /// How far the add-on as a whole is.
 enum Success {
     Yes,
-    /// Time brings it on.
+    /// It progresses by itself.
     NotYet {
         reason: Reason,
         message: String,
     },
-    /// A person must do something first.
+    /// Somebody must fix something first.
     Stuck {
         reason: Reason,
         message: String,
@@ -84,7 +84,7 @@ fn success(
 ) -> [Stated; 3] {
     let (succeeded, reconciling, stalled) = match judge(fleet, install, outcomes, free) {
         Success::Yes => {
-            let message = || Word::from("every placement has settled on what is desired");
+            let message = || Word::from("every placement has completed the desired revision");
             (
                 ("True", Reason::Settled, message()),
                 ("False", Reason::Settled, message()),
@@ -100,7 +100,7 @@ fn success(
             let (message, same) = (Word::from(message.clone()), Word::from(message));
             (
                 ("False", reason, message),
-                ("False", Reason::Stalled, "it goes on when what stalls it is fixed".into()),
+                ("False", Reason::Stalled, "the rollout continues when the cause is fixed".into()),
                 ("True", reason, same),
             )
         }
@@ -109,7 +109,7 @@ fn success(
     [stated(SUCCEEDED, succeeded), stated(RECONCILING, reconciling), stated(STALLED, stalled)]
 }
 
-/// The order of the questions is the policy: what a person must fix comes before what time brings.
+/// The order of the questions is the policy: what somebody must fix comes before what time fixes.
 fn judge(
     fleet: &Fleet<'_>,
     install: &Install,
@@ -166,7 +166,7 @@ fn judge(
     }
 }
 
-/// The add-on in one line: the placement that most wants to be looked at speaks for all.
+/// The add-on in one line: that of the placement that most needs attention.
 fn overall(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<(&'static str, Reason, String)> {
     let urgency = |state: &State| match state {
         State::Failed(_) => 0,
@@ -205,8 +205,7 @@ fn recorded(
     recorded
 }
 
-/// A rollout that has completed stays completed. That a cluster is not well, before or after, is
-/// said apart.
+/// A completed rollout stays completed. Unhealthy clusters are reported in a separate condition.
 fn health(unhealthy: &Unhealthy) -> Stated {
     let Unhealthy { count, first } = unhealthy;
     if *count == 0 {
@@ -229,7 +228,7 @@ pub(crate) fn summary(
     outcome: &PlacementOutcome,
 ) -> (&'static str, Reason, String) {
     let counts = &outcome.counts;
-    // On a revision that cannot be told, nobody is.
+    // If the desired revision cannot be resolved, no cluster counts as on target.
     let on_target = if outcome.aim.problem().is_some() { 0 } else { counts.on_target };
     let progress = format!("{on_target}/{}", counts.governed);
     let first = outcome.applied.is_none() && counts.upgraded == 0;

@@ -1,6 +1,5 @@
-//! What the statuses should say (semantics §7). Derived from the snapshot every time; the only
-//! things remembered are those that cannot be derived: what was told, what has been applied, and
-//! since when.
+//! The desired statuses (rules, chapter 7). Derived from the snapshot every time; only what cannot
+//! be derived is recorded: the assigned and applied revisions, and since when.
 
 pub(crate) mod addon;
 pub(crate) mod instance;

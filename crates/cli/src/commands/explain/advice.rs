@@ -113,7 +113,7 @@ impl Advisor<'_> {
                 format!("nothing: the decisions of {placement} are still changing")
             }
             CanaryWait::ComparesNothing { placement, cluster } => format!(
-                "give {cluster} a config that is rolled out here, or remove it from {placement}: it cannot prove anything as it is"
+                "give {cluster} a config that is rolled out here, or remove it from {placement}: without a common config it proves nothing"
             ),
             CanaryWait::NotPassed { first, .. } => {
                 format!("{program} explain {addon} {first}{hub} shows why the canary has not passed")
