@@ -6,8 +6,10 @@
 
 use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
 
+use crate::clock::Clock;
 use crate::configs::{Overrides, Pin, Revision};
 use crate::fleet::WorkFacts;
+use crate::health::Health;
 use crate::name::Text;
 use crate::observed::{Seen, StatusFields, Work, WorkHashes, WorkState};
 use crate::reason::Reason;
@@ -34,8 +36,10 @@ pub struct Evidence {
     pub healthy: bool,
     /// The agent has reported success or failure for the current generation of every work.
     pub answered: bool,
-    /// It has works, and all are available.
+    /// It has works, and all are available and healthy.
     pub available: bool,
+    /// What the agent reports about the objects of its works.
+    pub health: Health,
     /// Why the agent could not apply the current generation of a work.
     pub failure: Option<Text>,
     /// Why a work is not available.
@@ -65,7 +69,10 @@ impl Evidence {
             None => holds_told,
             Some(_) => current && works.iter().all(|work| proof.carries(work, overrides)),
         };
-        let is_well = |work: &WorkFacts<'_>| work.applied == Seen::Yes && work.available == Seen::Yes;
+        let has_arrived = Clock::carried_by(status).is_some_and(|clock| clock.has_arrived);
+        let is_well = |work: &WorkFacts<'_>| {
+            work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(has_arrived)
+        };
         let installed = was_installed(status);
         // Only a rejection of the assigned revision counts as a failure, not one of an earlier
         // revision. Of several, always the same one.
@@ -88,7 +95,9 @@ impl Evidence {
             holds_placed,
             healthy: current && works.iter().all(is_well),
             answered: current && works.iter().all(|work| work.applied != Seen::NotYet),
-            available: !works.is_empty() && works.iter().all(|work| work.available == Seen::Yes),
+            available: !works.is_empty()
+                && works.iter().all(|work| work.available == Seen::Yes && work.health.is_good(has_arrived)),
+            health: works.iter().map(|work| work.health.clone()).fold(Health::NotProbed, Health::worst),
             failure: unrendered.or(refused).or_else(|| taken_before(status, works)),
             unavailable: works.iter().filter_map(|work| refusal(&work.available)).min(),
             unproven: works.iter().filter_map(|work| proof.lacks(work, overrides)).min(),
@@ -124,6 +133,7 @@ impl Work {
             rendered_from: None,
             applied: Seen::No { message },
             available: Seen::NotYet,
+            health: Health::NotProbed,
         };
         Self {
             uid: "".into(),

@@ -58,6 +58,14 @@ pub enum Flight {
     Unavailable {
         why: Text,
     },
+    /// Applied, and some object is not healthy yet.
+    Progressing {
+        why: Text,
+    },
+    /// Applied, and the agent has not reported whether it is healthy.
+    HealthUnknown {
+        why: Text,
+    },
     /// Works exist, but do not prove the assigned revision.
     Unproven {
         why: Text,
@@ -219,6 +227,8 @@ impl Flight {
             Self::Updating => Reason::Updating,
             Self::Soaking { .. } => Reason::Soaking,
             Self::Unavailable { .. } => Reason::Unavailable,
+            Self::Progressing { .. } => Reason::WorkloadProgressing,
+            Self::HealthUnknown { .. } => Reason::HealthUnknown,
             Self::Unproven { .. } => Reason::Unproven,
             Self::Failed { .. } => Reason::Failed,
             Self::TimedOut { .. } => Reason::TimedOut,
@@ -280,6 +290,8 @@ impl fmt::Display for Flight {
             Self::Updating => f.write_str("updating"),
             Self::Soaking { until } => write!(f, "healthy, soaking until {until}"),
             Self::Unavailable { why } => write!(f, "applied but not available: {why}"),
+            Self::Progressing { why } => write!(f, "not healthy yet: {why}"),
+            Self::HealthUnknown { why } => write!(f, "health unknown: {why}"),
             Self::Unproven { why } => write!(f, "not proven: {why}"),
             Self::Failed { why } => write!(f, "failed: {why}"),
             Self::TimedOut { after } => write!(f, "failed: not settled within {}", duration::shown(*after)),

@@ -20,6 +20,7 @@ mod evidence;
 pub mod explain;
 pub mod fleet;
 pub mod hash;
+pub mod health;
 pub mod install;
 pub mod invariants;
 pub mod limit;

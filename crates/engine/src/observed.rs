@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::by_cluster::{ByCluster, Summarised};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
+use crate::health::Health;
 use crate::limit::Limit;
 use crate::name::{self, ClusterName, PlacementName, Text, TextId, Word};
 use crate::problem::Problem;
@@ -654,6 +655,7 @@ pub struct WorkState {
     pub rendered_from: Option<Text>,
     pub applied: Seen,
     pub available: Seen,
+    pub health: Health,
 }
 
 impl Deref for Work {

@@ -21,6 +21,7 @@ use crate::configs::{ConfigRef, Pin, Revision};
 use crate::explain::Decision;
 use crate::fleet::{Fleet, Governor};
 use crate::hash::Hash;
+use crate::health::Health;
 use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{AddOnStatus, Instance, InstanceStatus, Lookup, Observed};
@@ -252,6 +253,21 @@ impl WorkWrite {
 
     pub fn version(&self) -> Option<&Text> {
         self.prepared.version.as_ref()
+    }
+
+    /// What is known about its health before the agent has reported anything.
+    pub fn health_before_reports(&self) -> Health {
+        match self.probed_object() {
+            Some(object) => Health::Unknown {
+                why: format!("{object}: the work agent has not reported its health yet").into(),
+            },
+            None => Health::Healthy,
+        }
+    }
+
+    /// The first object whose health the agent is asked for.
+    pub(crate) fn probed_object(&self) -> Option<&str> {
+        self.prepared.probed_object(self.index)
     }
 
     pub(crate) fn instance_uid(&self) -> &Text {

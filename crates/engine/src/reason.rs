@@ -31,6 +31,7 @@ wire_enum! {
         WorksAvailable = "WorksAvailable",
         WorksNotReported = "WorksNotReported",
         WorkNotAvailable = "WorkNotAvailable",
+        WorkloadUnhealthy = "WorkloadUnhealthy",
         // The clock of a revision. `Healthy` is also the reason of a placement without unhealthy
         // clusters.
         Healthy = "Healthy",
@@ -58,6 +59,7 @@ wire_enum! {
         DeletionWaits = "DeletionWaits",
         Deselected = "Deselected",
         Halted = "Halted",
+        HealthUnknown = "HealthUnknown",
         Install = "Install",
         Kept = "Kept",
         KnownGoodFirst = "KnownGoodFirst",
@@ -78,6 +80,7 @@ wire_enum! {
         Update = "Update",
         Updating = "Updating",
         WaitingForCanary = "WaitingForCanary",
+        WorkloadProgressing = "WorkloadProgressing",
         WaitingForGroup = "WaitingForGroup",
         // Clusters of an add-on that nothing is decided for.
         AddOnDeleting = "AddOnDeleting",

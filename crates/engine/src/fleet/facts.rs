@@ -7,14 +7,21 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::clock::{Clock, Doubt};
 use crate::configs::{Overrides, Pin, Revision};
 use crate::evidence::{Evidence, told_same};
+use crate::health::Health;
 use crate::name::same;
 use crate::observed::{
     ClusterSummary, Instance, InstanceStatus, Maker, Unreachable, Work, WorkHashes, WorkState,
 };
 use crate::render::Rendering;
+
+/// How long after its start a revision is given before bad health counts as a failure and is
+/// reported.
+const HEALTH_GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 pub type ClusterFacts<'a> = ClusterFactsOf<InstanceFacts<'a>>;
 
@@ -99,6 +106,20 @@ impl InstanceFacts<'_> {
     /// Whether all its overrides were assigned.
     pub(crate) fn is_told_overrides(&self) -> bool {
         self.overrides.as_ref().is_none_or(|overrides| overrides.are_told(self.status))
+    }
+
+    /// Its works ask the agent for the health of their objects.
+    pub(crate) fn is_probed(&self) -> bool {
+        let probed = self.rendering.as_ref().and_then(|rendering| rendering.as_ref().ok());
+        probed.is_some_and(|prepared| prepared.is_probed()) && self.evidence.health != Health::NotProbed
+    }
+
+    /// Until when bad health does not count yet: right after a revision has started, reports of a
+    /// failure may be left over from the one before.
+    pub(crate) fn health_grace(&self, now: Timestamp) -> Option<Timestamp> {
+        let started = self.clock.as_ref()?.started.min(now);
+        let until = started.checked_add(HEALTH_GRACE).unwrap_or(Timestamp::MAX);
+        (now < until).then_some(until)
     }
 
     /// Its clock, if it is one of this revision.

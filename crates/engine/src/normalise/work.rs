@@ -12,6 +12,7 @@ use super::instance::owner;
 use super::text;
 use crate::configs::GroupResource;
 use crate::hash::{self, Hash};
+use crate::health::{self, read::WorkHealth};
 use crate::name::Text;
 use crate::observed::{Seen, Work, WorkHashes, WorkState};
 use crate::shared::Shared;
@@ -25,6 +26,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     let generation = metadata.generation.unwrap_or(0);
     let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let manifests = object.spec.manifests();
+    let WorkHealth { health, intact } = health::read::of_work(object, &addon);
     let state = WorkState {
         name: metadata.name.as_deref().unwrap_or_default().into(),
         deleting: metadata.deletion_timestamp.is_some(),
@@ -32,6 +34,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         rendered_from: text(annotation(annotations::RENDERED_FROM)),
         applied: seen(conditions, conditions::APPLIED, generation),
         available: seen(conditions, conditions::AVAILABLE, generation),
+        health,
     };
     let work = Work {
         uid: metadata.uid.as_deref().unwrap_or_default().into(),
@@ -39,7 +42,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         generation,
         owner: owner(metadata, "ManagedClusterAddOn"),
         rendered_digest: text(annotation(annotations::RENDERED_DIGEST)),
-        digest: Some(hash::digest(&Value::Array(manifests.to_vec())).as_str().into()),
+        digest: intact.then(|| hash::digest(&Value::Array(manifests.to_vec())).as_str().into()),
         hashes: work_hashes(metadata),
         state: Shared::new(state),
     };

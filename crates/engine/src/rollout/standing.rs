@@ -9,9 +9,13 @@ use crate::clock::Clock;
 use crate::configs::{Pin, Revision};
 use crate::explain::{Flight, Wait};
 use crate::fleet::{BudgetShare, ClusterFacts, Governor, InstanceFacts};
+use crate::health::Health;
 use crate::name::Text;
 use crate::observed::{Lookup, Observed, Rollout};
 use crate::versions;
+
+/// How much later than it happens a standard agent, which polls, reports a change of an object.
+const REPORTING_LAG: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CohortStanding {
@@ -246,7 +250,14 @@ impl<'a> Judge<'a> {
         let share = instance.share_on_target(target.map(|target| &*target.id));
         let had_arrived = instance.had_arrived();
         if instance.is_well() {
-            return match self.soaks_until(clock) {
+            return match self.soaks_until(instance, clock) {
+                Some(_) if let Some(offline) = facts.offline => CohortStanding::OnTarget {
+                    flight: Flight::Offline { since: offline.since },
+                    reachable,
+                    deadline: None,
+                    share,
+                    had_arrived,
+                },
                 Some(until) => CohortStanding::OnTarget {
                     flight: Flight::Soaking { until },
                     reachable,
@@ -332,14 +343,16 @@ impl<'a> Judge<'a> {
 
     fn soaks_on(&self, instance: &InstanceFacts<'_>, revision: &Revision) -> bool {
         let soaks = !self.governor.spec.rollout.min_success_time.is_zero();
-        soaks && self.soaks_until(instance.clock_of(&revision.id())).is_some()
+        soaks && self.soaks_until(instance, instance.clock_of(&revision.id())).is_some()
     }
 
-    fn soaks_until(&self, clock: Option<&Clock>) -> Option<Timestamp> {
+    fn soaks_until(&self, instance: &InstanceFacts<'_>, clock: Option<&Clock>) -> Option<Timestamp> {
         let soak = self.governor.spec.rollout.min_success_time;
         if soak.is_zero() {
             return None;
         }
+        // A crash within the soak is reported later than it happens.
+        let soak = if instance.is_probed() { soak.saturating_add(REPORTING_LAG) } else { soak };
         // Healthy in this snapshot for the first time: the soak begins now, when that is written
         // down. One that was written by a clock ahead of this one begins now, too.
         let since = clock.filter(|clock| clock.healthy).map_or(self.now, |clock| clock.since.min(self.now));
@@ -359,6 +372,11 @@ impl<'a> Judge<'a> {
         if let Some(why) = &evidence.failure {
             return (Flight::Failed { why: why.clone() }, None);
         }
+        let unhealthy = evidence.health.why().filter(|_| evidence.holds_placed && evidence.answered);
+        let grace = instance.health_grace(self.now).filter(|_| unhealthy.is_some());
+        if let (Health::Failed { why }, Some(_), None) = (&evidence.health, unhealthy, grace) {
+            return (Flight::Failed { why: why.clone() }, None);
+        }
         let limit = self.governor.spec.rollout.progress_deadline;
         let since = clock.map_or(self.now, |clock| clock.unsettled_since().min(self.now));
         let deadline = limit.map(|limit| later(since, limit));
@@ -367,18 +385,24 @@ impl<'a> Judge<'a> {
         {
             return (Flight::TimedOut { after: limit }, None);
         }
+        let recheck = deadline.into_iter().chain(grace).min();
         if let Some(offline) = facts.offline {
-            return (Flight::Offline { since: offline.since }, deadline);
+            return (Flight::Offline { since: offline.since }, recheck);
         }
         let flight = match &evidence.unavailable {
             Some(why) if evidence.holds_placed => Flight::Unavailable { why: why.clone() },
             _ if let Some(why) = &evidence.unproven => Flight::Unproven { why: why.clone() },
+            _ if let Some(why) = unhealthy => match &evidence.health {
+                _ if instance.arrived_once() => Flight::Unavailable { why: why.clone() },
+                Health::Unknown { .. } => Flight::HealthUnknown { why: why.clone() },
+                _ => Flight::Progressing { why: why.clone() },
+            },
             _ if instance.arrived_once() => {
                 Flight::Unavailable { why: "the agent has not reported on it yet".into() }
             }
             _ => underway,
         };
-        (flight, deadline)
+        (flight, recheck)
     }
 }
 

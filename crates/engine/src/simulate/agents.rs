@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::health::Health;
 use crate::name::ClusterName;
 use crate::observed::Seen;
 
@@ -17,6 +18,8 @@ pub struct Profile {
     pub latency: (Duration, Duration),
     /// The share of clusters on which a revision fails.
     pub fail: f64,
+    /// How it fails there.
+    pub failure: FailureKind,
     /// The share of clusters that the hub cannot reach.
     pub offline: f64,
     /// The share of clusters that become unavailable once after each update, and recover.
@@ -33,6 +36,7 @@ impl Default for Profile {
             seed: 1,
             latency: (Duration::from_secs(10), Duration::from_secs(60)),
             fail: 0.0,
+            failure: FailureKind::default(),
             offline: 0.0,
             flap: 0.0,
             tick: Duration::from_secs(1),
@@ -41,23 +45,79 @@ impl Default for Profile {
     }
 }
 
+/// How a bad revision shows on a cluster. A standard agent reports a work as applied and available as
+/// soon as its objects exist, so all but a refusal is visible only in the health of the objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureKind {
+    /// Its pods never become ready.
+    #[default]
+    NeverReady,
+    /// Its pods become ready, and crash a while later.
+    Crashes,
+    /// The cluster does not accept its objects.
+    Refuses,
+    /// The agent never reports on it.
+    Silent,
+}
+
 /// The report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
-    Available { flaps: bool },
+    /// Applied and healthy.
+    Available { then: Then },
+    /// Applied, and its pods have stopped for a moment.
     Unavailable,
-    Failed,
+    /// Applied, and its pods are not ready.
+    Unready,
+    /// The same, for longer than the workload's own deadline.
+    Exceeded,
+    /// Applied, and its pods were ready and crash now.
+    Crashed,
+    /// Not applied.
+    Refused,
 }
 
+/// What happens later to a healthy cluster to which nothing new is assigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Then {
+    Stays,
+    Flaps,
+    Crashes,
+}
+
+/// After this long a Deployment that makes no progress reports it.
+const PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
+
 impl Answer {
-    /// `Applied` and `Available` of the works.
-    pub(super) fn seen(&self) -> (Seen, Seen) {
+    /// `Applied` and `Available` of a work, and the health of its object. A cluster can only refuse
+    /// a work without probed objects, or report it as unavailable.
+    pub(super) fn seen(&self, object: Option<&str>) -> (Seen, Seen, Health) {
         let no = |message: &str| Seen::No { message: message.into() };
-        match self {
-            Self::Available { .. } => (Seen::Yes, Seen::Yes),
-            Self::Unavailable => (Seen::Yes, no("work reports Available=False: rehearsed outage")),
-            Self::Failed => (no("work reports Applied=False: rehearsed failure"), Seen::NotYet),
-        }
+        let refused = || (no("work reports Applied=False: rehearsed failure"), Seen::NotYet, Health::Healthy);
+        let Some(object) = object else {
+            return match self {
+                Self::Available { .. } => (Seen::Yes, Seen::Yes, Health::Healthy),
+                Self::Unavailable | Self::Crashed => {
+                    (Seen::Yes, no("work reports Available=False: rehearsed outage"), Health::Healthy)
+                }
+                Self::Unready | Self::Exceeded | Self::Refused => refused(),
+            };
+        };
+        let why = |detail: &str| format!("{object}: {detail}").into();
+        let health = match self {
+            Self::Available { .. } => Health::Healthy,
+            Self::Refused => return refused(),
+            Self::Unready => {
+                Health::Progressing { why: why("0 of 1 replicas updated, 1 available"), tolerable: false }
+            }
+            Self::Exceeded => Health::Failed {
+                why: why("0 of 1 replicas updated, 1 available; its progress deadline has passed"),
+            },
+            Self::Unavailable | Self::Crashed => {
+                Health::Progressing { why: why("0 of 1 updated replicas available"), tolerable: false }
+            }
+        };
+        (Seen::Yes, Seen::Yes, health)
     }
 }
 
@@ -88,19 +148,33 @@ impl<'a> Agents<'a> {
         }
         let fails = self.draw(cluster, &format!("fail {revision}")) < fail;
         let flaps = self.draw(cluster, &format!("flap {revision}")) < self.profile.flap;
-        let answer = if fails { Answer::Failed } else { Answer::Available { flaps } };
+        let answer = match self.profile.failure {
+            FailureKind::NeverReady if fails => Answer::Unready,
+            FailureKind::Crashes if fails => Answer::Available { then: Then::Crashes },
+            FailureKind::Refuses if fails => Answer::Refused,
+            FailureKind::Silent if fails => return None,
+            _ if flaps => Answer::Available { then: Then::Flaps },
+            _ => Answer::Available { then: Then::Stays },
+        };
         Some((self.latency(cluster, revision), answer))
     }
 
     /// The agent's next report without a new work.
     pub fn after(&self, cluster: &ClusterName, answer: &Answer) -> Option<(Duration, Answer)> {
-        match answer {
-            Answer::Available { flaps: true } => Some((self.latency(cluster, "outage"), Answer::Unavailable)),
-            Answer::Unavailable => {
-                Some((self.latency(cluster, "recovery"), Answer::Available { flaps: false }))
+        Some(match answer {
+            Answer::Available { then: Then::Flaps } => {
+                (self.latency(cluster, "outage"), Answer::Unavailable)
             }
-            Answer::Available { flaps: false } | Answer::Failed => None,
-        }
+            Answer::Available { then: Then::Crashes } => (self.latency(cluster, "crash"), Answer::Crashed),
+            Answer::Unavailable => {
+                (self.latency(cluster, "recovery"), Answer::Available { then: Then::Stays })
+            }
+            Answer::Unready => (PROGRESS_DEADLINE, Answer::Exceeded),
+            Answer::Available { then: Then::Stays }
+            | Answer::Exceeded
+            | Answer::Crashed
+            | Answer::Refused => return None,
+        })
     }
 
     fn latency(&self, cluster: &ClusterName, what: &str) -> Duration {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::configs::{Pin, Resolver, Revision};
 use crate::hash;
+use crate::health::Health;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
     Cluster, Condition, DecisionGroup, Instance, InstanceStatus, Observed, Recorded, Reference, Seen,
@@ -174,6 +175,7 @@ fn work(name: &Text, revision: &Revision) -> Work {
         rendered_from: None,
         applied: Seen::Yes,
         available: Seen::Yes,
+        health: Health::NotProbed,
     };
     Work {
         uid: "uid-before".into(),

@@ -222,8 +222,7 @@ impl<'a> RehearsalRun<'a> {
             && *at <= self.now
             && let Some(Reverse((_, cluster, answer))) = self.answers.pop()
         {
-            let (applied, available) = answer.seen();
-            self.world.acknowledge(&cluster, &applied, &available);
+            self.world.answer(&cluster, &answer);
             if let Some((after, next)) = self.agents.after(&cluster, &answer) {
                 self.answers.push(Reverse((later(self.now, after), cluster, next)));
             }

@@ -1,10 +1,13 @@
 //! A simulated hub: accepts writes as an API server would, and holds the snapshot for the next
 //! plan.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::agents::Answer;
 use crate::configs::GroupResource;
 use crate::hash::Hash;
+use crate::health::Health;
 use crate::install::Create;
 use crate::name::{ClusterName, Text};
 use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes, WorkState};
@@ -16,6 +19,8 @@ use crate::shared::{Pool, Shared};
 pub struct World {
     pub observed: Observed,
     written: u64,
+    /// An object whose health is asked for, by the name of its work.
+    probed: BTreeMap<Text, Text>,
     states: Pool<WorkState>,
     hashes: Pool<Vec<(GroupResource, Hash)>>,
 }
@@ -129,7 +134,11 @@ impl World {
             rendered_from: Some(inputs.clone()),
             applied: Seen::NotYet,
             available: Seen::NotYet,
+            health: write.health_before_reports(),
         };
+        if let Some(object) = write.probed_object() {
+            self.probed.entry(state.name.clone()).or_insert_with(|| object.into());
+        }
         let work = Work {
             uid: format!("uid-{version}").into(),
             resource_version: version,
@@ -184,6 +193,7 @@ impl World {
                 rendered_from: None,
                 applied: Seen::NotYet,
                 available: Seen::NotYet,
+                health: Health::NotProbed,
             };
             works.push(Work {
                 uid: format!("uid-{version}").into(),
@@ -200,15 +210,25 @@ impl World {
         changed
     }
 
-    /// The cluster's agent reports on the current generation of all works.
+    /// The cluster's agent reports on the current generation of all works. Where they are applied and
+    /// available, their objects are healthy too.
     pub fn acknowledge(&mut self, cluster: &ClusterName, applied: &Seen, available: &Seen) {
+        self.report(cluster, |_| (applied.clone(), available.clone(), Health::Healthy));
+    }
+
+    /// A simulated agent reports on the current generation of all works.
+    pub fn answer(&mut self, cluster: &ClusterName, answer: &Answer) {
+        let probed = std::mem::take(&mut self.probed);
+        self.report(cluster, |work| answer.seen(probed.get(&work.name).map(|object| &**object)));
+        self.probed = probed;
+    }
+
+    fn report(&mut self, cluster: &ClusterName, said: impl Fn(&WorkState) -> (Seen, Seen, Health)) {
         if let Some(mut works) = self.observed.works.get_mut(cluster) {
             for work in works.iter_mut() {
-                let state = WorkState {
-                    applied: applied.clone(),
-                    available: available.clone(),
-                    ..WorkState::clone(&work.state)
-                };
+                let (applied, available, health) = said(&work.state);
+                let health = if work.health == Health::NotProbed { Health::NotProbed } else { health };
+                let state = WorkState { applied, available, health, ..WorkState::clone(&work.state) };
                 work.state = self.states.share(Shared::new(state));
             }
         }

@@ -10,6 +10,7 @@ use crate::clock::{Clock, ClockStart, Doubt};
 use crate::configs::{GroupResource, Overrides, Pin};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{ClusterFacts, Fleet, InstanceFacts};
+use crate::health::Health;
 use crate::name::{Text, Word};
 use crate::observed::{Condition, InstanceStatus, Reference};
 use crate::problem::Problem;
@@ -291,7 +292,7 @@ impl StatusDraft<'_> {
             self.state(conditions::CONFIGURED, words);
         }
         if self.fleet.renders
-            && let Some(words) = availability(self.instance)
+            && let Some(words) = availability(self.instance, self.now)
         {
             self.state(conditions::AVAILABLE, words);
         }
@@ -485,9 +486,12 @@ fn stuck(first: bool, problem: &Problem, last: Option<&str>) -> String {
 
 /// The state of the works. Until the agent has reported on their current generation, the previous
 /// condition is kept, to save a write.
-fn availability(instance: &InstanceFacts<'_>) -> Option<Words> {
+fn availability(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
     if let Some(why) = &instance.evidence.unavailable {
         return Some(("False", Reason::WorkNotAvailable, why.to_string().into()));
+    }
+    if let Some(words) = ill_health(instance, now) {
+        return Some(words);
     }
     if instance.evidence.available {
         return Some(("True", Reason::WorksAvailable, "all works are available".into()));
@@ -495,4 +499,24 @@ fn availability(instance: &InstanceFacts<'_>) -> Option<Words> {
     let unsaid = instance.status.condition(conditions::AVAILABLE).is_none();
     unsaid
         .then(|| ("Unknown", Reason::WorksNotReported, "the agent has not reported on all works yet".into()))
+}
+
+/// What the agent reports about an object that is not healthy. Not while a revision has only just
+/// started, and not again while only the numbers change: each would be a write per cluster.
+fn ill_health(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
+    let InstanceFacts { evidence, status, .. } = instance;
+    let why = evidence.health.why().filter(|_| evidence.holds_told && evidence.answered && !evidence.healthy)?;
+    if !instance.arrived_once() && instance.health_grace(now).is_some() {
+        return None;
+    }
+    let (state, reason) = match evidence.health {
+        Health::Unknown { .. } => ("Unknown", Reason::HealthUnknown),
+        _ => ("False", Reason::WorkloadUnhealthy),
+    };
+    let object = |text: &str| text.split_once(": ").map(|(object, _)| object.to_owned());
+    let said = status.condition(conditions::AVAILABLE).filter(|said| {
+        said.status == state && said.reason == reason && object(&said.message) == object(why)
+    });
+    let message = said.map_or_else(|| why.to_string().into(), |said| said.message.clone());
+    Some((state, reason, message))
 }
