@@ -4,6 +4,8 @@
 //! It never changes an instance, never deletes one that a user made, and never takes "unknown" for
 //! "none".
 
+use std::sync::Arc;
+
 use aviary_api::names;
 use aviary_api::names::conditions::DELETIONS_HELD;
 
@@ -130,7 +132,10 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
             Some(_) if is_leaving => Decision::Hold(Wait::ClusterDeleting),
             Some(cluster) if cluster.opted_out => Decision::Hold(Wait::OptedOut),
             Some(_) if facts.lacks_namespace => Decision::Hold(Wait::NamespaceMissing),
-            Some(_) => Decision::Create,
+            Some(_) => match &facts.refusal {
+                Some(refusal) => Decision::Hold(Wait::Problem(Arc::new(Problem::refused(refusal)))),
+                None => Decision::Create,
+            },
         });
     };
     if instance.terminating {

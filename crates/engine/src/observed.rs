@@ -38,11 +38,42 @@ pub struct Observed {
     pub revisions: Revisions,
     /// Clusters of which the hub has said that it has no namespace for them.
     pub without_namespace: Arc<BTreeSet<ClusterName>>,
+    /// Clusters for which the hub refused a write. It is not tried again while it is here.
+    pub refused: Arc<BTreeMap<ClusterName, Refusal>>,
     /// AddOnHubConfigs whose status is the manager's to keep; none where nobody writes it.
     pub offers: BTreeMap<ConfigRef, Offers>,
     /// What normalising found wrong.
     pub problems: Vec<Problem>,
     pub options: Options,
+}
+
+/// A write that the hub refuses for what is in the object, not for the moment: trying again at once
+/// cannot help.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Refusal {
+    pub what: RefusedWrite,
+    /// What the hub says, shortened.
+    pub why: Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefusedWrite {
+    /// The instance cannot be created.
+    Create,
+    /// The status of the instance.
+    Status,
+    /// A work.
+    Work,
+}
+
+impl RefusedWrite {
+    pub fn object(self) -> &'static str {
+        match self {
+            Self::Create => "the new instance",
+            Self::Status => "the status of the instance",
+            Self::Work => "the work",
+        }
+    }
 }
 
 /// The versions of an AddOnHubConfig.

@@ -11,7 +11,7 @@ use crate::duration::DurationError;
 use crate::hash::Hash;
 use crate::limit::LimitError;
 use crate::name::{ClusterName, NameError, PlacementName, Text};
-use crate::observed::Unkeepable;
+use crate::observed::{Refusal, RefusedWrite, Unkeepable};
 use crate::reason::Reason;
 use crate::render::{TEMPLATE_LIMIT, WORK_LIMIT};
 
@@ -113,6 +113,9 @@ pub enum Problem {
     VariableUnknown { template: Text, variable: String },
     #[error("{config} defines the variable {variable}, which is built in and cannot be replaced")]
     VariableReserved { config: ConfigRef, variable: String },
+    // What the hub refuses.
+    #[error("the hub refuses to write {}: {why}", .what.object())]
+    WriteRefused { what: RefusedWrite, why: Text },
     // Install.
     #[error(
         "{count} of {of} instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions=\"{count}\""
@@ -163,8 +166,13 @@ impl Problem {
             Self::TemplateTooLarge { .. } => Reason::TemplateTooLarge,
             Self::VariableUnknown { .. } => Reason::VariableUnknown,
             Self::VariableReserved { .. } => Reason::VariableReserved,
+            Self::WriteRefused { .. } => Reason::WriteRefused,
             Self::DeletionHeld { .. } => Reason::DeletionHeld,
         }
+    }
+
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        Self::WriteRefused { what: refusal.what, why: refusal.why.clone() }
     }
 
     /// Whether it only wants to be known, and holds nothing up.

@@ -44,6 +44,7 @@ wire_enum! {
         DeletionAcknowledged = "DeletionAcknowledged",
         NothingHeld = "NothingHeld",
         NothingMissing = "NothingMissing",
+        NothingRefused = "NothingRefused",
         NotStalled = "NotStalled",
         Resolved = "Resolved",
         Stalled = "Stalled",
@@ -122,6 +123,7 @@ wire_enum! {
         VersionAmbiguous = "VersionAmbiguous",
         VersionUnsupported = "VersionUnsupported",
         VersionsDiffer = "VersionsDiffer",
+        WriteRefused = "WriteRefused",
     }
 }
 

@@ -49,6 +49,9 @@ impl Advisor<'_> {
             Flight::TimedOut { .. } => {
                 format!("{program} rollout retry {addon}{hub} restarts its progressDeadline")
             }
+            Flight::Refused(_) => {
+                "make room in the object that the reason names, or change what refuses it; the manager tries again within a minute".to_owned()
+            }
             Flight::Offline { .. } => "bring the cluster back: until then it keeps its slot".to_owned(),
         }
     }
