@@ -417,6 +417,8 @@ pub enum Unkeepable {
     TooLarge { kib: usize },
     #[error("its content nests deeper than {} levels", Self::MOST_LEVELS)]
     TooDeep,
+    #[error("its content has more than {} values", Self::MOST_VALUES)]
+    TooDense,
 }
 
 impl Unkeepable {
@@ -427,13 +429,22 @@ impl Unkeepable {
     /// hundred.
     pub const MOST_LEVELS: usize = 90;
 
+    /// The most values, counting every list, map, text and number. A value takes up to a hundred
+    /// bytes in memory, even where it has two in the text.
+    pub const MOST_VALUES: usize = 100_000;
+
     /// What is wrong with a content of this many bytes.
     pub fn of(content: &Value, bytes: usize) -> Option<Self> {
         if bytes > Self::MOST_KIB * 1024 {
             return Some(Self::TooLarge { kib: bytes.div_ceil(1024) });
         }
         let mut pending = vec![(content, 1)];
+        let mut values = 0;
         while let Some((value, level)) = pending.pop() {
+            values += 1;
+            if values + pending.len() > Self::MOST_VALUES {
+                return Some(Self::TooDense);
+            }
             match value {
                 Value::Array(_) | Value::Object(_) if level > Self::MOST_LEVELS => {
                     return Some(Self::TooDeep);
@@ -724,6 +735,9 @@ mod tests {
             |levels: usize| (1..levels).fold(serde_json::json!([]), |inner, _| serde_json::json!([inner]));
         assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS), 1024), None);
         assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS + 1), 1024), Some(Unkeepable::TooDeep));
+        let brackets = |count: usize| Value::Array(vec![serde_json::json!([]); count]);
+        assert_eq!(Unkeepable::of(&brackets(Unkeepable::MOST_VALUES - 1), 1024), None);
+        assert_eq!(Unkeepable::of(&brackets(Unkeepable::MOST_VALUES), 1024), Some(Unkeepable::TooDense));
         let most = Unkeepable::MOST_KIB * 1024;
         assert_eq!(Unkeepable::of(&Value::Null, most), None);
         assert_eq!(Unkeepable::of(&Value::Null, most + 1), Some(Unkeepable::TooLarge { kib: 1281 }));

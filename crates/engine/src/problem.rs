@@ -13,7 +13,8 @@ use crate::limit::LimitError;
 use crate::name::{ClusterName, NameError, PlacementName, Text};
 use crate::observed::{Refusal, RefusedWrite, Unkeepable};
 use crate::reason::Reason;
-use crate::render::{TEMPLATE_LIMIT, WORK_LIMIT};
+use crate::render::{OPTIONS_LIMIT, TEMPLATE_LIMIT, WORK_LIMIT};
+use crate::versions::MOST_VERSIONS;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Problem {
@@ -98,6 +99,13 @@ pub enum Problem {
     RevisionLost { config: ConfigRef, hash: Hash },
     #[error("no AddOnTemplate of this add-on is left: clusters stay on what they have")]
     TemplatesGone,
+    // Limits of the API.
+    #[error(
+        "the name of the add-on has {length} characters, and a label takes at most 63: nothing can be installed; use a shorter name"
+    )]
+    AddOnNameTooLong { length: usize },
+    #[error("the add-on has {count} versions: its status lists the newest {}", MOST_VERSIONS)]
+    VersionsTooMany { count: usize },
     // Rendering.
     #[error("template {template} has no manifests")]
     TemplateEmpty { template: Text },
@@ -107,6 +115,8 @@ pub enum Problem {
     ManifestDuplicate { template: Text, manifest: String },
     #[error("template {template}: {manifest} has more than {} KiB once its variables are filled in, more than a work can carry", WORK_LIMIT / 1024)]
     ManifestTooLarge { template: Text, manifest: String },
+    #[error("template {template}: agentSpec has more than {} KiB beside its manifests", OPTIONS_LIMIT / 1024)]
+    OptionsTooLarge { template: Text },
     #[error("template {template}: its manifests have more than {} KiB in all once their variables are filled in", TEMPLATE_LIMIT / 1024)]
     TemplateTooLarge { template: Text },
     #[error("template {template} uses the variable {variable}, which is not defined")]
@@ -150,6 +160,7 @@ impl Problem {
             Self::ConfigNeedsNamespace { .. } => Reason::ConfigurationNeedsNamespace,
             Self::ConfigUnkeepable { why: Unkeepable::TooLarge { .. }, .. } => Reason::ConfigurationTooLarge,
             Self::ConfigUnkeepable { why: Unkeepable::TooDeep, .. } => Reason::ConfigurationTooDeep,
+            Self::ConfigUnkeepable { why: Unkeepable::TooDense, .. } => Reason::ConfigurationTooDense,
             Self::ConfigUnsupported { .. } => Reason::ConfigurationUnsupported,
             Self::ConfigOutOfReach { .. } => Reason::ConfigurationOutOfReach,
             Self::CoreConfigNotListed { .. } => Reason::ConfigurationNotListed,
@@ -159,11 +170,13 @@ impl Problem {
             Self::VersionAmbiguous { .. } => Reason::VersionAmbiguous,
             Self::RevisionLost { .. } => Reason::RevisionLost,
             Self::TemplatesGone => Reason::TemplatesGone,
+            Self::AddOnNameTooLong { .. } => Reason::AddOnNameTooLong,
+            Self::VersionsTooMany { .. } => Reason::VersionsTooMany,
             Self::TemplateEmpty { .. } => Reason::TemplateEmpty,
             Self::TemplateMalformed { .. } => Reason::TemplateMalformed,
             Self::ManifestDuplicate { .. } => Reason::ManifestDuplicate,
             Self::ManifestTooLarge { .. } => Reason::ManifestTooLarge,
-            Self::TemplateTooLarge { .. } => Reason::TemplateTooLarge,
+            Self::TemplateTooLarge { .. } | Self::OptionsTooLarge { .. } => Reason::TemplateTooLarge,
             Self::VariableUnknown { .. } => Reason::VariableUnknown,
             Self::VariableReserved { .. } => Reason::VariableReserved,
             Self::WriteRefused { .. } => Reason::WriteRefused,
@@ -184,6 +197,7 @@ impl Problem {
                 | Self::PlacementListedTwice { .. }
                 | Self::NotCoveredByCanary { .. }
                 | Self::TermUnreached { .. }
+                | Self::VersionsTooMany { .. }
         )
     }
 }

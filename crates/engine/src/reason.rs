@@ -84,6 +84,7 @@ wire_enum! {
         AddOnDeleting = "AddOnDeleting",
         LeftAlone = "LeftAlone",
         // Problems.
+        AddOnNameTooLong = "AddOnNameTooLong",
         CanaryComparesNothing = "CanaryComparesNothing",
         CanaryCycle = "CanaryCycle",
         CanaryNotNamed = "CanaryNotNamed",
@@ -97,6 +98,7 @@ wire_enum! {
         ConfigurationNotListed = "ConfigurationNotListed",
         ConfigurationOutOfReach = "ConfigurationOutOfReach",
         ConfigurationTooDeep = "ConfigurationTooDeep",
+        ConfigurationTooDense = "ConfigurationTooDense",
         ConfigurationTooLarge = "ConfigurationTooLarge",
         ConfigurationUnsupported = "ConfigurationUnsupported",
         DurationInvalid = "DurationInvalid",
@@ -123,6 +125,7 @@ wire_enum! {
         VersionAmbiguous = "VersionAmbiguous",
         VersionUnsupported = "VersionUnsupported",
         VersionsDiffer = "VersionsDiffer",
+        VersionsTooMany = "VersionsTooMany",
         WriteRefused = "WriteRefused",
     }
 }

@@ -104,7 +104,7 @@ fn a_started_cluster_whose_status_the_hub_refuses_keeps_its_slot_until_the_write
         ack p1
         pass
         show clusters
-        note another revision does not free the slot
+        note it is healthy where it is, and was not started for another revision
         rollout prod config=C RollingUpdate 1
         stuck p1
         pass
@@ -117,7 +117,7 @@ fn a_started_cluster_whose_status_the_hub_refuses_keeps_its_slot_until_the_write
         &expect![[r#"
             p1               failed    v2       failed: the hub refuses to write the status of the instance: etcdserver: request is too large
             p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
-            -- another revision does not free the slot
+            -- it is healthy where it is, and was not started for another revision
             p1               hold      v2       the hub refuses to write the status of the instance: etcdserver: request is too large
             p2               in flight v3       updating
             p3               hold      v1       budget full: 1 of 1 in flight

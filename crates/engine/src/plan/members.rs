@@ -153,9 +153,8 @@ impl<'f> Scribe<'f> {
             next.told().map(|pin| &pin.hash).eq(instance.status.told().map(|pin| &pin.hash))
         };
         let starts = decided.starts || status.as_ref().is_some_and(|next| !is_told(next));
-        let renders = !starts
-            && !facts.is_refused(RefusedWrite::Work)
-            && matches!(instance.rendering, Some(Ok(_)));
+        let renders =
+            !starts && !facts.is_refused(RefusedWrite::Work) && matches!(instance.rendering, Some(Ok(_)));
         Some(Next { status, starts, writes_works: renders && !instance.works_stand })
     }
 }

@@ -54,11 +54,7 @@ pub(super) enum CohortStanding {
         share: BudgetShare,
     },
     /// On its way elsewhere, and the hub refuses to write that it is to turn to the target.
-    Stuck {
-        flight: Flight,
-        reachable: bool,
-        share: BudgetShare,
-    },
+    Stuck { flight: Flight, reachable: bool, share: BudgetShare },
     /// Applied at the target, available, and for long enough.
     Settled,
 }

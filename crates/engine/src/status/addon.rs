@@ -37,7 +37,8 @@ pub(crate) fn next(
     let addon = &fleet.observed.addon;
     let mut status = addon.status.clone();
     if fleet.observed.renders_templates() {
-        status.supported_versions.clone_from(&fleet.resolver.offered);
+        let offered = fleet.resolver.offered.iter().take(versions::MOST_VERSIONS);
+        status.supported_versions = offered.cloned().collect();
         status.default_version = versions::default_version(&fleet.resolver.offered);
     }
     status.placements = fleet
