@@ -313,8 +313,8 @@ mod tests {
         Client::new(service, "default")
     }
 
-    #[test]
-    fn a_lease_that_is_reset_or_deleted_never_lowers_the_term() {
+    #[tokio::test]
+    async fn a_lease_that_is_reset_or_deleted_never_lowers_the_term() {
         let candidate = Candidate {
             client: slow_then_silent(),
             namespace: "default".into(),
