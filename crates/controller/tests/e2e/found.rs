@@ -1,7 +1,7 @@
 //! What testing from outside has found, on a hub: each was once otherwise.
 
 use aviary_api::{ManagedCluster, ManifestWork};
-use aviary_controller::{BoundAnswers, Scope, View, in_pages};
+use aviary_controller::{BoundAnswers, Scope, View};
 use http::Request;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
