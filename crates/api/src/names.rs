@@ -148,6 +148,8 @@ pub mod conditions {
     pub const STALLED: &str = "Stalled";
     /// Add-on: some clusters that should get it have no namespace on the hub.
     pub const NAMESPACES_MISSING: &str = "NamespacesMissing";
+    /// Add-on: the hub refuses what is to be written for some clusters.
+    pub const WRITES_REFUSED: &str = "WritesRefused";
     /// Add-on: its whole spec is usable.
     pub const VALID: &str = "Valid";
     /// ManagedCluster: the hub can reach it.

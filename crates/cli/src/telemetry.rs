@@ -14,7 +14,7 @@ use aviary_serve::{
     serve_unencrypted, tls_from_files,
 };
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{RawQuery, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{Next, from_fn_with_state};
@@ -162,10 +162,12 @@ async fn in_the_clear(listener: TcpListener, routes: Router) {
 
 fn probes(telemetry: &Telemetry) -> Router {
     let health = telemetry.health.clone();
-    let ready = move || {
+    // What is wrong with one add-on is no reason to take the manager away: probes leave it out.
+    let ready = move |RawQuery(query): RawQuery| {
         let health = health.borrow().clone();
         async move {
-            match health.is_ready() {
+            let is_probe = query.is_some_and(|query| query.split('&').any(|one| one == "exclude=addons"));
+            match health.is_ready() || (is_probe && health.is_serving()) {
                 true => (StatusCode::OK, "ok".to_owned()),
                 false if health.skipped.is_empty() => {
                     (StatusCode::SERVICE_UNAVAILABLE, "not ready".to_owned())

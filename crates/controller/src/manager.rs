@@ -47,6 +47,8 @@ const CONFIRMATION: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
+    /// What all add-ons need has been listed once.
+    pub listed: bool,
     /// Everything has been listed once.
     pub synced: bool,
     pub leading: bool,
@@ -60,6 +62,11 @@ impl Health {
     /// Whether this replica does its job.
     pub fn is_ready(&self) -> bool {
         self.synced && (!self.leading || self.first_pass_done) && self.skipped.is_empty()
+    }
+
+    /// Whether this replica can do its job, whatever is wrong with single add-ons.
+    pub fn is_serving(&self) -> bool {
+        self.listed
     }
 }
 
@@ -173,6 +180,15 @@ impl Loop {
                 }
                 WatchEvent::NamespaceMissing(missing) if self.stores.awaits(missing) => {
                     self.watches.spawn(look_for_namespace(client.clone(), missing.clone(), sender.clone()));
+                }
+                WatchEvent::WriteRefused(refused) => {
+                    let (pause, refused) = (self.stores.pause_after(refused), refused.clone());
+                    let sender = sender.clone();
+                    self.watches.spawn(async move {
+                        tokio::time::sleep(pause).await;
+                        // The receiver is gone only when the manager stops.
+                        let _ = sender.send(WatchEvent::RetryWrite(refused)).await;
+                    });
                 }
                 _ => {}
             }
@@ -315,8 +331,8 @@ impl Loop {
             Err(panic) => return self.panicked(addon, &panic),
         };
         self.reporting.metrics.note_written(tally);
-        let Tally { written, conflicts, failed, panicked } = tally;
-        tracing::debug!(%addon, written, conflicts, failed, "executed a plan");
+        let Tally { written, conflicts, failed, refused, panicked } = tally;
+        tracing::debug!(%addon, written, conflicts, failed, refused, "executed a plan");
         if panicked {
             self.skip(addon, SkipReason::Panicked);
             self.queue.suspend(addon);
@@ -379,8 +395,10 @@ impl Loop {
 
     fn report_health(&self) {
         let mut addons = self.stores.addons();
-        let synced = self.stores.are_complete() && addons.all(|addon| self.stores.are_configs_known(addon));
+        let listed = self.stores.are_complete();
+        let synced = listed && addons.all(|addon| self.stores.are_configs_known(addon));
         let health = Health {
+            listed,
             synced,
             leading: self.executor.is_some(),
             first_pass_done: synced && self.unplanned.is_empty(),

@@ -59,6 +59,11 @@ struct AddOnLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProblemLabel {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SkippedLabel {
     addon: String,
     reason: &'static str,
@@ -169,7 +174,8 @@ struct Standing {
 #[derive(Clone, Debug, Default)]
 struct AddOnStanding {
     placements: BTreeMap<String, Standing>,
-    problems: usize,
+    /// How many problems have each reason.
+    problems: BTreeMap<&'static str, usize>,
     frozen: bool,
     /// Why it is skipped.
     skipped: Option<&'static str>,
@@ -260,6 +266,7 @@ impl Metrics {
         of("written", tally.written);
         of("conflict", tally.conflicts);
         of("failed", tally.failed);
+        of("refused", tally.refused);
     }
 
     /// The add-on does not exist any more.
@@ -320,7 +327,11 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
     if !free.clusters.is_empty() {
         placements.insert(NO_PLACEMENT.into(), free);
     }
-    AddOnStanding { placements, problems: report.problems.len(), frozen: false, skipped: None }
+    let mut problems: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for problem in &report.problems {
+        *problems.entry(problem.code().as_str()).or_default() += 1;
+    }
+    AddOnStanding { placements, problems, frozen: false, skipped: None }
 }
 
 impl Board {
@@ -383,8 +394,15 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
 
 fn encode_addons(gauges: &mut Gauges<'_>, addons: &Standings) -> fmt::Result {
     let label = |addon: &Text| AddOnLabel { addon: addon.to_string() };
-    let problems = addons.iter().map(|(addon, standing)| (label(addon), count(standing.problems)));
+    let problems =
+        addons.iter().map(|(addon, standing)| (label(addon), count(standing.problems.values().sum())));
     gauges.put("addon_problems", "Number of problems in an add-on's input", None, problems)?;
+    let mut by_reason: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for (reason, found) in addons.values().flat_map(|standing| &standing.problems) {
+        *by_reason.entry(reason).or_default() += found;
+    }
+    let by_reason = by_reason.into_iter().map(|(reason, found)| (ProblemLabel { reason }, count(found)));
+    gauges.put("problems", "Number of problems in the input of all add-ons, by reason", None, by_reason)?;
     let frozen = addons.iter().map(|(addon, standing)| (label(addon), i64::from(standing.frozen)));
     gauges.put(
         "addon_frozen",

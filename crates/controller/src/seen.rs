@@ -13,7 +13,7 @@ use aviary_api::{
     ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement,
     PlacementDecision,
 };
-use aviary_engine::configs::{GroupResource, Revision};
+use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise::{self, DecisionPart, PlacementPart};
 use aviary_engine::observed::{AddOn, Cluster, Instance, LiveConfig, Template, Work};
@@ -112,10 +112,32 @@ pub(crate) enum WatchEvent {
     NamespaceFound(ClusterName),
     NamespaceGone(ClusterName),
     Namespaces(BTreeSet<ClusterName>),
+    /// The hub refuses a write for what is in the object. It is tried again after a while.
+    WriteRefused(WriteRefused),
+    /// That while is over.
+    RetryWrite(WriteRefused),
     /// A CRD has changed: find out again which kinds are served.
     Kinds,
     /// The hub refuses a watch.
     Refused(Refused),
+}
+
+/// A write for one add-on that the hub refuses.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteRefused {
+    pub(crate) addon: Text,
+    pub(crate) object: RefusedObject,
+    /// What the hub says, shortened.
+    pub(crate) why: Text,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RefusedObject {
+    NewInstance(ClusterName),
+    Status(ClusterName),
+    /// With the id of the revision that it is rendered from.
+    Work(ClusterName, Text),
+    Offer(ConfigRef),
 }
 
 /// A name that a work of another owner has.
@@ -295,10 +317,11 @@ pub(crate) fn placement_of(decision: &PlacementDecision) -> Option<PlacementName
 
 pub(crate) fn config(kind: &GroupResource, object: &DynamicObject) -> SeenConfig {
     let value = serde_json::to_value(object).unwrap_or(Value::Null);
-    let template = (kind == GroupResource::templates()).then(|| normalise::template(&value));
+    let live = normalise::config(&value);
+    let template = (kind == GroupResource::templates()).then(|| normalise::template_of(&value, live.clone()));
     let offers = (kind == GroupResource::hub_configs()).then(|| {
         let listed = value.pointer("/status/supportedVersions").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(Value::as_str).map(Text::from).collect()
     });
-    SeenConfig { live: normalise::config(&value), template, offers }
+    SeenConfig { live, template, offers }
 }

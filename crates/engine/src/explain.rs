@@ -77,6 +77,8 @@ pub enum Flight {
     TimedOut {
         after: Duration,
     },
+    /// It was started, and the hub refuses what must be written for it next.
+    Refused(Arc<Problem>),
     Offline {
         since: Option<Timestamp>,
     },
@@ -232,12 +234,13 @@ impl Flight {
             Self::Unproven { .. } => Reason::Unproven,
             Self::Failed { .. } => Reason::Failed,
             Self::TimedOut { .. } => Reason::TimedOut,
+            Self::Refused(problem) => problem.code(),
             Self::Offline { .. } => Reason::OfflineInFlight,
         }
     }
 
     pub fn is_failure(&self) -> bool {
-        matches!(self, Self::Failed { .. } | Self::TimedOut { .. })
+        matches!(self, Self::Failed { .. } | Self::TimedOut { .. } | Self::Refused(_))
     }
 }
 
@@ -295,6 +298,7 @@ impl fmt::Display for Flight {
             Self::Unproven { why } => write!(f, "not proven: {why}"),
             Self::Failed { why } => write!(f, "failed: {why}"),
             Self::TimedOut { after } => write!(f, "failed: not settled within {}", duration::shown(*after)),
+            Self::Refused(problem) => write!(f, "failed: {problem}"),
             Self::Offline { since } => write_offline(f, *since, "in flight"),
         }
     }

@@ -17,6 +17,7 @@ use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{GroupKey, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection};
 use crate::problem::Problem;
 use crate::render::Templates;
+use crate::versions::MOST_VERSIONS;
 pub use cohorts::Cohort;
 use cohorts::Cohorts;
 pub use facts::{BudgetShare, ClusterFacts, InstanceFacts, WorkFacts};
@@ -113,11 +114,29 @@ pub struct Canary<'a> {
     pub members: Vec<u32>,
 }
 
+/// The longest value of a label.
+const LONGEST_LABEL: usize = 63;
+
+/// What of the add-on is more than the API, or its status, can hold.
+fn limits(observed: &Observed, resolver: &Resolver<'_>) -> Vec<Problem> {
+    let length = observed.addon.name.len();
+    let name = (length > LONGEST_LABEL).then_some(Problem::AddOnNameTooLong { length });
+    let count = resolver.offered.len();
+    let many = observed.renders_templates() && count > MOST_VERSIONS;
+    name.into_iter().chain(many.then_some(Problem::VersionsTooMany { count })).collect()
+}
+
 impl<'a> Fleet<'a> {
+    /// The add-on's name does not fit into a label, so nothing can be written for it but its status.
+    pub(crate) fn is_unnameable(&self) -> bool {
+        self.observed.addon.name.len() > LONGEST_LABEL
+    }
+
     pub fn line_up(observed: &'a Observed) -> Self {
         let resolver = Resolver::new(observed);
         let mut templates = Templates::new(observed);
         let mut problems = observed.problems.clone();
+        problems.extend(limits(observed, &resolver));
         let mut governors = governors(observed, &resolver, &mut templates, &mut problems);
         let defaults = renderable(&mut templates, resolver.wanted_by(None));
         let mut free = Governor::new(observed, &FREE, None, defaults);

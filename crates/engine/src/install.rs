@@ -3,6 +3,8 @@
 //! Never changes an instance, never deletes one that a user created because its cluster is
 //! deselected, and never treats "unknown" as "none".
 
+use std::sync::Arc;
+
 use aviary_api::names;
 use aviary_api::names::conditions::DELETIONS_HELD;
 
@@ -129,7 +131,10 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
             Some(_) if is_leaving => Decision::Hold(Wait::ClusterDeleting),
             Some(cluster) if cluster.opted_out => Decision::Hold(Wait::OptedOut),
             Some(_) if facts.lacks_namespace => Decision::Hold(Wait::NamespaceMissing),
-            Some(_) => Decision::Create,
+            Some(_) => match &facts.refusal {
+                Some(refusal) => Decision::Hold(Wait::Problem(Arc::new(Problem::refused(refusal)))),
+                None => Decision::Create,
+            },
         });
     };
     if instance.terminating {

@@ -16,8 +16,8 @@ use crate::configs::{ConfigRef, GroupResource, Pin, Revision, version_in};
 use crate::hash::Hash;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
-    AddOnStatus, InstallStrategy, Instance, Lookup, Observed, Pace, PlacementSpec, Recorded, Seen, Selection,
-    Work,
+    AddOnStatus, InstallStrategy, Instance, Lookup, Observed, Pace, PlacementSpec, Recorded, RefusedWrite,
+    Seen, Selection, Work,
 };
 use crate::plan::Write;
 use crate::reason::Reason;
@@ -607,10 +607,22 @@ fn is_left_out(observed: &Observed, spec: &PlacementSpec, instance: &Instance) -
     };
     let came_from = Clock::carried_by(&instance.status).and_then(|clock| clock.placement);
     instance.overrides.iter().any(cannot_be_had)
+        || is_refused_at_rest(observed, instance)
         || instance.version.as_ref().is_some_and(not_offered)
         || (spec.rollout.canary.is_some()
             && !is_rolling(observed, spec)
             && came_from.is_some_and(|placement| placement != spec.name))
+}
+
+/// The hub refuses to write its status, so nobody can move it, and nobody has.
+fn is_refused_at_rest(observed: &Observed, instance: &Instance) -> bool {
+    let refused = observed.refused.get(&instance.cluster);
+    let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
+    let mut references = instance.status.references.iter();
+    refused.is_some_and(|refusal| refusal.what == RefusedWrite::Status)
+        && (!was_well(instance)
+            || Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived)
+                && references.all(|reference| hash(&reference.desired) == hash(&reference.applied)))
 }
 
 /// Whether the rollout to the known good revision is not complete yet: then every governed cluster
@@ -709,7 +721,8 @@ fn works_of<'a>(observed: &'a Observed, cluster: &ClusterName) -> impl Iterator<
 }
 
 fn has_failed(observed: &Observed, cluster: &ClusterName) -> bool {
-    works_of(observed, cluster).any(|work| matches!(work.applied, Seen::No { .. }))
+    observed.refused.contains_key(cluster)
+        || works_of(observed, cluster).any(|work| matches!(work.applied, Seen::No { .. }))
 }
 
 fn settled_on(observed: &Observed, cluster: &ClusterName, revision: &Revision) -> bool {

@@ -38,11 +38,42 @@ pub struct Observed {
     pub revisions: Revisions,
     /// Clusters for which the hub has no namespace, as far as known.
     pub without_namespace: Arc<BTreeSet<ClusterName>>,
+    /// Clusters for which the hub refused a write. It is not tried again while it is here.
+    pub refused: Arc<BTreeMap<ClusterName, Refusal>>,
     /// AddOnHubConfigs whose status the manager writes. Empty for callers that write nothing.
     pub offers: BTreeMap<ConfigRef, Offers>,
     /// Problems found by `normalise`.
     pub problems: Vec<Problem>,
     pub options: Options,
+}
+
+/// A write that the hub refuses for what is in the object, not for the moment: trying again at once
+/// cannot help.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Refusal {
+    pub what: RefusedWrite,
+    /// What the hub says, shortened.
+    pub why: Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefusedWrite {
+    /// The instance cannot be created.
+    Create,
+    /// The status of the instance.
+    Status,
+    /// A work.
+    Work,
+}
+
+impl RefusedWrite {
+    pub fn object(self) -> &'static str {
+        match self {
+            Self::Create => "the new instance",
+            Self::Status => "the status of the instance",
+            Self::Work => "the work",
+        }
+    }
 }
 
 /// The versions of an AddOnHubConfig.
@@ -390,6 +421,8 @@ pub enum Unkeepable {
     TooLarge { kib: usize },
     #[error("its content nests deeper than {} levels", Self::MOST_LEVELS)]
     TooDeep,
+    #[error("its content has more than {} values", Self::MOST_VALUES)]
+    TooDense,
 }
 
 impl Unkeepable {
@@ -400,13 +433,22 @@ impl Unkeepable {
     /// hundred.
     pub const MOST_LEVELS: usize = 90;
 
+    /// The most values, counting every list, map, text and number. A value takes up to a hundred
+    /// bytes in memory, even where it has two in the text.
+    pub const MOST_VALUES: usize = 100_000;
+
     /// Checks content that has this many bytes.
     pub fn of(content: &Value, bytes: usize) -> Option<Self> {
         if bytes > Self::MOST_KIB * 1024 {
             return Some(Self::TooLarge { kib: bytes.div_ceil(1024) });
         }
         let mut pending = vec![(content, 1)];
+        let mut values = 0;
         while let Some((value, level)) = pending.pop() {
+            values += 1;
+            if values + pending.len() > Self::MOST_VALUES {
+                return Some(Self::TooDense);
+            }
             match value {
                 Value::Array(_) | Value::Object(_) if level > Self::MOST_LEVELS => {
                     return Some(Self::TooDeep);
@@ -696,6 +738,9 @@ mod tests {
             |levels: usize| (1..levels).fold(serde_json::json!([]), |inner, _| serde_json::json!([inner]));
         assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS), 1024), None);
         assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS + 1), 1024), Some(Unkeepable::TooDeep));
+        let brackets = |count: usize| Value::Array(vec![serde_json::json!([]); count]);
+        assert_eq!(Unkeepable::of(&brackets(Unkeepable::MOST_VALUES - 1), 1024), None);
+        assert_eq!(Unkeepable::of(&brackets(Unkeepable::MOST_VALUES), 1024), Some(Unkeepable::TooDense));
         let most = Unkeepable::MOST_KIB * 1024;
         assert_eq!(Unkeepable::of(&Value::Null, most), None);
         assert_eq!(Unkeepable::of(&Value::Null, most + 1), Some(Unkeepable::TooLarge { kib: 1281 }));

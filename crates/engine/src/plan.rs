@@ -30,6 +30,7 @@ use crate::reason::{EventReason, Reason};
 use crate::render::{Prepared, WorkSite};
 use crate::rollout::{self, Counts, PlacementOutcome, State};
 use crate::status;
+use crate::versions::MOST_VERSIONS;
 
 /// The writes in a safe order, and the reasons for them.
 #[derive(Debug, Default)]
@@ -372,6 +373,10 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     drafts.extend(Step::Create, install.creates.into_iter().map(Write::Create));
     drafts.extend(Step::Delete, install.deletes.into_iter().map(Write::Delete));
 
+    if fleet.is_unnameable() {
+        // The API would refuse every object that is labelled with the add-on's name.
+        drafts.0.retain(|step, _| *step == Step::Reserve);
+    }
     let events = fleet.governors.iter().zip(&outcomes);
     let events = events.flat_map(|(governor, outcome)| events::of(&fleet, governor, outcome)).collect();
     let placements = fleet.governors.iter().zip(&outcomes);
@@ -506,7 +511,7 @@ fn offers(observed: &Observed, versions: &[Text]) -> Vec<Offer> {
         all.insert(&observed.addon.name, versions);
         let mut wanted: Vec<Text> = Vec::new();
         for version in all.into_values().flatten() {
-            if !wanted.contains(version) {
+            if wanted.len() < MOST_VERSIONS && !wanted.contains(version) {
                 wanted.push(version.clone());
             }
         }

@@ -10,9 +10,10 @@ use crate::duration::DurationError;
 use crate::hash::Hash;
 use crate::limit::LimitError;
 use crate::name::{ClusterName, NameError, PlacementName, Text};
-use crate::observed::Unkeepable;
+use crate::observed::{Refusal, RefusedWrite, Unkeepable};
 use crate::reason::Reason;
-use crate::render::{TEMPLATE_LIMIT, WORK_LIMIT};
+use crate::render::{OPTIONS_LIMIT, TEMPLATE_LIMIT, WORK_LIMIT};
+use crate::versions::MOST_VERSIONS;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Problem {
@@ -97,6 +98,13 @@ pub enum Problem {
     RevisionLost { config: ConfigRef, hash: Hash },
     #[error("no AddOnTemplate of this add-on is left: clusters keep their revision")]
     TemplatesGone,
+    // Limits of the API.
+    #[error(
+        "the name of the add-on has {length} characters, and a label takes at most 63: nothing can be installed; use a shorter name"
+    )]
+    AddOnNameTooLong { length: usize },
+    #[error("the add-on has {count} versions: its status lists the newest {}", MOST_VERSIONS)]
+    VersionsTooMany { count: usize },
     // Rendering.
     #[error("template {template} has no manifests")]
     TemplateEmpty { template: Text },
@@ -106,12 +114,17 @@ pub enum Problem {
     ManifestDuplicate { template: Text, manifest: String },
     #[error("template {template}: {manifest} has more than {} KiB after its variables are filled in, more than a work can carry", WORK_LIMIT / 1024)]
     ManifestTooLarge { template: Text, manifest: String },
+    #[error("template {template}: agentSpec has more than {} KiB beside its manifests", OPTIONS_LIMIT / 1024)]
+    OptionsTooLarge { template: Text },
     #[error("template {template}: its manifests have more than {} KiB in total after their variables are filled in", TEMPLATE_LIMIT / 1024)]
     TemplateTooLarge { template: Text },
     #[error("template {template} uses the variable {variable}, which is not defined")]
     VariableUnknown { template: Text, variable: String },
     #[error("{config} defines the variable {variable}, which is built in and cannot be replaced")]
     VariableReserved { config: ConfigRef, variable: String },
+    // What the hub refuses.
+    #[error("the hub refuses to write {}: {why}", .what.object())]
+    WriteRefused { what: RefusedWrite, why: Text },
     // Install.
     #[error(
         "{count} of {of} instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions=\"{count}\""
@@ -146,6 +159,7 @@ impl Problem {
             Self::ConfigNeedsNamespace { .. } => Reason::ConfigurationNeedsNamespace,
             Self::ConfigUnkeepable { why: Unkeepable::TooLarge { .. }, .. } => Reason::ConfigurationTooLarge,
             Self::ConfigUnkeepable { why: Unkeepable::TooDeep, .. } => Reason::ConfigurationTooDeep,
+            Self::ConfigUnkeepable { why: Unkeepable::TooDense, .. } => Reason::ConfigurationTooDense,
             Self::ConfigUnsupported { .. } => Reason::ConfigurationUnsupported,
             Self::ConfigOutOfReach { .. } => Reason::ConfigurationOutOfReach,
             Self::CoreConfigNotListed { .. } => Reason::ConfigurationNotListed,
@@ -155,15 +169,22 @@ impl Problem {
             Self::VersionAmbiguous { .. } => Reason::VersionAmbiguous,
             Self::RevisionLost { .. } => Reason::RevisionLost,
             Self::TemplatesGone => Reason::TemplatesGone,
+            Self::AddOnNameTooLong { .. } => Reason::AddOnNameTooLong,
+            Self::VersionsTooMany { .. } => Reason::VersionsTooMany,
             Self::TemplateEmpty { .. } => Reason::TemplateEmpty,
             Self::TemplateMalformed { .. } => Reason::TemplateMalformed,
             Self::ManifestDuplicate { .. } => Reason::ManifestDuplicate,
             Self::ManifestTooLarge { .. } => Reason::ManifestTooLarge,
-            Self::TemplateTooLarge { .. } => Reason::TemplateTooLarge,
+            Self::TemplateTooLarge { .. } | Self::OptionsTooLarge { .. } => Reason::TemplateTooLarge,
             Self::VariableUnknown { .. } => Reason::VariableUnknown,
             Self::VariableReserved { .. } => Reason::VariableReserved,
+            Self::WriteRefused { .. } => Reason::WriteRefused,
             Self::DeletionHeld { .. } => Reason::DeletionHeld,
         }
+    }
+
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        Self::WriteRefused { what: refusal.what, why: refusal.why.clone() }
     }
 
     /// Informational only; blocks nothing.
@@ -175,6 +196,7 @@ impl Problem {
                 | Self::PlacementListedTwice { .. }
                 | Self::NotCoveredByCanary { .. }
                 | Self::TermUnreached { .. }
+                | Self::VersionsTooMany { .. }
         )
     }
 }

@@ -45,6 +45,7 @@ wire_enum! {
         DeletionAcknowledged = "DeletionAcknowledged",
         NothingHeld = "NothingHeld",
         NothingMissing = "NothingMissing",
+        NothingRefused = "NothingRefused",
         NotStalled = "NotStalled",
         Resolved = "Resolved",
         Stalled = "Stalled",
@@ -86,6 +87,7 @@ wire_enum! {
         AddOnDeleting = "AddOnDeleting",
         LeftAlone = "LeftAlone",
         // Problems.
+        AddOnNameTooLong = "AddOnNameTooLong",
         CanaryComparesNothing = "CanaryComparesNothing",
         CanaryCycle = "CanaryCycle",
         CanaryNotNamed = "CanaryNotNamed",
@@ -99,6 +101,7 @@ wire_enum! {
         ConfigurationNotListed = "ConfigurationNotListed",
         ConfigurationOutOfReach = "ConfigurationOutOfReach",
         ConfigurationTooDeep = "ConfigurationTooDeep",
+        ConfigurationTooDense = "ConfigurationTooDense",
         ConfigurationTooLarge = "ConfigurationTooLarge",
         ConfigurationUnsupported = "ConfigurationUnsupported",
         DurationInvalid = "DurationInvalid",
@@ -125,6 +128,8 @@ wire_enum! {
         VersionAmbiguous = "VersionAmbiguous",
         VersionUnsupported = "VersionUnsupported",
         VersionsDiffer = "VersionsDiffer",
+        VersionsTooMany = "VersionsTooMany",
+        WriteRefused = "WriteRefused",
     }
 }
 

@@ -7,6 +7,9 @@ use crate::configs::{self, GroupResource, Revision};
 use crate::name::Text;
 use crate::observed::Observed;
 
+/// How many versions a status lists. All of them can be used.
+pub const MOST_VERSIONS: usize = 256;
+
 /// The available versions, newest first: those of the add-on's templates, otherwise those that its
 /// own manager published.
 pub fn offered(observed: &Observed) -> Vec<Text> {

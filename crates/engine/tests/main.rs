@@ -10,6 +10,7 @@ mod install;
 mod properties;
 mod reference;
 mod reference_model;
+mod refusals;
 mod regressions;
 mod render;
 mod rollout;

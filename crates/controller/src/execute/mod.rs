@@ -30,11 +30,11 @@ use crate::events::Events;
 use crate::leader::Term;
 use crate::panics::Panic;
 use crate::revisions::{Completed, Owner};
-use crate::seen::{Key, WatchEvent, WrittenBy};
+use crate::seen::{Key, RefusedObject, WatchEvent, WriteRefused, WrittenBy};
 use crate::stores::Snapshot;
 use crate::write_limit::WriteLimit;
 pub(crate) use instances::look_for_namespace;
-use outcome::Outcome;
+use outcome::{Outcome, refusal};
 pub(crate) use works::until_free;
 
 /// The add-on that is written for, as the plan saw it.
@@ -84,6 +84,8 @@ pub(crate) struct Tally {
     pub(crate) written: usize,
     pub(crate) conflicts: usize,
     pub(crate) failed: usize,
+    /// The hub refuses them for what is in them: each is tried again in its own time.
+    pub(crate) refused: usize,
     /// A write failed because of a defect here.
     pub(crate) panicked: bool,
 }
@@ -150,7 +152,7 @@ impl Executor {
     async fn write(&self, job: &Job, write: &Write, missed: &Missed) -> Outcome {
         let addon = &job.target.name;
         let owner = Owner { namespace: &self.namespace, addon, uid: &job.target.uid };
-        match write {
+        let outcome = match write {
             Write::Keep(keep) => self.keep(owner, keep).await,
             Write::Withdraw(placement, revision) => self.withdraw(&job.history, placement, revision).await,
             Write::Complete(completion) => self.complete(owner, &job.history, completion).await,
@@ -168,6 +170,17 @@ impl Executor {
             Write::Work(write) => self.write_work(addon, write).await,
             Write::DeleteWork(surplus) => self.delete_work(surplus).await,
             Write::Forget(hash) => self.forget(addon, hash).await,
+        };
+        match (outcome, refusable(write)) {
+            (Outcome::Failed(error), Some(object)) => match refusal(&error) {
+                Some(why) => {
+                    let refused = WriteRefused { addon: addon.clone(), object, why };
+                    self.send([WatchEvent::WriteRefused(refused)]).await;
+                    Outcome::Refused(error)
+                }
+                None => Outcome::Failed(error),
+            },
+            (outcome, _) => outcome,
         }
     }
 
@@ -224,6 +237,13 @@ impl Executor {
                 tracing::warn!(error = said(&error), "a write failed and is retried");
                 tally.failed += 1;
             }
+            Outcome::Refused(error) => {
+                tracing::warn!(
+                    error = said(&error),
+                    "the hub refuses a write; it is tried again, and the others go on"
+                );
+                tally.refused += 1;
+            }
             Outcome::Panicked(panic) => {
                 tracing::error!(%panic, "a write panicked and is retried");
                 tally.failed += 1;
@@ -238,6 +258,18 @@ impl Executor {
             // The receiver is gone only when the manager stops.
             let _ = self.stores.send(event).await;
         }
+    }
+}
+
+/// The object of a write that concerns one cluster or one config: if the hub refuses it, the rest
+/// goes on.
+fn refusable(write: &Write) -> Option<RefusedObject> {
+    match write {
+        Write::Create(create) => Some(RefusedObject::NewInstance(create.cluster.clone())),
+        Write::Instance(write) => Some(RefusedObject::Status(write.cluster.clone())),
+        Write::Work(write) => Some(RefusedObject::Work(write.cluster.clone(), write.told().id())),
+        Write::Offer(offer) => Some(RefusedObject::Offer(offer.config.clone())),
+        _ => None,
     }
 }
 

@@ -41,7 +41,8 @@ impl Loop {
     /// it.
     pub(super) fn has_its_term(&mut self, executor: &Executor) -> bool {
         if self.term == TermCheck::ToDo {
-            let highest = self.stores.highest_term(&self.settings.identity, HIGHEST_TERM);
+            let highest =
+                self.stores.highest_term(&self.settings.identity, executor.term.number, HIGHEST_TERM);
             if highest < executor.term.number {
                 self.term = TermCheck::Done;
             } else {

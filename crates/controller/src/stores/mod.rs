@@ -8,6 +8,7 @@ mod addons;
 mod configs;
 mod instances;
 mod placements;
+mod refusals;
 mod revisions;
 mod snapshot;
 mod works;
@@ -22,8 +23,7 @@ use aviary_engine::install::{self, Delete};
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise::{DecisionPart, PlacementPart};
 use aviary_engine::observed::{
-    AddOn, Cluster, Instance, LiveConfig, Options, Revisions, Selection, StatusFields, Template, Work,
-    WorkState,
+    AddOn, Cluster, Instance, Options, Refusal, Revisions, Selection, StatusFields, Template, Work, WorkState,
 };
 use aviary_engine::problem::Problem;
 use aviary_engine::shared::{Pool, Texts};
@@ -31,7 +31,9 @@ use aviary_engine::shared::{Pool, Texts};
 use crate::progress::{Booked, Booking};
 use crate::revisions::Kept;
 use crate::seen::{Change, Key, NamespaceMissing, Title, Version, WatchEvent, WrittenBy};
+use configs::HeldConfig;
 use instances::Overrides;
+use refusals::Refusals;
 pub(crate) use snapshot::Snapshot;
 
 /// What must have been listed once before anything is decided.
@@ -76,6 +78,12 @@ pub(crate) struct AddOnEntry {
     overrides: Overrides,
     /// The configs that the last snapshot looked up.
     looked_up: BTreeSet<ConfigRef>,
+    /// Writes that the hub refuses, by cluster, while they are not tried again.
+    refused: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// The configs whose status the hub refuses.
+    refused_offers: BTreeSet<ConfigRef>,
+    /// How often each write was refused, and when last.
+    refusals: Refusals,
     /// The revisions kept under its name, for it or for an earlier add-on.
     kept: BTreeMap<Key, Kept>,
 }
@@ -104,7 +112,7 @@ pub(crate) struct Stores {
     decisions: BTreeMap<PlacementName, BTreeMap<Text, DecisionPart>>,
     decision_of: HashMap<Key, PlacementName>,
     selections: HashMap<PlacementName, (Selection, Vec<Problem>)>,
-    configs: BTreeMap<ConfigRef, LiveConfig>,
+    configs: BTreeMap<ConfigRef, HeldConfig>,
     templates: BTreeMap<Text, (Text, Template)>,
     /// The versions that the statuses of AddOnHubConfigs list.
     listed_versions: BTreeMap<ConfigRef, Vec<Text>>,
@@ -221,6 +229,8 @@ impl Stores {
             | WatchEvent::NamespaceGone(cluster) => self.set_namespace(cluster, false),
             WatchEvent::NamespaceFound(cluster) => self.set_namespace(cluster, true),
             WatchEvent::Namespaces(all) => self.set_namespaces(all),
+            WatchEvent::WriteRefused(refused) => self.write_refused(refused),
+            WatchEvent::RetryWrite(refused) => self.retry_write(&refused),
             WatchEvent::Kinds => self.mark_all(),
             WatchEvent::Refused(refused) => self.refused(&refused),
         }

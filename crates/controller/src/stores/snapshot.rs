@@ -32,13 +32,18 @@ impl Stores {
         problems.extend(entry.instance_problems.values().flatten().cloned());
         problems.extend(entry.odd_term.clone());
         let overrides = entry.instances.with_own().flat_map(|instance| &instance.overrides);
-        entry.looked_up = entry.addon.referenced_configs().chain(overrides).cloned().collect();
+        let looked_up = entry.addon.referenced_configs().chain(overrides).cloned().collect();
+        let before = std::mem::replace(&mut entry.looked_up, looked_up);
+        if before != entry.looked_up {
+            self.change_looked_up(&before, &entry.looked_up);
+        }
         let observed = Observed {
             placements: self.select(&entry.addon, &mut problems),
             configs: entry.looked_up.iter().map(|config| (config.clone(), self.look_up(config))).collect(),
             templates: self.templates_of(addon),
-            offers: self.offers(&entry.looked_up),
+            offers: self.offers(&entry.looked_up, &entry.refused_offers),
             without_namespace: Arc::clone(&self.without_namespace),
+            refused: Arc::clone(&entry.refused),
             problems,
             options: self.options.clone(),
             addon: take(&mut entry.addon),

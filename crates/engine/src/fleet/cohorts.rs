@@ -16,7 +16,8 @@ use crate::configs::{Overrides, Resolver};
 use crate::evidence::{Evidence, is_rendered_as_told, name_taken};
 use crate::name::TextId;
 use crate::observed::{
-    Instance, InstanceStatus, Maker, Observed, Work, WorkHashes, WorkState, WorkSummary, WorksSummary,
+    Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, Work, WorkHashes, WorkState,
+    WorkSummary, WorksSummary,
 };
 use crate::render::{Rendering, Templates};
 use crate::shared::{ById, SharedId};
@@ -31,7 +32,8 @@ pub struct Cohort<'a> {
     pub members: Vec<u32>,
 }
 
-type Key = ClusterFactsOf<InstanceKey>;
+/// A refusal is a place among the different ones.
+type Key = ClusterFactsOf<InstanceKey, u32>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct InstanceKey {
@@ -80,6 +82,7 @@ pub(super) struct Cohorts<'a, 'r> {
     objects: ObjectsById<'a>,
     own: Interned<Arc<Overrides>>,
     works: Interned<Vec<WorkKey>>,
+    refusals: Interned<Arc<Refusal>>,
     found: Vec<Cohort<'a>>,
     by_key: HashMap<Key, u32, ById>,
     /// Neighbours are mostly in one cohort.
@@ -94,6 +97,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
             objects: ObjectsById::new(templates),
             own: Interned::default(),
             works: Interned::default(),
+            refusals: Interned::default(),
             found: Vec::new(),
             by_key: HashMap::default(),
             last: None,
@@ -133,8 +137,9 @@ impl<'a, 'r> Cohorts<'a, 'r> {
             };
             self.objects.facts(&instance, works, own)
         });
-        let ClusterFactsOf { selected, lacks_namespace, claim, cluster, offline, instance: _ } = key;
-        let facts = ClusterFactsOf { selected, lacks_namespace, claim, cluster, offline, instance };
+        let ClusterFactsOf { selected, lacks_namespace, refusal, claim, cluster, offline, instance: _ } = key;
+        let refusal = refusal.and_then(|at| self.refusals.get(at)).cloned();
+        let facts = ClusterFactsOf { selected, lacks_namespace, refusal, claim, cluster, offline, instance };
         let at = super::lineup::small(self.found.len());
         self.found.push(Cohort { facts, members: Vec::new() });
         self.by_key.insert(key, at);
@@ -155,15 +160,25 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 made_by: summary.made_by,
             }
         });
+        let refusal = self.refusal(row, instance.is_some());
         let without_namespace = &self.observed().without_namespace;
         ClusterFactsOf {
             selected: row.selected,
             lacks_namespace: instance.is_none() && without_namespace.contains(row.name),
+            refusal,
             claim: row.claim,
             cluster: row.cluster.map(|cluster| cluster.summary),
             offline: row.cluster.filter(|one| !one.summary.reachable).and_then(|one| one.value.unreachable),
             instance,
         }
+    }
+
+    /// What the hub refuses, as far as it still applies: an instance that is there need not be
+    /// created.
+    fn refusal(&mut self, row: &ClusterRow<'a>, has_instance: bool) -> Option<u32> {
+        let refusal = self.observed().refused.get(row.name)?;
+        let applies = (refusal.what == RefusedWrite::Create) != has_instance;
+        applies.then(|| self.refusals.intern(Arc::new(refusal.clone())))
     }
 
     fn works_key(&mut self, works: Option<RowEntry<'a, Vec<Work>>>, instance: TextId) -> WorksKey {

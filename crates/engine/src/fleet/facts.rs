@@ -15,7 +15,8 @@ use crate::evidence::{Evidence, told_same};
 use crate::health::Health;
 use crate::name::same;
 use crate::observed::{
-    ClusterSummary, Instance, InstanceStatus, Maker, Unreachable, Work, WorkHashes, WorkState,
+    ClusterSummary, Instance, InstanceStatus, Maker, Refusal, RefusedWrite, Unreachable, Work, WorkHashes,
+    WorkState,
 };
 use crate::render::Rendering;
 
@@ -23,16 +24,18 @@ use crate::render::Rendering;
 /// reported.
 const HEALTH_GRACE: SignedDuration = SignedDuration::from_secs(60);
 
-pub type ClusterFacts<'a> = ClusterFactsOf<InstanceFacts<'a>>;
+pub type ClusterFacts<'a> = ClusterFactsOf<InstanceFacts<'a>, Arc<Refusal>>;
 
 /// Generic so that the facts and the key by which clusters are sorted are one type: the key has
-/// interned ids in place of the instance's objects.
+/// interned ids in place of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ClusterFactsOf<I> {
+pub struct ClusterFactsOf<I, R> {
     /// The install strategy selects it.
     pub selected: bool,
     /// It has no instance, and the hub has no namespace for one.
     pub lacks_namespace: bool,
+    /// The hub refused a write for it.
+    pub refusal: Option<R>,
     pub claim: Option<Claim>,
     /// `None`: the hub has no such cluster.
     pub cluster: Option<ClusterSummary>,
@@ -50,7 +53,7 @@ pub struct Claim {
     pub(super) in_canary: bool,
 }
 
-impl<I> ClusterFactsOf<I> {
+impl<I, R> ClusterFactsOf<I, R> {
     /// The placement whose configs and strategy hold for it: the last in the list that selects it.
     pub fn governor(&self) -> Option<usize> {
         self.claim.map(|claim| claim.governor as usize)
@@ -71,6 +74,11 @@ impl<I> ClusterFactsOf<I> {
 }
 
 impl ClusterFacts<'_> {
+    /// The hub refuses this write.
+    pub(crate) fn is_refused(&self, what: RefusedWrite) -> bool {
+        self.refusal.as_ref().is_some_and(|refusal| refusal.what == what)
+    }
+
     pub fn overrides(&self) -> Option<&Overrides> {
         self.instance.as_ref()?.overrides.as_deref()
     }

@@ -7,7 +7,7 @@ use aviary_api::addon::ManagedClusterAddOnStatus;
 use aviary_api::names::{self, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{condition, config_refs, pin, text, version};
+use super::{conditions, config_refs, pin, text, version};
 use crate::configs::{ConfigRef, GroupResource};
 use crate::name::{ClusterName, NameError, Text};
 use crate::observed::{Instance, InstanceStatus, Reference, StatusFields};
@@ -76,6 +76,6 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
         desired_version: text(status.desired_version.as_ref()),
         current_version: text(status.current_version.as_ref()),
         last_version: text(status.last_version.as_ref()),
-        conditions: status.conditions.iter().map(condition).collect(),
+        conditions: conditions(&status.conditions),
     })
 }

@@ -30,19 +30,26 @@ use crate::status;
 /// A config object as it is on the hub.
 pub fn config(object: &Value) -> LiveConfig {
     let (hash, bytes) = hash::spec_hash_and_size(object);
-    let content = Arc::new(hash::content(object));
+    let content = hash::content(object);
+    let unkeepable = Unkeepable::of(&content, bytes);
     LiveConfig {
         hash,
         generation: object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0),
-        unkeepable: Unkeepable::of(&content, bytes),
-        content,
+        unkeepable,
+        // What nobody can be told need not be remembered.
+        content: Arc::new(if unkeepable.is_some() { Value::Null } else { content }),
     }
 }
 
 /// An AddOnTemplate, with the name of the add-on that it is for.
 pub fn template(object: &Value) -> (Text, Template) {
+    template_of(object, config(object))
+}
+
+/// The same, for an object that has been read as a config: both share their content.
+pub fn template_of(object: &Value, live: LiveConfig) -> (Text, Template) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let LiveConfig { hash, generation, content, unkeepable } = config(object);
+    let LiveConfig { hash, generation, content, unkeepable } = live;
     let version = Some(text("/spec/version")).filter(|version| !version.is_empty()).map(Text::from);
     (
         text("/spec/addonName").into(),
@@ -59,6 +66,29 @@ fn condition(condition: &aviary_api::Condition) -> Condition {
         since: condition.last_transition(),
         observed_generation: condition.observed_generation,
     }
+}
+
+/// The conditions of an instance: ours, and as many of others as have room beside them. They are
+/// written back with ours, so what is kept of them is bounded.
+fn conditions(all: &[aviary_api::Condition]) -> Vec<Condition> {
+    const OTHERS: usize = 32;
+    const LONGEST: usize = 4096;
+    let mut others = 0;
+    let mut kept = Vec::with_capacity(all.len().min(OTHERS));
+    for one in all {
+        if !status::OURS.contains(&one.type_.as_str()) {
+            others += 1;
+            if others > OTHERS || one.type_.len() > LONGEST {
+                continue;
+            }
+        }
+        let mut condition = condition(one);
+        if let Some((end, _)) = condition.message.char_indices().nth(LONGEST) {
+            condition.message = Word::Owned(condition.message.get(..end).unwrap_or_default().to_owned());
+        }
+        kept.push(condition);
+    }
+    kept
 }
 
 /// A text of a condition. Texts that we write ourselves are static and shared.

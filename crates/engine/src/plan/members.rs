@@ -12,7 +12,7 @@ use crate::explain::{Decision, Wait};
 use crate::fleet::{ClusterFacts, Cohort, Fleet, InstanceFacts, WorkFacts};
 use crate::install::Install;
 use crate::name::{ClusterName, Text};
-use crate::observed::{InstallStrategy, Instance, InstanceStatus, StatusFields, Work};
+use crate::observed::{InstallStrategy, Instance, InstanceStatus, RefusedWrite, StatusFields, Work};
 use crate::rollout::{Move, MoveRun, PlacementOutcome};
 use crate::status;
 
@@ -145,12 +145,16 @@ impl<'f> Scribe<'f> {
         ) {
             return None;
         }
-        let status = status::instance::next(self.fleet, facts, instance, decided, self.now);
+        let status = match facts.is_refused(RefusedWrite::Status) {
+            true => None,
+            false => status::instance::next(self.fleet, facts, instance, decided, self.now),
+        };
         let is_told = |next: &InstanceStatus| {
             next.told().map(|pin| &pin.hash).eq(instance.status.told().map(|pin| &pin.hash))
         };
         let starts = decided.starts || status.as_ref().is_some_and(|next| !is_told(next));
-        let renders = !starts && matches!(instance.rendering, Some(Ok(_)));
+        let renders =
+            !starts && !facts.is_refused(RefusedWrite::Work) && matches!(instance.rendering, Some(Ok(_)));
         Some(Next { status, starts, writes_works: renders && !instance.works_stand })
     }
 }

@@ -27,6 +27,9 @@ use variables::{Builtin, Unfilled};
 /// A work is split before its manifests pass this many bytes.
 pub(crate) const WORK_LIMIT: usize = 400 * 1024;
 
+/// The most that a template may have beside its manifests: every work carries it.
+pub(crate) const OPTIONS_LIMIT: usize = 64 * 1024;
+
 /// The most bytes that all manifests of a template may have once they are rendered. Variables
 /// multiply: a template that fits into an API server could otherwise render to gigabytes.
 pub(crate) const TEMPLATE_LIMIT: usize = 32 * WORK_LIMIT;
@@ -159,6 +162,11 @@ impl Prepared {
         let template = || self.template.clone();
         if self.raw_manifests().is_empty() {
             return Err(Problem::TemplateEmpty { template: template() });
+        }
+        let options = self.agent().into_iter().flatten().filter(|(key, _)| *key != "workload");
+        let options: usize = options.map(|(key, value)| key.len() + hash::canonical(value).len()).sum();
+        if options > OPTIONS_LIMIT {
+            return Err(Problem::OptionsTooLarge { template: template() });
         }
         check_manifests(&self.template, self.raw_manifests())?;
         let mut split = Split::default();

@@ -136,6 +136,7 @@ impl Ledger {
                 };
                 Move::on(decision, target)
             }
+            CohortStanding::Stuck { flight, .. } => Move::stay(Decision::InFlight(flight.clone())),
             // Whatever made it turn to the target, it stays with it.
             CohortStanding::OnTarget { flight, .. }
             | CohortStanding::Fresh { on_target: true, flight, .. } => {
@@ -261,8 +262,10 @@ impl Move {
 fn holds_slot(standing: &CohortStanding, forgiven: bool) -> bool {
     match standing {
         CohortStanding::OnTarget { share: BudgetShare::None, .. }
+        | CohortStanding::Stuck { share: BudgetShare::None, .. }
         | CohortStanding::Elsewhere { share: BudgetShare::None, .. } => false,
-        CohortStanding::OnTarget { flight, reachable, .. } => match flight {
+        CohortStanding::OnTarget { flight, reachable, .. }
+        | CohortStanding::Stuck { flight, reachable, .. } => match flight {
             Flight::TimedOut { .. } if !reachable => false,
             flight => !(forgiven && flight.is_failure()),
         },

@@ -331,7 +331,7 @@ fn count(view: &RolloutView<'_>, moves: &[Vec<MoveRun>], ledger: &Ledger) -> Cou
                 counts.fresh += all;
                 counts.waiting += all;
             }
-            CohortStanding::Elsewhere { .. } | CohortStanding::Aside(_) => {
+            CohortStanding::Elsewhere { .. } | CohortStanding::Stuck { .. } | CohortStanding::Aside(_) => {
                 counts.on_target += started;
                 counts.waiting += all - started;
             }

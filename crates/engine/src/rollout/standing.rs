@@ -11,7 +11,8 @@ use crate::explain::{Flight, Wait};
 use crate::fleet::{BudgetShare, ClusterFacts, Governor, InstanceFacts};
 use crate::health::Health;
 use crate::name::Text;
-use crate::observed::{Lookup, Observed, Rollout};
+use crate::observed::{Lookup, Observed, Refusal, RefusedWrite, Rollout};
+use crate::problem::Problem;
 use crate::versions;
 
 /// How much later than it happens a standard agent, which polls, reports a change of an object.
@@ -56,6 +57,8 @@ pub(super) enum CohortStanding {
         reachable: bool,
         share: BudgetShare,
     },
+    /// On its way elsewhere, and the hub refuses to write that it is to turn to the target.
+    Stuck { flight: Flight, reachable: bool, share: BudgetShare },
     /// Applied at the target, available, and for long enough.
     Settled,
 }
@@ -64,7 +67,7 @@ impl CohortStanding {
     /// It failed, whoever is to blame.
     pub(super) fn has_failed(&self) -> bool {
         match self {
-            Self::OnTarget { flight, .. } => flight.is_failure(),
+            Self::OnTarget { flight, .. } | Self::Stuck { flight, .. } => flight.is_failure(),
             Self::Fresh { flight, on_target, .. } => *on_target && flight.is_failure(),
             _ => false,
         }
@@ -78,9 +81,10 @@ impl CohortStanding {
     /// Its own override may be what it suffers from: it starts last.
     pub(crate) fn is_doubted(&self) -> bool {
         match self {
-            Self::Fresh { share, .. } | Self::Elsewhere { share, .. } | Self::OnTarget { share, .. } => {
-                *share != BudgetShare::Full
-            }
+            Self::Fresh { share, .. }
+            | Self::Elsewhere { share, .. }
+            | Self::OnTarget { share, .. }
+            | Self::Stuck { share, .. } => *share != BudgetShare::Full,
             Self::Absent | Self::Aside(_) | Self::LeftOut(_) | Self::Settled => false,
         }
     }
@@ -100,7 +104,7 @@ impl CohortStanding {
         match self {
             Self::Settled | Self::Absent | Self::Fresh { .. } | Self::LeftOut(_) => true,
             Self::OnTarget { share, had_arrived, .. } => *had_arrived || *share != BudgetShare::Full,
-            Self::Elsewhere { .. } | Self::Aside(_) => false,
+            Self::Elsewhere { .. } | Self::Stuck { .. } | Self::Aside(_) => false,
         }
     }
 
@@ -108,10 +112,42 @@ impl CohortStanding {
     pub(crate) fn is_unhealthy(&self) -> bool {
         let is_wrong = |flight: &Flight| flight.is_failure() || matches!(flight, Flight::Unavailable { .. });
         match self {
-            Self::OnTarget { flight, .. } => is_wrong(flight),
+            Self::OnTarget { flight, .. } | Self::Stuck { flight, .. } => is_wrong(flight),
             Self::Fresh { flight, told, on_target, .. } => (*told || *on_target) && is_wrong(flight),
             Self::Elsewhere { broken, .. } => *broken,
             Self::Absent | Self::Aside(_) | Self::LeftOut(_) | Self::Settled => false,
+        }
+    }
+
+    /// What the hub's refusal makes of it. A cluster that was not started for the target stays as
+    /// it is and is left out. One that was started has failed, as it would if its agent had refused.
+    fn refused(self, refusal: &Refusal, reachable: bool) -> Self {
+        let problem = Arc::new(Problem::refused(refusal));
+        let flight = Flight::Refused(Arc::clone(&problem));
+        match (refusal.what, self) {
+            (
+                RefusedWrite::Status,
+                Self::Elsewhere { moving: false, .. } | Self::Fresh { told: false, on_target: false, .. },
+            ) => Self::LeftOut(Wait::Problem(problem)),
+            (RefusedWrite::Status, Self::Elsewhere { reachable, share, .. }) => {
+                Self::Stuck { flight, reachable, share }
+            }
+            (RefusedWrite::Status, Self::Settled) => Self::OnTarget {
+                flight,
+                reachable,
+                deadline: None,
+                share: BudgetShare::Full,
+                had_arrived: true,
+            },
+            (_, Self::OnTarget { reachable, share, had_arrived, .. }) => {
+                Self::OnTarget { flight, reachable, deadline: None, share, had_arrived }
+            }
+            (_, Self::Fresh { told, on_target, aims_at_target, reachable, share, .. })
+                if told || on_target =>
+            {
+                Self::Fresh { told, on_target, aims_at_target, flight, reachable, deadline: None, share }
+            }
+            (_, standing) => standing,
         }
     }
 
@@ -221,6 +257,15 @@ impl<'a> Judge<'a> {
     }
 
     pub(super) fn judge(&self, facts: &ClusterFacts<'_>) -> CohortStanding {
+        let standing = self.judge_written(facts);
+        match &facts.refusal {
+            Some(refusal) => standing.refused(refusal, facts.is_reachable()),
+            None => standing,
+        }
+    }
+
+    /// Where it stands if the hub takes what is written for it.
+    fn judge_written(&self, facts: &ClusterFacts<'_>) -> CohortStanding {
         let Some(instance) = &facts.instance else { return CohortStanding::Absent };
         if let Some(aside) = aside(instance) {
             return aside;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use aviary_api::names::conditions::{
     DELETIONS_HELD, HEALTHY, NAMESPACES_MISSING, PLACEMENTS_RESOLVED, PROGRESSING, RECONCILING, STALLED,
-    SUCCEEDED, VALID,
+    SUCCEEDED, VALID, WRITES_REFUSED,
 };
 use jiff::Timestamp;
 
@@ -37,7 +37,8 @@ pub(crate) fn next(
     let addon = &fleet.observed.addon;
     let mut status = addon.status.clone();
     if fleet.observed.renders_templates() {
-        status.supported_versions.clone_from(&fleet.resolver.offered);
+        let offered = fleet.resolver.offered.iter().take(versions::MOST_VERSIONS);
+        status.supported_versions = offered.cloned().collect();
         status.default_version = versions::default_version(&fleet.resolver.offered);
     }
     status.placements = fleet
@@ -49,6 +50,7 @@ pub(crate) fn next(
     status.observed_generation = Some(addon.generation);
     conditions(fleet, install, outcomes, &mut status, now);
     namespaces(fleet, install, &mut status, now);
+    refusals(fleet, &mut status, now);
     if let Some((status_of_all, reason, message)) = overall(fleet, outcomes) {
         let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: message.into() };
         set(&mut status.conditions, addon.generation, now, stated);
@@ -151,6 +153,12 @@ fn judge(
     if missing > 0 {
         let message = format!("{} no instance yet", counted_as(missing, "cluster has", "clusters have"));
         return Success::NotYet { reason: Reason::Installing, message };
+    }
+    let count: usize = refused(fleet).map(|cohort| cohort.members.len()).sum();
+    if count > 0 {
+        let clusters = counted_as(count, "cluster", "clusters");
+        let message = format!("the hub refuses what is to be written for {clusters}");
+        return Success::NotYet { reason: Reason::WriteRefused, message };
     }
     // With placements, an instance that none of them governs is a user's, or on its way out.
     let Counts { governed, settled, left_out, .. } = match fleet.observed.addon.strategy {
@@ -302,6 +310,30 @@ fn namespaces(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, no
     };
     let stated = Stated { kind: NAMESPACES_MISSING, status: status_of_it, reason, message: message.into() };
     set(&mut status.conditions, fleet.observed.addon.generation, now, stated);
+}
+
+/// Says for which clusters the hub refuses writes, and when it refuses none any more.
+fn refusals(fleet: &Fleet<'_>, status: &mut AddOnStatus, now: Timestamp) {
+    let refused = refused(fleet);
+    let why = refused.clone().find_map(|cohort| cohort.facts.refusal.as_deref());
+    let (names, count) = named(fleet, refused);
+    let was_said = status.conditions.iter().any(|condition| condition.kind == WRITES_REFUSED);
+    let (truth, reason, message) = match why {
+        None if !was_said => return,
+        None => ("False", Reason::NothingRefused, "the hub takes what is written".to_owned()),
+        Some(why) => {
+            let clusters = counted_as(count, "cluster", "clusters");
+            let message = format!("{clusters}: {names}; {}", Problem::refused(why));
+            ("True", Reason::WriteRefused, message)
+        }
+    };
+    let stated = Stated { kind: WRITES_REFUSED, status: truth, reason, message: message.into() };
+    set(&mut status.conditions, fleet.observed.addon.generation, now, stated);
+}
+
+/// The cohorts for which the hub refuses a write.
+fn refused<'f, 'a: 'f>(fleet: &'f Fleet<'a>) -> impl Iterator<Item = &'f Cohort<'a>> + Clone {
+    fleet.cohorts.iter().filter(|cohort| cohort.facts.refusal.is_some())
 }
 
 fn counted_as(count: usize, one: &str, many: &str) -> String {

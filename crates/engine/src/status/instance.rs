@@ -107,7 +107,7 @@ fn progress(instance: &InstanceFacts<'_>, decided: &Move, changed: bool) -> Inst
         Decision::InFlight(Flight::Failed { why }) => {
             return InstanceProgress::Failed { first: never, why: why.clone() };
         }
-        Decision::InFlight(flight @ Flight::TimedOut { .. }) => {
+        Decision::InFlight(flight @ (Flight::TimedOut { .. } | Flight::Refused(_))) => {
             let why = flight.to_string();
             let why = why.strip_prefix("failed: ").unwrap_or(&why).into();
             return InstanceProgress::Failed { first: never, why };

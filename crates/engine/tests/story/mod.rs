@@ -20,6 +20,8 @@
 //! addon YAML                     the add-on's whole spec, as flow YAML
 //! user CLUSTER [YAML]            a user makes or edits an instance's spec
 //! offline|online|delete|ack|fail|unavailable|stuck CLUSTER…
+//! refuse create|status|work CLUSTER…   the hub refuses that write for them
+//! accept CLUSTER…                it does not any more
 //! annotate KEY=VALUE             on the add-on
 //! wait DURATION                  time passes
 //! back DURATION                  the clock is put back
@@ -49,7 +51,7 @@ use aviary_engine::invariants;
 use aviary_engine::name::{ClusterName, PlacementName};
 use aviary_engine::normalise;
 use aviary_engine::observed::{
-    Cluster, DecisionGroup, Instance, Lookup, Observed, Seen, Selection, Unreachable,
+    Cluster, DecisionGroup, Instance, Lookup, Observed, Refusal, RefusedWrite, Seen, Selection, Unreachable,
 };
 use aviary_engine::plan::{Plan, plan};
 use aviary_engine::simulate::world::World;
@@ -146,6 +148,10 @@ impl Story {
                 self.world.observed.without_namespace =
                     Arc::new(names(rest).iter().map(|name| cluster(name)).collect());
             }
+            "refuse" => self.refuse(rest),
+            "accept" => names(rest).iter().for_each(|name| {
+                Arc::make_mut(&mut self.world.observed.refused).remove(&cluster(name));
+            }),
             "ack" => names(rest).iter().for_each(|name| self.answer(name, None)),
             "fail" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Fail))),
             "unavailable" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Unavailable))),
@@ -179,6 +185,20 @@ impl Story {
     }
 
     // --- set-up -----------------------------------------------------------------------------------------------------
+
+    fn refuse(&mut self, rest: &str) {
+        let (what, clusters) = rest.split_once(' ').expect("refuse WRITE CLUSTER…");
+        let what = match what {
+            "create" => RefusedWrite::Create,
+            "status" => RefusedWrite::Status,
+            "work" => RefusedWrite::Work,
+            other => panic!("no such write: {other}"),
+        };
+        for name in names(clusters) {
+            let refusal = Refusal { what, why: "etcdserver: request is too large".into() };
+            Arc::make_mut(&mut self.world.observed.refused).insert(cluster(&name), refusal);
+        }
+    }
 
     fn hub_config(&mut self, rest: &str) {
         let (name, version) = rest.split_once(' ').unwrap_or((rest, ""));

@@ -40,6 +40,13 @@ impl Advisor<'_> {
             Flight::Unavailable { .. } => {
                 "check the add-on's pods on the cluster: it settles as soon as they are available".to_owned()
             }
+            Flight::Progressing { .. } => {
+                "look at the object and its pods on the cluster: the cluster settles when the object is healthy"
+                    .into()
+            }
+            Flight::HealthUnknown { .. } => {
+                "check the work agent of the cluster: it has applied the work and reports no health for it".into()
+            }
             Flight::Unproven { .. } => {
                 "let the add-on's own manager annotate its works with the hashes of their configs".to_owned()
             }
@@ -48,6 +55,9 @@ impl Advisor<'_> {
             ),
             Flight::TimedOut { .. } => {
                 format!("{program} rollout retry {addon}{hub} restarts its progressDeadline")
+            }
+            Flight::Refused(_) => {
+                "make room in the object that the reason names, or change what refuses it; the manager tries again within a minute".to_owned()
             }
             Flight::Offline { .. } => "bring the cluster back: until then it keeps its slot".to_owned(),
         }
