@@ -14,6 +14,7 @@ use aviary_api::names::conditions::REVISION_HEALTHY;
 use crate::clock::{Clock, Doubt};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision, version_in};
 use crate::hash::Hash;
+use crate::health::Health;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
     AddOnStatus, InstallStrategy, Instance, Lookup, Observed, Pace, PlacementSpec, Recorded, RefusedWrite,
@@ -687,7 +688,7 @@ fn moves(old: &Instance, new: &Instance) -> bool {
 }
 
 /// Whether every work carries the assigned hashes, and the agent reports its current generation as
-/// applied and available.
+/// applied, available and healthy.
 fn has_arrived(observed: &Observed, instance: &Instance) -> bool {
     has_arrived_except(observed, instance, &BTreeSet::new())
 }
@@ -709,7 +710,23 @@ fn has_arrived_except(observed: &Observed, instance: &Instance, own: &BTreeSet<G
     };
     let mut works = works_of(observed, &instance.cluster).peekable();
     works.peek().is_some()
-        && works.all(|work| carries(work) && work.applied == Seen::Yes && work.available == Seen::Yes)
+        && works.all(|work| {
+            carries(work)
+                && work.applied == Seen::Yes
+                && work.available == Seen::Yes
+                && is_proved_healthy(instance, work)
+        })
+}
+
+/// S20: where a work asks for the health of its objects, nothing but a healthy answer counts. A
+/// cluster that has been healthy with its revision may lack what its workload tolerates.
+fn is_proved_healthy(instance: &Instance, work: &Work) -> bool {
+    let had_arrived = || Clock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived);
+    match work.health {
+        Health::NotProbed | Health::Healthy => true,
+        Health::Progressing { tolerable, .. } => tolerable && had_arrived(),
+        Health::Unknown { .. } | Health::Failed { .. } => false,
+    }
 }
 
 /// A cluster's works. If Aviary renders them, a work without an owner that Aviary did not render is

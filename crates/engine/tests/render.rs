@@ -28,6 +28,7 @@ fn rule_1_a_work_carries_name_labels_owner_and_both_spellings_of_the_hashes() {
           "kind": "ManifestWork",
           "metadata": {
             "annotations": {
+              "addon.open-cluster-management.io/probes-digest": "4f53cda18c2baa0c0354",
               "addon.open-cluster-management.io/rendered-digest": "535a5828fa50b14b04ed7deb2ee8b7fdb084e3acceb2e0df2411d1e17e3df803",
               "addon.open-cluster-management.io/rendered-from": "1/v1.0.0/open-cluster-management-agent-addon",
               "configsSpecHash": "{\"addondeploymentconfigs.addon.open-cluster-management.io/default/deploy\":\"53aa778a9b137a0ca7ab79937d069870b14440dae5922f51d940ffa4b178d5cb\",\"addontemplates.addon.open-cluster-management.io//tpl\":\"fc18d5f65d25615e5d5378710a6245e2e31cc8d0d71e4c4973ab52795092f4c6\"}",

@@ -194,7 +194,7 @@ fn at_rest_nothing_is_written_however_often_and_late_one_looks() {
         place prod: a1..a9
         rollout prod RollingUpdate 25% minSuccessTime=5m progressDeadline=10m
         settle
-        wait 5m
+        wait 6m
         settle
         show writes
         wait 24h

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 #[cfg(feature = "client")]
 mod client;
+mod manifest;
 mod mutate;
 #[cfg(feature = "client")]
 pub mod objects;
@@ -24,6 +25,7 @@ mod random;
 
 #[cfg(feature = "client")]
 pub use client::{api_of, install_crds, name_of, prepare_hub, put, put_status, put_whole, try_put};
+pub use manifest::as_authored;
 pub use mutate::mutated;
 pub use process::Process;
 pub use random::Random;
