@@ -8,7 +8,7 @@ use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::plan::{SurplusWork, WorkWrite};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::outcome::{self, Outcome, written};
@@ -37,6 +37,7 @@ impl Executor {
         };
         object["metadata"]["uid"] = json!(uid);
         object["metadata"]["resourceVersion"] = json!(version);
+        remove_old_options(&mut object["spec"]);
         // A patch, so that fields of other writers are kept.
         Outcome::of_put(works.patch(&write.name, &PatchParams::default(), &Patch::Merge(object)).await)
     }
@@ -66,6 +67,16 @@ impl Executor {
     pub(super) async fn delete_work(&self, surplus: &SurplusWork) -> Outcome {
         let SurplusWork { cluster, name, uid } = surplus;
         outcome::delete(self.works(cluster), cluster.as_str(), name, uid).await
+    }
+}
+
+/// A merge patch keeps what it does not mention: options that a revision no longer has are removed
+/// by name.
+fn remove_old_options(spec: &mut Value) {
+    for option in ["deleteOption", "executor", "manifestConfigs"] {
+        if spec.get(option).is_none() {
+            spec[option] = Value::Null;
+        }
     }
 }
 
