@@ -32,8 +32,10 @@ pub(super) fn findings(snapshot: &Snapshot<'_>, documents: &[Document]) -> Vec<F
         alone.addon.name.clone_from(&addon);
         alone.templates.push(template.clone());
         let observed = known.map_or(&alone, |known| &known.observed);
-        findings.extend(of_agent_spec(document));
-        findings.extend(of_template(document, observed, &template));
+        let faults = of_agent_spec(document);
+        // Rendering would report the first of them once more.
+        let rendered = faults.is_empty().then(|| of_template(document, observed, &template)).flatten();
+        findings.extend(faults.into_iter().chain(rendered));
     }
     findings
 }
