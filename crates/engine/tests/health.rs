@@ -1,4 +1,4 @@
-//! Healthy before next, rule by rule (docs/rollout-semantics.md, chapter 10), with an agent that
+//! Healthy before next, rule by rule (docs/rollout-semantics.md, chapter 8), with an agent that
 //! reports a work as available as soon as its objects exist.
 
 use crate::story::rendering::works;
@@ -130,7 +130,7 @@ fn rule_3_a_failure_counts_from_a_minute_after_the_start_and_is_not_sticky() {
         rollout prod version=v1 RollingUpdate 1
         settle
         rollout prod version=v2 RollingUpdate 1 maxFailures=0
-        pass
+        pass 2
         broken p1
         pass
         wait 59s
@@ -151,16 +151,16 @@ fn rule_3_a_failure_counts_from_a_minute_after_the_start_and_is_not_sticky() {
         show clusters",
         &expect![[r#"
             -- a failure may be left over from the version before
-            p1               in flight v2       updating
+            p1               in flight v2       not healthy yet: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available; its progress deadline has passed
             p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
             -- it counts
-            p1               in flight v2       updating
-            p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
+            p1               failed    v2       failed: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available; its progress deadline has passed
+            p2..p3 (2)       hold      v1       halted: 1 failed, 0 tolerated
             p1  addonhubconfigs desired v2@cdf58b3d applied v1@b433cd0d
             p1  version desired v2 current unknown last v1
-            p1  Progressing True Upgrading: Upgrading addon to version v2.
+            p1  Progressing False Failed: upgrade failed: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available; its progress deadline has passed
             p1  Configured True ConfigurationsConfigured: all configurations are resolved
-            p1  Available True WorksAvailable: all works are available
+            p1  Available False WorkloadUnhealthy: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available; its progress deadline has passed
             -- it is healthy after all
             p2               in flight v2       updating
             p3               hold      v1       budget full: 1 of 1 in flight
@@ -217,9 +217,11 @@ fn rule_5_available_names_the_object_and_is_not_written_again_for_other_numbers(
         show p1
         show writes",
     );
-    let count = |available: u32| Health::Progressing {
+    let count = |available: u32| {
+        Health::Progressing {
         why: format!("Deployment open-cluster-management-agent-addon/agent: {available} of 3 updated replicas available").into(),
         tolerable: false,
+    }
     };
     for available in [2, 0, 1] {
         story.world.observed.works.get_mut(&cluster("p1")).expect("works")[0].health = count(available);
@@ -307,7 +309,9 @@ fn of_the_first_version(mut object: Value) -> Value {
 
 #[test]
 fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes() {
-    for strategy in ["UpdateAll", "All", "RollingUpdate 50%", "Canary 50% canary=canary", "Progressive 50%", "PerGroup"] {
+    for strategy in
+        ["UpdateAll", "All", "RollingUpdate 50%", "Canary 50% canary=canary", "Progressive 50%", "PerGroup"]
+    {
         let mut story = Story::new();
         story.run(&format!(
             "template v1 v2
@@ -337,6 +341,9 @@ fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes()
         }
         story.run(&format!("rollout canary version=v2\n rollout prod version=v2 {strategy}\n settle"));
         let mut probed = story.world.observed.works.iter().flat_map(|(_, works)| works.iter());
-        assert!(probed.all(|work| work.health == Health::Healthy && work.version.as_deref() == Some("v2")), "{strategy}");
+        assert!(
+            probed.all(|work| work.health == Health::Healthy && work.version.as_deref() == Some("v2")),
+            "{strategy}"
+        );
     }
 }
