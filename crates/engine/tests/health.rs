@@ -1,6 +1,8 @@
 //! Healthy before next, rule by rule (docs/rollout-semantics.md, chapter 8), with an agent that
 //! reports a work as available as soon as its objects exist.
 
+#![allow(clippy::expect_used, reason = "a broken story must fail the test")]
+
 use crate::story::rendering::works;
 use crate::story::{Story, check, cluster};
 use aviary_engine::hash;
