@@ -110,7 +110,8 @@ impl Mood {
 
     /// What it says of the health of the template's Deployment.
     fn health(self) -> Option<Health> {
-        let why = |detail: &str| format!("Deployment open-cluster-management-agent-addon/agent: {detail}").into();
+        let why =
+            |detail: &str| format!("Deployment open-cluster-management-agent-addon/agent: {detail}").into();
         match self {
             Self::Fail | Self::Unavailable | Self::Silent => None,
             Self::Unready => Some(Health::Progressing {
@@ -120,10 +121,9 @@ impl Mood {
             Self::Broken => Some(Health::Failed {
                 why: why("1 of 3 replicas updated, 3 available; its progress deadline has passed"),
             }),
-            Self::Degraded => Some(Health::Progressing {
-                why: why("2 of 3 updated replicas available"),
-                tolerable: true,
-            }),
+            Self::Degraded => {
+                Some(Health::Progressing { why: why("2 of 3 updated replicas available"), tolerable: true })
+            }
             Self::Unreported => {
                 Some(Health::Unknown { why: why("the work agent has not reported its health yet") })
             }
