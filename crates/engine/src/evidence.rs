@@ -6,7 +6,6 @@
 
 use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
 
-use crate::clock::Clock;
 use crate::configs::{Overrides, Pin, Revision};
 use crate::fleet::WorkFacts;
 use crate::health::Health;
@@ -55,6 +54,7 @@ impl Evidence {
         overrides: Option<&Overrides>,
         prepared: Option<&Rendering>,
         version: Option<&Text>,
+        tolerant: bool,
     ) -> Self {
         let proof = Proof { status, version };
         // If Aviary renders the works, it knows how many there must be; a part is not enough.
@@ -69,9 +69,8 @@ impl Evidence {
             None => holds_told,
             Some(_) => current && works.iter().all(|work| proof.carries(work, overrides)),
         };
-        let has_arrived = Clock::carried_by(status).is_some_and(|clock| clock.has_arrived);
         let is_well = |work: &WorkFacts<'_>| {
-            work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(has_arrived)
+            work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(tolerant)
         };
         let installed = was_installed(status);
         // Only a rejection of the assigned revision counts as a failure, not one of an earlier
@@ -96,7 +95,7 @@ impl Evidence {
             healthy: current && works.iter().all(is_well),
             answered: current && works.iter().all(|work| work.applied != Seen::NotYet),
             available: !works.is_empty()
-                && works.iter().all(|work| work.available == Seen::Yes && work.health.is_good(has_arrived)),
+                && works.iter().all(|work| work.available == Seen::Yes && work.health.is_good(tolerant)),
             health: works.iter().map(|work| work.health.clone()).fold(Health::NotProbed, Health::worst),
             failure: unrendered.or(refused).or_else(|| taken_before(status, works)),
             unavailable: works.iter().filter_map(|work| refusal(&work.available)).min(),

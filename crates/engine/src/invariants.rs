@@ -714,14 +714,28 @@ fn has_arrived_except(observed: &Observed, instance: &Instance, own: &BTreeSet<G
             carries(work)
                 && work.applied == Seen::Yes
                 && work.available == Seen::Yes
-                && is_proved_healthy(instance, work)
+                && is_proved_healthy(observed, instance, work)
         })
 }
 
 /// S20: where a work asks for the health of its objects, nothing but a healthy answer counts. A
-/// cluster that has been healthy with its revision may lack what its workload tolerates.
-fn is_proved_healthy(instance: &Instance, work: &Work) -> bool {
-    let had_arrived = || Clock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived);
+/// cluster that has settled on its revision may lack what its workload tolerates.
+fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> bool {
+    let had_arrived = || {
+        let soaked = governor(observed, &instance.cluster).is_none_or(|spec| {
+            let recorded = observed.addon.status.placements.get(&spec.name);
+            let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
+            let own = own_kinds(instance);
+            let told = |revision: &Revision| {
+                let pins = revision.pins().iter().filter(|pin| !own.contains(&pin.config.kind));
+                let mut pins: Vec<_> = pins.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
+                pins.sort();
+                pins == told_except(instance, &own)
+            };
+            spec.rollout.min_success_time.is_zero() || applied.is_some_and(told)
+        });
+        soaked && Clock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived)
+    };
     match work.health {
         Health::NotProbed | Health::Healthy => true,
         Health::Progressing { tolerable, .. } => tolerable && had_arrived(),

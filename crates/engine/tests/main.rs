@@ -6,6 +6,7 @@ mod corner_cases;
 mod decision_groups;
 mod fuzzed;
 mod hash;
+mod health;
 mod install;
 mod properties;
 mod reference;

@@ -126,6 +126,10 @@ impl Planted {
                 for one in conditions.into_iter().flatten() {
                     one["observedGeneration"] = generation.clone();
                 }
+                let objects = resource_status(object, true);
+                if let Some(reported) = object.pointer_mut("/status/resourceStatus") {
+                    *reported = objects;
+                }
             }
             _ => {}
         }

@@ -135,7 +135,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 WorksKey::One(work) => std::slice::from_ref(work),
                 WorksKey::Several(at) => self.works.get(*at).map_or(&[][..], Vec::as_slice),
             };
-            self.objects.facts(&instance, works, own)
+            self.objects.facts(&instance, works, own, key.claim)
         });
         let ClusterFactsOf { selected, lacks_namespace, refusal, claim, cluster, offline, instance: _ } = key;
         let refusal = refusal.and_then(|at| self.refusals.get(at)).cloned();
@@ -268,12 +268,14 @@ impl<'a> ObjectsById<'a> {
         key: &InstanceKey,
         works: &[WorkKey],
         overrides: Option<Arc<Overrides>>,
+        claim: Option<Claim>,
     ) -> Option<InstanceFacts<'a>> {
         let status = *self.statuses.get(&key.status)?;
         let install_namespace = *self.namespaces.get(&key.install_namespace)?;
         let works: Vec<WorkFacts<'a>> = works.iter().filter_map(|work| self.work(work)).collect();
         let rendering = self.templates.prepare(status.told());
-        let mut evidence = self.evidence(status, &works, overrides.as_deref(), rendering.as_ref());
+        let tolerant = self.has_settled(status, overrides.as_deref(), claim);
+        let mut evidence = self.evidence(status, &works, overrides.as_deref(), rendering.as_ref(), tolerant);
         if let Some(Ok(prepared)) = &rendering
             && let Some(taken) = works.iter().find(|work| work.is_foreign() && prepared.makes(&work.name))
         {
@@ -316,6 +318,7 @@ impl<'a> ObjectsById<'a> {
         works: &[WorkFacts<'a>],
         overrides: Option<&Overrides>,
         rendering: Option<&Rendering>,
+        tolerant: bool,
     ) -> Evidence {
         // A report on a work of a deleted instance proves nothing about this one.
         let is_own = |work: &&WorkFacts<'a>| work.owner != WorkOwner::Other && work.belongs_to(rendering);
@@ -326,6 +329,24 @@ impl<'a> ObjectsById<'a> {
             .any(|work| work.hashes.is_none() && work.version.is_some())
             .then(|| versions::of_revision(self.templates.observed(), &status.told_revision()))
             .flatten();
-        Evidence::of(status, &own, overrides, rendering, version.as_ref())
+        Evidence::of(status, &own, overrides, rendering, version.as_ref(), tolerant)
+    }
+
+    /// It has been healthy with what it was assigned and, where it must stay so for a while, its
+    /// placement has completed that revision. Until then nothing may be missing.
+    fn has_settled(
+        &self,
+        status: &InstanceStatus,
+        overrides: Option<&Overrides>,
+        claim: Option<Claim>,
+    ) -> bool {
+        let observed = self.templates.observed();
+        let spec = claim.and_then(|claim| observed.addon.strategy.placements().get(claim.governor as usize));
+        let completed = spec.filter(|spec| !spec.rollout.min_success_time.is_zero()).is_none_or(|spec| {
+            let recorded = observed.addon.status.placements.get(&spec.name);
+            let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
+            applied.is_some_and(|applied| told_same(status, applied.pins(), overrides))
+        });
+        completed && Clock::carried_by(status).is_some_and(|clock| clock.has_arrived)
     }
 }

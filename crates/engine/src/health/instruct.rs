@@ -85,6 +85,12 @@ fn digest(manifest: &Value) -> String {
     hash::digest(manifest).as_str().chars().take(20).collect()
 }
 
+/// An annotation of a manifest that only rendering may add: with it an author could forge evidence.
+pub(crate) fn reserved_annotation(manifest: &Value) -> Option<&String> {
+    let annotations = manifest.pointer("/metadata/annotations")?.as_object()?;
+    annotations.keys().find(|key| key.starts_with(annotations::OBJECT_DIGEST_PREFIX))
+}
+
 /// The annotation that carries the digest. Two add-ons may ship the same object, so the key names
 /// the add-on.
 pub(crate) fn digest_key(addon: &str) -> String {
@@ -320,6 +326,7 @@ fn without_defaults(entry: &ManifestConfigOption) -> ManifestConfigOption {
         strategy.type_ = strategy.type_.take().filter(|type_| type_ != "Update");
         if let Some(apply) = &mut strategy.server_side_apply {
             apply.field_manager = apply.field_manager.take().filter(|manager| manager != "work-agent");
+            apply.force = apply.force.take().filter(|force| *force);
             for field in &mut apply.ignore_fields {
                 if field.condition.is_empty() {
                     field.condition = "OnSpokePresent".to_owned();

@@ -41,8 +41,8 @@ pub enum Health {
 }
 
 impl Health {
-    /// The most telling of two: a failure, then something in progress, then something unknown. Of
-    /// two alike, the one whose object sorts first.
+    /// The most telling of two: a failure, then something in progress, then something unknown, then
+    /// what a workload in use tolerates. Of two alike, the one whose object sorts first.
     pub(crate) fn worst(self, other: Self) -> Self {
         let first = (self.rank(), other.why()) > (other.rank(), self.why());
         if first { self } else { other }
@@ -52,8 +52,8 @@ impl Health {
         match self {
             Self::NotProbed => 0,
             Self::Healthy => 1,
-            Self::Unknown { .. } => 2,
-            Self::Progressing { tolerable: true, .. } => 3,
+            Self::Progressing { tolerable: true, .. } => 2,
+            Self::Unknown { .. } => 3,
             Self::Progressing { tolerable: false, .. } => 4,
             Self::Failed { .. } => 5,
         }
@@ -67,12 +67,12 @@ impl Health {
         }
     }
 
-    /// Nothing speaks against settling. A cluster that has arrived keeps its health while no more is
+    /// Nothing speaks against settling. A cluster that has settled keeps its health while no more is
     /// missing than the workload itself tolerates.
-    pub(crate) fn is_good(&self, has_arrived: bool) -> bool {
+    pub(crate) fn is_good(&self, has_settled: bool) -> bool {
         match self {
             Self::NotProbed | Self::Healthy => true,
-            Self::Progressing { tolerable, .. } => *tolerable && has_arrived,
+            Self::Progressing { tolerable, .. } => *tolerable && has_settled,
             Self::Unknown { .. } | Self::Failed { .. } => false,
         }
     }

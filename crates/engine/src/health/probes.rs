@@ -61,7 +61,10 @@ pub(crate) enum Judgement {
     Failed { detail: String },
 }
 
-/// A value of another type than the field has.
+/// Counters and generations are never larger: what is, cannot be computed with.
+const LARGEST: i64 = 1 << 53;
+
+/// A value that the field cannot have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongType(pub(crate) &'static str);
 
@@ -187,6 +190,13 @@ pub(crate) static CUSTOM: Probe = Probe {
     judge: custom,
 };
 
+/// How a percentage of replicas becomes a number.
+#[derive(Clone, Copy, Debug)]
+enum Rounding {
+    Down,
+    Up,
+}
+
 /// The values that an agent reports of one object.
 #[derive(Debug)]
 pub(crate) struct Values<'a>(pub(crate) Vec<(&'a str, &'a FieldValue)>);
@@ -199,7 +209,10 @@ impl Values<'_> {
     fn number(&self, (name, _): (&'static str, &str)) -> Result<i64, WrongType> {
         match self.get(name) {
             None => Ok(0),
-            Some(value) => value.integer.filter(|_| value.type_ == "Integer").ok_or(WrongType(name)),
+            Some(value) => value
+                .integer
+                .filter(|number| value.type_ == "Integer" && (0..=LARGEST).contains(number))
+                .ok_or(WrongType(name)),
         }
     }
 
@@ -225,9 +238,9 @@ impl Values<'_> {
         }
     }
 
-    /// How many of `of` may be unavailable: a number or a percentage, rounded down as Kubernetes
-    /// does.
-    fn max_unavailable(&self, of: i64, default: i64) -> Result<i64, WrongType> {
+    /// How many of `of` may be unavailable: a number, or a percentage, which Kubernetes rounds down
+    /// for Deployments and up for the others.
+    fn max_unavailable(&self, of: i64, default: i64, rounding: Rounding) -> Result<i64, WrongType> {
         let Some(value) = self.get(MAX_UNAVAILABLE) else { return Ok(default) };
         match value.type_.as_str() {
             "Integer" => value.integer.ok_or(WrongType(MAX_UNAVAILABLE)),
@@ -235,15 +248,23 @@ impl Values<'_> {
                 let percent = value.string.as_deref().and_then(|text| text.strip_suffix('%'));
                 let percent: i64 =
                     percent.and_then(|text| text.parse().ok()).ok_or(WrongType(MAX_UNAVAILABLE))?;
-                Ok(of.saturating_mul(percent) / 100)
+                let hundredths = of.saturating_mul(percent);
+                Ok(match rounding {
+                    Rounding::Down => hundredths / 100,
+                    Rounding::Up => hundredths.saturating_add(99) / 100,
+                })
             }
             _ => Err(WrongType(MAX_UNAVAILABLE)),
         }
     }
 
-    /// The object's controller has not seen its latest generation.
+    /// The object's controller has not seen its latest generation. Every object whose controller
+    /// observes it has a generation: a report without one lacks more than counters of 0.
     fn is_stale(&self) -> Result<bool, WrongType> {
-        Ok(self.number(OBSERVED)? < self.number(GENERATION)?)
+        match self.number(GENERATION)? {
+            0 => Err(WrongType(GENERATION.0)),
+            generation => Ok(self.number(OBSERVED)? < generation),
+        }
     }
 }
 
@@ -251,6 +272,7 @@ fn progressing(detail: impl Into<String>) -> Judgement {
     Judgement::Progressing { detail: detail.into(), tolerable: false }
 }
 
+const ON_DELETE: &str = "with OnDelete it may still run the earlier version";
 const STALE: &str = "its controller has not processed the latest change yet";
 
 fn deployment(values: &Values<'_>) -> Result<Judgement, WrongType> {
@@ -267,7 +289,7 @@ fn deployment(values: &Values<'_>) -> Result<Judgement, WrongType> {
     } else if available < wanted {
         format!("{available} of {wanted} updated replicas available")
     } else {
-        format!("{} old replicas are still running", (total - updated).max(0))
+        format!("old replicas still running: {}", (total - updated).max(0))
     };
     if !stale && values.text(PROGRESS.0)? == "ProgressDeadlineExceeded" {
         return Ok(Judgement::Failed { detail: format!("{detail}; its progress deadline has passed") });
@@ -278,7 +300,7 @@ fn deployment(values: &Values<'_>) -> Result<Judgement, WrongType> {
     if values.flag(PAUSED)? && updated < wanted {
         return Ok(progressing(format!("{detail}; it is paused")));
     }
-    let tolerable = wanted - available <= values.max_unavailable(wanted, 0)?;
+    let tolerable = wanted - available <= values.max_unavailable(wanted, 0, Rounding::Down)?;
     Ok(Judgement::Progressing { detail, tolerable })
 }
 
@@ -306,7 +328,8 @@ fn is_on_delete(values: &Values<'_>) -> Result<bool, WrongType> {
 fn stateful_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
     let (wanted, available) = (values.number(REPLICAS)?, values.number(AVAILABLE)?);
     let updated = values.number(UPDATED)?;
-    let to_update = match is_on_delete(values)? {
+    let on_delete = is_on_delete(values)?;
+    let to_update = match on_delete {
         true => 0,
         false => (wanted - values.number(PARTITION)?).max(0),
     };
@@ -318,10 +341,12 @@ fn stateful_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
         STALE.to_owned()
     } else if updated < to_update {
         format!("{updated} of {to_update} replicas updated, {available} available")
+    } else if on_delete {
+        format!("{available} of {wanted} replicas available; {ON_DELETE}")
     } else {
         format!("{available} of {wanted} replicas available")
     };
-    let tolerable = wanted - available <= values.max_unavailable(wanted, 1)?;
+    let tolerable = wanted - available <= values.max_unavailable(wanted, 1, Rounding::Up)?;
     Ok(Judgement::Progressing { detail, tolerable })
 }
 
@@ -337,10 +362,12 @@ fn daemon_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
         STALE.to_owned()
     } else if updated < wanted && !on_delete {
         format!("updated on {updated} of {wanted} nodes, available on {available}")
+    } else if on_delete {
+        format!("available on {available} of {wanted} nodes; {ON_DELETE}")
     } else {
         format!("available on {available} of {wanted} nodes")
     };
-    let tolerable = wanted - available <= values.max_unavailable(wanted, 1)?;
+    let tolerable = wanted - available <= values.max_unavailable(wanted, 1, Rounding::Up)?;
     Ok(Judgement::Progressing { detail, tolerable })
 }
 

@@ -104,6 +104,6 @@ fn judge(
         })
     };
     judged().unwrap_or_else(|WrongType(name)| Health::Unknown {
-        why: why(&format!("the work agent reports a {name} that cannot be read")),
+        why: why(&format!("the work agent reports no {name} that can be read")),
     })
 }

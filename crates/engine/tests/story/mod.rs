@@ -20,6 +20,9 @@
 //! addon YAML                     the add-on's whole spec, as flow YAML
 //! user CLUSTER [YAML]            a user makes or edits an instance's spec
 //! offline|online|delete|ack|fail|unavailable|stuck CLUSTER…
+//! unready|broken|degraded|unreported CLUSTER…   applied and available; its Deployment is not updated, has failed, misses no
+//!                                more than it tolerates, or is not reported on
+//! bad VERSION MOOD               works of that version answer so on every cluster, in the words above; `good VERSION` ends it
 //! refuse create|status|work CLUSTER…   the hub refuses that write for them
 //! accept CLUSTER…                it does not any more
 //! annotate KEY=VALUE             on the add-on
@@ -47,6 +50,7 @@ use std::time::Duration;
 
 use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::explain::Decision;
+use aviary_engine::health::Health;
 use aviary_engine::invariants;
 use aviary_engine::name::{ClusterName, PlacementName};
 use aviary_engine::normalise;
@@ -73,6 +77,8 @@ pub(crate) struct Story {
     addon: Value,
     /// What agents answer from now on.
     moods: BTreeMap<ClusterName, Mood>,
+    /// What agents answer about works of a version.
+    bad: BTreeMap<String, Mood>,
     last: Option<Plan>,
     events: Vec<String>,
 }
@@ -82,6 +88,47 @@ enum Mood {
     Fail,
     Unavailable,
     Silent,
+    Unready,
+    Broken,
+    Degraded,
+    Unreported,
+}
+
+impl Mood {
+    fn parse(text: &str) -> Self {
+        match text {
+            "fail" => Self::Fail,
+            "unavailable" => Self::Unavailable,
+            "stuck" => Self::Silent,
+            "unready" => Self::Unready,
+            "broken" => Self::Broken,
+            "degraded" => Self::Degraded,
+            "unreported" => Self::Unreported,
+            other => panic!("no such mood: {other}"),
+        }
+    }
+
+    /// What it says of the health of the template's Deployment.
+    fn health(self) -> Option<Health> {
+        let why =
+            |detail: &str| format!("Deployment open-cluster-management-agent-addon/agent: {detail}").into();
+        match self {
+            Self::Fail | Self::Unavailable | Self::Silent => None,
+            Self::Unready => Some(Health::Progressing {
+                why: why("1 of 3 replicas updated, 3 available"),
+                tolerable: false,
+            }),
+            Self::Broken => Some(Health::Failed {
+                why: why("1 of 3 replicas updated, 3 available; its progress deadline has passed"),
+            }),
+            Self::Degraded => {
+                Some(Health::Progressing { why: why("2 of 3 updated replicas available"), tolerable: true })
+            }
+            Self::Unreported => {
+                Some(Health::Unknown { why: why("the work agent has not reported its health yet") })
+            }
+        }
+    }
 }
 
 impl Story {
@@ -95,6 +142,7 @@ impl Story {
             told: String::new(),
             addon: json!({}),
             moods: BTreeMap::new(),
+            bad: BTreeMap::new(),
             last: None,
             events: Vec::new(),
         };
@@ -153,9 +201,16 @@ impl Story {
                 Arc::make_mut(&mut self.world.observed.refused).remove(&cluster(name));
             }),
             "ack" => names(rest).iter().for_each(|name| self.answer(name, None)),
-            "fail" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Fail))),
-            "unavailable" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Unavailable))),
-            "stuck" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Silent))),
+            "fail" | "unavailable" | "stuck" | "unready" | "broken" | "degraded" | "unreported" => {
+                names(rest).iter().for_each(|name| self.answer(name, Some(Mood::parse(verb))));
+            }
+            "bad" => {
+                let (version, mood) = rest.split_once(' ').expect("bad VERSION MOOD");
+                self.bad.insert(version.to_owned(), Mood::parse(mood));
+            }
+            "good" => {
+                self.bad.remove(rest);
+            }
             "annotate" => self.annotate(rest),
             "edit" => self.edit_work(rest),
             "wait" => {
@@ -446,13 +501,26 @@ impl Story {
 
     fn report(&mut self, name: &ClusterName) {
         let no = |message: &str| Seen::No { message: message.into() };
-        let (applied, available) = match self.moods.get(name) {
-            None => (Seen::Yes, Seen::Yes),
+        let works = self.world.observed.works.get(name);
+        let version = works.and_then(|works| works.first()?.version.clone());
+        let of_version = version.and_then(|version| self.bad.get(&*version));
+        let mood = self.moods.get(name).or(of_version).copied();
+        let (applied, available) = match mood {
+            None | Some(Mood::Unready | Mood::Broken | Mood::Degraded | Mood::Unreported) => {
+                (Seen::Yes, Seen::Yes)
+            }
             Some(Mood::Fail) => (no("work reports Applied=False: boom"), Seen::NotYet),
             Some(Mood::Unavailable) => (Seen::Yes, no("work reports Available=False: crash loop")),
             Some(Mood::Silent) => return,
         };
         self.world.acknowledge(name, &applied, &available);
+        if let Some(health) = mood.and_then(Mood::health)
+            && let Some(mut works) = self.world.observed.works.get_mut(name)
+        {
+            for work in works.iter_mut().filter(|work| work.health != Health::NotProbed) {
+                work.health = health.clone();
+            }
+        }
     }
 
     /// The add-on's own manager, where we do not render.
