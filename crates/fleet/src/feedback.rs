@@ -119,7 +119,8 @@ fn with_defaults(kind: &GroupVersionKind, object: &mut Value) {
 fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value {
     use ObjectState::{Down, Exceeded, Healthy, Unready};
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(1);
-    let condition = |type_: &str, holds: bool| json!({"type": type_, "status": if holds { "True" } else { "False" }});
+    let condition =
+        |type_: &str, holds: bool| json!({"type": type_, "status": if holds { "True" } else { "False" }});
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") => {
             let wanted = number("/spec/replicas");
@@ -153,7 +154,9 @@ fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value 
             }))
         }
         ("batch", "Job") => match state {
-            Healthy => json!({"succeeded": number("/spec/completions"), "conditions": [condition("Complete", true)]}),
+            Healthy => {
+                json!({"succeeded": number("/spec/completions"), "conditions": [condition("Complete", true)]})
+            }
             Unready => json!({"active": 1}),
             Exceeded | Down => json!({"failed": 1, "conditions": [condition("Failed", true)]}),
         },

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aviary_api::names::conditions::{AVAILABLE, PROGRESSING};
-use aviary_engine::health::Health;
 use aviary_engine::configs::{Pin, Revision};
+use aviary_engine::health::Health;
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::{Cluster, Instance, Observed, Seen, Work, WorkState};
 use aviary_engine::reason::Reason;

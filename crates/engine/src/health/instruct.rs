@@ -115,12 +115,8 @@ impl Instructions<'_> {
             let (Some(probed), Some(probe)) = (probed, probe_of(manifest)) else { continue };
             let Some(id) = ObjectId::of(manifest) else { continue };
             let Some(resource) = self.resource(probe, id) else { continue };
-            let matching: Vec<(usize, &Value)> = self
-                .author
-                .iter()
-                .enumerate()
-                .filter(|(_, entry)| matches(entry, id, &resource))
-                .collect();
+            let matching: Vec<(usize, &Value)> =
+                self.author.iter().enumerate().filter(|(_, entry)| matches(entry, id, &resource)).collect();
             replaced.extend(matching.iter().filter(|(_, entry)| is_exact(entry)).map(|(at, _)| *at));
             watched.extend(matching.iter().map(|(at, _)| *at));
             let entry = Entry::new(probe, id, &resource, &matching, &key);
@@ -185,7 +181,8 @@ impl Entry {
         let strategy = author.iter().find_map(|(_, entry)| entry.get("updateStrategy")).cloned();
         let strategy = strategy.or_else(|| probe.create_only.then(|| json!({"type": "CreateOnly"})));
         let conditions = unique(lists("conditionRules"), "condition");
-        let completes = conditions.iter().any(|rule| rule.get("condition").is_some_and(|one| one == COMPLETE));
+        let completes =
+            conditions.iter().any(|rule| rule.get("condition").is_some_and(|one| one == COMPLETE));
         let kind = strategy.as_ref().and_then(|strategy| strategy.get("type")?.as_str());
         // Such objects are not written again, so they cannot carry the digest of what is wanted now.
         let bound = !matches!(kind, Some("CreateOnly" | "ReadOnly")) && !completes;

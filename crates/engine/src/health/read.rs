@@ -22,7 +22,8 @@ pub(crate) fn of_work(object: &ManifestWork, addon: &str) -> WorkHealth {
     let manifests = object.spec.manifests();
     let written = object.metadata.annotations.as_ref().and_then(|all| all.get(annotations::PROBES_DIGEST));
     let key = digest_key(addon);
-    let digest_of = |manifest: &Value| Some(manifest.pointer("/metadata/annotations")?.get(&key)?.as_str()?.to_owned());
+    let digest_of =
+        |manifest: &Value| Some(manifest.pointer("/metadata/annotations")?.get(&key)?.as_str()?.to_owned());
     if written.is_none() && !manifests.iter().any(|manifest| digest_of(manifest).is_some()) {
         return WorkHealth { health: Health::NotProbed, intact: true };
     }
@@ -96,11 +97,13 @@ fn judge(
         }
         Ok(match probe.judge(&values)? {
             Judgement::Healthy => Health::Healthy,
-            Judgement::Progressing { detail, tolerable } => Health::Progressing { why: why(&detail), tolerable },
+            Judgement::Progressing { detail, tolerable } => {
+                Health::Progressing { why: why(&detail), tolerable }
+            }
             Judgement::Failed { detail } => Health::Failed { why: why(&detail) },
         })
     };
-    judged().unwrap_or_else(|WrongType(name)| {
-        Health::Unknown { why: why(&format!("the work agent reports a {name} that cannot be read")) }
+    judged().unwrap_or_else(|WrongType(name)| Health::Unknown {
+        why: why(&format!("the work agent reports a {name} that cannot be read")),
     })
 }

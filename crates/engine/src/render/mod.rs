@@ -205,7 +205,9 @@ impl Prepared {
             Unfilled::Unknown(variable) => {
                 Problem::VariableUnknown { template: self.template.clone(), variable }
             }
-            Unfilled::TooLarge => malformed("manifestConfigs are too large once their variables are filled in".to_owned()),
+            Unfilled::TooLarge => {
+                malformed("manifestConfigs are too large once their variables are filled in".to_owned())
+            }
         })?;
         if let Some(fault) = instruct::fault(&author, self.raw_manifests().len()) {
             return Err(malformed(fault));
@@ -314,7 +316,12 @@ impl Prepared {
     }
 
     /// The spec of one work for one cluster, and the digest of what the agent is asked to report.
-    fn spec(&self, index: usize, cluster: &ClusterName, install_namespace: &str) -> (Map<String, Value>, String) {
+    fn spec(
+        &self,
+        index: usize,
+        cluster: &ClusterName,
+        install_namespace: &str,
+    ) -> (Map<String, Value>, String) {
         let mut manifests = self.manifests(index, cluster, install_namespace);
         let mut author = Value::Array(self.author_configs().unwrap_or_default());
         variables::name_cluster(&mut author, cluster, install_namespace);

@@ -162,9 +162,7 @@ impl<'a> Agents<'a> {
     /// The agent's next report without a new work.
     pub fn after(&self, cluster: &ClusterName, answer: &Answer) -> Option<(Duration, Answer)> {
         Some(match answer {
-            Answer::Available { then: Then::Flaps } => {
-                (self.latency(cluster, "outage"), Answer::Unavailable)
-            }
+            Answer::Available { then: Then::Flaps } => (self.latency(cluster, "outage"), Answer::Unavailable),
             Answer::Available { then: Then::Crashes } => (self.latency(cluster, "crash"), Answer::Crashed),
             Answer::Unavailable => {
                 (self.latency(cluster, "recovery"), Answer::Available { then: Then::Stays })

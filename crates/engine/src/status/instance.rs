@@ -505,7 +505,8 @@ fn availability(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
 /// started, and not again while only the numbers change: each would be a write per cluster.
 fn ill_health(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
     let InstanceFacts { evidence, status, .. } = instance;
-    let why = evidence.health.why().filter(|_| evidence.holds_told && evidence.answered && !evidence.healthy)?;
+    let why =
+        evidence.health.why().filter(|_| evidence.holds_told && evidence.answered && !evidence.healthy)?;
     if !instance.arrived_once() && instance.health_grace(now).is_some() {
         return None;
     }
@@ -514,9 +515,9 @@ fn ill_health(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
         _ => ("False", Reason::WorkloadUnhealthy),
     };
     let object = |text: &str| text.split_once(": ").map(|(object, _)| object.to_owned());
-    let said = status.condition(conditions::AVAILABLE).filter(|said| {
-        said.status == state && said.reason == reason && object(&said.message) == object(why)
-    });
+    let said = status
+        .condition(conditions::AVAILABLE)
+        .filter(|said| said.status == state && said.reason == reason && object(&said.message) == object(why));
     let message = said.map_or_else(|| why.to_string().into(), |said| said.message.clone());
     Some((state, reason, message))
 }

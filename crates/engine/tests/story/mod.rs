@@ -20,7 +20,7 @@
 //! addon YAML                     the add-on's whole spec, as flow YAML
 //! user CLUSTER [YAML]            a user makes or edits an instance's spec
 //! offline|online|delete|ack|fail|unavailable|stuck CLUSTER…
-//! refuse create|status|work CLUSTER…   the hub refuses that write for them
+//! refuse create|status|work|delete CLUSTER…   the hub refuses that write for them
 //! accept CLUSTER…                it does not any more
 //! annotate KEY=VALUE             on the add-on
 //! wait DURATION                  time passes
@@ -192,6 +192,7 @@ impl Story {
             "create" => RefusedWrite::Create,
             "status" => RefusedWrite::Status,
             "work" => RefusedWrite::Work,
+            "delete" => RefusedWrite::Delete,
             other => panic!("no such write: {other}"),
         };
         for name in names(clusters) {
