@@ -263,3 +263,34 @@ fn different_refusals_are_named_with_their_clusters_and_at_most_ten() {
         "#]],
     );
 }
+
+#[test]
+fn a_cluster_on_its_way_elsewhere_that_cannot_be_turned_has_failed_and_keeps_its_slot() {
+    check(
+        "
+        template v1 v2 v3
+        config A v1
+        config B v2
+        config C v3
+        place prod: p1..p3
+        rollout prod config=A RollingUpdate 1
+        settle
+        rollout prod config=B RollingUpdate 1
+        pass 2
+        refuse status p1
+        rollout prod config=C RollingUpdate 1
+        pass 2
+        show clusters
+        accept p1
+        settle
+        show clusters
+        show status",
+        &expect![[r#"
+            p1               failed    v2       failed: the hub refuses to write the status of the instance: etcdserver: request is too large
+            p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
+            prod  False UpgradeSucceed  3/3 upgrade completed with no errors.
+                desired C good C applied C
+            versions v3 v2 v1 default v3
+        "#]],
+    );
+}

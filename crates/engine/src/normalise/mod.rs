@@ -174,3 +174,45 @@ fn pin(
         hash: Hash::recorded(flat.map(String::as_str).unwrap_or_default())?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(kind: &str, message: usize) -> aviary_api::Condition {
+        aviary_api::Condition {
+            type_: kind.to_owned(),
+            status: "True".to_owned(),
+            message: Some("m".repeat(message)),
+            ..aviary_api::Condition::default()
+        }
+    }
+
+    #[test]
+    fn conditions_of_others_are_bounded_and_ours_are_not_lost_among_them() {
+        let theirs = |count: usize| (0..count).map(|at| given(&format!("Theirs{at}"), 1)).collect::<Vec<_>>();
+        let mut all = theirs(MOST_OTHERS);
+        all.push(given("Progressing", 1));
+        let (kept, has_more) = conditions(&all);
+        assert_eq!((kept.len(), has_more), (MOST_OTHERS + 1, false));
+        let mut all = theirs(MOST_OTHERS + 1);
+        all.push(given("Progressing", 1));
+        let (kept, has_more) = conditions(&all);
+        assert_eq!((kept.len(), has_more), (MOST_OTHERS + 1, true));
+        assert!(Condition::find(&kept, "Progressing").is_some());
+    }
+
+    #[test]
+    fn long_texts_of_others_are_shortened_here_and_known_to_be_longer() {
+        assert!(!conditions(&[given("Theirs", LONGEST_TEXT)]).1);
+        let (kept, has_more) = conditions(&[given("Theirs", LONGEST_TEXT + 1)]);
+        let lengths: Vec<usize> = kept.iter().map(|one| one.message.len()).collect();
+        assert_eq!((lengths, has_more), (vec![LONGEST_TEXT], true));
+        let (kept, has_more) = conditions(&[given(&"T".repeat(LONGEST_TEXT + 1), 1)]);
+        assert_eq!((kept.len(), has_more), (0, true));
+        // Ours are written anew, and only once.
+        let ours = [given("Progressing", LONGEST_TEXT + 1), given("Progressing", 1)];
+        let (kept, has_more) = conditions(&ours);
+        assert_eq!((kept.len(), has_more), (1, false));
+    }
+}
