@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::observed::Offers;
 use aviary_engine::plan::{Plan, Write, plan};
+use aviary_engine::problem::Problem;
 use aviary_engine::reason::Reason;
 use serde_json::json;
 
@@ -15,7 +16,7 @@ fn next(story: &Story) -> Plan {
 }
 
 fn reasons(plan: &Plan) -> Vec<Reason> {
-    plan.report.problems.iter().map(|problem| problem.code()).collect()
+    plan.report.problems.iter().map(Problem::code).collect()
 }
 
 fn template(version: usize, agent: &serde_json::Value) -> serde_json::Value {
