@@ -305,6 +305,7 @@ impl Loop {
         self.pass_again(addon, &job.plan, now);
         if job.plan.is_at_rest() {
             self.queue.succeeded(addon);
+            self.stores.end_retries(addon);
         } else {
             self.execute(executor, job);
         }
@@ -331,14 +332,19 @@ impl Loop {
             Err(panic) => return self.panicked(addon, &panic),
         };
         self.reporting.metrics.note_written(tally);
-        let Tally { written, conflicts, failed, refused, panicked } = tally;
+        let Tally { written, conflicts, failed, refused, blocked, panicked } = tally;
         tracing::debug!(%addon, written, conflicts, failed, refused, "executed a plan");
         if panicked {
             self.skip(addon, SkipReason::Panicked);
             self.queue.suspend(addon);
         } else if failed > 0 || conflicts > 0 {
+            if blocked {
+                tracing::warn!(%addon, "the hub refuses to write the add-on; it is skipped and retried, and other add-ons continue");
+                self.skip(addon, SkipReason::WriteRefused);
+            }
             self.queue.put_off(addon);
         } else {
+            self.stores.end_retries(addon);
             self.queue.succeeded(addon);
             self.stores.mark(addon);
         }

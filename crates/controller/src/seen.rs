@@ -5,7 +5,7 @@
 //! variants. An object that cannot be parsed affects only itself.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use aviary_api::names::{annotations, labels};
@@ -134,10 +134,24 @@ pub(crate) struct WriteRefused {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RefusedObject {
     NewInstance(ClusterName),
+    /// It cannot be deleted.
+    Instance(ClusterName),
     Status(ClusterName),
     /// With the id of the revision that it is rendered from.
     Work(ClusterName, Text),
     Offer(ConfigRef),
+}
+
+impl fmt::Display for RefusedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NewInstance(cluster) => write!(f, "the new instance of cluster {cluster}"),
+            Self::Instance(cluster) => write!(f, "the deletion of the instance of cluster {cluster}"),
+            Self::Status(cluster) => write!(f, "the status of the instance of cluster {cluster}"),
+            Self::Work(cluster, _) => write!(f, "a work of cluster {cluster}"),
+            Self::Offer(config) => write!(f, "the status of {config}"),
+        }
+    }
 }
 
 /// A name that a work of another owner has.

@@ -22,6 +22,8 @@ pub(crate) enum SkipReason {
     /// The message is only in the log, because anybody may read `/readyz`.
     Panicked,
     InvariantBroken,
+    /// The hub refuses to write the add-on's status or its revisions, which all else depends on.
+    WriteRefused,
 }
 
 impl SkipReason {
@@ -31,6 +33,7 @@ impl SkipReason {
             Self::OtherTerm { .. } => "OtherTerm",
             Self::Panicked => "Panicked",
             Self::InvariantBroken => "InvariantBroken",
+            Self::WriteRefused => "WriteRefused",
         }
     }
 }
@@ -44,6 +47,9 @@ impl fmt::Display for SkipReason {
             ),
             Self::Panicked => f.write_str("its last pass panicked and is retried; see the log"),
             Self::InvariantBroken => f.write_str("its plan would violate an invariant and is not executed"),
+            Self::WriteRefused => f.write_str(
+                "the hub refuses to write its status or its revisions, which is retried; see the log",
+            ),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::by_cluster::ByCluster;
 use crate::explain::{Decision, Removal, Wait};
 use crate::fleet::{ClusterFacts, Cohort, Fleet, FleetLine};
 use crate::name::{ClusterName, Text};
-use crate::observed::{Cluster, InstallStrategy, Instance, Maker};
+use crate::observed::{Cluster, InstallStrategy, Instance, Maker, RefusedWrite};
 use crate::problem::Problem;
 use crate::reason::Reason;
 
@@ -72,8 +72,11 @@ pub fn decide(fleet: &Fleet<'_>) -> Install {
         counted.map(|(cohort, _)| cohort.members.len()).sum()
     };
     let deselected = count(&|_, decision| *decision == Decision::Delete(Removal::Deselected));
-    let leaving =
-        count(&|cohort, decision| *decision == Decision::Hold(Wait::Terminating) && !cohort.facts.selected);
+    let leaving = count(&|cohort, decision| {
+        let under_way =
+            *decision == Decision::Hold(Wait::Terminating) || cohort.facts.is_refused(RefusedWrite::Delete);
+        under_way && !cohort.facts.selected
+    });
     let brake = brake(fleet, deselected, leaving);
     if brake == BrakeState::Holds {
         for decision in decisions.iter_mut().flatten() {
@@ -131,17 +134,14 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
             Some(_) if is_leaving => Decision::Hold(Wait::ClusterDeleting),
             Some(cluster) if cluster.opted_out => Decision::Hold(Wait::OptedOut),
             Some(_) if facts.lacks_namespace => Decision::Hold(Wait::NamespaceMissing),
-            Some(_) => match &facts.refusal {
-                Some(refusal) => Decision::Hold(Wait::Problem(Arc::new(Problem::refused(refusal)))),
-                None => Decision::Create,
-            },
+            Some(_) => held_by_the_hub(facts).unwrap_or(Decision::Create),
         });
     };
     if instance.terminating {
         return Some(Decision::Hold(Wait::Terminating));
     }
     if is_leaving {
-        return Some(Decision::Delete(Removal::ClusterDeleting));
+        return Some(held_by_the_hub(facts).unwrap_or(Decision::Delete(Removal::ClusterDeleting)));
     }
     // The garbage collector deletes instances of an earlier add-on of the same name.
     let made_by_strategy = instance.made_by != Maker::User && !instance.other_owner;
@@ -158,9 +158,17 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
         }
         InstallStrategy::Placements(_) if uncertain => Some(Decision::Hold(Wait::DeletionWaits)),
         InstallStrategy::Placements(_) | InstallStrategy::Labels(_) => {
-            Some(Decision::Delete(Removal::Deselected))
+            Some(held_by_the_hub(facts).unwrap_or(Decision::Delete(Removal::Deselected)))
         }
     }
+}
+
+/// The hub refuses to create or to delete the instance.
+fn held_by_the_hub(facts: &ClusterFacts<'_>) -> Option<Decision> {
+    let refusal = facts.refusal.as_ref();
+    let refusal =
+        refusal.filter(|refusal| matches!(refusal.what, RefusedWrite::Create | RefusedWrite::Delete))?;
+    Some(Decision::Hold(Wait::Problem(Arc::new(Problem::refused(refusal)))))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,6 +40,11 @@ pub struct Observed {
     pub without_namespace: Arc<BTreeSet<ClusterName>>,
     /// Clusters for which the hub refused a write. It is not tried again while it is here.
     pub refused: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// Refused before, and tried again in this pass: still reported until the hub has answered.
+    pub retried: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// For how many more clusters the hub refuses a write, if only their number is known. The
+    /// leader knows them all.
+    pub refused_unnamed: usize,
     /// AddOnHubConfigs whose status the manager writes. Empty for callers that write nothing.
     pub offers: BTreeMap<ConfigRef, Offers>,
     /// Problems found by `normalise`.
@@ -64,14 +69,19 @@ pub enum RefusedWrite {
     Status,
     /// A work.
     Work,
+    /// The instance cannot be deleted.
+    Delete,
 }
 
 impl RefusedWrite {
-    pub fn object(self) -> &'static str {
+    pub(crate) const ALL: [Self; 4] = [Self::Create, Self::Status, Self::Work, Self::Delete];
+
+    pub(crate) fn doing(self) -> &'static str {
         match self {
-            Self::Create => "the new instance",
-            Self::Status => "the status of the instance",
-            Self::Work => "the work",
+            Self::Create => "write the new instance",
+            Self::Status => "write the status of the instance",
+            Self::Work => "write the work",
+            Self::Delete => "delete the instance",
         }
     }
 }
@@ -594,7 +604,10 @@ pub struct StatusFields {
     pub desired_version: Option<Text>,
     pub current_version: Option<Text>,
     pub last_version: Option<Text>,
+    /// Ours, and a bounded part of those of others.
     pub conditions: Vec<Condition>,
+    /// The object has more conditions of others, or longer ones, than are kept here.
+    pub has_more_conditions: bool,
 }
 
 /// One kind of config of an instance: the assigned and the applied config.

@@ -123,7 +123,7 @@ pub enum Problem {
     #[error("{config} defines the variable {variable}, which is built in and cannot be replaced")]
     VariableReserved { config: ConfigRef, variable: String },
     // What the hub refuses.
-    #[error("the hub refuses to write {}: {why}", .what.object())]
+    #[error("the hub refuses to {}: {why}", .what.doing())]
     WriteRefused { what: RefusedWrite, why: Text },
     // Install.
     #[error(

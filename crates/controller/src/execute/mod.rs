@@ -86,6 +86,8 @@ pub(crate) struct Tally {
     pub(crate) failed: usize,
     /// The hub refuses them for what is in them: each is tried again in its own time.
     pub(crate) refused: usize,
+    /// The hub refuses a write that everything else of the add-on depends on.
+    pub(crate) blocked: bool,
     /// A write failed because of a defect here.
     pub(crate) panicked: bool,
 }
@@ -134,6 +136,8 @@ impl Executor {
             if !whole && stage.step.is_required() {
                 return tally;
             }
+            // Only what others depend on counts.
+            tally.blocked = false;
         }
         tally
     }
@@ -174,9 +178,13 @@ impl Executor {
         match (outcome, refusable(write)) {
             (Outcome::Failed(error), Some(object)) => match refusal(&error) {
                 Some(why) => {
+                    tracing::warn!(
+                        %addon, object = %object, error = said(&error),
+                        "the hub refuses a write; it is tried again, and the others go on"
+                    );
                     let refused = WriteRefused { addon: addon.clone(), object, why };
                     self.send([WatchEvent::WriteRefused(refused)]).await;
-                    Outcome::Refused(error)
+                    Outcome::Refused
                 }
                 None => Outcome::Failed(error),
             },
@@ -236,14 +244,9 @@ impl Executor {
             Outcome::Failed(error) => {
                 tracing::warn!(error = said(&error), "a write failed and is retried");
                 tally.failed += 1;
+                tally.blocked |= refusal(&error).is_some();
             }
-            Outcome::Refused(error) => {
-                tracing::warn!(
-                    error = said(&error),
-                    "the hub refuses a write; it is tried again, and the others go on"
-                );
-                tally.refused += 1;
-            }
+            Outcome::Refused => tally.refused += 1,
             Outcome::Panicked(panic) => {
                 tracing::error!(%panic, "a write panicked and is retried");
                 tally.failed += 1;
@@ -266,6 +269,7 @@ impl Executor {
 fn refusable(write: &Write) -> Option<RefusedObject> {
     match write {
         Write::Create(create) => Some(RefusedObject::NewInstance(create.cluster.clone())),
+        Write::Delete(delete) => Some(RefusedObject::Instance(delete.cluster.clone())),
         Write::Instance(write) => Some(RefusedObject::Status(write.cluster.clone())),
         Write::Work(write) => Some(RefusedObject::Work(write.cluster.clone(), write.told().id())),
         Write::Offer(offer) => Some(RefusedObject::Offer(offer.config.clone())),

@@ -12,7 +12,7 @@ pub(super) enum Outcome {
     Conflict,
     Failed(Box<kube::Error>),
     /// The hub will not have it, however often it is tried. The stores know.
-    Refused(Box<kube::Error>),
+    Refused,
     Panicked(Panic),
 }
 
@@ -36,7 +36,7 @@ impl Outcome {
             Self::Failed(error) => {
                 matches!(&**error, kube::Error::Api(status) if matches!(status.code, 429 | 500..=599))
             }
-            Self::Written(_) | Self::Conflict | Self::Refused(_) | Self::Panicked(_) => false,
+            Self::Written(_) | Self::Conflict | Self::Refused | Self::Panicked(_) => false,
         }
     }
 }

@@ -221,7 +221,7 @@ impl Stores {
         configs: &BTreeSet<ConfigRef>,
         refused: &BTreeSet<ConfigRef>,
     ) -> BTreeMap<ConfigRef, Offers> {
-        if !self.offers_versions {
+        if !self.is_manager {
             return BTreeMap::new();
         }
         let of = |config: &ConfigRef| {

@@ -80,6 +80,8 @@ pub(crate) struct AddOnEntry {
     looked_up: BTreeSet<ConfigRef>,
     /// Writes that the hub refuses, by cluster, while they are not tried again.
     refused: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// Refused before, and being tried again.
+    retried: Arc<BTreeMap<ClusterName, Refusal>>,
     /// The configs whose status the hub refuses.
     refused_offers: BTreeSet<ConfigRef>,
     /// How often each write was refused, and when last.
@@ -116,8 +118,9 @@ pub(crate) struct Stores {
     templates: BTreeMap<Text, (Text, Template)>,
     /// The versions that the statuses of AddOnHubConfigs list.
     listed_versions: BTreeMap<ConfigRef, Vec<Text>>,
-    /// Whether those statuses are written from here. That takes a look at all add-ons.
-    offers_versions: bool,
+    /// These are the stores of a manager. Only a manager writes those statuses, which takes a look
+    /// at all add-ons, and only a manager learns from the hub which writes it refuses.
+    is_manager: bool,
     kinds: BTreeMap<GroupResource, KindState>,
     work_of: HashMap<Key, Text>,
     revision_of: HashMap<Key, Text>,
@@ -151,7 +154,7 @@ impl Stores {
 
     /// The stores of a manager, which also writes the versions that AddOnHubConfigs offer.
     pub(crate) fn of_manager(options: Options) -> Self {
-        Self { offers_versions: true, ..Self::new(options) }
+        Self { is_manager: true, ..Self::new(options) }
     }
 
     /// Whether every kind that all add-ons need has been listed once. Before that, nothing may be
@@ -206,7 +209,11 @@ impl Stores {
     /// Instances of an add-on that does not exist, on clusters that are being deleted.
     pub(crate) fn abandoned(&self, addon: &str) -> Vec<Delete> {
         let absent = self.addons.get(addon).filter(|entry| !entry.present);
-        absent.map_or_else(Vec::new, |entry| install::abandoned(&entry.instances, &self.clusters))
+        absent.map_or_else(Vec::new, |entry| {
+            let mut deletes = install::abandoned(&entry.instances, &self.clusters);
+            deletes.retain(|delete| !entry.refused.contains_key(&delete.cluster));
+            deletes
+        })
     }
 
     pub(crate) fn entry(&self, addon: &str) -> Option<&AddOnEntry> {

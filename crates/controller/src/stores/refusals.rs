@@ -35,6 +35,7 @@ fn key(object: &RefusedObject) -> ObjectKey {
         RefusedObject::NewInstance(cluster) => (Some(cluster.clone()), "create", "".into()),
         RefusedObject::Status(cluster) => (Some(cluster.clone()), "status", "".into()),
         RefusedObject::Work(cluster, _) => (Some(cluster.clone()), "work", "".into()),
+        RefusedObject::Instance(cluster) => (Some(cluster.clone()), "delete", "".into()),
         RefusedObject::Offer(config) => (None, "offer", config.name.clone()),
     }
 }
@@ -45,6 +46,7 @@ impl RefusedObject {
             Self::NewInstance(cluster) => Some((cluster, RefusedWrite::Create)),
             Self::Status(cluster) => Some((cluster, RefusedWrite::Status)),
             Self::Work(cluster, _) => Some((cluster, RefusedWrite::Work)),
+            Self::Instance(cluster) => Some((cluster, RefusedWrite::Delete)),
             Self::Offer(_) => None,
         }
     }
@@ -54,8 +56,10 @@ impl AddOnEntry {
     /// The instance is gone, and what was refused for it.
     pub(super) fn forget_refusals(&mut self, cluster: &ClusterName) {
         self.refusals.0.retain(|(of, ..), _| of.as_ref() != Some(cluster));
-        if self.refused.contains_key(cluster) {
-            Arc::make_mut(&mut self.refused).remove(cluster);
+        for known in [&mut self.refused, &mut self.retried] {
+            if known.contains_key(cluster) {
+                Arc::make_mut(known).remove(cluster);
+            }
         }
     }
 
@@ -91,6 +95,7 @@ impl Stores {
         attempts.last = Instant::now();
         match (object.of_cluster(), object.clone()) {
             (Some((cluster, what)), _) => {
+                Arc::make_mut(&mut entry.retried).remove(cluster);
                 // Of two refusals that of the status counts: without it nothing else can be said.
                 let keeps =
                     |known: &Refusal| known.what == RefusedWrite::Status && what == RefusedWrite::Work;
@@ -112,11 +117,23 @@ impl Stores {
         match object.of_cluster() {
             Some((cluster, what)) => {
                 if entry.refused.get(cluster).is_some_and(|refusal| refusal.what == what) {
-                    Arc::make_mut(&mut entry.refused).remove(cluster);
+                    let refusal = Arc::make_mut(&mut entry.refused).remove(cluster);
+                    let retried = refusal.map(|refusal| (cluster.clone(), refusal));
+                    Arc::make_mut(&mut entry.retried).extend(retried);
                 }
             }
             None => entry.refused_offers.retain(|config| *object != RefusedObject::Offer(config.clone())),
         }
         self.mark(addon);
+    }
+
+    /// Everything was written that was to be: what was tried again and is not refused has gone
+    /// through, or is not wanted any more.
+    pub(crate) fn end_retries(&mut self, addon: &Text) {
+        let Some(entry) = self.addons.get_mut(addon) else { return };
+        if !entry.retried.is_empty() {
+            entry.retried = Arc::default();
+            self.mark(addon);
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use aviary_engine::name::Text;
 use aviary_engine::observed::Observed;
+use aviary_engine::status::refusals;
 
 use crate::stores::{AddOnEntry, Stores};
 
@@ -37,13 +38,21 @@ impl Stores {
         if before != entry.looked_up {
             self.change_looked_up(&before, &entry.looked_up);
         }
+        // A reader of the hub knows only what the leader says.
+        let told = (!self.is_manager).then(|| refusals::told(&entry.addon.status.conditions));
+        let (refused, refused_unnamed) = match told {
+            Some(told) => (Arc::new(told.named), told.unnamed),
+            None => (Arc::clone(&entry.refused), 0),
+        };
         let observed = Observed {
             placements: self.select(&entry.addon, &mut problems),
             configs: entry.looked_up.iter().map(|config| (config.clone(), self.look_up(config))).collect(),
             templates: self.templates_of(addon),
             offers: self.offers(&entry.looked_up, &entry.refused_offers),
             without_namespace: Arc::clone(&self.without_namespace),
-            refused: Arc::clone(&entry.refused),
+            refused,
+            retried: Arc::clone(&entry.retried),
+            refused_unnamed,
             problems,
             options: self.options.clone(),
             addon: take(&mut entry.addon),

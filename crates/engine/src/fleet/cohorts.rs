@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::facts::{ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts, WorkOwner};
+use super::facts::{Claim, ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts, WorkOwner};
 use super::lineup::ClusterRow;
 use crate::by_cluster::RowEntry;
 use crate::clock::Clock;
 use crate::configs::{Overrides, Resolver};
-use crate::evidence::{Evidence, is_rendered_as_told, name_taken};
+use crate::evidence::{Evidence, is_rendered_as_told, name_taken, told_same};
 use crate::name::TextId;
 use crate::observed::{
     Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, Work, WorkHashes, WorkState,
@@ -174,10 +174,15 @@ impl<'a, 'r> Cohorts<'a, 'r> {
     }
 
     /// What the hub refuses, as far as it still applies: an instance that is there need not be
-    /// created.
+    /// created, and one that is wanted again need not be deleted.
     fn refusal(&mut self, row: &ClusterRow<'a>, has_instance: bool) -> Option<u32> {
         let refusal = self.observed().refused.get(row.name)?;
-        let applies = (refusal.what == RefusedWrite::Create) != has_instance;
+        let is_leaving = !row.selected || row.cluster.is_some_and(|cluster| cluster.summary.deleting);
+        let applies = match refusal.what {
+            RefusedWrite::Create => !has_instance,
+            RefusedWrite::Status | RefusedWrite::Work => has_instance,
+            RefusedWrite::Delete => has_instance && is_leaving,
+        };
         applies.then(|| self.refusals.intern(Arc::new(refusal.clone())))
     }
 

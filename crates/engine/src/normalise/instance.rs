@@ -66,6 +66,7 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
         let observed_generation = reference.last_observed_generation;
         references.insert(kind.clone(), Reference { kind, desired, applied, observed_generation });
     }
+    let (conditions, has_more_conditions) = conditions(&status.conditions);
     InstanceStatus::new(StatusFields {
         supported: status
             .supported_configs
@@ -76,6 +77,7 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
         desired_version: text(status.desired_version.as_ref()),
         current_version: text(status.current_version.as_ref()),
         last_version: text(status.last_version.as_ref()),
-        conditions: conditions(&status.conditions),
+        conditions,
+        has_more_conditions,
     })
 }

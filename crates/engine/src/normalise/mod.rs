@@ -68,27 +68,37 @@ fn condition(condition: &aviary_api::Condition) -> Condition {
     }
 }
 
-/// The conditions of an instance: ours, and as many of others as have room beside them. They are
-/// written back with ours, so what is kept of them is bounded.
-fn conditions(all: &[aviary_api::Condition]) -> Vec<Condition> {
-    const OTHERS: usize = 32;
-    const LONGEST: usize = 4096;
-    let mut others = 0;
-    let mut kept = Vec::with_capacity(all.len().min(OTHERS));
+/// The most conditions of others that are kept of an instance.
+const MOST_OTHERS: usize = 32;
+/// The longest text of a condition that is kept, in characters.
+const LONGEST_TEXT: usize = 4096;
+
+/// The conditions of an instance: ours, and a bounded part of those of others. Returns whether
+/// others have more: then a write of the status must not replace theirs by what is kept.
+fn conditions(all: &[aviary_api::Condition]) -> (Vec<Condition>, bool) {
+    let mut kept: Vec<Condition> = Vec::with_capacity(all.len().min(MOST_OTHERS));
+    let (mut others, mut has_more) = (0, false);
     for one in all {
-        if !status::OURS.contains(&one.type_.as_str()) {
-            others += 1;
-            if others > OTHERS || one.type_.len() > LONGEST {
-                continue;
-            }
+        let is_ours = status::OURS.contains(&one.type_.as_str());
+        others += usize::from(!is_ours);
+        let reason = one.reason.as_deref().unwrap_or_default();
+        let is_long = |text: &str| text.len() > LONGEST_TEXT;
+        let is_surplus = match is_ours {
+            true => Condition::find(&kept, &one.type_).is_some(),
+            false => others > MOST_OTHERS || is_long(&one.type_) || is_long(&one.status) || is_long(reason),
+        };
+        if is_surplus {
+            has_more |= !is_ours;
+            continue;
         }
         let mut condition = condition(one);
-        if let Some((end, _)) = condition.message.char_indices().nth(LONGEST) {
+        if let Some((end, _)) = condition.message.char_indices().nth(LONGEST_TEXT) {
+            has_more |= !is_ours;
             condition.message = Word::Owned(condition.message.get(..end).unwrap_or_default().to_owned());
         }
         kept.push(condition);
     }
-    kept
+    (kept, has_more)
 }
 
 /// A text of a condition. Texts that we write ourselves are static and shared.
@@ -163,4 +173,46 @@ fn pin(
         config: Arc::new(named.clone()),
         hash: Hash::recorded(flat.map(String::as_str).unwrap_or_default())?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(kind: &str, message: usize) -> aviary_api::Condition {
+        aviary_api::Condition {
+            type_: kind.to_owned(),
+            status: "True".to_owned(),
+            message: Some("m".repeat(message)),
+            ..aviary_api::Condition::default()
+        }
+    }
+
+    #[test]
+    fn conditions_of_others_are_bounded_and_ours_are_not_lost_among_them() {
+        let theirs = |count: usize| (0..count).map(|at| given(&format!("Theirs{at}"), 1)).collect::<Vec<_>>();
+        let mut all = theirs(MOST_OTHERS);
+        all.push(given("Progressing", 1));
+        let (kept, has_more) = conditions(&all);
+        assert_eq!((kept.len(), has_more), (MOST_OTHERS + 1, false));
+        let mut all = theirs(MOST_OTHERS + 1);
+        all.push(given("Progressing", 1));
+        let (kept, has_more) = conditions(&all);
+        assert_eq!((kept.len(), has_more), (MOST_OTHERS + 1, true));
+        assert!(Condition::find(&kept, "Progressing").is_some());
+    }
+
+    #[test]
+    fn long_texts_of_others_are_shortened_here_and_known_to_be_longer() {
+        assert!(!conditions(&[given("Theirs", LONGEST_TEXT)]).1);
+        let (kept, has_more) = conditions(&[given("Theirs", LONGEST_TEXT + 1)]);
+        let lengths: Vec<usize> = kept.iter().map(|one| one.message.len()).collect();
+        assert_eq!((lengths, has_more), (vec![LONGEST_TEXT], true));
+        let (kept, has_more) = conditions(&[given(&"T".repeat(LONGEST_TEXT + 1), 1)]);
+        assert_eq!((kept.len(), has_more), (0, true));
+        // Ours are written anew, and only once.
+        let ours = [given("Progressing", LONGEST_TEXT + 1), given("Progressing", 1)];
+        let (kept, has_more) = conditions(&ours);
+        assert_eq!((kept.len(), has_more), (1, false));
+    }
 }

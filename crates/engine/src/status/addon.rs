@@ -11,7 +11,7 @@ use aviary_api::names::conditions::{
 };
 use jiff::Timestamp;
 
-use super::{Stated, set};
+use super::{Stated, refusals, set};
 use crate::configs::Revision;
 use crate::explain::{Decision, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
@@ -24,7 +24,7 @@ use crate::rollout::{Counts, Failure, MoveRun, PlacementOutcome, State, Unhealth
 use crate::versions;
 
 /// How many clusters or problems a message names at most.
-const NAMED: usize = 10;
+pub(super) const NAMED: usize = 10;
 
 /// The status that the add-on should have after this pass.
 pub(crate) fn next(
@@ -50,7 +50,7 @@ pub(crate) fn next(
     status.observed_generation = Some(addon.generation);
     conditions(fleet, install, outcomes, &mut status, now);
     namespaces(fleet, install, &mut status, now);
-    refusals(fleet, &mut status, now);
+    refused_writes(fleet, &mut status, now);
     if let Some((status_of_all, reason, message)) = overall(fleet, outcomes) {
         let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: message.into() };
         set(&mut status.conditions, addon.generation, now, stated);
@@ -154,7 +154,7 @@ fn judge(
         let message = format!("{} no instance yet", counted_as(missing, "cluster has", "clusters have"));
         return Success::NotYet { reason: Reason::Installing, message };
     }
-    let count: usize = refused(fleet).map(|cohort| cohort.members.len()).sum();
+    let count = count_refused(fleet);
     if count > 0 {
         let clusters = counted_as(count, "cluster", "clusters");
         let message = format!("the hub refuses what is to be written for {clusters}");
@@ -313,19 +313,16 @@ fn namespaces(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, no
 }
 
 /// Says for which clusters the hub refuses writes, and when it refuses none any more.
-fn refusals(fleet: &Fleet<'_>, status: &mut AddOnStatus, now: Timestamp) {
-    let refused = refused(fleet);
-    let why = refused.clone().find_map(|cohort| cohort.facts.refusal.as_deref());
-    let (names, count) = named(fleet, refused);
+fn refused_writes(fleet: &Fleet<'_>, status: &mut AddOnStatus, now: Timestamp) {
+    let first = fleet.first_names(refused(fleet), NAMED);
+    let refused = first.into_iter().filter_map(|name| Some((name, fleet.observed.refused.get(name)?)));
+    let named: BTreeMap<_, _> = refused.chain(fleet.observed.retried.iter()).collect();
+    let named: Vec<_> = named.into_iter().take(NAMED).collect();
     let was_said = status.conditions.iter().any(|condition| condition.kind == WRITES_REFUSED);
-    let (truth, reason, message) = match why {
-        None if !was_said => return,
-        None => ("False", Reason::NothingRefused, "the hub takes what is written".to_owned()),
-        Some(why) => {
-            let clusters = counted_as(count, "cluster", "clusters");
-            let message = format!("{clusters}: {names}; {}", Problem::refused(why));
-            ("True", Reason::WriteRefused, message)
-        }
+    let (truth, reason, message) = match count_refused(fleet) {
+        0 if !was_said => return,
+        0 => ("False", Reason::NothingRefused, "the hub takes what is written".to_owned()),
+        count => ("True", Reason::WriteRefused, refusals::message(&named, count)),
     };
     let stated = Stated { kind: WRITES_REFUSED, status: truth, reason, message: message.into() };
     set(&mut status.conditions, fleet.observed.addon.generation, now, stated);
@@ -334,6 +331,12 @@ fn refusals(fleet: &Fleet<'_>, status: &mut AddOnStatus, now: Timestamp) {
 /// The cohorts for which the hub refuses a write.
 fn refused<'f, 'a: 'f>(fleet: &'f Fleet<'a>) -> impl Iterator<Item = &'f Cohort<'a>> + Clone {
     fleet.cohorts.iter().filter(|cohort| cohort.facts.refusal.is_some())
+}
+
+/// How many clusters the hub refuses a write for, named or not.
+fn count_refused(fleet: &Fleet<'_>) -> usize {
+    let named: usize = refused(fleet).map(|cohort| cohort.members.len()).sum();
+    named + fleet.observed.retried.len() + fleet.observed.refused_unnamed
 }
 
 fn counted_as(count: usize, one: &str, many: &str) -> String {

@@ -4,6 +4,7 @@
 pub(crate) mod addon;
 pub(crate) mod instance;
 pub mod publish;
+pub mod refusals;
 
 use aviary_api::names::conditions;
 use jiff::Timestamp;

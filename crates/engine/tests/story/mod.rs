@@ -23,7 +23,7 @@
 //! unready|broken|degraded|unreported CLUSTER…   applied and available; its Deployment is not updated, has failed, misses no
 //!                                more than it tolerates, or is not reported on
 //! bad VERSION MOOD               works of that version answer so on every cluster, in the words above; `good VERSION` ends it
-//! refuse create|status|work CLUSTER…   the hub refuses that write for them
+//! refuse create|status|work|delete CLUSTER…   the hub refuses that write for them
 //! accept CLUSTER…                it does not any more
 //! annotate KEY=VALUE             on the add-on
 //! wait DURATION                  time passes
@@ -247,6 +247,7 @@ impl Story {
             "create" => RefusedWrite::Create,
             "status" => RefusedWrite::Status,
             "work" => RefusedWrite::Work,
+            "delete" => RefusedWrite::Delete,
             other => panic!("no such write: {other}"),
         };
         for name in names(clusters) {
