@@ -187,7 +187,10 @@ impl Prepared {
                 return Err(too_large());
             }
             if let Some(key) = instruct::reserved_annotation(&filled) {
-                let why = format!("the annotation {key} is reserved: remove it from {}", identity(manifest).unwrap_or_default());
+                let why = format!(
+                    "the annotation {key} is reserved: remove it from {}",
+                    identity(manifest).unwrap_or_default()
+                );
                 return Err(Problem::TemplateMalformed { template: template(), why });
             }
             split.add(size);
