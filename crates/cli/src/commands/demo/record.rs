@@ -205,7 +205,8 @@ impl Record {
             well: work.applied == Seen::Yes
                 && work.available == Seen::Yes
                 && matches!(work.health, Health::Healthy | Health::NotProbed),
-            ill: matches!(work.health, Health::Progressing { .. } | Health::Failed { .. }),
+            ill: work.applied == Seen::Yes
+                && matches!(work.health, Health::Progressing { .. } | Health::Failed { .. }),
         });
         self.note(cluster, object.metadata.resource_version.as_deref(), change);
     }
