@@ -372,8 +372,9 @@ spec:
 ";
     desk("lint_agent_spec").file("template.yaml", template).check("lint -f template.yaml", &expect![[r#"
         $ aviary lint -f template.yaml
+        template.yaml: document 1 (AddOnTemplate hello-v1): spec.agentSpec.manifestConfigs[0].conditionRules[0].celExpressions[0].expression: is not a field of this kind
         template.yaml: document 1 (AddOnTemplate hello-v1): spec.agentSpec.manifestConfigs[0].conditionRules[0].celExpressions[0]: must be a string, not an object: OCM's celExpressions is a list of strings, so write "object.data.done"
-        1 document: 1 error. Fix and run again: aviary lint -f template.yaml
+        1 document: 2 errors. Fix and run again: aviary lint -f template.yaml
         exit 1
     "#]]);
 }
