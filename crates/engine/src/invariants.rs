@@ -5,16 +5,18 @@
 //! what it checks. If only a clock could decide, it reports no violation; the property tests are
 //! stricter.
 
+mod arrival;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use aviary_api::names::conditions::REVISION_HEALTHY;
 
+use self::arrival::{has_arrived, has_arrived_except};
 use crate::clock::{Clock, Doubt};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision, version_in};
 use crate::hash::Hash;
-use crate::health::Health;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
     AddOnStatus, InstallStrategy, Instance, Lookup, Observed, Pace, PlacementSpec, Recorded, RefusedWrite,
@@ -23,7 +25,6 @@ use crate::observed::{
 use crate::plan::Write;
 use crate::reason::Reason;
 use crate::status::publish;
-use crate::versions;
 
 /// An invariant that a write violates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -685,62 +686,6 @@ fn told_except(instance: &Instance, own: &BTreeSet<GroupResource>) -> Vec<(Group
 fn moves(old: &Instance, new: &Instance) -> bool {
     let own = own_kinds(new);
     told_except(old, &own) != told_except(new, &own)
-}
-
-/// Whether every work carries the assigned hashes, and the agent reports its current generation as
-/// applied, available and healthy.
-fn has_arrived(observed: &Observed, instance: &Instance) -> bool {
-    has_arrived_except(observed, instance, &BTreeSet::new())
-}
-
-fn has_arrived_except(observed: &Observed, instance: &Instance, own: &BTreeSet<GroupResource>) -> bool {
-    let told = told_except(instance, own);
-    // A work without hashes that has the assigned version proves only the kinds that select the
-    // version.
-    let by_version = |work: &Work| {
-        let version = versions::of_revision(observed, &instance.status.told_revision());
-        let chooses = [GroupResource::hub_configs(), GroupResource::templates()];
-        work.version.is_some()
-            && work.version == version
-            && told.iter().all(|(kind, _)| chooses.contains(&kind))
-    };
-    let carries = |work: &Work| match &work.hashes {
-        Some(hashes) => hashes.iter().filter(|(kind, _)| !own.contains(kind)).eq(told.iter()),
-        None => told.is_empty() || by_version(work),
-    };
-    let mut works = works_of(observed, &instance.cluster).peekable();
-    works.peek().is_some()
-        && works.all(|work| {
-            carries(work)
-                && work.applied == Seen::Yes
-                && work.available == Seen::Yes
-                && is_proved_healthy(observed, instance, work)
-        })
-}
-
-/// S20: where a work asks for the health of its objects, nothing but a healthy answer counts. A
-/// cluster that has settled on its revision may lack what its workload tolerates.
-fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> bool {
-    let had_arrived = || {
-        let soaked = governor(observed, &instance.cluster).is_none_or(|spec| {
-            let recorded = observed.addon.status.placements.get(&spec.name);
-            let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
-            let own = own_kinds(instance);
-            let told = |revision: &Revision| {
-                let pins = revision.pins().iter().filter(|pin| !own.contains(&pin.config.kind));
-                let mut pins: Vec<_> = pins.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
-                pins.sort();
-                pins == told_except(instance, &own)
-            };
-            spec.rollout.min_success_time.is_zero() || applied.is_some_and(told)
-        });
-        soaked && Clock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived)
-    };
-    match work.health {
-        Health::NotProbed | Health::Healthy => true,
-        Health::Progressing { tolerable, .. } => tolerable && had_arrived(),
-        Health::Unknown { .. } | Health::Failed { .. } => false,
-    }
 }
 
 /// A cluster's works. If Aviary renders them, a work without an owner that Aviary did not render is

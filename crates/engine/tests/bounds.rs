@@ -73,7 +73,12 @@ fn options_of_more_than_64_kib_beside_the_manifests_are_refused() {
     for (kib, is_too_large) in [(63, false), (64, true)] {
         let mut story = Story::new();
         let mut agent = agent();
-        agent["registration"] = json!([{ "type": "KubeClient", "note": "x".repeat(kib * 1024) }]);
+        agent["manifestConfigs"] = json!([{
+            "resourceIdentifier": {"resource": "configmaps", "name": "other"},
+            "feedbackRules": [{"type": "JSONPaths", "jsonPaths": [
+                {"name": "long", "path": format!(".{}", "x".repeat(kib * 1024))},
+            ]}],
+        }]);
         story.put_template(&template(0, &agent));
         story.run("place prod: a1\n rollout prod\n settle");
         assert_eq!(story.world.observed.works.is_empty(), is_too_large, "{kib}");

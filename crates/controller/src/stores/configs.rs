@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::seen;
 
-    fn seen_config(name: &str, spec: Value) -> (ConfigRef, SeenConfig) {
+    fn seen_config(name: &str, spec: &Value) -> (ConfigRef, SeenConfig) {
         let kind = GroupResource::deployment_configs().clone();
         let object: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnDeploymentConfig",
@@ -282,7 +282,7 @@ mod tests {
         let mut stores = Stores::default();
         let brackets = json!({"x": vec![json!([]); 50_000]});
         for number in 0..20 {
-            let (config, seen) = seen_config(&format!("c{number}"), brackets.clone());
+            let (config, seen) = seen_config(&format!("c{number}"), &brackets);
             stores.put_config(config, seen);
         }
         // A million values would take a hundred megabytes.
@@ -290,7 +290,7 @@ mod tests {
         assert!(bytes < 4 << 20, "{bytes} bytes");
         assert_eq!(values, 20);
 
-        let (wanted, seen) = seen_config("c7", brackets);
+        let (wanted, seen) = seen_config("c7", &brackets);
         let after = BTreeSet::from([wanted.clone()]);
         stores.change_looked_up(&BTreeSet::new(), &after);
         assert_eq!(stores.configs.get(&wanted).unwrap().opened().content, seen.live.content);
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn of_a_config_that_cannot_be_used_nothing_is_kept() {
         let mut stores = Stores::default();
-        let (config, seen) = seen_config("dense", json!({"x": vec![json!([]); 200_000]}));
+        let (config, seen) = seen_config("dense", &json!({"x": vec![json!([]); 200_000]}));
         assert!(seen.live.unkeepable.is_some());
         stores.put_config(config, seen);
         assert_eq!(kept(&stores), (4, 1));

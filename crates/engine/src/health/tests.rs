@@ -1,7 +1,13 @@
 //! Golden tests of the probes. Each renders a work with the real renderer, lets an agent answer its
 //! feedback rules from a live object as OCM's agent does, and reads the work back.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::needless_pass_by_value,
+    reason = "a test fails by panicking, and its tables are read more easily with plain types"
+)]
 
 mod evidence;
 mod instructions;

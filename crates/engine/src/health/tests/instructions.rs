@@ -180,9 +180,9 @@ fn an_author_cannot_forge_evidence() {
     assert!(by_variable.render().is_err(), "nor with a variable");
     let mut annotated = deployment();
     let key = super::super::instruct::digest_key(super::ADDON);
-    annotated["metadata"]["annotations"] = json!({key.clone(): "forged"});
-    let work = Template::of(&[annotated]).work();
-    assert_ne!(work["spec"]["workload"]["manifests"][0]["metadata"]["annotations"][key], "forged");
+    annotated["metadata"]["annotations"] = json!({key: "forged"});
+    let problem = Template::of(&[annotated]).render().unwrap_err();
+    assert!(problem.to_string().contains("is reserved: remove it from Deployment"), "{problem}");
 }
 
 #[test]
