@@ -15,12 +15,12 @@ use crate::{lenient, schema};
 #[schemars(transform = schema::required(&["type", "status", "lastTransitionTime", "reason", "message"]))]
 pub struct Condition {
     /// What the condition is about, in CamelCase; at most one condition of each type.
-    #[serde(rename = "type", deserialize_with = "lenient::or_default")]
+    #[serde(rename = "type", deserialize_with = "lenient::text_or_empty")]
     #[schemars(transform = schema::qualified_name)]
     pub type_: String,
 
     /// Whether it holds: True, False or Unknown.
-    #[serde(deserialize_with = "lenient::or_default")]
+    #[serde(deserialize_with = "lenient::text_or_empty")]
     #[schemars(transform = schema::one_of(&["True", "False", "Unknown"]))]
     pub status: String,
 

@@ -47,7 +47,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         )]),
         crd::<Placement>(&[]),
         crd::<PlacementDecision>(&[]),
-        crd::<ManifestWork>(&[]),
+        manifest_work(),
     ]
 }
 
@@ -81,6 +81,23 @@ fn crd<T: CustomResourceExt + JsonSchema>(rules: &[(&str, &str)]) -> CustomResou
         version.schema = serde_json::from_value(schema.clone())
             .ok()
             .map(|schema| CustomResourceValidation { open_api_v3_schema: Some(schema) });
+    }
+    crd
+}
+
+/// The CRD of works.
+pub(crate) fn manifest_work() -> CustomResourceDefinition {
+    with_optional_spec(crd::<ManifestWork>(&[]))
+}
+
+/// OCM neither requires nor defaults the spec of a work.
+fn with_optional_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
+        schema.required = None;
+        if let Some(spec) = schema.properties.as_mut().and_then(|properties| properties.get_mut("spec")) {
+            spec.default = None;
+        }
     }
     crd
 }

@@ -114,7 +114,7 @@ fn without_managed_fields(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The error without its position: nobody sees the text.
+/// The error without its position, because the text is not shown.
 fn without_place(error: &serde_json::Error) -> String {
     let mut said = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -159,7 +159,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{ManagedCluster, ManifestWork};
+    use crate::{AddOnTemplate, ManagedCluster};
 
     fn fields() -> Value {
         json!([{
@@ -168,60 +168,61 @@ mod tests {
         }])
     }
 
-    fn work() -> Value {
+    fn template() -> Value {
         json!({
-            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate",
             "metadata": {
                 "annotations": {"noted": "{\"managedFields\":[1]}"}, "finalizers": ["f"], "generation": 7, "labels": {"ä": "ö\n"},
                 "managedFields": fields(), "name": "w", "namespace": "c1", "resourceVersion": "12", "uid": "u",
             },
-            "spec": {"workload": {"manifests": [{"metadata": {"name": "inner", "managedFields": [{"manager": "x"}]}, "n": 1.5}]}},
-            "status": {"conditions": [{"type": "Applied", "status": "True"}]},
+            "spec": {"addonName": "a", "agentSpec": {"workload": {"manifests": [
+                {"metadata": {"name": "inner", "managedFields": [{"manager": "x"}]}, "n": 1.5},
+            ]}}},
         })
     }
 
-    fn bad_work() -> Value {
-        let mut bad = work();
+    fn bad_template() -> Value {
+        let mut bad = template();
         bad["metadata"]["name"] = json!("bad");
-        bad["spec"]["workload"] = json!("none");
+        bad["spec"]["addonName"] = json!(["none"]);
         bad
     }
 
-    /// The expected result of reading `work()`.
-    fn expected() -> ManifestWork {
-        let mut expected: ManifestWork = serde_json::from_value(work()).unwrap();
+    /// The expected result of reading `template()`.
+    fn expected() -> AddOnTemplate {
+        let mut expected: AddOnTemplate = serde_json::from_value(template()).unwrap();
         assert!(expected.metadata.managed_fields.take().is_some(), "the plain type has them");
         expected
     }
 
-    fn is_good(read: &Guarded<ManifestWork>) {
+    fn is_good(read: &Guarded<AddOnTemplate>) {
         let read = read.0.as_ref().unwrap();
         assert_eq!(serde_json::to_value(read).unwrap(), serde_json::to_value(expected()).unwrap());
-        let inner = &serde_json::to_value(read).unwrap()["spec"]["workload"]["manifests"][0];
+        let inner = &serde_json::to_value(read).unwrap()["spec"]["agentSpec"]["workload"]["manifests"][0];
         assert_eq!(inner["metadata"]["managedFields"][0]["manager"], "x", "a content is left as it is");
     }
 
-    fn is_bad(read: &Guarded<ManifestWork>) {
+    fn is_bad(read: &Guarded<AddOnTemplate>) {
         let mut metadata = expected().metadata;
         metadata.name = Some("bad".to_owned());
         assert_eq!(*read.meta(), metadata);
         let error = read.0.as_ref().unwrap_err().to_string();
-        assert!(error.starts_with("invalid type: string \"none\""), "{error}");
+        assert!(error.starts_with("invalid type: sequence"), "{error}");
         assert!(!error.contains("line 1"), "{error}");
     }
 
     #[test]
     fn of_a_list_only_the_object_that_cannot_be_read_is_left_out() {
         let list = json!({
-            "items": [work(), bad_work(), work()],
-            "kind": "ManifestWorkList", "apiVersion": "work.open-cluster-management.io/v1",
+            "items": [template(), bad_template(), template()],
+            "kind": "AddOnTemplateList", "apiVersion": "addon.open-cluster-management.io/v1alpha1",
             "metadata": {"resourceVersion": "15", "continue": "more"},
         });
         let text = serde_json::to_string_pretty(&list).unwrap();
         let from_reader = serde_json::from_reader(text.as_bytes()).unwrap();
         for page in [serde_json::from_str(&text).unwrap(), serde_json::from_value(list).unwrap(), from_reader]
         {
-            let page: ObjectList<Guarded<ManifestWork>> = page;
+            let page: ObjectList<Guarded<AddOnTemplate>> = page;
             assert_eq!(page.metadata.continue_.as_deref(), Some("more"));
             assert_eq!(page.items.len(), 3);
             is_good(&page.items[0]);
@@ -232,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_watch_event_is_read_whichever_of_its_fields_comes_first() {
-        for (object, check) in [(work(), is_good as fn(&_)), (bad_work(), is_bad)] {
+        for (object, check) in [(template(), is_good as fn(&_)), (bad_template(), is_bad)] {
             for text in [
                 format!(r#"{{"type":"MODIFIED","object":{object}}}"#),
                 format!(r#"{{"object":{object},"type":"MODIFIED"}}"#),
@@ -248,8 +249,8 @@ mod tests {
 
     #[test]
     fn events_that_carry_no_object_of_the_kind_are_what_they_were() {
-        let read = |text: &str| serde_json::from_str::<WatchEvent<Guarded<ManifestWork>>>(text).unwrap();
-        let bookmark = r#"{"type":"BOOKMARK","object":{"kind":"ManifestWork","apiVersion":"v1","metadata":{"resourceVersion":"9"}}}"#;
+        let read = |text: &str| serde_json::from_str::<WatchEvent<Guarded<AddOnTemplate>>>(text).unwrap();
+        let bookmark = r#"{"type":"BOOKMARK","object":{"kind":"AddOnTemplate","apiVersion":"v1","metadata":{"resourceVersion":"9"}}}"#;
         assert!(
             matches!(read(bookmark), WatchEvent::Bookmark(mark) if mark.metadata.resource_version == "9")
         );
@@ -311,10 +312,11 @@ mod tests {
     #[test]
     fn an_object_that_nests_deeper_than_can_be_read_stops_no_other() {
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
-        let object =
-            format!(r#"{{"metadata":{{"name":"deep"}},"spec":{{"workload":{{"manifests":[{deep}]}}}}}}"#);
-        let text = format!(r#"{{"metadata":{{}},"items":[{object},{}]}}"#, work());
-        let page: ObjectList<Guarded<ManifestWork>> = serde_json::from_str(&text).unwrap();
+        let object = format!(
+            r#"{{"metadata":{{"name":"deep"}},"spec":{{"agentSpec":{{"workload":{{"manifests":[{deep}]}}}}}}}}"#
+        );
+        let text = format!(r#"{{"metadata":{{}},"items":[{object},{}]}}"#, template());
+        let page: ObjectList<Guarded<AddOnTemplate>> = serde_json::from_str(&text).unwrap();
         assert_eq!(page.items[0].meta().name.as_deref(), Some("deep"));
         assert_eq!(page.items[0].0.as_ref().unwrap_err().error, "recursion limit exceeded");
         is_good(&page.items[1]);
@@ -323,7 +325,7 @@ mod tests {
     #[test]
     fn a_key_that_the_parser_keeps_for_itself_hurts_only_the_object_that_has_it() {
         let hostile = json!({"metadata": {"name": "odd"}, "spec": {TEXT: "not a text of JSON"}});
-        let text = format!(r#"{{"metadata":{{}},"items":[{hostile},{}]}}"#, work());
+        let text = format!(r#"{{"metadata":{{}},"items":[{hostile},{}]}}"#, template());
         let page: ObjectList<Guarded<DynamicObject>> = serde_json::from_str(&text).unwrap();
         assert_eq!(page.items[0].meta().name.as_deref(), Some("odd"));
         page.items[0].0.as_ref().unwrap_err();
@@ -333,11 +335,11 @@ mod tests {
     #[test]
     fn what_has_no_metadata_at_all_is_no_object() {
         for text in ["1", "\"text\"", r#"{"metadata":"x","spec":1}"#] {
-            assert!(serde_json::from_str::<Guarded<ManifestWork>>(text).is_err(), "{text}");
+            assert!(serde_json::from_str::<Guarded<AddOnTemplate>>(text).is_err(), "{text}");
         }
-        let unnamed: Guarded<ManifestWork> = serde_json::from_str(r#"{"spec":1}"#).unwrap();
+        let unnamed: Guarded<AddOnTemplate> = serde_json::from_str(r#"{"spec":1}"#).unwrap();
         unnamed.0.unwrap_err();
-        let cut_off: Result<Guarded<ManifestWork>, _> = serde_json::from_str(r#"{"metadata":{"name":"a""#);
+        let cut_off: Result<Guarded<AddOnTemplate>, _> = serde_json::from_str(r#"{"metadata":{"name":"a""#);
         assert!(cut_off.unwrap_err().is_eof(), "kube waits for the rest of it");
     }
 }

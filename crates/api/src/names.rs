@@ -76,6 +76,17 @@ pub mod annotations {
     pub const RENDERED_FROM: &str = "addon.open-cluster-management.io/rendered-from";
     /// On works: the digest of the rendered manifests, to detect edits by others.
     pub const RENDERED_DIGEST: &str = "addon.open-cluster-management.io/rendered-digest";
+    /// On works: the digest of what the agent is asked to report, to detect edits by others. A work
+    /// without it was not rendered with probes.
+    pub const PROBES_DIGEST: &str = "addon.open-cluster-management.io/probes-digest";
+    /// On objects of a work, followed by a hash of the add-on's name: the digest of the object's
+    /// manifest, which the agent reports together with the object's status.
+    pub const OBJECT_DIGEST_PREFIX: &str = "addon.open-cluster-management.io/digest-";
+    /// On manifests of a template: `ignore` settles a cluster without asking for the health of the
+    /// object.
+    pub const HEALTH: &str = "addon.open-cluster-management.io/health";
+    /// The value of [`HEALTH`] that leaves an object out.
+    pub const HEALTH_IGNORE: &str = "ignore";
 
     /// On ManagedClusters: `"true"` excludes the cluster from install strategies.
     pub const DISABLE_AUTOMATIC_INSTALLATION: &str =
@@ -137,6 +148,8 @@ pub mod conditions {
     pub const STALLED: &str = "Stalled";
     /// Add-on: some clusters that should get it have no namespace on the hub.
     pub const NAMESPACES_MISSING: &str = "NamespacesMissing";
+    /// Add-on: the hub refuses what is to be written for some clusters.
+    pub const WRITES_REFUSED: &str = "WritesRefused";
     /// Add-on: its whole spec is usable.
     pub const VALID: &str = "Valid";
     /// ManagedCluster: the hub can reach it.

@@ -11,11 +11,16 @@ use serde_json::{Value, json};
 pub(crate) const MESSAGE: u32 = 32768;
 /// The longest name of an object.
 pub(crate) const NAME: u32 = 253;
+/// The longest name of a field manager.
+const MAX_FIELD_MANAGER: u32 = 128;
 /// The longest name of a namespace, and so of a cluster.
 pub(crate) const LABEL: u32 = 63;
 
 const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+pub(crate) const OCM_DNS_SUBDOMAIN: &str =
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$";
+pub(crate) const WORK_AGENT: &str = "^work-agent";
 const QUALIFIED_NAME: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 const C_IDENTIFIER: &str = "^[a-zA-Z_][a-zA-Z0-9_]*$";
@@ -35,6 +40,9 @@ pub(crate) fn rules(rules: &'static [(&'static str, &'static str)]) -> impl Tran
         rules.iter().map(|(rule, message)| json!({ "rule": rule, "message": message })).collect();
     set("x-kubernetes-validations", rules)
 }
+
+/// OCM's rule for a derived condition.
+pub(crate) const CEL_NAMES_ITS_CONDITION: &str = "self.type != 'CEL' || self.condition != \"\"";
 
 /// Marks the schema of a spec that must not be filled in by default.
 pub(crate) const SPEC_IS_ASKED_FOR: &str = "x-aviary-spec-is-asked-for";
@@ -81,6 +89,15 @@ pub(crate) fn max_length(length: u32) -> impl Transform {
     set("maxLength", length)
 }
 
+/// The longest string of a list.
+pub(crate) fn item_length(length: u32) -> impl Transform {
+    move |schema: &mut Schema| {
+        if let Some(items) = schema.get_mut("items").and_then(Value::as_object_mut) {
+            items.insert("maxLength".to_owned(), length.into());
+        }
+    }
+}
+
 pub(crate) fn max_items(items: u32) -> impl Transform {
     set("maxItems", items)
 }
@@ -102,6 +119,23 @@ pub(crate) fn dns_label(schema: &mut Schema) {
 /// The name of an object.
 pub(crate) fn dns_subdomain(schema: &mut Schema) {
     pattern(schema, DNS_SUBDOMAIN, NAME);
+}
+
+/// The name or the namespace of an executor's service account, as OCM writes its pattern.
+pub(crate) fn service_account(schema: &mut Schema) {
+    pattern(schema, OCM_DNS_SUBDOMAIN, NAME);
+    schema.insert("minLength".to_owned(), 1.into());
+}
+
+/// The field manager of a work's objects.
+pub(crate) fn field_manager(schema: &mut Schema) {
+    pattern(schema, WORK_AGENT, MAX_FIELD_MANAGER);
+    schema.insert("default".to_owned(), "work-agent".into());
+}
+
+/// A number of 32 bits that is read leniently.
+pub(crate) fn int32(schema: &mut Schema) {
+    schema.insert("format".to_owned(), "int32".into());
 }
 
 /// A non-empty string with the maximum length of an object's name.

@@ -6,6 +6,8 @@ mod api_reference_is_current;
 mod cel_rules;
 mod crds_are_current;
 mod crds_are_structural;
+mod manifest_work;
 mod seed_examples;
 mod support;
 mod tolerant_reading;
+mod work_check;

@@ -154,8 +154,8 @@ impl Output {
     }
 }
 
-/// YAML with all characters visible. Only double-quoted text can have escapes, so text that needs them is written as JSON, which
-/// is also YAML.
+/// YAML with all characters visible. Only double-quoted text can have escapes, so text that needs
+/// escapes is written as JSON, which is also YAML.
 fn visible_yaml(value: &impl Serialize) -> anyhow::Result<String> {
     let written = |value: &serde_json::Value| {
         serde_saphyr::to_string(value).context("failed to write the result as YAML")
@@ -179,7 +179,8 @@ fn visible_yaml(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Replaces every text with hidden characters, keys included, by a placeholder and collects those texts as JSON.
+/// Replaces every text with hidden characters, including keys, by a placeholder, and collects those
+/// texts as JSON.
 fn replace_hidden(value: &mut serde_json::Value, placeholder: &str, escaped: &mut Vec<String>) {
     let hidden = |text: &str| text.chars().any(|c| c != '\n' && is_hidden(c));
     let replacement = |text: &str, escaped: &mut Vec<String>| {

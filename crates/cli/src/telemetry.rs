@@ -14,7 +14,7 @@ use aviary_serve::{
     serve_unencrypted, tls_from_files,
 };
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{RawQuery, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{Next, from_fn_with_state};
@@ -162,19 +162,21 @@ async fn in_the_clear(listener: TcpListener, routes: Router) {
 
 fn probes(telemetry: &Telemetry) -> Router {
     let health = telemetry.health.clone();
-    let ready = move || {
-        let health = health.borrow().clone();
-        async move {
-            match health.is_ready() {
-                true => (StatusCode::OK, "ok".to_owned()),
-                false if health.skipped.is_empty() => {
-                    (StatusCode::SERVICE_UNAVAILABLE, "not ready".to_owned())
-                }
-                false => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready\n{}", health.skipped)),
-            }
-        }
+    let ready = move |RawQuery(query): RawQuery| {
+        let answer = readiness(&health.borrow(), query.as_deref());
+        async move { answer }
     };
     Router::new().route("/livez", get(|| async { "ok" })).route("/readyz", get(ready))
+}
+
+/// What is wrong with one add-on is no reason to take the manager away: probes leave it out.
+fn readiness(health: &Health, query: Option<&str>) -> (StatusCode, String) {
+    let is_probe = query.is_some_and(|query| query.split('&').any(|one| one == "exclude=addons"));
+    match health.is_ready() || (is_probe && health.is_serving()) {
+        true => (StatusCode::OK, "ok".to_owned()),
+        false if health.skipped.is_empty() => (StatusCode::SERVICE_UNAVAILABLE, "not ready".to_owned()),
+        false => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready\n{}", health.skipped)),
+    }
 }
 
 fn metrics(telemetry: &Telemetry) -> Router {
@@ -239,4 +241,23 @@ async fn may_get(client: &Client, token: &str, path: &str) -> Result<Answer, kub
     let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
     let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
     Ok(if status.allowed { Answer::May } else { Answer::MayNot })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_that_leaves_add_ons_out_is_not_failed_by_one_of_them() {
+        let code = |health: &Health, query| readiness(health, query).0.as_u16();
+        let empty = Health::default();
+        let waiting = Health { listed: true, leading: true, ..Health::default() };
+        let ready = Health { synced: true, first_pass_done: true, ..waiting.clone() };
+        for (health, plain, probe) in [(&empty, 503, 503), (&waiting, 503, 200), (&ready, 200, 200)] {
+            assert_eq!(code(health, None), plain, "{health:?}");
+            assert_eq!(code(health, Some("exclude=addons")), probe, "{health:?}");
+            assert_eq!(code(health, Some("verbose&exclude=addons")), probe, "{health:?}");
+            assert_eq!(code(health, Some("exclude=other")), plain, "{health:?}");
+        }
+    }
 }

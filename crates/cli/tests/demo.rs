@@ -61,14 +61,14 @@ fn the_story_is_told_to_its_end() {
         1. Fresh install: v0.10.0 on all 40 clusters at once; an install is not throttled.
         2. Rolling upgrade: v0.10.1, at most 25% of each placement at once, that is 8 and 2 clusters.
         3. Canary upgrade: v0.11.0 on the 8 canary clusters first; the other 32 wait until all of them are healthy.
-        4. Bad version: v0.12.0 fails everywhere; the canary catches it, and the other 32 clusters never get it.
+        4. Bad version: the pods of v0.12.0 never become ready; the canary catches it, and the other 32 clusters never get it.
         5. Rollback: back to v0.11.0; only the clusters that had been upgraded are changed.
 
           step  version  clusters touched  took  writes  peak in flight of budget  outcome
           fresh install  v0.10.0  40  SECONDS  WRITES  fleet PEAK of all, canary PEAK of all  installed everywhere
           rolling upgrade  v0.10.1  40  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  upgraded everywhere
           canary upgrade  v0.11.0  40  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  passed the canary, then upgraded everywhere
-          bad version  v0.12.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  caught: 2 failed, 0 outside the canary
+          bad version  v0.12.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  caught: 2 unhealthy, 0 outside the canary
           rollback  v0.11.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  all on v0.11.0 again
 
         Every step went as expected.

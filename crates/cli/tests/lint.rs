@@ -262,8 +262,8 @@ spec:
             addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[1].configs: addondeploymentconfigs.addon.open-cluster-management.io vars: addondeploymentconfigs.addon.open-cluster-management.io are namespaced: the reference needs a namespace
             addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[2].configs: warning: helloconfigs.example.io default/elsewhere is not in the files: it was not checked
             addon.yaml: document 1 (ClusterManagementAddOn hello): spec.installStrategy.placements[3].configs: no template has version v9.0.0: available are v1.0.0
-            others.yaml: document 3 (PlacementDecision default/a-1): status.decisions: placement default/a names the cluster "../x", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is left out
-            others.yaml: document 3 (PlacementDecision default/a-1): status.decisions: placement default/a names the cluster "kube-system", which is a namespace of the hub itself: it is left out
+            others.yaml: document 3 (PlacementDecision default/a-1): status.decisions: placement default/a names the cluster "../x", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is ignored
+            others.yaml: document 3 (PlacementDecision default/a-1): status.decisions: placement default/a names the cluster "kube-system", which is a namespace of the hub itself: it is ignored
             others.yaml: document 4 (PlacementDecision default/lost): metadata.labels: the label cluster.open-cluster-management.io/placement is missing: the decision belongs to no placement
             others.yaml: document 5 (ManagedCluster default): metadata.name: "default" is a namespace of the hub itself: add-ons cannot be installed on this cluster
             others.yaml: document 6 (ManagedClusterAddOn c1/hello): spec.configs: addondeploymentconfigs.addon.open-cluster-management.io other-team/secret is not applied: an override on cluster c1 may not use configs from that namespace
@@ -352,5 +352,29 @@ status: {conditions: [], somethingNew: {a: b}}
         $ aviary lint -f cluster.yaml
         cluster.yaml: document 1 (ManagedCluster c1): status.somethingNew: warning: is not a field of this kind
         1 document: 1 warning.
+    "#]]);
+}
+
+/// This spelling once passed, and stopped every agent that received such a work.
+#[test]
+fn instructions_that_an_agent_cannot_decode() {
+    let template = "\
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata: {name: hello-v1}
+spec:
+  addonName: hello
+  agentSpec:
+    workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}]}
+    manifestConfigs:
+    - resourceIdentifier: {resource: configmaps, name: a, namespace: b}
+      conditionRules: [{type: CEL, condition: Complete, celExpressions: [{expression: object.data.done}]}]
+";
+    desk("lint_agent_spec").file("template.yaml", template).check("lint -f template.yaml", &expect![[r#"
+        $ aviary lint -f template.yaml
+        template.yaml: document 1 (AddOnTemplate hello-v1): spec.agentSpec.manifestConfigs[0].conditionRules[0].celExpressions[0].expression: is not a field of this kind
+        template.yaml: document 1 (AddOnTemplate hello-v1): spec.agentSpec.manifestConfigs[0].conditionRules[0].celExpressions[0]: must be a string, not an object: OCM's celExpressions is a list of strings, so write "object.data.done"
+        1 document: 2 errors. Fix and run again: aviary lint -f template.yaml
+        exit 1
     "#]]);
 }

@@ -150,7 +150,7 @@ fn the_manager_as_it_is_deployed() {
           protocol: TCP
         readinessProbe:
           httpGet:
-            path: /readyz
+            path: /readyz?exclude=addons
             port: health
           periodSeconds: 5
         resources:

@@ -98,7 +98,7 @@ fn a_bad_revision_stops_in_the_canary() {
               default/aws-placement          450     113     0      450       0        0  waitingForCanary... canary default/canary-placement: 50 of 50 not passed, first canary-placement-01
               default/canary-placement        50      13    13        0      13       37  13/50 upgrade failed: stopped, 13 failed of 13 allowed in flight: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
 
-            Stalls after 56s; 500 clusters not updated. 23 passes, 525 writes.
+            Stalls after 56s; 500 clusters not updated. 34 passes, 525 writes.
                  450  canary default/canary-placement: 50 of 50 not passed, first canary-placement-01  aws-placement-001, aws-placement-002, aws-placement-003 and 447 more
                   37  budget full: 13 of 13 in flight  canary-placement-14, canary-placement-15, canary-placement-16 and 34 more
                   13  failed: work reports Applied=False: rehearsed failure  canary-placement-01, canary-placement-02, canary-placement-03 and 10 more

@@ -1,5 +1,5 @@
-//! Limits on the size of answers: a server that never stops sending costs a request, not the memory
-//! of the process.
+//! Limits on the size of responses: a server that never stops sending makes a request fail, and
+//! does not exhaust the memory of the process.
 //!
 //! Owns the limits, and the layer that every client of a hub is built with. It wraps everything
 //! that changes the size of an answer, so that the decompressed size counts.
@@ -20,8 +20,8 @@ use crate::requests::is_watch;
 const MIB: usize = 1 << 20;
 /// A whole list, or a discovery document.
 const MOST_OF_A_LIST: usize = 64 * MIB;
-/// One page of a list. Parsing takes many times as much memory: four times for text, and 35 times for JSON of brackets and
-/// commas. A manager has 256 MiB.
+/// One page of a list. Parsing needs much more memory: four times as much for text, and 35 times
+/// for JSON of brackets and commas. A manager has 256 MiB.
 pub(crate) const MOST_OF_A_PAGE: usize = 4 * MIB;
 /// One object, or one event of a watch. The default limit of etcd is 1.5 MiB.
 pub(crate) const MOST_OF_AN_OBJECT: usize = 8 * MIB;

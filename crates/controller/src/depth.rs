@@ -2,8 +2,8 @@
 //!
 //! An API server accepts objects that nest thousands of levels deep. A JSON parser gives up after
 //! about a hundred, on the whole list or stream that contains one. So deeper values are cut out of
-//! the text before it is parsed, and only their own object is affected: a config that deep is
-//! refused by what is left of it.
+//! the text before it is parsed, and only their own object is affected: the rest of such a config
+//! is still deep enough to be rejected.
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -46,8 +46,8 @@ struct Clip {
 }
 
 impl Clip {
-    /// Takes the next part of a text and returns it without what nests too deep; `None`: nothing in
-    /// it does.
+    /// Takes the next part of a text and returns it without what nests too deep; `None` if it is
+    /// unchanged.
     fn pass(&mut self, part: &[u8]) -> Option<Vec<u8>> {
         let mut out = self.left_out.map(|_| Vec::new());
         let mut from = 0;

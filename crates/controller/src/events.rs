@@ -1,6 +1,6 @@
 //! Kubernetes Events on the add-on, one for each transition.
 //!
-//! An Event that cannot be published holds nothing up.
+//! A failure to publish an Event blocks nothing.
 
 use aviary_api::ClusterManagementAddOn;
 use aviary_api::visible::visible;

@@ -1,7 +1,7 @@
-//! Which kinds of config the hub serves, and watching those that are referenced.
+//! Finds out which kinds of config the hub serves, and watches those that are referenced.
 //!
-//! Owns the watches that come and go with references. A kind that is not served is a problem of
-//! those who reference it, until its CustomResourceDefinition is installed.
+//! Owns the watches of config kinds. A kind that is not served is a problem of the add-ons that
+//! reference it, until its CRD is installed.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(crate) enum Found {
         namespaced: bool,
     },
     NotServed,
-    /// The hub could not tell. Ask again.
+    /// The hub did not answer. Ask again.
     NoAnswer(String),
 }
 

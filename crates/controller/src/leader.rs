@@ -1,8 +1,8 @@
 //! Leader election on a Lease: one of several managers works, the others wait.
 //!
-//! Owns the Lease. It keeps managers out of each other's way, but does not make them safe: the term
-//! does, under which every wave is started. Times are measured by this process alone, from when it
-//! saw the Lease change, so clocks need not agree.
+//! Owns the Lease. It avoids conflicts between managers, but safety comes from the term under which
+//! every wave is started. Times are measured by this process alone, from when it saw the Lease
+//! change, so clocks need not agree.
 
 use std::time::Duration;
 
@@ -56,6 +56,8 @@ struct Memory {
     seen: Option<Sighting>,
     term: Option<Term>,
     leases: u32,
+    /// The most transitions of any Lease that was seen or written: a term never goes back below.
+    highest: i32,
 }
 
 /// What was last seen of the Lease, and when.
@@ -71,6 +73,13 @@ impl Sighting {
 
     fn transitions(&self) -> i32 {
         self.lease.spec.as_ref().and_then(|spec| spec.lease_transitions).unwrap_or(0)
+    }
+}
+
+impl Memory {
+    fn note_transitions(&mut self) {
+        let seen = self.seen.as_ref().map_or(0, Sighting::transitions);
+        self.highest = self.highest.max(seen);
     }
 }
 
@@ -92,7 +101,7 @@ impl Candidate {
                 self.stand_down(leadership);
             }
             let began = Instant::now();
-            // No attempt outlives the lease: whatever the hub does, this process stops writing in
+            // An attempt ends with the lease: whatever the hub does, this process stops writing in
             // time.
             let left = self.tenure.time_left().unwrap_or(self.gives_up_after());
             match timeout(left, self.attempt(&mut memory)).await {
@@ -105,7 +114,7 @@ impl Candidate {
                 Ok(Err(error)) => {
                     tracing::warn!(error = said(&error), "the lease could not be read or written");
                 }
-                Err(_) => tracing::warn!("the hub did not answer for the lease in time"),
+                Err(_) => tracing::warn!("the hub did not answer a lease request in time"),
             }
             let left = self.tenure.time_left().unwrap_or(Duration::MAX);
             tokio::select! {
@@ -138,11 +147,13 @@ impl Candidate {
         if changed {
             memory.seen = Some(Sighting::now(lease.clone()));
         }
+        memory.note_transitions();
         let Some((transitions, handed_over_by)) = self.may_take(&lease, memory) else { return Ok(None) };
         let wanted = self.lease(Some(&lease), transitions);
         match self.api().replace(&self.name, &PostParams::default(), &wanted).await {
             Ok(written) => {
                 memory.seen = Some(Sighting::now(written));
+                memory.note_transitions();
                 let term = Term { number: number(transitions), handed_over_by, leases: memory.leases };
                 // A renewal does not change how the term began.
                 let same = |old: &Term| old.number == term.number && old.leases == term.leases;
@@ -155,10 +166,13 @@ impl Candidate {
     /// There is no Lease. The new one continues above the last that was seen. It is raised above
     /// the terms on add-ons later.
     async fn create(&self, memory: &mut Memory) -> Result<Option<Term>, kube::Error> {
-        let transitions = memory.seen.as_ref().map_or(0, |seen| seen.transitions().saturating_add(1));
+        let floor = i32::try_from(self.tenure.floor()).unwrap_or(i32::MAX);
+        let next = memory.highest.saturating_add(1).max(floor);
+        let transitions = if memory.seen.is_some() { next } else { floor };
         match self.api().create(&PostParams::default(), &self.lease(None, transitions)).await {
             Ok(made) => {
                 memory.seen = Some(Sighting::now(made));
+                memory.note_transitions();
                 memory.leases += 1;
                 Ok(Some(Term { number: number(transitions), handed_over_by: None, leases: memory.leases }))
             }
@@ -166,13 +180,16 @@ impl Candidate {
         }
     }
 
-    /// The transitions with which the Lease can be taken or kept, and who handed it over; `None`:
-    /// somebody else holds it.
+    /// The transitions with which the Lease can be taken or kept, and who handed it over; `None` if
+    /// another manager holds it.
     fn may_take(&self, lease: &Lease, memory: &Memory) -> Option<(i32, Option<Text>)> {
         let spec = lease.spec.clone().unwrap_or_default();
-        let transitions = spec.lease_transitions.unwrap_or(0);
+        // A Lease that somebody has reset goes on above all that was seen.
+        let given = spec.lease_transitions.unwrap_or(0);
+        let was_reset = given < memory.highest;
+        let transitions = given.max(memory.highest);
         let silent_for = memory.seen.as_ref().map(|seen| seen.at.elapsed()).unwrap_or_default();
-        let given = spec
+        let lasts = spec
             .lease_duration_seconds
             .and_then(|seconds| u64::try_from(seconds).ok())
             .map_or(self.duration, Duration::from_secs);
@@ -180,10 +197,10 @@ impl Candidate {
         match spec.holder_identity.as_deref().unwrap_or_default() {
             mine if mine == self.identity => {
                 let floor = i32::try_from(self.tenure.floor()).unwrap_or(i32::MAX);
-                Some((transitions.max(floor), None))
+                Some((transitions.saturating_add(i32::from(was_reset)).max(floor), None))
             }
             "" => Some((transitions.saturating_add(1), by.map(|by| by.as_str().into()))),
-            _ if silent_for > given => Some((transitions.saturating_add(1), None)),
+            _ if silent_for > lasts => Some((transitions.saturating_add(1), None)),
             _ => None,
         }
     }
@@ -294,6 +311,30 @@ mod tests {
             }
         });
         Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_is_reset_or_deleted_never_lowers_the_term() {
+        let candidate = Candidate {
+            client: slow_then_silent(),
+            namespace: "default".into(),
+            name: "lease".into(),
+            identity: "only".into(),
+            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
+            duration: DURATION,
+            tenure: Tenure::default(),
+        };
+        let lease = |holder: &str, transitions: i32| -> Lease {
+            let spec = json!({"holderIdentity": holder, "leaseTransitions": transitions, "leaseDurationSeconds": 15});
+            serde_json::from_value(json!({"metadata": {"name": "lease"}, "spec": spec})).unwrap()
+        };
+        let taken = |memory: &Memory, lease: &Lease| candidate.may_take(lease, memory).map(|(at, _)| at);
+        let mut memory = Memory { seen: Some(Sighting::now(lease("only", 7))), ..Memory::default() };
+        memory.note_transitions();
+        assert_eq!(taken(&memory, &lease("only", 7)), Some(7), "a renewal keeps the term");
+        assert_eq!(taken(&memory, &lease("only", 0)), Some(8), "somebody has reset it");
+        assert_eq!(taken(&memory, &lease("", 0)), Some(8), "somebody has reset and released it");
+        assert_eq!(taken(&memory, &lease("other", 0)), None, "somebody else has made it anew");
     }
 
     #[tokio::test(start_paused = true)]

@@ -63,7 +63,7 @@ pub struct Settings {
     pub identity: String,
     /// Whether other replicas may run.
     pub leader_elect: bool,
-    /// Checks every plan against the promises before it is carried out.
+    /// Checks every plan against the invariants before it is executed.
     pub verify: bool,
     /// Also decides placements, for a hub without a placement controller.
     pub placement: bool,

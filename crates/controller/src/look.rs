@@ -1,8 +1,8 @@
-//! A look at a hub without managing it: the manager's own stores, filled from lists and, where
-//! asked, kept up to date by watches.
+//! Reads a hub without managing it: the manager's own stores, filled from lists and optionally kept
+//! up to date by watches.
 //!
-//! Owns reading for people. It shares the code path with the manager: what is seen here is what a
-//! manager there would decide on. Must never write.
+//! Used by commands and the dashboard. It uses the manager's code, so it sees what a manager there
+//! would base its decisions on. Must never write.
 
 mod lists;
 
@@ -61,7 +61,7 @@ pub struct Scope {
     pub addon: Option<String>,
 }
 
-/// A revision that a placement has completed, as it is kept.
+/// A completed revision of a placement.
 #[derive(Clone, Debug)]
 pub struct Kept {
     pub addon: Text,
@@ -69,16 +69,16 @@ pub struct Kept {
     pub placement: PlacementName,
     pub revision: Revision,
     pub at: Option<Timestamp>,
-    /// The placement was rolled back from it since: to want it again is an upgrade.
+    /// The placement was rolled back from it. Rolling it out again is an upgrade.
     pub withdrawn: bool,
 }
 
-/// A hub as it was seen.
+/// The state of a hub.
 pub struct View {
     client: Client,
     scope: Scope,
     stores: Stores,
-    /// Objects that cannot be understood and are left out.
+    /// Objects that cannot be parsed and are ignored.
     unread: Vec<String>,
     served: BTreeMap<GroupResource, ApiResource>,
 }
@@ -93,7 +93,7 @@ impl View {
     /// Reads everything once.
     pub async fn read(client: &Client, scope: Scope) -> Result<Self, LookError> {
         let client = depth::shallow(client.clone());
-        // All lists are awaited, so that of several failures always the first is reported.
+        // All lists are awaited, so that the same one of several failures is always reported.
         let lists = join_all(lists::all(&client, &scope));
         let (listed, namespaces) = join(lists, namespaces::list(&client)).await;
         let listed = listed.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -135,8 +135,8 @@ impl View {
                 Found::Served { resource, namespaced } => {
                     let wanted = self.wanted(&kind);
                     let listed = lists::configs(&self.client, &kind, &resource, wanted).await?;
-                    // Recorded only once everything is read: a caller that stops waiting in between
-                    // asks again.
+                    // Recorded only after everything is read, so that a cancelled call is repeated
+                    // completely.
                     self.stores.set_kind(&kind, Some(KindState::Listing { namespaced }));
                     self.take(listed);
                     self.served.insert(kind, resource);
@@ -151,7 +151,7 @@ impl View {
         Ok(())
     }
 
-    /// The configs of a kind that are referenced; `None` where all of them matter, or there are
+    /// The configs of a kind that are referenced; `None` if all of them are needed, or if there are
     /// many.
     fn wanted(&mut self, kind: &GroupResource) -> Option<BTreeSet<ConfigRef>> {
         if kind == GroupResource::templates() {
@@ -161,7 +161,7 @@ impl View {
         (wanted.len() <= MOST_FETCHES).then_some(wanted)
     }
 
-    /// The configs of a kind that are referenced, by what was found.
+    /// The referenced configs of a kind whose lookup result matches.
     fn referenced(&mut self, kind: &GroupResource, found: impl Fn(&Lookup) -> bool) -> BTreeSet<ConfigRef> {
         let mut referenced = BTreeSet::new();
         for addon in self.addons() {
@@ -181,7 +181,7 @@ impl View {
         self.stores.observe(&addon.into()).map(|snapshot| look(&snapshot))
     }
 
-    /// What an add-on's placements completed, in order of number.
+    /// The completed revisions of an add-on's placements, in order of number.
     pub fn history(&self, addon: &str) -> Vec<Kept> {
         let completed = self.stores.entry(addon).into_iter().flat_map(AddOnEntry::completed);
         let mut history: Vec<Kept> = completed
@@ -205,12 +205,12 @@ impl View {
         [title.display_name, title.description]
     }
 
-    /// Objects that could not be understood.
+    /// Objects that could not be parsed.
     pub fn unread(&self) -> &[String] {
         &self.unread
     }
 
-    /// Looks at the hub as it would be with this object on it. Nothing is written.
+    /// Pretends that this object is on the hub. Nothing is written.
     pub fn suppose(&mut self, kind: &GroupResource, object: &Value) {
         let mut supposed = Suppose { kind, object, is_watched: false, event: None };
         watched_kinds(&mut supposed);
@@ -221,7 +221,7 @@ impl View {
         }
     }
 
-    /// Keeps looking: what changes on the hub from now on is seen.
+    /// Keeps the view up to date from now on.
     pub fn follow(self) -> Follower {
         Follower::new(self)
     }
@@ -231,7 +231,7 @@ fn typed<T: DeserializeOwned>(object: &Value) -> Option<T> {
     serde_json::from_value(object.clone()).ok()
 }
 
-/// Finds the watched kind that an object is of, and reads it.
+/// Finds the watched kind of an object, and parses it.
 struct Suppose<'a> {
     kind: &'a GroupResource,
     object: &'a Value,
@@ -260,7 +260,7 @@ pub struct Follower {
     watches: JoinSet<()>,
     watched: BTreeSet<GroupResource>,
     refused: Option<LookError>,
-    /// When the changes that are under way are reported.
+    /// When the current changes are reported.
     settles_at: Option<Instant>,
 }
 
@@ -311,8 +311,7 @@ impl Follower {
             {
                 self.take(event);
             }
-            // A call that was cancelled amid changes leaves the time here: the next one reports
-            // those changes.
+            // If a call is cancelled, the next one reports its changes at this time.
             let until = *self.settles_at.get_or_insert_with(|| Instant::now() + QUIET);
             // The channel never closes, because this holds a sender.
             while let Ok(Some(event)) = timeout_at(until, self.events.recv()).await {
@@ -330,7 +329,7 @@ impl Follower {
         }
     }
 
-    /// The hub's last refusal to let us watch, once.
+    /// Takes the hub's last refusal of a watch.
     pub fn take_refusal(&mut self) -> Option<LookError> {
         self.refused.take()
     }

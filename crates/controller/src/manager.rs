@@ -1,8 +1,8 @@
-//! The manager's loop: takes in watch events, and passes over add-ons that something has changed
-//! about.
+//! The manager's main loop. Watch events update the stores and mark add-ons as changed; a changed
+//! add-on is planned after a short quiet period, and its plan is executed.
 //!
-//! Owns when things happen. There is no policy in it: the engine decides what to do. At most one
-//! plan per add-on is being carried out at a time.
+//! Owns timing, and contains no rollout policy: that is in the engine. At most one plan per add-on
+//! is executed at a time.
 
 mod discovery;
 mod terms;
@@ -47,12 +47,14 @@ const CONFIRMATION: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
+    /// What all add-ons need has been listed once.
+    pub listed: bool,
     /// Everything has been listed once.
     pub synced: bool,
     pub leading: bool,
     /// Every add-on has been planned once by this leader.
     pub first_pass_done: bool,
-    /// Add-ons that this leader does nothing for.
+    /// Add-ons that this leader skips.
     pub skipped: Skipped,
 }
 
@@ -60,6 +62,11 @@ impl Health {
     /// Whether this replica does its job.
     pub fn is_ready(&self) -> bool {
         self.synced && (!self.leading || self.first_pass_done) && self.skipped.is_empty()
+    }
+
+    /// Whether this replica can do its job, whatever is wrong with single add-ons.
+    pub fn is_serving(&self) -> bool {
+        self.listed
     }
 }
 
@@ -155,7 +162,8 @@ impl Loop {
             self.reporting.metrics.note_queue(self.queue.len());
         }
         self.watches.shutdown().await;
-        // Nothing takes the answers to writes any more; a full channel must not block the writes.
+        // Nothing receives the responses to writes any more; a full channel must not block the
+        // writes.
         self.events.close();
         while self.executions.join_next().await.is_some() {}
     }
@@ -173,6 +181,15 @@ impl Loop {
                 WatchEvent::NamespaceMissing(missing) if self.stores.awaits(missing) => {
                     self.watches.spawn(look_for_namespace(client.clone(), missing.clone(), sender.clone()));
                 }
+                WatchEvent::WriteRefused(refused) => {
+                    let (pause, refused) = (self.stores.pause_after(refused), refused.clone());
+                    let sender = sender.clone();
+                    self.watches.spawn(async move {
+                        tokio::time::sleep(pause).await;
+                        // The receiver is gone only when the manager stops.
+                        let _ = sender.send(WatchEvent::RetryWrite(refused)).await;
+                    });
+                }
                 _ => {}
             }
             self.stores.take(event);
@@ -184,7 +201,7 @@ impl Loop {
         let Leadership::Leading(term) = leadership else {
             if let Some(executor) = self.executor.take() {
                 executor.over.store(true, Ordering::Relaxed);
-                tracing::info!("this manager does not lead any more");
+                tracing::info!("this manager no longer leads");
             }
             self.term = TermCheck::ToDo;
             self.skipped.clear();
@@ -225,8 +242,8 @@ impl Loop {
         }
     }
 
-    /// When the next pass is due by time alone. An add-on that is being written for waits for its
-    /// execution, and all wait for the lists.
+    /// When the next pass is due by time alone. Add-ons whose plan is being executed are left out,
+    /// and nothing is due before the first lists are complete.
     fn next_pass(&self) -> Option<Instant> {
         if !self.stores.are_complete() || self.term == TermCheck::Raised {
             return None;
@@ -239,7 +256,7 @@ impl Loop {
             return;
         }
         let Some(executor) = self.executor.clone() else {
-            // Another manager plans them. When this one comes to lead, it plans all.
+            // Another manager plans them. When this one becomes the leader, it plans all.
             return self.queue.clear();
         };
         if !self.has_its_term(&executor) {
@@ -258,11 +275,10 @@ impl Loop {
     }
 
     /// One pass over an add-on: observe, plan, reserve, execute, record. The first two happen here;
-    /// the execution reserves the wave and writes the rest; [`Self::record`] takes in what came of
-    /// it.
+    /// the execution reserves the wave and writes the rest; [`Self::record`] processes the result.
     fn pass(&mut self, addon: &Text, executor: &SharedExecutor) -> Pass {
         if let Some(reason) = self.may_be_led_by_another(addon, executor) {
-            tracing::warn!(%addon, %reason, "another manager may lead; this one does nothing for the add-on");
+            tracing::warn!(%addon, %reason, "another manager may lead; skipping the add-on");
             self.skip(addon, reason);
             self.queue.later(addon, CONFIRMATION);
             return Pass::Skipped;
@@ -289,6 +305,7 @@ impl Loop {
         self.pass_again(addon, &job.plan, now);
         if job.plan.is_at_rest() {
             self.queue.succeeded(addon);
+            self.stores.end_retries(addon);
         } else {
             self.execute(executor, job);
         }
@@ -306,7 +323,7 @@ impl Loop {
     }
 
     fn record(&mut self, addon: &Text, result: Result<Tally, Panic>) {
-        // The answers to its writes are waiting, and must be in the next snapshot.
+        // The responses to its writes are queued, and must be in the next snapshot.
         self.take(None);
         self.queue.end(addon);
         self.stores.end_writes(addon);
@@ -315,14 +332,19 @@ impl Loop {
             Err(panic) => return self.panicked(addon, &panic),
         };
         self.reporting.metrics.note_written(tally);
-        let Tally { written, conflicts, failed, panicked } = tally;
-        tracing::debug!(%addon, written, conflicts, failed, "a plan was carried out");
+        let Tally { written, conflicts, failed, refused, blocked, panicked } = tally;
+        tracing::debug!(%addon, written, conflicts, failed, refused, "executed a plan");
         if panicked {
             self.skip(addon, SkipReason::Panicked);
             self.queue.suspend(addon);
         } else if failed > 0 || conflicts > 0 {
+            if blocked {
+                tracing::warn!(%addon, "the hub refuses to write the add-on; it is skipped and retried, and other add-ons continue");
+                self.skip(addon, SkipReason::WriteRefused);
+            }
             self.queue.put_off(addon);
         } else {
+            self.stores.end_retries(addon);
             self.queue.succeeded(addon);
             self.stores.mark(addon);
         }
@@ -348,18 +370,17 @@ impl Loop {
         }
     }
 
-    /// A defect that one add-on meets does not concern the others. It is retried, less and less
-    /// often.
+    /// A panic affects only this add-on. It is retried with backoff.
     fn panicked(&mut self, addon: &Text, panic: &Panic) {
-        tracing::error!(%addon, %panic, "a pass panicked; it is tried again, and other add-ons go on");
+        tracing::error!(%addon, %panic, "a pass panicked; it is retried, and other add-ons continue");
         self.skip(addon, SkipReason::Panicked);
         self.queue.suspend(addon);
     }
 
-    /// Leaves an add-on as it is until its plan breaks no promise any more, and says so once.
+    /// Freezes an add-on until its plan no longer violates an invariant, and publishes one Event.
     fn freeze(&mut self, executor: &SharedExecutor, target: Target, broken: String) {
         self.reporting.metrics.note_frozen(&target.name);
-        tracing::error!(addon = %target.name, broken, "a plan would break a promise and is not carried out");
+        tracing::error!(addon = %target.name, broken, "a plan would violate an invariant and is not executed");
         let said = self.skipped.get(&target.name) == Some(&SkipReason::InvariantBroken);
         self.skip(&target.name, SkipReason::InvariantBroken);
         if !said {
@@ -370,7 +391,7 @@ impl Loop {
         }
     }
 
-    /// Passes again when the plan says that time alone will change something.
+    /// Schedules another pass if the plan says that time alone will change something.
     fn pass_again(&mut self, addon: &Text, plan: &Plan, now: Timestamp) {
         if let Some(at) = plan.recheck_at {
             let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default().max(QUIET);
@@ -380,8 +401,10 @@ impl Loop {
 
     fn report_health(&self) {
         let mut addons = self.stores.addons();
-        let synced = self.stores.are_complete() && addons.all(|addon| self.stores.are_configs_known(addon));
+        let listed = self.stores.are_complete();
+        let synced = listed && addons.all(|addon| self.stores.are_configs_known(addon));
         let health = Health {
+            listed,
             synced,
             leading: self.executor.is_some(),
             first_pass_done: synced && self.unplanned.is_empty(),
@@ -409,6 +432,6 @@ impl Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     Done,
-    /// Nothing is done for the add-on for now.
+    /// The add-on is skipped for now.
     Skipped,
 }

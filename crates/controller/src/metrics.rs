@@ -1,4 +1,4 @@
-//! Prometheus metrics: the state of every rollout, and what the manager asks of the hub.
+//! Prometheus metrics: the state of every rollout, and the manager's requests to the hub.
 //!
 //! Owns the names. No label has a cluster's name: series grow with add-ons and placements, never
 //! with the fleet. The state of a rollout comes from the report of its last plan, so that
@@ -56,6 +56,11 @@ struct RevisionInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AddOnLabel {
     addon: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProblemLabel {
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -118,11 +123,11 @@ impl Default for Metrics {
         };
         let mut registry = Registry::with_prefix("aviary");
         registry.register_collector(Box::new(Arc::clone(&new.board)));
-        let help = "Decisions to tell a cluster another revision";
+        let help = "Clusters that were assigned another revision";
         registry.register("clusters_started", help, new.started.clone());
-        let help = "Clusters seen to settle on what they were told";
+        let help = "Clusters that settled on their assigned revision";
         registry.register("clusters_settled", help, new.settled.clone());
-        let help = "Clusters seen to fail what they were told, or to run out of time";
+        let help = "Clusters that failed their assigned revision or timed out";
         registry.register("clusters_failed", help, new.failed.clone());
         registry.register_with_unit(
             "rollout_duration",
@@ -132,21 +137,25 @@ impl Default for Metrics {
         );
         registry.register_with_unit(
             "plan_duration",
-            "Time that deciding about one add-on took",
+            "Time to plan one add-on",
             Unit::Seconds,
             new.plans.clone(),
         );
-        registry.register("writes", "Writes of plans, by what became of them", new.writes.clone());
+        registry.register("writes", "Writes of plans, by outcome", new.writes.clone());
         registry.register("api_requests", "Requests to the hub, by verb and code", new.requests.clone());
-        let help = "Add-ons that have news or are being written for";
+        let help = "Add-ons that wait to be planned or are being written";
         registry.register("queue_depth", help, new.queue.clone());
-        registry.register("leader", "1 while this manager holds the lease; addon_skipped says for which add-ons it does nothing all the same", new.leader.clone());
+        registry.register(
+            "leader",
+            "1 while this manager holds the lease; addon_skipped shows the add-ons that it skips",
+            new.leader.clone(),
+        );
         new.registry = Arc::new(registry);
         new
     }
 }
 
-/// What a plan reports of one placement.
+/// The report of a plan on one placement.
 #[derive(Clone, Debug, Default)]
 struct Standing {
     /// How many clusters have each phase and reason.
@@ -165,9 +174,10 @@ struct Standing {
 #[derive(Clone, Debug, Default)]
 struct AddOnStanding {
     placements: BTreeMap<String, Standing>,
-    problems: usize,
+    /// How many problems have each reason.
+    problems: BTreeMap<&'static str, usize>,
     frozen: bool,
-    /// Why nothing is done for it.
+    /// Why it is skipped.
     skipped: Option<&'static str>,
 }
 
@@ -215,7 +225,8 @@ impl Metrics {
         let old = board.insert(addon.clone(), new.clone()).unwrap_or_default();
         drop(board);
         for (placement, new) in new.placements {
-            // What was so at the first look, or before the target changed, did not happen now.
+            // A state that existed at the first pass, or before the target changed, is not a new
+            // transition.
             let Some(old) = old.placements.get(&placement).filter(|old| old.target == new.target) else {
                 continue;
             };
@@ -255,6 +266,7 @@ impl Metrics {
         of("written", tally.written);
         of("conflict", tally.conflicts);
         of("failed", tally.failed);
+        of("refused", tally.refused);
     }
 
     /// The add-on does not exist any more.
@@ -315,7 +327,11 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
     if !free.clusters.is_empty() {
         placements.insert(NO_PLACEMENT.into(), free);
     }
-    AddOnStanding { placements, problems: report.problems.len(), frozen: false, skipped: None }
+    let mut problems: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for problem in &report.problems {
+        *problems.entry(problem.code().as_str()).or_default() += 1;
+    }
+    AddOnStanding { placements, problems, frozen: false, skipped: None }
 }
 
 impl Board {
@@ -368,15 +384,32 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
         let (desired, target) = (standing.desired.to_string(), standing.target.to_string());
         (RevisionInfo { addon, placement, desired, target }, 1)
     });
-    gauges.put("revision_info", "What is desired, and what clusters are taken to", None, revisions)
+    gauges.put(
+        "revision_info",
+        "The desired revision and the one being rolled out; always 1",
+        None,
+        revisions,
+    )
 }
 
 fn encode_addons(gauges: &mut Gauges<'_>, addons: &Standings) -> fmt::Result {
     let label = |addon: &Text| AddOnLabel { addon: addon.to_string() };
-    let problems = addons.iter().map(|(addon, standing)| (label(addon), count(standing.problems)));
-    gauges.put("addon_problems", "Named problems of an add-on's input", None, problems)?;
+    let problems =
+        addons.iter().map(|(addon, standing)| (label(addon), count(standing.problems.values().sum())));
+    gauges.put("addon_problems", "Number of problems in an add-on's input", None, problems)?;
+    let mut by_reason: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for (reason, found) in addons.values().flat_map(|standing| &standing.problems) {
+        *by_reason.entry(reason).or_default() += found;
+    }
+    let by_reason = by_reason.into_iter().map(|(reason, found)| (ProblemLabel { reason }, count(found)));
+    gauges.put("problems", "Number of problems in the input of all add-ons, by reason", None, by_reason)?;
     let frozen = addons.iter().map(|(addon, standing)| (label(addon), i64::from(standing.frozen)));
-    gauges.put("addon_frozen", "1: its plan would break a promise and is not carried out", None, frozen)?;
+    gauges.put(
+        "addon_frozen",
+        "1 while the add-on is frozen: its plan violates an invariant",
+        None,
+        frozen,
+    )?;
     let skipped = addons.iter().filter_map(|(addon, standing)| {
         Some((SkippedLabel { addon: addon.to_string(), reason: standing.skipped? }, 1))
     });

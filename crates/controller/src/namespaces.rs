@@ -29,7 +29,7 @@ pub(crate) async fn list(client: &Client) -> Option<BTreeSet<ClusterName>> {
         let listed = match api.list_metadata(&page).await {
             Ok(listed) => listed,
             Err(error) => {
-                tracing::debug!(%error, "namespaces cannot be listed: a cluster without one is not noticed");
+                tracing::debug!(%error, "namespaces cannot be listed; clusters without a namespace are not detected");
                 return None;
             }
         };
@@ -41,7 +41,7 @@ pub(crate) async fn list(client: &Client) -> Option<BTreeSet<ClusterName>> {
     }
 }
 
-/// Follows the namespaces for as long as somebody listens.
+/// Watches the namespaces until the receiver is dropped.
 pub(crate) async fn follow(client: Client, events: mpsc::Sender<WatchEvent>) {
     let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
     let stream = watcher(api, watcher::Config::default()).default_backoff();

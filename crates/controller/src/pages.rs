@@ -1,9 +1,9 @@
-//! Pages of lists that fit: a list is asked for by a count of objects, and only the answer shows
-//! how large they are.
+//! Pages of lists that fit into memory. A list request limits the number of objects, not their
+//! size.
 //!
-//! Owns the `limit` of list requests. A page over its bound (`bounds`) is asked for again with half
-//! as many objects, from the same continue token, so that no number of large objects keeps a list
-//! from being read. It is below kube's watchers: a list goes on where it was.
+//! Owns the `limit` of list requests. A page that exceeds its bound (`bounds`) is requested again
+//! with half as many objects, from the same continue token. So large objects cannot prevent a list
+//! from being read. Works below kube's watchers, which do not notice it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,8 @@ use tower::service_fn;
 use crate::bounds::{AnswerTooLong, MOST_OF_A_PAGE};
 use crate::requests::is_watch;
 
-/// The same client, all of whose paged lists can be read. The client itself must bound its answers.
+/// Wraps a client so that all its paged lists can be read. The client must limit the size of its
+/// responses.
 pub fn in_pages(inner: Client) -> Client {
     let namespace = inner.default_namespace().to_owned();
     let pages = Pages::default();
@@ -33,7 +34,7 @@ pub fn in_pages(inner: Client) -> Client {
     Client::new(service, namespace)
 }
 
-/// How many objects of each list fit into a page, where that is fewer than are asked for.
+/// How many objects of each list fit into a page, if fewer than requested.
 #[derive(Clone, Debug, Default)]
 struct Pages(Arc<Mutex<HashMap<String, u32>>>);
 
@@ -82,7 +83,7 @@ impl Pages {
     }
 }
 
-/// A page that is far below the bound may be followed by a larger one.
+/// After a page far below the bound, the next one may be larger.
 fn next_limit(limit: u32, size: usize) -> u32 {
     if size < MOST_OF_A_PAGE / 4 { limit.saturating_mul(2) } else { limit }
 }

@@ -1,4 +1,4 @@
-//! Panics that are contained: a defect that one add-on or placement meets must not stop the others.
+//! Contains panics: a defect that affects one add-on or placement must not stop the others.
 
 use std::any::Any;
 use std::fmt;
@@ -26,7 +26,7 @@ impl fmt::Display for Panic {
     }
 }
 
-/// Runs `what` and returns its panic, if it panics. What it changes must stay consistent then.
+/// Runs `what` and returns its panic, if any. Whatever it changes must stay consistent then.
 pub(crate) fn contain<T>(what: impl FnOnce() -> T) -> Result<T, Panic> {
     catch_unwind(AssertUnwindSafe(what)).map_err(|payload| Panic::of(&*payload))
 }

@@ -1,10 +1,9 @@
-//! Which of two sightings of an object is newer: what the watch reports, or the answer to our own
-//! write.
+//! Decides which of two observations of an object is newer: a watch event, or the response to one
+//! of our writes.
 //!
-//! Owns their order, by uid and resource version. An answer may arrive before the watch reports the
-//! write, which is why answers are used at all, or long after the watch has reported later changes
-//! of the object. Keeps two numbers per kind and nothing per object, so creating and deleting
-//! objects does not make it grow.
+//! Compares UIDs and resource versions. A response may arrive before the watch event of the write
+//! (which is why responses are used), or long after watch events of later changes. Keeps two
+//! numbers per kind and nothing per object, so creating and deleting objects does not make it grow.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +25,7 @@ impl Progress {
         self.listed_at = now;
     }
 
-    /// Takes a state that the watch reports. It counts unless the answer to a later write is
+    /// Records a watch event. Returns whether it counts: not if the response to a later write is
     /// already known.
     pub(crate) fn report(&mut self, object: &ObjectVersion, known: Option<&Version>) -> bool {
         let number = object.version.number;
@@ -35,7 +34,7 @@ impl Progress {
         !is_behind
     }
 
-    /// Takes a deletion that the watch reports. It does not concern a newer object of the same
+    /// Records a deletion that the watch reports. It does not affect a newer object of the same
     /// name.
     pub(crate) fn report_gone(&mut self, object: &ObjectVersion, known: Option<&Version>) -> bool {
         self.reported = self.reported.max(object.version.number);
@@ -61,18 +60,18 @@ impl Progress {
     }
 }
 
-/// What is to be done about a change.
+/// What to do about a change.
 pub(crate) enum Booked<T> {
     Nothing,
     Put(Key, T),
     Gone(Vec<Key>),
 }
 
-/// The changes of one kind in order: which of them count, and what lists contain.
+/// Orders the changes of one kind: which of them count, and what lists contain.
 #[derive(Debug, Default)]
 pub(crate) struct Booking {
     progress: Progress,
-    /// What a list that is under way has returned so far.
+    /// What the current list has returned so far.
     relisting: Option<BTreeSet<Key>>,
     /// It has been listed once.
     pub(crate) is_listed: bool,

@@ -1,8 +1,6 @@
-//! A queue of keys: when each is due, which are being written for, and how long failures put one
-//! off.
+//! A work queue of keys: when each is due, which are in progress, and backoff after failures.
 //!
-//! Owns timing and retries, for add-ons and placements alike. Knows nothing of what is done for a
-//! key.
+//! Owns timing and retries, for both add-ons and placements. Does not know what is done for a key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,7 +9,7 @@ use tokio::time::Instant;
 
 /// Watch events about one key are gathered for this long, so that a burst leads to one pass.
 pub(crate) const QUIET: Duration = Duration::from_millis(50);
-/// The longest sleep of a loop that waits for nothing.
+/// The longest sleep of an idle loop.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
@@ -19,7 +17,7 @@ pub(crate) struct WorkQueue<K> {
     due: BTreeMap<K, Instant>,
     busy: BTreeSet<K>,
     failures: BTreeMap<K, u32>,
-    /// Keys whose pass panicked: watch events do not make them due any sooner.
+    /// Keys whose pass panicked: watch events do not make them due earlier.
     not_before: BTreeMap<K, Instant>,
 }
 
@@ -42,7 +40,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         *due = (*due).min(at);
     }
 
-    /// Makes a key due after `wait`, and not before unless something happens.
+    /// Makes a key due after `wait`, unless something changes before.
     pub(crate) fn later(&mut self, key: &K, wait: Duration) {
         self.due.insert(key.clone(), Instant::now() + wait);
     }
@@ -55,7 +53,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.later(key, wait);
     }
 
-    /// The same, and nothing that happens meanwhile makes the key due any sooner.
+    /// The same, and changes do not make the key due earlier.
     pub(crate) fn suspend(&mut self, key: &K) {
         self.put_off(key);
         if let Some(at) = self.due.get(key) {
@@ -72,7 +70,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.failures.remove(key);
     }
 
-    /// Writes for the key begin. It is not taken again until they end.
+    /// Marks the key as in progress. It is not taken again until `end`.
     pub(crate) fn begin(&mut self, key: K) {
         self.busy.insert(key);
     }
@@ -104,7 +102,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.not_before.get(key).map_or(due, |at| due.max(*at))
     }
 
-    /// Drops what is due. What is being written for goes on.
+    /// Drops all due keys. Keys in progress stay.
     pub(crate) fn clear(&mut self) {
         self.due.clear();
     }

@@ -1,7 +1,7 @@
-//! Revisions as objects: what an add-on was configured with, kept while a cluster has it or a
-//! rollback may need it.
+//! Stored revisions: the content of configs, kept while a cluster uses it or a rollback may need
+//! it.
 //!
-//! Owns the encoding as ControllerRevisions. There are two sorts: the content of a config, named by
+//! Owns the encoding as ControllerRevisions. There are two kinds: the content of a config, named by
 //! its hash, and a revision that a placement has completed, numbered in the order of completion.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::seen::{ObjectVersion, Version};
 
 const OWNER: &str = "ClusterManagementAddOn";
 
-/// A revision that is kept.
+/// A stored revision.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) addon: Text,
@@ -71,7 +71,7 @@ struct StoredPlacement {
     name: String,
 }
 
-/// `None`: it is not ours, or its content does not match its name.
+/// `None` if it is not ours, or if its content does not match its name.
 pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
     let addon: Text = object.metadata.labels.as_ref()?.get(labels::ADDON_NAME)?.as_str().into();
     let data = object.data.as_ref()?;

@@ -1,11 +1,11 @@
-//! What is seen of the hub: objects from a watch or from the answer to a write, reduced at once to
-//! what decisions need.
+//! Parses objects, from a watch or from the response to a write, into the values that decisions
+//! need.
 //!
-//! Owns the reading of objects. The manager's stores keep no API object: no managed fields, no
-//! manifests, no spelling of the API. An object that cannot be read is one object's problem.
+//! The manager's stores contain no API objects: no managed fields, no manifests, no spelling
+//! variants. An object that cannot be parsed affects only itself.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use aviary_api::names::{annotations, labels};
@@ -13,7 +13,7 @@ use aviary_api::{
     ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement,
     PlacementDecision,
 };
-use aviary_engine::configs::{GroupResource, Revision};
+use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise::{self, DecisionPart, PlacementPart};
 use aviary_engine::observed::{AddOn, Cluster, Instance, LiveConfig, Template, Work};
@@ -28,7 +28,8 @@ use serde_json::Value;
 
 use crate::revisions::{self, Kept};
 
-/// One state of one object. A uid never comes back, and the numbers of a kind rise.
+/// One state of one object. UIDs are never reused, and the resource versions of a kind only
+/// increase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) uid: Text,
@@ -61,29 +62,29 @@ impl ObjectVersion {
     }
 }
 
-/// One thing that a watch reports, or the answer to a write of ours.
+/// A watch event, or the response to one of our writes.
 #[derive(Debug)]
 pub(crate) enum Change<T> {
     /// A list begins: objects that do not follow are gone.
     Begin,
     Put(ObjectVersion, T),
-    /// The object exists and cannot be understood: what was known of it stays.
+    /// The object exists and cannot be parsed: its last known state is kept.
     Unreadable(ObjectVersion),
     Gone(ObjectVersion),
     End,
-    /// The answer to a write. It may come before the watch reports that write, or long after.
+    /// The response to a write. It may arrive before the watch event of that write, or long after.
     Written(ObjectVersion, T),
     Deleted(ObjectVersion),
 }
 
-/// A kind whose objects are followed, and how they become events of the store `E` is for.
+/// A watched kind, and how its objects become events of type `E`.
 pub(crate) trait Watched<E>:
     Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static
 {
     type Seen: Send;
     const EVENT: fn(Change<Self::Seen>) -> E;
 
-    /// `None`: the object does not concern us.
+    /// `None` if the object is irrelevant.
     fn read(self) -> Option<Self::Seen>;
 
     /// `namespace` is where the manager keeps its own objects.
@@ -102,22 +103,58 @@ pub(crate) enum WatchEvent {
     Decision(Change<SeenDecision>),
     Config(GroupResource, Change<SeenConfig>),
     Revision(Change<Kept>),
-    /// A work cannot be created: somebody else has one of that name.
+    /// A work cannot be created: a work of another owner has its name.
     NameTaken(NameTaken),
-    /// That work is gone, or ours now.
+    /// That work is deleted, or ours now.
     NameFreed(NameTaken),
     /// An instance cannot be created: its cluster has no namespace.
     NamespaceMissing(NamespaceMissing),
     NamespaceFound(ClusterName),
     NamespaceGone(ClusterName),
     Namespaces(BTreeSet<ClusterName>),
-    /// Some CustomResourceDefinition has changed: find out again which kinds are served.
+    /// The hub refuses a write for what is in the object. It is tried again after a while.
+    WriteRefused(WriteRefused),
+    /// That while is over.
+    RetryWrite(WriteRefused),
+    /// A CRD has changed: find out again which kinds are served.
     Kinds,
-    /// The hub does not let us watch any more.
+    /// The hub refuses a watch.
     Refused(Refused),
 }
 
-/// The name of a work that somebody else has.
+/// A write for one add-on that the hub refuses.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteRefused {
+    pub(crate) addon: Text,
+    pub(crate) object: RefusedObject,
+    /// What the hub says, shortened.
+    pub(crate) why: Text,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RefusedObject {
+    NewInstance(ClusterName),
+    /// It cannot be deleted.
+    Instance(ClusterName),
+    Status(ClusterName),
+    /// With the id of the revision that it is rendered from.
+    Work(ClusterName, Text),
+    Offer(ConfigRef),
+}
+
+impl fmt::Display for RefusedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NewInstance(cluster) => write!(f, "the new instance of cluster {cluster}"),
+            Self::Instance(cluster) => write!(f, "the deletion of the instance of cluster {cluster}"),
+            Self::Status(cluster) => write!(f, "the status of the instance of cluster {cluster}"),
+            Self::Work(cluster, _) => write!(f, "a work of cluster {cluster}"),
+            Self::Offer(config) => write!(f, "the status of {config}"),
+        }
+    }
+}
+
+/// A name that a work of another owner has.
 #[derive(Clone, Debug)]
 pub(crate) struct NameTaken {
     pub(crate) addon: Text,
@@ -132,9 +169,9 @@ pub(crate) struct NameTaken {
 pub(crate) struct NamespaceMissing {
     pub(crate) addon: Text,
     pub(crate) cluster: ClusterName,
-    /// This is the result of a look. Looking goes on while the cluster exists.
+    /// Found by checking for the namespace. The check is repeated while the cluster exists.
     pub(crate) looked_for: bool,
-    /// How long to wait before the next look.
+    /// How long to wait before the next check.
     pub(crate) pause: Duration,
 }
 
@@ -146,7 +183,7 @@ pub(crate) struct Refused {
     pub(crate) said: Box<kube::core::Status>,
 }
 
-/// The add-on's display name and description, for people only.
+/// The add-on's display name and description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Title {
     pub(crate) display_name: Option<Text>,
@@ -165,7 +202,7 @@ pub(crate) struct SeenAddOn {
 /// The leader that last wrote its term on an add-on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WrittenBy {
-    /// 0: nobody yet.
+    /// 0 if no leader has written one.
     pub(crate) term: u64,
     /// Two leaders may have one term if the Lease was lost between them. Their identities differ.
     pub(crate) leader: Text,
@@ -186,7 +223,7 @@ pub(crate) struct SeenWork {
 
 #[derive(Debug)]
 pub(crate) struct SeenDecision {
-    /// `None`: it lacks the label that names its placement.
+    /// `None` if it lacks the label that names its placement.
     pub(crate) placement: Option<PlacementName>,
     pub(crate) part: DecisionPart,
 }
@@ -194,9 +231,9 @@ pub(crate) struct SeenDecision {
 #[derive(Debug)]
 pub(crate) struct SeenConfig {
     pub(crate) live: LiveConfig,
-    /// Where the config is a template: of which add-on.
+    /// If the config is a template, its add-on.
     pub(crate) template: Option<(Text, Template)>,
-    /// Where the config chooses a version: those that its status lists.
+    /// If the config selects a version, the versions in its status.
     pub(crate) offers: Option<Vec<Text>>,
 }
 
@@ -226,7 +263,7 @@ impl Watched<WatchEvent> for ManagedClusterAddOn {
     type Seen = Box<SeenInstance>;
     const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Instance;
 
-    /// `None`: it is in a namespace that no cluster can have.
+    /// `None` if it is in a namespace that no cluster can have.
     fn read(self) -> Option<Self::Seen> {
         let (instance, problems) = normalise::instance(&self).ok()?;
         Some(Box::new(SeenInstance { instance, problems }))
@@ -237,7 +274,7 @@ impl Watched<WatchEvent> for ManifestWork {
     type Seen = Box<SeenWork>;
     const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Work;
 
-    /// `None`: it belongs to no add-on.
+    /// `None` if it belongs to no add-on.
     fn read(self) -> Option<Self::Seen> {
         let cluster = ClusterName::parse(self.metadata.namespace.as_deref()?).ok()?;
         let (addon, work) = normalise::work(&self)?;
@@ -249,7 +286,7 @@ impl Watched<WatchEvent> for ManagedCluster {
     type Seen = Box<Cluster>;
     const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Cluster;
 
-    /// `None`: no cluster can have such a name.
+    /// `None` if no cluster can have this name.
     fn read(self) -> Option<Self::Seen> {
         normalise::cluster(&self).ok().map(Box::new)
     }
@@ -294,10 +331,11 @@ pub(crate) fn placement_of(decision: &PlacementDecision) -> Option<PlacementName
 
 pub(crate) fn config(kind: &GroupResource, object: &DynamicObject) -> SeenConfig {
     let value = serde_json::to_value(object).unwrap_or(Value::Null);
-    let template = (kind == GroupResource::templates()).then(|| normalise::template(&value));
+    let live = normalise::config(&value);
+    let template = (kind == GroupResource::templates()).then(|| normalise::template_of(&value, live.clone()));
     let offers = (kind == GroupResource::hub_configs()).then(|| {
         let listed = value.pointer("/status/supportedVersions").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(Value::as_str).map(Text::from).collect()
     });
-    SeenConfig { live: normalise::config(&value), template, offers }
+    SeenConfig { live, template, offers }
 }

@@ -1,6 +1,6 @@
-//! Add-ons for which this leader does nothing for now, and why.
+//! Add-ons that this leader skips, and why.
 //!
-//! Owns what `/readyz` and the metrics report of them: a leader that skips add-ons must not look
+//! Owns what `/readyz` and the metrics report about them: a leader that skips add-ons must not look
 //! healthy.
 
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub(crate) enum SkipReason {
     /// The message is only in the log, because anybody may read `/readyz`.
     Panicked,
     InvariantBroken,
+    /// The hub refuses to write the add-on's status or its revisions, which all else depends on.
+    WriteRefused,
 }
 
 impl SkipReason {
@@ -31,6 +33,7 @@ impl SkipReason {
             Self::OtherTerm { .. } => "OtherTerm",
             Self::Panicked => "Panicked",
             Self::InvariantBroken => "InvariantBroken",
+            Self::WriteRefused => "WriteRefused",
         }
     }
 }
@@ -40,10 +43,13 @@ impl fmt::Display for SkipReason {
         match self {
             Self::OtherTerm { term, own } => write!(
                 f,
-                "it carries term {term} of another manager, and the lease of this one, of term {own}, has not been confirmed since"
+                "it carries term {term} of another manager, and the lease of this manager (term {own}) has not been confirmed since"
             ),
-            Self::Panicked => f.write_str("its last pass panicked and is tried again; the log has more"),
-            Self::InvariantBroken => f.write_str("its plan would break a promise and is not carried out"),
+            Self::Panicked => f.write_str("its last pass panicked and is retried; see the log"),
+            Self::InvariantBroken => f.write_str("its plan would violate an invariant and is not executed"),
+            Self::WriteRefused => f.write_str(
+                "the hub refuses to write its status or its revisions, which is retried; see the log",
+            ),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Tenure {
         self.time_left().is_none_or(|left| left.is_zero())
     }
 
-    /// Whether the hub has confirmed since `moment` that nobody else holds the lease.
+    /// Whether the hub has confirmed the lease since `moment`.
     pub(crate) fn confirmed_since(&self, moment: Instant) -> bool {
         match *self.state() {
             State::NotHeld => false,

@@ -1,16 +1,16 @@
-//! Checking a plan against the promises before any of it is written (`--verify`).
+//! Checks a plan against the invariants before any of it is written (`--verify`).
 //!
-//! Owns no rule: the promises are the engine's, stated independently of its decisions. A plan that
-//! would break one is not carried out.
+//! Contains no rules: the invariants are in the engine, independent of its decisions. A plan that
+//! violates one is not executed.
 
 use aviary_engine::invariants::Series;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::Plan;
 use aviary_engine::simulate::world::World;
 
-/// The first promise that the plan would break, if any.
+/// The first invariant that the plan would violate, if any.
 ///
-/// Makes the writes in the plan's order, on two copies of the fleet.
+/// Applies the writes in the plan's order to two copies of the fleet.
 pub(crate) fn broken_promise(observed: &Observed, plan: &Plan) -> Option<String> {
     let mut before = World::new(observed.clone());
     let mut after = World::new(observed.clone());

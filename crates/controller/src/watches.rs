@@ -1,7 +1,7 @@
-//! Watching the hub: one stream per kind, read into the engine's values as it arrives.
+//! Watches the hub: one stream per kind, parsed into the engine's values as it arrives.
 //!
 //! Owns the streams: paged lists, resumed watches, backoff, and the one table of watched kinds. An
-//! object that cannot be read is logged, and what was known of it before stays.
+//! object that cannot be parsed is logged, and its last known state is kept.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -29,17 +29,17 @@ use crate::seen::{self, Change, Key, ObjectVersion, Refused, WatchEvent, Watched
 /// How many events may wait: a slow reader slows the streams down, and memory stays bounded.
 pub(crate) const EVENTS_WAITING: usize = 4096;
 
-/// Which objects of a kind are followed.
+/// Which objects of a kind are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
-    /// Those that have the add-on's name, where one add-on is looked at.
+    /// If only one add-on is needed, the objects with its name.
     Named,
-    /// Those that have the add-on's label.
+    /// If only one add-on is needed, the objects with its label.
     Labelled,
 }
 
-/// Something to be done for every watched kind.
+/// An action for every watched kind.
 pub(crate) trait KindVisitor {
     fn visit<K: Watched<WatchEvent>>(&mut self, which: Which);
 }
@@ -59,7 +59,7 @@ pub(crate) fn watched_kinds(visitor: &mut impl KindVisitor) {
 impl Which {
     /// The label and field selectors for one add-on, or for all.
     pub(crate) fn selectors(self, addon: Option<&str>) -> (Option<String>, Option<String>) {
-        // A label cannot hold a longer name: then all labelled objects are followed.
+        // A longer name does not fit into a label: then all labelled objects are watched.
         let labelled = match addon.filter(|addon| addon.len() <= names::MAX_NAME) {
             Some(addon) => format!("{}={addon}", labels::ADDON_NAME),
             None => labels::ADDON_NAME.to_owned(),
@@ -83,8 +83,7 @@ pub(crate) fn start(
     tasks.spawn(follow_kinds(client.clone(), events.clone()));
 }
 
-/// Starts the watches of everything that add-ons are made of; of one add-on only, where one is
-/// given.
+/// Starts the watches for all add-ons, or for one.
 pub(crate) fn start_for(
     client: &Client,
     namespace: &str,
@@ -112,8 +111,7 @@ impl KindVisitor for Start<'_> {
     }
 }
 
-/// An event of a store. A manager can only retry a refused watch; somebody who looks on behalf of a
-/// person reports it.
+/// An event of a store. A manager can only retry a refused watch; a view reports it to its user.
 pub(crate) trait StoreEvent: Sized {
     fn refused(_: Refused) -> Option<Self> {
         None
@@ -126,7 +124,7 @@ impl StoreEvent for WatchEvent {
     }
 }
 
-/// Follows the objects of one kind for as long as somebody listens.
+/// Watches the objects of one kind until the receiver is dropped.
 pub(crate) async fn follow<K: Watched<E>, E: StoreEvent>(
     api: Api<Guarded<K>>,
     config: watcher::Config,
@@ -193,13 +191,13 @@ fn put<K: Resource, T>(
         Ok(None) => Change::Unreadable(version),
         Err(error) => {
             let Key { namespace, name } = &version.key;
-            tracing::warn!(%resource, %namespace, %name, %error, "an object cannot be read; what was known of it stays");
+            tracing::warn!(%resource, %namespace, %name, %error, "an object cannot be read; its last known state is kept");
             Change::Unreadable(version)
         }
     }
 }
 
-/// The hub's refusal, where an error is one.
+/// The hub's refusal, if the error is one.
 fn refusal(resource: &GroupResource, error: watcher::Error) -> Option<Refused> {
     let said = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(said))
@@ -216,13 +214,13 @@ fn refusal(resource: &GroupResource, error: watcher::Error) -> Option<Refused> {
 fn note_interruption(resource: &GroupResource, error: &watcher::Error) {
     match error {
         watcher::Error::InitialListFailed(error) => {
-            tracing::warn!(%resource, %error, "a list failed and is tried again: nothing is decided before it succeeds");
+            tracing::warn!(%resource, %error, "a list failed and is retried; nothing is planned until it succeeds");
         }
         error => tracing::debug!(%resource, %error, "a watch was interrupted and is resumed"),
     }
 }
 
-/// Reports when a kind may have come or gone.
+/// Reports when a kind may have been installed or removed.
 async fn follow_kinds(client: Client, events: mpsc::Sender<WatchEvent>) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let stream = watcher(api, watcher::Config::default()).default_backoff();
@@ -230,7 +228,7 @@ async fn follow_kinds(client: Client, events: mpsc::Sender<WatchEvent>) {
     let mut known = HashMap::new();
     while let Some(event) = stream.next().await {
         let changed = match event {
-            // Changes of its status count: only there it says that the kind is served.
+            // The status matters, because it shows whether the kind is served.
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
                 let version = object.metadata.resource_version.clone();
                 known.insert(object.name_any(), version.clone()) != Some(version)

@@ -1,7 +1,6 @@
-//! How many writes may be under way at once: more while the hub keeps up, fewer when it is
-//! overloaded.
+//! Limits concurrent writes: more while the hub keeps up, fewer when it is overloaded.
 //!
-//! There is no constant rate: a fast hub is used fully, a slow one is spared.
+//! There is no fixed rate, so a fast hub is used fully and a slow one is not overloaded.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +19,7 @@ const SLOW: Duration = Duration::from_secs(2);
 pub(crate) struct WriteLimit {
     slots: Arc<Semaphore>,
     limit: Arc<AtomicUsize>,
-    /// How many slots to drop when they are given back.
+    /// How many slots to remove when they are returned.
     owed: Arc<Mutex<usize>>,
 }
 
@@ -40,7 +39,7 @@ impl WriteLimit {
         Arc::clone(&self.slots).acquire_owned().await.ok()
     }
 
-    /// Gives a slot back, and adapts the limit to how the hub has answered.
+    /// Returns a slot, and adapts the limit to the hub's response.
     pub(crate) fn give_back(&self, slot: OwnedSemaphorePermit, took: Duration, overloaded: bool) {
         let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = self.limit.load(Ordering::Relaxed);

@@ -192,7 +192,7 @@ impl Doorkeeper {
     async fn watcher(&self, caller: &Caller) -> Result<Arc<Watcher>, Shut> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            // Removes slots that nobody uses or waits for.
+            // Removes unused slots.
             slots.retain(|_, slot| {
                 Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|look| look.strong_count() > 0)
             });

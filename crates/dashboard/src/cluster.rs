@@ -138,7 +138,7 @@ fn work(work: &ManifestWork) -> WorkLine {
     let reported = status.and_then(|status| status.resource_status.as_ref());
     let reported = reported.map(|reported| reported.manifests.as_slice()).unwrap_or_default();
     let manifests = match reported {
-        // The agent has not said anything yet: what it was given.
+        // The agent has not reported yet: lists the manifests of the work.
         [] => work.spec.manifests().iter().map(given).collect(),
         reported => reported
             .iter()

@@ -115,7 +115,7 @@ impl Dictionary {
             edits.set.push((place, text));
             return place;
         }
-        // Two different texts for the same key at once: the second gets its own place.
+        // Two different texts for the same key at the same time: the second gets its own place.
         self.place(Slot::Text(text.clone()), &text, edits)
     }
 }
@@ -197,7 +197,8 @@ impl Columns {
         }
     }
 
-    /// Takes in what the clusters look like now. `None`: only the whole can tell it.
+    /// Updates the columns from the current clusters. `None` if only a complete message can
+    /// describe the change.
     pub(crate) fn take(&mut self, rows: &Rows) -> Option<ClusterChanges<'_>> {
         let places = self.places(rows)?;
         let mut edits = Edits::default();

@@ -127,7 +127,7 @@ impl Detail {
         self.told(now, step)
     }
 
-    /// Only the time has changed.
+    /// Only the time has changed since.
     pub(crate) fn note(&mut self, now: &str, noted: &Noted, timeline: &Timeline) -> Step {
         let step = tell(now, noted, &mut self.timeline, timeline, AddOnDelta::default());
         self.told(now, step)
@@ -141,7 +141,7 @@ impl Detail {
     }
 }
 
-/// A change with what became of the timeline; `known` is the timeline as it was told.
+/// A change with the difference of the timeline; `known` is the timeline that was sent before.
 fn tell<'a>(
     now: &'a str,
     noted: &Noted,

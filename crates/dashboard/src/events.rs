@@ -44,7 +44,7 @@ pub(crate) struct EventLine {
     about: String,
 }
 
-/// Watches the Events about add-ons, as long as somebody listens and the user may read them.
+/// Watches the Events about add-ons, until the receiver is dropped, if the user may read them.
 pub(crate) fn follow(client: &Client) -> mpsc::Receiver<Happened> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let api: Api<Event> = Api::namespaced(client.clone(), NAMESPACE);

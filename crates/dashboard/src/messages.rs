@@ -1,6 +1,8 @@
-//! What the page is sent about one add-on: whole, or what changed. `page/messages.d.ts` says the same to the page.
+//! The messages to the page about one add-on: the whole state, or a change. `page/messages.d.ts`
+//! declares the same messages for the page.
 //!
-//! Owns the shape of these messages and nothing else. In a change, a field that is left out is as it was.
+//! Owns the structure of these messages and nothing else. In a change, an omitted field is
+//! unchanged.
 
 use aviary_engine::explain::{Decision, Phase};
 use aviary_engine::name::Text;
@@ -12,7 +14,7 @@ use crate::events::EventLine;
 use crate::revisions::RevisionLine;
 use crate::timeline::Point;
 
-/// What a cluster does, as the page shows it.
+/// The state of a cluster, as the page shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum ClusterKind {
@@ -34,7 +36,7 @@ impl ClusterKind {
         }
     }
 
-    /// As it is written in the dictionary.
+    /// The name in the dictionary.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Settled => "settled",
@@ -107,7 +109,7 @@ pub(crate) struct ProblemLine {
 pub(crate) struct BrakeLine {
     pub(crate) held: usize,
     pub(crate) message: String,
-    /// What to acknowledge.
+    /// The deletion to approve.
     pub(crate) acknowledge: String,
 }
 
@@ -135,7 +137,8 @@ pub(crate) struct Sections {
     pub(crate) events: Vec<EventLine>,
 }
 
-/// One entry per cluster in each column. `kind`, `message` and `revision` are places in the dictionary; -1 stands for none.
+/// One entry per cluster in each column. `kind`, `message` and `revision` are indexes into the
+/// dictionary; -1 means none.
 #[derive(Debug, Serialize)]
 pub(crate) struct ClusterColumns<'a> {
     pub(crate) name: Vec<&'a str>,
@@ -153,7 +156,7 @@ pub(crate) struct ClusterColumns<'a> {
 pub(crate) struct ClusterChanges<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(crate) dictionary_append: &'a [String],
-    /// Places of the dictionary with another text.
+    /// Changed entries of the dictionary.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) dictionary_set: Vec<(usize, String)>,
     /// Row, kind, message and revision.
@@ -194,14 +197,14 @@ pub(crate) struct AddOnDelta<'a> {
     pub(crate) placements: Option<&'a [PlacementLine]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problems: Option<&'a [ProblemLine]>,
-    /// The inner `None` is told: the brake holds nothing any more.
+    /// The inner `None` is sent when the brake no longer holds anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) brake: Option<Option<&'a BrakeLine>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reasons: Option<&'a [ReasonLine]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) revisions: Option<&'a [RevisionLine]>,
-    /// The counts of all revisions, where nothing else about them changed.
+    /// The counts of all revisions, if nothing else about them changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) revision_clusters: Option<Vec<usize>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,7 +218,7 @@ pub(crate) struct AddOnDelta<'a> {
 }
 
 impl<'a> AddOnDelta<'a> {
-    /// What `new` says that `old` did not.
+    /// The fields of `new` that differ from `old`.
     pub(crate) fn between(old: &Sections, new: &'a Sections) -> Self {
         let revisions = (old.revisions != new.revisions).then_some(new.revisions.as_slice());
         let counts = revisions.filter(|new| only_counts(&old.revisions, new));
@@ -264,7 +267,7 @@ impl<'a> AddOnDelta<'a> {
     }
 }
 
-/// Whether nothing but their counts differs: the rest is long, and the counts change with every wave.
+/// Whether only their counts differ. The rest is long, and the counts change with every wave.
 fn only_counts(old: &[RevisionLine], new: &[RevisionLine]) -> bool {
     old.len() == new.len() && old.iter().zip(new).all(|(old, new)| old.differs_in_count_only(new))
 }

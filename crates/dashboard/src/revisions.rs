@@ -28,7 +28,7 @@ pub(crate) struct RevisionLine {
     version: Option<Text>,
     at: Option<String>,
     current: bool,
-    /// How many clusters of the placement have been told it.
+    /// How many clusters of the placement it is assigned to.
     pub(crate) clusters: usize,
     changes: Vec<String>,
 }

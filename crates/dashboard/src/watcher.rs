@@ -157,7 +157,7 @@ struct Pass {
 }
 
 impl Look {
-    /// Runs until nobody holds the watcher any more.
+    /// Runs until the last reference to the watcher is dropped.
     async fn go_on(
         &mut self,
         mut commands: mpsc::Receiver<Command>,

@@ -1,8 +1,8 @@
-//! Objects by the name of their cluster, kept so that walking over all of them is cheap.
+//! Objects by cluster name, stored so that iterating over all of them is cheap.
 //!
-//! The objects of a large fleet are scattered over more memory than a cache holds, and a pass that
-//! fetched each of them would spend its time waiting. So a small summary of each object is stored
-//! next to its name, and summaries lie side by side, in order.
+//! The objects of a large fleet are scattered over more memory than a cache holds, so fetching each
+//! of them would dominate the cost of a pass. Therefore a small summary of each object is stored
+//! next to its name, contiguously and in order.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -10,29 +10,29 @@ use std::sync::Arc;
 
 use crate::name::ClusterName;
 
-/// What can be told of an object at a summary.
+/// An object that has a summary.
 pub trait Summarised {
-    /// Small, and of nothing but the object itself.
+    /// Small, and computed from the object alone.
     type Summary: Copy + fmt::Debug;
 
     fn summary(&self) -> Self::Summary;
 }
 
-/// A sorted map that is walked much more often than it is changed: few long rows of names,
-/// summaries and values.
+/// A sorted map that is iterated much more often than changed: a few long rows of names, summaries
+/// and values.
 pub struct ByCluster<T: Summarised> {
-    /// None is empty. Copied on write where a plan still refers to one.
+    /// No row is empty. A row that a plan still refers to is copied on write.
     rows: Vec<Arc<ObjectRow<T>>>,
     len: usize,
 }
 
-/// Large enough that a walk rarely changes rows, small enough that inserting into one is cheap.
+/// Large enough that iterating rarely changes rows, small enough that inserting is cheap.
 const ROW: usize = 256;
 
-/// Three lists of one length.
+/// Three lists of equal length.
 struct ObjectRow<T: Summarised> {
     names: Vec<ClusterName>,
-    /// Always those of the values.
+    /// Always the summaries of the values.
     summaries: Vec<T::Summary>,
     values: Vec<Arc<T>>,
 }
@@ -82,13 +82,13 @@ impl<T: Summarised> ByCluster<T> {
         self.len == 0
     }
 
-    /// The row and the place in it where the name is, or would be.
+    /// The row and the index in it where the name is, or would be inserted.
     fn find(&self, name: &ClusterName) -> Result<(usize, usize), (usize, usize)> {
         let row = self.rows.partition_point(|row| row.names.last().is_some_and(|last| last < name));
         match self.rows.get(row).map(|row| row.names.binary_search(name)) {
             Some(Ok(at)) => Ok((row, at)),
             Some(Err(at)) => Err((row, at)),
-            // Behind all others: at the end of the last row.
+            // After all others: at the end of the last row.
             None => Err((row.saturating_sub(1), self.rows.last().map_or(0, |row| row.names.len()))),
         }
     }
@@ -107,13 +107,13 @@ impl<T: Summarised> ByCluster<T> {
         Some(self.change(place))
     }
 
-    /// Of a place that `find` or `put` gave.
+    /// Takes a place that `find` or `put` returned.
     fn change(&mut self, (row, at): (usize, usize)) -> Changing<'_, T> {
         let row = Arc::make_mut(&mut self.rows[row]);
         Changing { summary: &mut row.summaries[at], value: &mut row.values[at] }
     }
 
-    /// Gives back the one that was there before.
+    /// Returns the previous value.
     pub fn insert(&mut self, name: ClusterName, value: impl Into<Arc<T>>) -> Option<Arc<T>> {
         let value = value.into();
         match self.find(&name) {
@@ -125,7 +125,7 @@ impl<T: Summarised> ByCluster<T> {
         }
     }
 
-    /// The one that is there, else a new one.
+    /// Returns the existing value, or inserts a new one.
     pub fn get_or_insert_with(&mut self, name: ClusterName, make: impl FnOnce() -> T) -> Changing<'_, T> {
         let place = match self.find(&name) {
             Ok(place) => place,
@@ -134,7 +134,7 @@ impl<T: Summarised> ByCluster<T> {
         self.change(place)
     }
 
-    /// Inserts a new one, and returns its place.
+    /// Inserts a value and returns its place.
     fn put(&mut self, (mut row, mut at): (usize, usize), name: ClusterName, value: Arc<T>) -> (usize, usize) {
         self.len += 1;
         let last = row + 1 >= self.rows.len();
@@ -202,8 +202,8 @@ impl<T: Summarised> ByCluster<T> {
     }
 }
 
-/// An object that is being changed: a copy of it if somebody else has it too. Recomputes the
-/// summary on drop.
+/// A guard for changing an object. Copies the object if it is shared. Recomputes the summary on
+/// drop.
 pub struct Changing<'a, T: Summarised> {
     summary: &'a mut T::Summary,
     value: &'a mut Arc<T>,
@@ -229,7 +229,7 @@ impl<T: Summarised> Drop for Changing<'_, T> {
     }
 }
 
-/// One object as it lies in the map.
+/// One entry of the map.
 pub(crate) struct RowEntry<'a, T: Summarised> {
     pub(crate) summary: T::Summary,
     pub(crate) value: &'a Arc<T>,
@@ -243,8 +243,8 @@ impl<T: Summarised> Clone for RowEntry<'_, T> {
 
 impl<T: Summarised> Copy for RowEntry<'_, T> {}
 
-/// An object as it was, whatever becomes of the map. Refers to its whole row, so that thousands of
-/// them stay cheap.
+/// A reference to an object that does not change when the map does. It holds the whole row, so
+/// thousands of references are cheap.
 pub struct RowRef<T: Summarised> {
     row: Arc<ObjectRow<T>>,
     at: usize,
@@ -254,7 +254,7 @@ impl<T: Summarised> Deref for RowRef<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // Made by a cursor that stood there, and a row that is held does not change.
+        // A cursor at this index created it, and a row that is held does not change.
         &self.row.values[self.at]
     }
 }
@@ -265,7 +265,7 @@ impl<T: Summarised> Clone for RowRef<T> {
     }
 }
 
-/// A place in the order of names. Quick for names that come in order, right for any.
+/// A position in the order of names. Fast for names in order, correct for any.
 pub(crate) struct Cursor<'a, T: Summarised> {
     all: &'a [Arc<ObjectRow<T>>],
     row: usize,
@@ -274,7 +274,7 @@ pub(crate) struct Cursor<'a, T: Summarised> {
     values: &'a [Arc<T>],
     /// In this row.
     here: usize,
-    /// How many were passed in all rows.
+    /// How many entries were passed, in all rows.
     at: usize,
 }
 
@@ -289,7 +289,7 @@ impl<'a, T: Summarised> Cursor<'a, T> {
         Some(entry)
     }
 
-    /// The next one, unless it comes after this name.
+    /// The next entry, unless it comes after this name.
     pub(crate) fn next_up_to(
         &mut self,
         last: Option<&ClusterName>,
@@ -311,7 +311,7 @@ impl<'a, T: Summarised> Cursor<'a, T> {
         Some(held)
     }
 
-    /// How many are before the one of this name.
+    /// How many entries are before this name.
     pub(crate) fn pass_by(&mut self, name: &ClusterName) -> Option<usize> {
         let at = self.find(name)?;
         self.pass(1);
@@ -343,7 +343,7 @@ impl<'a, T: Summarised> Cursor<'a, T> {
         }
     }
 
-    /// Moves to the first that does not come before the name.
+    /// Moves to the first entry that does not come before the name.
     fn seek(&mut self, name: &ClusterName) {
         if self.passed().is_some_and(|passed| name <= passed) {
             self.at = 0;
@@ -461,7 +461,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-        /// Whatever is done to it, it is what a `BTreeMap` is, and what is noted is true.
+        /// Behaves like a `BTreeMap`, and its summaries are correct.
         #[test]
         fn does_what_a_map_does(steps in prop::collection::vec((0_u16..2000, 0_u32..5), 1..3000)) {
             let mut map = ByCluster::default();
@@ -487,7 +487,7 @@ mod tests {
             prop_assert!(map.iter().map(|(name, value)| (name, **value)).eq(model.iter().map(|(name, value)| (name, *value))));
         }
 
-        /// A cursor finds what is there and nothing else, wherever it was before.
+        /// A cursor finds exactly the existing entries, wherever it was before.
         #[test]
         fn a_cursor_finds_names_in_any_order(
             there in prop::collection::btree_set(0_u16..1500, 0..1200),

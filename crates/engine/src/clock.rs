@@ -1,6 +1,7 @@
-//! When a revision started on a cluster, and who is to blame if it does not become healthy there.
+//! When a revision started on a cluster, and whether an override may be the cause if it does not
+//! become healthy.
 //!
-//! Kept in a condition of the instance, so that a restart of the manager resets no clock.
+//! Stored in a condition of the instance, so that a restart of the manager resets no clock.
 
 use std::fmt;
 
@@ -11,31 +12,31 @@ use crate::name::{PlacementName, Text};
 use crate::observed::StatusFields;
 use crate::reason::Reason;
 
-/// When the present revision started on this cluster, and since when it has been healthy or not.
-/// Kept in a condition of the instance, so that a restart of the manager starts no clock anew.
+/// When the current revision started on this cluster, and since when it has been healthy or
+/// unhealthy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// The id of the revision.
     pub revision: Text,
     pub started: Timestamp,
     pub healthy: bool,
-    /// It has been healthy at some time since then.
+    /// It has been healthy at some time since the start.
     pub has_arrived: bool,
-    /// Since when `healthy` is what it is.
+    /// Since when `healthy` has its current value.
     pub since: Timestamp,
     pub doubt: Option<Doubt>,
-    /// The placement that governed the cluster then, with an empty name where none did; `None`
-    /// where an earlier version of Aviary wrote the clock.
+    /// The placement that governed the cluster then, with an empty name if none did; `None` if an
+    /// earlier version of Aviary wrote the clock.
     pub placement: Option<PlacementName>,
 }
 
-/// Why an unhealthy instance with overrides does not count against its placement's revision
-/// (semantics §2.6).
+/// Why an unhealthy instance with overrides does not count against its placement's revision (rule
+/// 2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// It was unhealthy before its placement moved it, or its override changed on the way.
     Before,
-    /// Its placement moved it nowhere: its user did.
+    /// Its user moved it, not its placement.
     ByUser,
 }
 
@@ -51,7 +52,7 @@ impl Doubt {
 }
 
 impl Clock {
-    /// The clock that an instance carries, of whatever it was told last.
+    /// The clock in an instance's status, for the revision that it was assigned last.
     pub(crate) fn carried_by(status: &StatusFields) -> Option<Self> {
         let condition = status.condition(REVISION_HEALTHY)?;
         let start = ClockStart::read(&condition.message)?;
@@ -72,13 +73,13 @@ impl Clock {
         rest.is_some_and(|rest| rest.starts_with(" started at "))
     }
 
-    /// Since when it is neither settled nor on its way for the first time.
+    /// Since when it is unsettled: since the start, or since it stopped being healthy.
     pub(crate) fn unsettled_since(&self) -> Timestamp {
         if self.healthy { self.started } else { self.started.max(self.since) }
     }
 }
 
-/// The start of a revision on a cluster, as it is kept in the message of a condition.
+/// The start of a revision on a cluster, as stored in the message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockStart {
     pub revision: Text,
@@ -87,7 +88,7 @@ pub struct ClockStart {
     pub doubt: Option<Doubt>,
 }
 
-/// How the message says that no placement governed the cluster.
+/// In the message: no placement governed the cluster.
 const UNGOVERNED: &str = "the add-on's defaults";
 
 impl ClockStart {

@@ -1,8 +1,8 @@
-//! Configs and revisions: what an add-on is configured with, layer by layer, and which hash pins it
-//! (semantics §2).
+//! Configs and revisions: the configs of an add-on, layer by layer, and the hashes that pin them
+//! (rules, chapter 2).
 //!
-//! This module decides *what is wanted*. It never decides when a cluster gets it (that is
-//! [`crate::rollout`]), and it never reads a config's content except to find a version in it.
+//! Decides what is desired, never when a cluster gets it: that is [`crate::rollout`]. Reads the
+//! content of a config only to find a version in it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -54,13 +54,13 @@ impl GroupResource {
         &KIND
     }
 
-    /// Configs of this kind say which version is wanted, and nothing else.
+    /// Configs of this kind only select a version.
     pub(crate) fn chooses_version(&self) -> bool {
         [Self::hub_configs(), Self::templates()].contains(&self)
     }
 
-    /// Secrets are never configs: a config's content is kept in revisions, which others may read
-    /// than those who may read Secrets.
+    /// Secrets are never configs: the content of configs is copied into revisions, which more
+    /// people may read.
     pub(crate) fn is_secrets(&self) -> bool {
         self.group.is_empty() && *self.resource == *"secrets"
     }
@@ -99,18 +99,17 @@ impl fmt::Display for ConfigRef {
     }
 }
 
-/// A config together with the hash that pins its content. The name is for people; the hash is what
-/// counts. Small: thousands of instances pin the same few configs.
+/// A config together with the hash that pins its content. The hash identifies it; the name is for
+/// messages. Small: thousands of instances pin the same few configs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pin {
     pub config: Arc<ConfigRef>,
     pub hash: Hash,
 }
 
-/// The ordered set of pinned configs that a placement wants, at most one of each kind.
+/// The pinned configs that a placement should run, sorted, at most one of each kind.
 ///
-/// Two revisions are the same when they pin the same content: a config that was only renamed starts
-/// no rollout.
+/// Two revisions are equal if they pin the same content, so renaming a config starts no rollout.
 #[derive(Clone, Default)]
 pub struct Revision(Arc<Vec<Pin>>);
 
@@ -125,7 +124,8 @@ impl Revision {
         &self.0
     }
 
-    /// Of an add-on without configs. There is nothing to record of it, to keep, or to go back to.
+    /// An add-on without configs has an empty revision. It is neither recorded nor stored, and
+    /// cannot be rolled back to.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -134,12 +134,12 @@ impl Revision {
         self.0.iter().find(|pin| pin.config.kind == *kind)
     }
 
-    /// A short name for what this pins: equal for equal revisions.
+    /// A short id, equal for equal revisions.
     pub fn id(&self) -> Text {
         Self::id_of(self.pins().iter().map(|pin| (&pin.config.kind, &pin.hash)))
     }
 
-    /// The short name of the revision with these hashes, which are in the order of their kinds.
+    /// The id of the revision with these hashes, which must be sorted by kind.
     pub fn id_of<'a>(hashes: impl Iterator<Item = (&'a GroupResource, &'a Hash)>) -> Text {
         let mut text = String::new();
         for (kind, hash) in hashes {
@@ -151,7 +151,7 @@ impl Revision {
         hash::of_bytes(text.as_bytes()).as_str().get(..12).unwrap_or_default().into()
     }
 
-    /// Whether the content is the same, and the names as well.
+    /// Whether both the content and the names are equal.
     pub(crate) fn same_names(&self, other: &Self) -> bool {
         *self.0 == *other.0
     }
@@ -179,19 +179,18 @@ impl fmt::Debug for Revision {
     }
 }
 
-/// What one layer (the add-on, a placement, an instance) says about one kind.
+/// What one layer (the add-on, a placement, an instance) sets for one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ConfigSource {
     Config(ConfigRef),
-    /// The version shorthand: an AddOnHubConfig that stands inline.
+    /// The version shorthand: an inline AddOnHubConfig.
     Version(Text),
 }
 
 type Layered = BTreeMap<GroupResource, ConfigSource>;
 
-/// Lays configs and the version shorthand over what is there: whole replacement, kind by kind.
-/// A reference to an AddOnHubConfig in the same layer is more explicit than the shorthand, and
-/// wins.
+/// Adds a layer: its configs and its version shorthand replace earlier ones kind by kind. A
+/// reference to an AddOnHubConfig wins over the shorthand in the same layer.
 fn overlay(layers: &mut Layered, configs: &[ConfigRef], version: Option<&Text>) {
     if let Some(version) = version {
         layers.insert(GroupResource::hub_configs().clone(), ConfigSource::Version(version.clone()));
@@ -201,24 +200,23 @@ fn overlay(layers: &mut Layered, configs: &[ConfigRef], version: Option<&Text>) 
     }
 }
 
-/// The revision wanted for an instance or a placement, or why it cannot be told.
+/// The desired revision of an instance or a placement, or why it cannot be resolved.
 pub type Wanted = Result<Revision, Problem>;
 
-/// What an instance's own configs change.
+/// The effect of an instance's own configs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Overrides {
-    /// Its version is given by the shorthand.
+    /// Its version comes from the shorthand.
     pub by_version: bool,
-    /// A config that it names chooses its version.
+    /// A config that it references selects its version.
     pub by_config: bool,
     /// Kinds that follow the instance and not its placement.
     pub kinds: BTreeSet<GroupResource>,
     /// The pins of those kinds.
     pub pins: Vec<Pin>,
-    /// Overrides that the instance may not have: they are left out, the rest goes on.
+    /// Overrides that the instance may not use. They are ignored; the others are applied.
     pub problems: Vec<Problem>,
-    /// An override that it may have and that cannot be resolved: the instance keeps what it has
-    /// until it can be.
+    /// An allowed override that cannot be resolved. Until it can, the instance keeps its revision.
     pub unresolved: Option<Problem>,
 }
 
@@ -227,7 +225,7 @@ impl Overrides {
         self.kinds.contains(kind)
     }
 
-    /// What is wrong, the most serious first.
+    /// The most serious problem.
     pub fn problem(&self) -> Option<&Problem> {
         self.all_problems().next()
     }
@@ -236,7 +234,7 @@ impl Overrides {
         self.unresolved.iter().chain(&self.problems)
     }
 
-    /// Whether an instance with this status was told all of it.
+    /// Whether an instance with this status was assigned all of the overrides.
     pub(crate) fn are_told(&self, status: &StatusFields) -> bool {
         self.pins
             .iter()
@@ -248,7 +246,8 @@ impl Overrides {
         self.pins.push(pin);
     }
 
-    /// One of them cannot be resolved. None of them is applied then: they were chosen together.
+    /// Called if an override cannot be resolved. Then none is applied, because they belong
+    /// together.
     fn give_up(&mut self, status: &StatusFields, problem: Problem) {
         self.unresolved.get_or_insert(problem);
         self.pins = status.told().filter(|pin| self.kinds.contains(&pin.config.kind)).cloned().collect();
@@ -259,12 +258,13 @@ impl Overrides {
 #[derive(Debug)]
 pub struct Resolver<'a> {
     observed: &'a Observed,
-    /// The versions offered, newest first.
+    /// The available versions, newest first.
     pub offered: Vec<Text>,
     supported: Option<BTreeSet<GroupResource>>,
-    /// We rendered this add-on before, and there is nothing left to render it from.
+    /// Aviary rendered this add-on before, and no template is left.
     templates_gone: bool,
-    /// Namespaces that the add-on's author or the manager's flags opened to every instance.
+    /// Namespaces whose configs every instance may use: those that the add-on references, and those
+    /// in the manager's flags.
     open_namespaces: BTreeSet<Text>,
 }
 
@@ -290,13 +290,13 @@ impl<'a> Resolver<'a> {
         Self { observed, offered: versions::offered(observed), supported, templates_gone, open_namespaces }
     }
 
-    /// The kinds of config that instances may override; `None` where that is for the add-on's own
-    /// manager to say.
+    /// The kinds of config that instances may override; `None` if the add-on's own manager decides
+    /// that.
     pub fn supported(&self) -> Option<&BTreeSet<GroupResource>> {
         self.supported.as_ref()
     }
 
-    /// What the add-on's defaults and, where one is given, a placement's configs add up to.
+    /// Resolves the add-on's defaults and, if given, a placement's configs.
     pub(crate) fn wanted_by(&self, placement: Option<&PlacementSpec>) -> Wanted {
         self.resolve(&self.layers_of(placement))
     }
@@ -310,8 +310,8 @@ impl<'a> Resolver<'a> {
         layers
     }
 
-    /// Resolves an instance's own configs over what its placement (or the add-on) says. `None` when
-    /// it has none.
+    /// Resolves an instance's own configs, on top of its placement's or the add-on's. `None` if it
+    /// has none.
     pub fn overrides(&self, placement: Option<&PlacementSpec>, instance: &Instance) -> Option<Overrides> {
         if !instance.has_own() {
             return None;
@@ -334,7 +334,7 @@ impl<'a> Resolver<'a> {
         Some(found)
     }
 
-    /// Pins what an instance's own layer names, and the template that its version chooses.
+    /// Pins the configs of an instance's own layer, and the template that its version selects.
     fn resolve_own(
         &self,
         own: &Layered,
@@ -347,15 +347,15 @@ impl<'a> Resolver<'a> {
         if !own.contains_key(GroupResource::hub_configs()) || own.contains_key(GroupResource::templates()) {
             return Ok(());
         }
-        // A version chooses a template, so an instance's own version takes the template out of its
-        // placement's hands too.
+        // A version selects a template, so an instance's own version also overrides its placement's
+        // template.
         let mut layers = self.layers_of(placement);
         layers.extend(own.clone());
         self.template_of(&layers)?.into_iter().for_each(|pin| found.add(pin));
         Ok(())
     }
 
-    /// An instance's configs that it may have; what is wrong with the others goes to `refused`.
+    /// An instance's configs that it may use. Problems with the others are added to `refused`.
     fn usable(&self, instance: &Instance, refused: &mut Vec<Problem>) -> Vec<ConfigRef> {
         let mut usable = Vec::new();
         for config in &instance.overrides {
@@ -379,8 +379,8 @@ impl<'a> Resolver<'a> {
         usable
     }
 
-    /// The other add-on that a template is for. An instance may choose among the templates of its
-    /// own add-on only: its author may not be allowed to deploy the others.
+    /// The other add-on that a template belongs to. An instance may use only templates of its own
+    /// add-on: its user may not be allowed to deploy others.
     fn template_owner(&self, config: &ConfigRef) -> Option<Text> {
         if config.kind != *GroupResource::templates() {
             return None;
@@ -390,9 +390,9 @@ impl<'a> Resolver<'a> {
         (*owner != *self.observed.addon.name).then(|| owner.into())
     }
 
-    /// An override reaches what is cluster-scoped, in the cluster's own namespace, in a namespace
-    /// that the add-on itself references, or in one that the manager was told to allow: its author
-    /// must not be able to read more through us.
+    /// An override may reference a cluster-scoped config, or one in the cluster's namespace, in a
+    /// namespace that the add-on references, or in one that the manager's flags allow. Otherwise
+    /// its user could read more through the manager than RBAC allows.
     fn may_reach(&self, instance: &Instance, config: &ConfigRef) -> bool {
         config.namespace.as_ref().is_none_or(|namespace| {
             **namespace == *instance.cluster.as_str() || self.open_namespaces.contains(namespace)
@@ -436,9 +436,9 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The template that the layers choose: by reference, else by version, else the default
-    /// version's. Checks the version on the way, also for an add-on that renders its own works but
-    /// publishes its versions.
+    /// The template that the layers select: by reference, otherwise by version, otherwise that of
+    /// the default version. Also checks the version, even for an add-on whose own manager renders
+    /// works but publishes versions.
     fn template_of(&self, layers: &Layered) -> Result<Option<Pin>, Problem> {
         if layers.contains_key(GroupResource::templates()) {
             return Ok(None);
@@ -481,7 +481,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Some instance was told a template of ours.
+/// Whether any instance was assigned a template.
 fn was_rendered(observed: &Observed) -> bool {
     let mut seen: HashSet<SharedId, ById> = HashSet::default();
     let is_template = |reference: &Reference| reference.kind == *GroupResource::templates();
@@ -490,7 +490,7 @@ fn was_rendered(observed: &Observed) -> bool {
     })
 }
 
-/// The version shorthand reads as an AddOnHubConfig named after its version.
+/// The AddOnHubConfig that the version shorthand stands for; its name is the version.
 fn inline_config(version: &Text) -> Arc<ConfigRef> {
     Arc::new(ConfigRef { kind: GroupResource::hub_configs().clone(), namespace: None, name: version.clone() })
 }

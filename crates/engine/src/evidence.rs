@@ -1,13 +1,14 @@
-//! What a cluster's works prove: whether it has what it was told, and whether that is healthy
-//! (semantics §7.1).
+//! What a cluster's works prove: whether the assigned revision is applied, and whether it is
+//! healthy (rule 7.1).
 //!
-//! Nothing counts as applied because somebody wrote so; it counts because every work carries the
-//! hashes and the cluster's agent has reported on the work as it is now.
+//! A revision counts as applied only if every work carries its hashes and the cluster's agent has
+//! reported on the current generation of each work.
 
 use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
 
 use crate::configs::{Overrides, Pin, Revision};
 use crate::fleet::WorkFacts;
+use crate::health::Health;
 use crate::name::Text;
 use crate::observed::{Seen, StatusFields, Work, WorkHashes, WorkState};
 use crate::reason::Reason;
@@ -17,7 +18,7 @@ use crate::shared::Shared;
 /// What is known of one instance from its works and its own status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// It was told something once; that may be nothing, for an add-on without configs.
+    /// A revision was assigned at some time, possibly an empty one for an add-on without configs.
     pub told: bool,
     /// It has had something applied and healthy at some time.
     pub installed: bool,
@@ -26,21 +27,23 @@ pub struct Evidence {
     pub delivered: bool,
     /// It has moved from one revision to another at some time.
     pub upgraded: bool,
-    /// Its works carry exactly the hashes it was told.
+    /// Its works carry exactly the assigned hashes.
     pub holds_told: bool,
     /// The same, leaving out the kinds that its user overrides.
     pub holds_placed: bool,
-    /// Every work is applied and available as it is now.
+    /// The current generation of every work is applied and available.
     pub healthy: bool,
-    /// The agent has answered on every work as it is now, one way or the other.
+    /// The agent has reported success or failure for the current generation of every work.
     pub answered: bool,
-    /// It has works, and all are available.
+    /// It has works, and all are available and healthy.
     pub available: bool,
-    /// Why the agent could not apply a work as it is now.
+    /// What the agent reports about the objects of its works.
+    pub health: Health,
+    /// Why the agent could not apply the current generation of a work.
     pub failure: Option<Text>,
     /// Why a work is not available.
     pub unavailable: Option<Text>,
-    /// Why works that are there do not prove what it was told.
+    /// Why the existing works do not prove the assigned revision.
     pub unproven: Option<Text>,
 }
 
@@ -51,10 +54,10 @@ impl Evidence {
         overrides: Option<&Overrides>,
         prepared: Option<&Rendering>,
         version: Option<&Text>,
+        tolerant: bool,
     ) -> Self {
         let proof = Proof { status, version };
-        // Where we render the works we know how many there must be; a part of them is not all of
-        // them.
+        // If Aviary renders the works, it knows how many there must be; a part is not enough.
         let complete = match prepared {
             Some(Ok(prepared)) => works.len() == prepared.works(),
             Some(Err(_)) | None => !works.is_empty(),
@@ -66,10 +69,12 @@ impl Evidence {
             None => holds_told,
             Some(_) => current && works.iter().all(|work| proof.carries(work, overrides)),
         };
-        let is_well = |work: &WorkFacts<'_>| work.applied == Seen::Yes && work.available == Seen::Yes;
+        let is_well = |work: &WorkFacts<'_>| {
+            work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(tolerant)
+        };
         let installed = was_installed(status);
-        // Only a refusal of what it was told counts against it, not one of what it had before. Of
-        // several, always the same one.
+        // Only a rejection of the assigned revision counts as a failure, not one of an earlier
+        // revision. Of several, always the same one.
         let refused = works
             .iter()
             .filter(|work| proof.carries(work, overrides))
@@ -89,30 +94,31 @@ impl Evidence {
             holds_placed,
             healthy: current && works.iter().all(is_well),
             answered: current && works.iter().all(|work| work.applied != Seen::NotYet),
-            available: !works.is_empty() && works.iter().all(|work| work.available == Seen::Yes),
+            available: !works.is_empty()
+                && works.iter().all(|work| work.available == Seen::Yes && work.health.is_good(tolerant)),
+            health: works.iter().map(|work| work.health.clone()).fold(Health::NotProbed, Health::worst),
             failure: unrendered.or(refused).or_else(|| taken_before(status, works)),
             unavailable: works.iter().filter_map(|work| refusal(&work.available)).min(),
             unproven: works.iter().filter_map(|work| proof.lacks(work, overrides)).min(),
         }
     }
 
-    /// Everything it was told is there, applied and available.
+    /// The assigned revision is applied and available.
     pub fn arrived(&self) -> bool {
         self.holds_told && self.healthy
     }
 }
 
-/// What is said of a work that cannot be made because there is another of that name, whose it is
-/// not ours to touch.
-const NAME_TAKEN: &str = "is there and belongs to somebody else: delete it, or give it another name";
+/// The message if a work cannot be created because a work of another owner has its name.
+const NAME_TAKEN: &str = "exists and has another owner: delete or rename it";
 
 pub(crate) fn name_taken(work: &str) -> Text {
     format!("work {work} {NAME_TAKEN}").into()
 }
 
 impl Work {
-    /// A work of somebody else with a name that ours should have, as it looks from here: not ours
-    /// to write, and why nothing is applied.
+    /// Represents another owner's work that has the name of one of ours: it is not written, and
+    /// explains why nothing is applied.
     pub fn of_somebody_else(name: Text, told: &Revision) -> Self {
         let mut hashes: WorkHashes =
             told.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
@@ -120,12 +126,13 @@ impl Work {
         let message = name_taken(&name);
         let state = WorkState {
             name,
-            // It is waited for as for one that goes.
+            // Like a work that is being deleted: we wait until the name is free.
             deleting: true,
             version: None,
             rendered_from: None,
             applied: Seen::No { message },
             available: Seen::NotYet,
+            health: Health::NotProbed,
         };
         Self {
             uid: "".into(),
@@ -140,8 +147,8 @@ impl Work {
     }
 }
 
-/// Nobody sees the works of others. So what was said of one stands for as long as there is none of
-/// ours: else a manager that starts would take it back, to find the same again.
+/// Works of other owners are not watched. So the message is kept until our work exists. Otherwise a
+/// restarted manager would remove the message and then find the same problem again.
 fn taken_before(status: &StatusFields, works: &[WorkFacts<'_>]) -> Option<Text> {
     let said = status.condition(PROGRESSING).filter(|_| works.is_empty())?;
     let why = said.message.strip_suffix(NAME_TAKEN).map(|_| &*said.message)?;
@@ -159,13 +166,12 @@ fn refusal(seen: &Seen) -> Option<Text> {
 /// What an instance's works must prove.
 struct Proof<'a> {
     status: &'a StatusFields,
-    /// The version that it was told.
+    /// The assigned version.
     version: Option<&'a Text>,
 }
 
 impl<'a> Proof<'a> {
-    /// Whether a work proves what the instance was told, of all kinds or of those that are not
-    /// overridden.
+    /// Whether a work proves the assigned revision: all kinds, or those that are not overridden.
     fn carries(&self, work: &WorkFacts<'_>, overrides: Option<&Overrides>) -> bool {
         let Some(hashes) = work.hashes else {
             return match self.shows_version(work) {
@@ -213,7 +219,7 @@ fn was_upgraded(status: &StatusFields) -> bool {
         || status.condition(PROGRESSING).is_some_and(|condition| condition.reason.is(Reason::is_upgrade))
 }
 
-/// It was rendered from what the instance is told.
+/// Whether it was rendered from the assigned revision of the instance.
 pub(crate) fn is_rendered_as_told(
     work: &WorkFacts<'_>,
     prepared: &Prepared,
@@ -240,8 +246,7 @@ fn was_delivered(status: &StatusFields) -> bool {
     status.condition(REVISION_HEALTHY).is_some_and(|condition| condition.reason == Reason::NeverHealthy)
 }
 
-/// Whether what the instance was told is the same as `pins`, leaving out the kinds that its user
-/// overrides.
+/// Whether the assigned revision equals `pins`, ignoring overridden kinds.
 pub(crate) fn told_same(status: &StatusFields, pins: &[Pin], overrides: Option<&Overrides>) -> bool {
     let counts = |pin: &&Pin| overrides.is_none_or(|overrides| !overrides.covers(&pin.config.kind));
     let mut wanted = pins.iter().filter(counts);
@@ -255,7 +260,7 @@ pub(crate) fn told_same(status: &StatusFields, pins: &[Pin], overrides: Option<&
     }
 }
 
-/// Whether what the instance was told includes all of `pins`, whoever decided it.
+/// Whether the assigned revision includes all of `pins`, whoever assigned it.
 pub(crate) fn told_includes(status: &StatusFields, pins: &[Pin]) -> bool {
     let mut told = status.told();
     pins.iter().all(|pin| told.any(|own| own.config.kind == pin.config.kind && own.hash == pin.hash))

@@ -1,5 +1,5 @@
-//! Why: one typed reason for every cluster, in one place, for conditions, commands, metrics and
-//! tests alike.
+//! One typed decision with a reason for every cluster, used by conditions, commands, metrics and
+//! tests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub enum Decision {
     Create,
     /// The instance is deleted now.
     Delete(Removal),
-    /// The instance is told its revision now.
+    /// The instance is assigned its revision now.
     Start(Start),
-    /// It has been told its revision and has not settled on it.
+    /// Assigned a revision and not settled on it.
     InFlight(Flight),
     /// It waits.
     Hold(Wait),
-    /// It has what it should have.
+    /// The desired revision is applied and healthy.
     Settled,
 }
 
@@ -42,7 +42,7 @@ pub enum Start {
     /// Nothing was applied before.
     Install,
     Update,
-    /// It was on its way to another revision and turns to this one; it keeps the slot it has.
+    /// It was in flight to another revision and is redirected; it keeps its slot.
     Retarget,
 }
 
@@ -58,7 +58,15 @@ pub enum Flight {
     Unavailable {
         why: Text,
     },
-    /// Works are there, and do not prove what it was told.
+    /// Applied, and some object is not healthy yet.
+    Progressing {
+        why: Text,
+    },
+    /// Applied, and the agent has not reported whether it is healthy.
+    HealthUnknown {
+        why: Text,
+    },
+    /// Works exist, but do not prove the assigned revision.
     Unproven {
         why: Text,
     },
@@ -69,12 +77,14 @@ pub enum Flight {
     TimedOut {
         after: Duration,
     },
+    /// It was started, and the hub refuses what must be written for it next.
+    Refused(Arc<Problem>),
     Offline {
         since: Option<Timestamp>,
     },
 }
 
-/// Small: every cluster of a fleet has one. What is long is the same for many, and shared.
+/// Small, because every cluster of a fleet has one. Long parts are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
     BudgetFull {
@@ -99,17 +109,17 @@ pub enum Wait {
         since: Option<Timestamp>,
     },
     Problem(Arc<Problem>),
-    /// Its placement does not say for certain whether it selects it.
+    /// A placement that may govern it is unknown or still changing.
     PlacementUncertain,
     /// It would be deleted, and the brake holds.
     DeletionHeld,
-    /// Deselected while its placement's decisions do not add up.
+    /// Deselected while its placement's decisions do not match its count.
     DeletionWaits,
-    /// The install strategy became Manual: what it made is kept as it is.
+    /// The install strategy became Manual: existing instances are kept unchanged.
     Kept,
     /// Selected, but the hub has no such cluster.
     ClusterAbsent,
-    /// Selected, but the hub has no namespace for it, in which its instance would be.
+    /// Selected, but the hub has no namespace for it.
     NamespaceMissing,
     /// Selected, but annotated to get no add-on by itself.
     OptedOut,
@@ -153,15 +163,14 @@ pub enum CanaryWait {
 }
 
 wire_enum! {
-    /// Where a cluster is: the one classification of decisions. The names are those of metrics and
-    /// JSON.
+    /// The classification of decisions. The names are those of metrics and JSON.
     pub enum Phase {
         Creating = "create",
         Deleting = "delete",
         Starting = "start",
         InFlight = "in flight",
         Failed = "failed",
-        /// It is going, by somebody else's decision.
+        /// It is being deleted by somebody else.
         Leaving = "hold",
         Waiting = "hold",
         Settled = "settled",
@@ -169,7 +178,7 @@ wire_enum! {
 }
 
 impl Phase {
-    /// What to look at first.
+    /// The order in which phases are shown.
     pub fn rank(self) -> u8 {
         match self {
             Self::Failed => 0,
@@ -220,15 +229,18 @@ impl Flight {
             Self::Updating => Reason::Updating,
             Self::Soaking { .. } => Reason::Soaking,
             Self::Unavailable { .. } => Reason::Unavailable,
+            Self::Progressing { .. } => Reason::WorkloadProgressing,
+            Self::HealthUnknown { .. } => Reason::HealthUnknown,
             Self::Unproven { .. } => Reason::Unproven,
             Self::Failed { .. } => Reason::Failed,
             Self::TimedOut { .. } => Reason::TimedOut,
+            Self::Refused(problem) => problem.code(),
             Self::Offline { .. } => Reason::OfflineInFlight,
         }
     }
 
     pub fn is_failure(&self) -> bool {
-        matches!(self, Self::Failed { .. } | Self::TimedOut { .. })
+        matches!(self, Self::Failed { .. } | Self::TimedOut { .. } | Self::Refused(_))
     }
 }
 
@@ -266,7 +278,7 @@ impl fmt::Display for Decision {
             Self::Delete(Removal::ClusterDeleting) => f.write_str("the cluster is being deleted"),
             Self::Start(Start::Install) => f.write_str("installs"),
             Self::Start(Start::Update) => f.write_str("updates"),
-            Self::Start(Start::Retarget) => f.write_str("turns to the newer revision"),
+            Self::Start(Start::Retarget) => f.write_str("redirected to the newer revision"),
             Self::InFlight(flight) => flight.fmt(f),
             Self::Hold(wait) => wait.fmt(f),
             Self::Settled => f.write_str("settled"),
@@ -281,9 +293,12 @@ impl fmt::Display for Flight {
             Self::Updating => f.write_str("updating"),
             Self::Soaking { until } => write!(f, "healthy, soaking until {until}"),
             Self::Unavailable { why } => write!(f, "applied but not available: {why}"),
+            Self::Progressing { why } => write!(f, "not healthy yet: {why}"),
+            Self::HealthUnknown { why } => write!(f, "health unknown: {why}"),
             Self::Unproven { why } => write!(f, "not proven: {why}"),
             Self::Failed { why } => write!(f, "failed: {why}"),
             Self::TimedOut { after } => write!(f, "failed: not settled within {}", duration::shown(*after)),
+            Self::Refused(problem) => write!(f, "failed: {problem}"),
             Self::Offline { since } => write_offline(f, *since, "in flight"),
         }
     }
@@ -311,14 +326,12 @@ impl fmt::Display for Wait {
             Self::Paused => f.write_str("paused"),
             Self::Offline { since } => write_offline(f, *since, "starts after all others"),
             Self::Problem(problem) => problem.fmt(f),
-            Self::PlacementUncertain => {
-                f.write_str("which placement governs it is not certain: kept as it is")
-            }
+            Self::PlacementUncertain => f.write_str("unclear which placement governs it: kept unchanged"),
             Self::DeletionHeld => f.write_str("no longer selected, but the deletion brake holds"),
             Self::DeletionWaits => {
-                f.write_str("no longer selected, but its placement is unknown or in motion")
+                f.write_str("no longer selected, but its placement is unknown or still changing")
             }
-            Self::Kept => f.write_str("kept as it is: no placement governs it any more"),
+            Self::Kept => f.write_str("kept unchanged: no placement governs it any more"),
             Self::ClusterAbsent => f.write_str("selected, but there is no such cluster"),
             Self::NamespaceMissing => {
                 f.write_str("selected, but its namespace on the hub, which has its name, does not exist")

@@ -17,6 +17,7 @@ use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{GroupKey, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection};
 use crate::problem::Problem;
 use crate::render::Templates;
+use crate::versions::MOST_VERSIONS;
 pub use cohorts::Cohort;
 use cohorts::Cohorts;
 pub use facts::{BudgetShare, ClusterFacts, InstanceFacts, WorkFacts};
@@ -69,12 +70,12 @@ pub struct Governor<'a> {
     /// The names of the stages, in order: decision groups that go one after another.
     pub stages: Vec<GroupStage>,
     pub canary: Option<Canary<'a>>,
-    /// It exists; its clusters are known.
+    /// It exists.
     pub known: bool,
-    /// It exists, and which clusters it has is not certain.
+    /// It exists, but its decisions do not match its count.
     pub in_motion: bool,
-    /// Some later placement in the list does not say for certain which clusters it takes from this
-    /// one.
+    /// A later placement in the list is unknown or still changing, so it may take clusters from
+    /// this one.
     pub later_uncertain: bool,
     /// Its clusters per decision group, where it says so.
     pub group_size: Option<Limit>,
@@ -113,11 +114,29 @@ pub struct Canary<'a> {
     pub members: Vec<u32>,
 }
 
+/// The longest value of a label.
+const LONGEST_LABEL: usize = 63;
+
+/// What of the add-on is more than the API, or its status, can hold.
+fn limits(observed: &Observed, resolver: &Resolver<'_>) -> Vec<Problem> {
+    let length = observed.addon.name.len();
+    let name = (length > LONGEST_LABEL).then_some(Problem::AddOnNameTooLong { length });
+    let count = resolver.offered.len();
+    let many = observed.renders_templates() && count > MOST_VERSIONS;
+    name.into_iter().chain(many.then_some(Problem::VersionsTooMany { count })).collect()
+}
+
 impl<'a> Fleet<'a> {
+    /// The add-on's name does not fit into a label, so nothing can be written for it but its status.
+    pub(crate) fn is_unnameable(&self) -> bool {
+        self.observed.addon.name.len() > LONGEST_LABEL
+    }
+
     pub fn line_up(observed: &'a Observed) -> Self {
         let resolver = Resolver::new(observed);
         let mut templates = Templates::new(observed);
         let mut problems = observed.problems.clone();
+        problems.extend(limits(observed, &resolver));
         let mut governors = governors(observed, &resolver, &mut templates, &mut problems);
         let defaults = renderable(&mut templates, resolver.wanted_by(None));
         let mut free = Governor::new(observed, &FREE, None, defaults);
@@ -177,7 +196,7 @@ impl<'a> Fleet<'a> {
         positions.into_iter().filter_map(|at| self.lines.get(at as usize)).map(|line| line.name).collect()
     }
 
-    /// Some listed placement does not say for certain which clusters it selects.
+    /// Whether a listed placement is unknown or still changing.
     pub(crate) fn uncertain(&self) -> bool {
         self.problems.iter().any(|problem| {
             matches!(problem, Problem::PlacementUnknown { .. } | Problem::PlacementInMotion { .. })
@@ -214,7 +233,7 @@ fn governors<'a>(
     governors
 }
 
-/// What is not certain about a placement's clusters.
+/// Why a placement's clusters are uncertain, if they are.
 fn doubt(spec: &PlacementSpec, selection: Option<&Selection>) -> Option<Problem> {
     let placement = spec.name.clone();
     let Some(selection) = selection else { return Some(Problem::PlacementUnknown { placement }) };
@@ -257,7 +276,7 @@ impl<'a> Governor<'a> {
     }
 }
 
-/// A revision that cannot be rendered is not one that anybody should be told.
+/// A revision that cannot be rendered must not be assigned.
 fn renderable(templates: &mut Templates<'_>, wanted: Wanted) -> Wanted {
     let revision = wanted?;
     match templates.prepare(revision.pins().iter()) {

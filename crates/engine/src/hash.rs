@@ -1,4 +1,4 @@
-//! The spec hash: what a config says, as 64 hex digits.
+//! The spec hash: identifies the content of a config, as 64 hex digits.
 //!
 //! Computed exactly as OCM's Go code computes it, so that hashes written by other managers and by
 //! us are the same: the object without `apiVersion`, `kind`, `metadata` and `status`, encoded as
@@ -28,7 +28,7 @@ impl std::hash::Hash for Hash {
 }
 
 impl Hash {
-    /// Takes a hash from a stored object as it stands; empty means that none was recorded.
+    /// Takes a hash from a stored object, unchecked. An empty text means that none was recorded.
     pub fn recorded(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.into()))
     }
@@ -37,7 +37,7 @@ impl Hash {
         &self.0
     }
 
-    /// Enough of it to tell two apart in a message.
+    /// A prefix for messages.
     pub fn short(&self) -> &str {
         self.0.get(..8).unwrap_or(&self.0)
     }
@@ -55,7 +55,7 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// What of an object is its content: everything but identity and status.
+/// The content of an object: everything except identity and status.
 pub fn content(object: &Value) -> Value {
     match object {
         Value::Object(fields) => Value::Object(
@@ -78,7 +78,7 @@ pub fn spec_hash(object: &Value) -> Hash {
     spec_hash_and_size(object).0
 }
 
-/// The spec hash, and how many bytes of content it stands for.
+/// The spec hash, and the size of the content in bytes.
 pub(crate) fn spec_hash_and_size(object: &Value) -> (Hash, usize) {
     let text = match object {
         Value::Object(fields) => {
@@ -91,7 +91,7 @@ pub(crate) fn spec_hash_and_size(object: &Value) -> (Hash, usize) {
     (Hash(hex_sha256(text.as_bytes())), text.len())
 }
 
-/// The hash of a value as it stands.
+/// The hash of a value, without removing anything.
 pub fn digest(value: &Value) -> Hash {
     Hash(hex_sha256(canonical(value).as_bytes()))
 }
@@ -153,8 +153,8 @@ fn write_object(out: &mut String, fields: &Map<String, Value>, keep: impl Fn(&st
     out.push('}');
 }
 
-/// Kubernetes decodes a number as int64 where it fits, else as float64; Go prints floats in its own
-/// way.
+/// Kubernetes decodes a number as int64 if it fits, otherwise as float64; Go has its own format for
+/// floats.
 fn write_number(out: &mut String, number: &Number) {
     if let Some(int) = number.as_i64() {
         let _ = write!(out, "{int}");
@@ -179,8 +179,8 @@ fn write_float(out: &mut String, float: f64) {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let sign = if exponent.starts_with('-') { '-' } else { '+' };
     let exponent = exponent.trim_start_matches('-');
-    // Go pads the exponent to two digits, and its JSON encoder takes a leading zero of a negative
-    // one away again.
+    // Go pads the exponent to two digits, and its JSON encoder removes a leading zero of a negative
+    // one again.
     let padding = if sign == '+' && exponent.len() < 2 { "0" } else { "" };
     let _ = write!(out, "{digits}e{sign}{padding}{exponent}");
 }

@@ -1,8 +1,9 @@
-//! The install controller as a function: which instances to create and which to delete (semantics
-//! §4).
+//! Decides which instances to create and delete (rules, chapter 4).
 //!
-//! It never changes an instance, never deletes one that a user made, and never takes "unknown" for
-//! "none".
+//! Never changes an instance, never deletes one that a user created because its cluster is
+//! deselected, and never treats "unknown" as "none".
+
+use std::sync::Arc;
 
 use aviary_api::names;
 use aviary_api::names::conditions::DELETIONS_HELD;
@@ -11,7 +12,7 @@ use crate::by_cluster::ByCluster;
 use crate::explain::{Decision, Removal, Wait};
 use crate::fleet::{ClusterFacts, Cohort, Fleet, FleetLine};
 use crate::name::{ClusterName, Text};
-use crate::observed::{Cluster, InstallStrategy, Instance, Maker};
+use crate::observed::{Cluster, InstallStrategy, Instance, Maker, RefusedWrite};
 use crate::problem::Problem;
 use crate::reason::Reason;
 
@@ -24,7 +25,7 @@ pub struct Create {
     pub marker: &'static str,
 }
 
-/// An instance to delete, and only this very one.
+/// An instance to delete, with its UID as a precondition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delete {
     pub cluster: ClusterName,
@@ -36,16 +37,16 @@ pub struct Delete {
 pub struct Install {
     pub creates: Vec<Create>,
     pub deletes: Vec<Delete>,
-    /// For each cohort of the fleet; `None`: it is there and stays.
+    /// For each cohort of the fleet; `None` if its instances exist and stay.
     pub decisions: Vec<Option<Decision>>,
     pub problem: Option<Problem>,
-    /// So many deletions are under way on a person's word.
+    /// The number of approved deletions in progress.
     pub acknowledged: Option<usize>,
 }
 
-/// The instances of an add-on that is not there, on clusters that are being deleted: nobody else
-/// removes them, and they would keep their cluster's namespace forever. Other instances without an
-/// add-on are left to their users.
+/// The instances of an add-on that does not exist, on clusters that are being deleted. Nothing else
+/// deletes them, and they would block the deletion of the cluster's namespace. Other instances
+/// without an add-on belong to their users.
 pub fn abandoned(instances: &ByCluster<Instance>, clusters: &ByCluster<Cluster>) -> Vec<Delete> {
     let is_leaving = |instance: &Instance| {
         !instance.deleting && clusters.get(&instance.cluster).is_some_and(|cluster| cluster.deleting)
@@ -71,8 +72,11 @@ pub fn decide(fleet: &Fleet<'_>) -> Install {
         counted.map(|(cohort, _)| cohort.members.len()).sum()
     };
     let deselected = count(&|_, decision| *decision == Decision::Delete(Removal::Deselected));
-    let leaving =
-        count(&|cohort, decision| *decision == Decision::Hold(Wait::Terminating) && !cohort.facts.selected);
+    let leaving = count(&|cohort, decision| {
+        let under_way =
+            *decision == Decision::Hold(Wait::Terminating) || cohort.facts.is_refused(RefusedWrite::Delete);
+        under_way && !cohort.facts.selected
+    });
     let brake = brake(fleet, deselected, leaving);
     if brake == BrakeState::Holds {
         for decision in decisions.iter_mut().flatten() {
@@ -95,8 +99,8 @@ pub fn decide(fleet: &Fleet<'_>) -> Install {
 }
 
 impl Install {
-    /// The writes that follow from the decisions, cluster by cluster. Deletions that nobody could
-    /// want back come first.
+    /// The writes for the decisions, cluster by cluster. Deletions on clusters that are being
+    /// deleted come first.
     fn write(&mut self, fleet: &Fleet<'_>) {
         if self.decisions.iter().all(Option::is_none) {
             return;
@@ -120,8 +124,8 @@ impl Install {
     }
 }
 
-/// Whether there should be an instance. `None`: it is there and stays; what it is told is for the
-/// rollout.
+/// Whether an instance should exist. `None` if it exists and stays; the rollout then decides its
+/// revision.
 fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Option<Decision> {
     let is_leaving = facts.cluster.is_some_and(|cluster| cluster.deleting);
     let Some(instance) = &facts.instance else {
@@ -130,16 +134,16 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
             Some(_) if is_leaving => Decision::Hold(Wait::ClusterDeleting),
             Some(cluster) if cluster.opted_out => Decision::Hold(Wait::OptedOut),
             Some(_) if facts.lacks_namespace => Decision::Hold(Wait::NamespaceMissing),
-            Some(_) => Decision::Create,
+            Some(_) => held_by_the_hub(facts).unwrap_or(Decision::Create),
         });
     };
     if instance.terminating {
         return Some(Decision::Hold(Wait::Terminating));
     }
     if is_leaving {
-        return Some(Decision::Delete(Removal::ClusterDeleting));
+        return Some(held_by_the_hub(facts).unwrap_or(Decision::Delete(Removal::ClusterDeleting)));
     }
-    // A leftover of an earlier add-on of the same name is not ours to delete.
+    // The garbage collector deletes instances of an earlier add-on of the same name.
     let made_by_strategy = instance.made_by != Maker::User && !instance.other_owner;
     if facts.selected || !made_by_strategy {
         // Without its ManagedCluster nothing can be delivered, and no placement governs it: it must
@@ -147,30 +151,37 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
         return facts.cluster.is_none().then_some(Decision::Hold(Wait::ClusterAbsent));
     }
     match &fleet.observed.addon.strategy {
-        // Changed to Manual: everything is kept. What placements had rolled out stays as it is; no
-        // placement governs it any more.
+        // Changed to Manual: instances keep their revision, although no placement governs them any
+        // more.
         InstallStrategy::Manual | InstallStrategy::Unusable(_) => {
             (instance.made_by == Maker::Placements).then_some(Decision::Hold(Wait::Kept))
         }
         InstallStrategy::Placements(_) if uncertain => Some(Decision::Hold(Wait::DeletionWaits)),
         InstallStrategy::Placements(_) | InstallStrategy::Labels(_) => {
-            Some(Decision::Delete(Removal::Deselected))
+            Some(held_by_the_hub(facts).unwrap_or(Decision::Delete(Removal::Deselected)))
         }
     }
+}
+
+/// The hub refuses to create or to delete the instance.
+fn held_by_the_hub(facts: &ClusterFacts<'_>) -> Option<Decision> {
+    let refusal = facts.refusal.as_ref();
+    let refusal =
+        refusal.filter(|refusal| matches!(refusal.what, RefusedWrite::Create | RefusedWrite::Delete))?;
+    Some(Decision::Hold(Wait::Problem(Arc::new(Problem::refused(refusal)))))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BrakeState {
     Free,
     Holds,
-    /// It would hold, had not somebody given this number.
+    /// It would hold, but somebody approved this number.
     Acknowledged(usize),
 }
 
-/// Deletions under way count towards the brake, so that it cannot be passed in small steps; what
-/// needs a person's word is the number still to be deleted. That word holds until they are deleted,
-/// however often that is interrupted: the add-on's status says what it was given for, so that it is
-/// good for nothing else later.
+/// Deletions in progress count towards the brake, so that it cannot be bypassed in small steps. The
+/// number to approve is the number still to be deleted. The add-on's status records the approved
+/// number, so an approval survives interruptions and is not valid for later deletions.
 fn brake(fleet: &Fleet<'_>, deselected: usize, leaving: usize) -> BrakeState {
     let addon = &fleet.observed.addon;
     let brake = fleet.observed.options.brake;

@@ -1,9 +1,11 @@
-//! The promises, as one function: `check(before, write, after)` says which of them a write breaks
-//! (S1–S18 of the targets, as far as they are about values).
+//! The invariants, as one function: `check(before, write, after)` returns those that a write
+//! violates. `docs/reliability.md` lists them by number (S1 and so on).
 //!
-//! Written from the promises and not from the rollout code: it reads the snapshot itself, and
-//! shares no decision with what it checks. Where it cannot tell without a clock it gives the
-//! benefit of the doubt; the properties in the tests are stricter.
+//! Independent of the rollout code: it reads the snapshot itself, and shares no decision code with
+//! what it checks. If only a clock could decide, it reports no violation; the property tests are
+//! stricter.
+
+mod arrival;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,20 +13,20 @@ use std::sync::Arc;
 
 use aviary_api::names::conditions::REVISION_HEALTHY;
 
+use self::arrival::{has_arrived, has_arrived_except};
 use crate::clock::{Clock, Doubt};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision, version_in};
 use crate::hash::Hash;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
-    AddOnStatus, InstallStrategy, Instance, Lookup, Observed, Pace, PlacementSpec, Recorded, Seen, Selection,
-    Work,
+    AddOnStatus, InstallStrategy, Instance, Lookup, Observed, Pace, PlacementSpec, Recorded, RefusedWrite,
+    Seen, Selection, Work,
 };
 use crate::plan::Write;
 use crate::reason::Reason;
 use crate::status::publish;
-use crate::versions;
 
-/// A promise that a write breaks.
+/// An invariant that a write violates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub rule: &'static str,
@@ -37,10 +39,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The size that an add-on's status never passes.
+/// The maximum size of an add-on's status.
 const STATUS_LIMIT: usize = 64 * 1024;
 
-/// What a write does, as far as promises are about it.
+/// The relevant effect of a write.
 #[derive(Clone, Copy, Debug)]
 pub enum Deed<'a> {
     Create(&'a ClusterName),
@@ -51,26 +53,25 @@ pub enum Deed<'a> {
     Complete(&'a PlacementName, &'a Revision),
 }
 
-/// Checks one write of a plan against the promises.
+/// Checks one write of a plan.
 pub fn check(before: &Observed, write: &Write, after: &Observed) -> Vec<Violation> {
     Series::default().check(before, write, after)
 }
 
-/// Checks one write against the promises, whoever made it: `before` and `after` are what was there.
+/// Checks one write by any writer; `before` and `after` are the states around it.
 pub fn check_deed(before: &Observed, deed: Deed<'_>, after: &Observed) -> Vec<Violation> {
     check_counted(before, deed, after, &mut CountCache::default())
 }
 
-/// Checks writes that follow one another, with nothing else between them: what takes a look at the
-/// whole fleet is counted once, and then kept up with each write, so that a plan of thousands of
-/// writes is not thousands of looks.
+/// Checks consecutive writes. Counts over the whole fleet are computed once and updated with each
+/// write, so the cost of a large plan stays linear.
 #[derive(Debug, Default)]
 pub struct Series {
     counts: CountCache,
 }
 
 impl Series {
-    /// Like `check`. `before` must be the `after` of the write before.
+    /// Like `check`. `before` must be the `after` of the previous write.
     pub fn check(&mut self, before: &Observed, write: &Write, after: &Observed) -> Vec<Violation> {
         let deed = match write {
             Write::Create(create) => Deed::Create(&create.cluster),
@@ -97,12 +98,12 @@ impl Series {
     }
 }
 
-/// What promises need to know of a whole fleet, where it was asked for.
+/// Counts over the whole fleet, computed on demand.
 #[derive(Debug, Default)]
 struct CountCache {
     /// By placement: how many it governs, and how many of those count as in flight.
     flights: BTreeMap<PlacementName, (usize, usize)>,
-    /// How many of our instances nothing selects.
+    /// How many of our instances are deselected.
     leaving: Option<usize>,
 }
 
@@ -121,7 +122,7 @@ impl CountCache {
         })
     }
 
-    /// Takes in that a write has changed what there is of one cluster.
+    /// Updates the counts after a write that changed one cluster.
     fn follow(&mut self, before: &Observed, cluster: &ClusterName, after: &Observed) {
         if let Some(leaving) = &mut self.leaving {
             *leaving =
@@ -183,7 +184,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// S6 and S7: deleted only if ours, deselected in a complete snapshot, this very object, and
+    /// S6 and S7: deleted only if ours, deselected in a complete snapshot, with the right UID, and
     /// within the brake.
     fn delete(&mut self, cluster: &ClusterName, uid: &str) {
         let Some(instance) = self.before.instances.get(cluster) else { return };
@@ -203,7 +204,10 @@ impl<'a> Checker<'a> {
             self.before.placements.get(&spec.name).is_none_or(|selection| selection.in_motion().is_some())
         });
         if unsure {
-            self.broken("S6", format!("{cluster} is deselected by placements that are unknown or in motion"));
+            self.broken(
+                "S6",
+                format!("{cluster} is deselected by placements that are unknown or still changing"),
+            );
         }
         self.brake();
     }
@@ -214,10 +218,7 @@ impl<'a> Checker<'a> {
         let leaving = self.counts.leaving(self.before);
         let acknowledged = self.before.addon.allow_deletions.is_some_and(|allowed| leaving <= allowed);
         if leaving > brake.more_than && leaving * 100 > total * brake.more_than_percent && !acknowledged {
-            self.broken(
-                "S7",
-                format!("{leaving} of {total} instances are on their way out without anybody's word"),
-            );
+            self.broken("S7", format!("{leaving} of {total} instances are being deleted without approval"));
         }
     }
 
@@ -307,11 +308,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// S3: what is rendered is what was told.
+    /// S3: works are rendered from the assigned revision.
     fn work(&mut self, cluster: &ClusterName, rendered: &Revision) {
         let told = self.before.instances.get(cluster).map(|instance| instance.status.told_revision());
         if told.as_ref() != Some(rendered) {
-            self.broken("S3", format!("{cluster} is told {told:?} and gets {rendered:?}"));
+            self.broken("S3", format!("{cluster} is assigned {told:?} and gets {rendered:?}"));
         }
         for pin in rendered.pins() {
             let live = self.before.content(pin).is_some();
@@ -374,7 +375,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// S2: every canary cluster proves what of the revision it can prove.
+    /// S2: every canary cluster has every part of the revision that it can prove.
     fn passed(
         &mut self,
         spec: &PlacementSpec,
@@ -398,7 +399,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// S2b: no gated cluster is still on its way to the previous known good revision.
+    /// S2b: no gated cluster is still in flight to the previous known good revision.
     fn rolled_out(
         &mut self,
         spec: &PlacementSpec,
@@ -456,7 +457,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Every canary cluster, and there is one, has what of the revision it can have.
+    /// Whether there is a canary cluster, and every one has all parts of the revision that it can
+    /// prove.
     fn canary_has(&self, canary: &PlacementName, revision: &Revision) -> bool {
         let clusters = self.canary_clusters(canary);
         let has = |name: &&ClusterName| {
@@ -471,21 +473,21 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Of a kind of config that decides the version, a canary cluster must have the very content.
+/// Whether this kind selects the version. Then a canary cluster must have the same content.
 fn decides_version(revision: &Revision, kind: &GroupResource) -> bool {
     let template = revision.pin(GroupResource::templates()).is_some();
     *kind == *GroupResource::templates() || (!template && *kind == *GroupResource::hub_configs())
 }
 
-/// A canary cluster references another object of this kind, so that it says nothing about the one
-/// that is rolled out.
+/// Whether a canary cluster references another object of this kind, so that it proves nothing about
+/// the one that is rolled out.
 fn references_another(instance: &Instance, revision: &Revision, pin: &Pin) -> bool {
     let own = instance.status.told().find(|own| own.config.kind == pin.config.kind);
     !decides_version(revision, &pin.config.kind) && own.is_none_or(|own| own.config != pin.config)
 }
 
-/// A canary cluster has all of a revision that it does not reference another object for, and
-/// something of it.
+/// Whether a canary cluster has at least one part of the revision, and every part for which it does
+/// not reference another object.
 fn proves(instance: &Instance, revision: &Revision) -> bool {
     let has = |pin: &Pin| {
         instance.status.told().any(|own| own.hash == pin.hash && own.config.kind == pin.config.kind)
@@ -495,7 +497,7 @@ fn proves(instance: &Instance, revision: &Revision) -> bool {
         && (pins.is_empty() || pins.iter().any(has))
 }
 
-/// The canary clusters reference other objects for all that changes.
+/// Whether the canary clusters reference other objects for every changed kind.
 fn uncovered(instances: &[&Arc<Instance>], previous: &Revision, revision: &Revision) -> bool {
     let changed = |pin: &&Pin| previous.pin(&pin.config.kind).is_none_or(|before| before.hash != pin.hash);
     let removed = previous.pins().iter().filter(|pin| revision.pin(&pin.config.kind).is_none());
@@ -503,7 +505,7 @@ fn uncovered(instances: &[&Arc<Instance>], previous: &Revision, revision: &Revis
     revision.pins().iter().filter(changed).all(all) && removed.into_iter().all(all)
 }
 
-/// What it is told is this revision, but for what its user overrides.
+/// Whether it is assigned this revision, ignoring overridden kinds.
 fn told_same_except(instance: &Instance, told: &Revision, revision: &Revision) -> bool {
     let own = own_kinds(instance);
     let hashes = |revision: &Revision| -> Vec<Hash> {
@@ -518,7 +520,7 @@ fn doubt(instance: &Instance) -> Option<Doubt> {
     Clock::carried_by(&instance.status)?.doubt.filter(|_| !own_kinds(instance).is_empty())
 }
 
-/// Its user has chosen something that it has not been told yet.
+/// Whether it has an override that is not assigned yet.
 fn has_new_override(observed: &Observed, instance: &Instance) -> bool {
     instance.overrides.iter().any(|config| match observed.configs.get(config) {
         Some(Lookup::Found(live)) => instance.status.told().all(|pin| pin.hash != live.hash),
@@ -571,13 +573,13 @@ fn may_be_governed(observed: &Observed, name: &ClusterName) -> bool {
     })
 }
 
-/// One of ours that nothing selects any more.
+/// Whether it is our instance and is no longer selected.
 fn is_leaving(observed: &Observed, cluster: &ClusterName) -> bool {
     let ours = observed.instances.get(cluster).is_some_and(|instance| instance.marker.is_some());
     ours && !selects(observed, cluster)
 }
 
-/// Something was applied on it once, healthy or not.
+/// Whether anything was ever applied, healthy or not.
 fn is_installed(observed: &Observed, instance: &Instance) -> bool {
     let works = observed.works.get(&instance.cluster).into_iter().flat_map(|works| works.iter());
     let mut own = works.filter(|work| work.owner.as_ref().is_none_or(|owner| *owner == instance.uid));
@@ -587,13 +589,13 @@ fn is_installed(observed: &Observed, instance: &Instance) -> bool {
         || (clock.is_some() && own.any(|work| work.applied == Seen::Yes))
 }
 
-/// Something was applied and healthy on it once.
+/// Whether anything was ever applied and healthy.
 fn was_well(instance: &Instance) -> bool {
     instance.status.references.iter().any(|reference| reference.applied.is_some())
 }
 
-/// It keeps what it has, whatever its placement does: its user chose something that cannot be had,
-/// or it came from elsewhere and its placement's gate may be closed.
+/// Whether it keeps its revision whatever its placement does: its override cannot be resolved, or
+/// it joined from elsewhere and the gate may be closed.
 fn is_left_out(observed: &Observed, spec: &PlacementSpec, instance: &Instance) -> bool {
     let not_offered = |version: &Text| {
         !observed.templates.iter().any(|template| template.version.as_ref() == Some(version))
@@ -607,14 +609,26 @@ fn is_left_out(observed: &Observed, spec: &PlacementSpec, instance: &Instance) -
     };
     let came_from = Clock::carried_by(&instance.status).and_then(|clock| clock.placement);
     instance.overrides.iter().any(cannot_be_had)
+        || is_refused_at_rest(observed, instance)
         || instance.version.as_ref().is_some_and(not_offered)
         || (spec.rollout.canary.is_some()
             && !is_rolling(observed, spec)
             && came_from.is_some_and(|placement| placement != spec.name))
 }
 
-/// The placement's known good revision has never been everywhere yet: whoever it governs goes
-/// there.
+/// The hub refuses to write its status, so nobody can move it, and nobody has.
+fn is_refused_at_rest(observed: &Observed, instance: &Instance) -> bool {
+    let refused = observed.refused.get(&instance.cluster);
+    let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
+    let mut references = instance.status.references.iter();
+    refused.is_some_and(|refusal| refusal.what == RefusedWrite::Status)
+        && (!was_well(instance)
+            || Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived)
+                && references.all(|reference| hash(&reference.desired) == hash(&reference.applied)))
+}
+
+/// Whether the rollout to the known good revision is not complete yet: then every governed cluster
+/// goes there.
 fn is_rolling(observed: &Observed, spec: &PlacementSpec) -> bool {
     let recorded = observed.addon.status.placements.get(&spec.name);
     let completed = observed.revisions.completed.get(&spec.name);
@@ -625,8 +639,8 @@ fn is_rolling(observed: &Observed, spec: &PlacementSpec) -> bool {
     })
 }
 
-/// Every governed cluster has the revision, none is kept back by the gate, and one of those that
-/// the canary gates got it from its placement.
+/// Whether every governed cluster has the revision, the gate holds none back, and at least one
+/// gated cluster got it from its placement.
 fn all_installed(
     observed: &Observed,
     spec: &PlacementSpec,
@@ -647,8 +661,7 @@ fn all_installed(
     governed.iter().all(|name| has(name)) && governed.iter().any(|name| gated(name))
 }
 
-/// The kinds that its user decides: those overridden, and with a version of its own the template
-/// that the version chooses.
+/// The overridden kinds. An own version also overrides the template.
 fn own_kinds(instance: &Instance) -> BTreeSet<GroupResource> {
     let mut own: BTreeSet<GroupResource> =
         instance.overrides.iter().map(|config| config.kind.clone()).collect();
@@ -661,7 +674,7 @@ fn own_kinds(instance: &Instance) -> BTreeSet<GroupResource> {
     own
 }
 
-/// What it is told of all kinds but these, sorted.
+/// The assigned hashes of all other kinds, sorted.
 fn told_except(instance: &Instance, own: &BTreeSet<GroupResource>) -> Vec<(GroupResource, Hash)> {
     let told = instance.status.told().filter(|pin| !own.contains(&pin.config.kind));
     let mut told: Vec<_> = told.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
@@ -669,40 +682,14 @@ fn told_except(instance: &Instance, own: &BTreeSet<GroupResource>) -> Vec<(Group
     told
 }
 
-/// What it is told of the kinds that its user does not override changes.
+/// Whether the assignment changes for a kind that is not overridden.
 fn moves(old: &Instance, new: &Instance) -> bool {
     let own = own_kinds(new);
     told_except(old, &own) != told_except(new, &own)
 }
 
-/// Every work carries what the instance is told, and the agent has applied it and found it
-/// available as it is now.
-fn has_arrived(observed: &Observed, instance: &Instance) -> bool {
-    has_arrived_except(observed, instance, &BTreeSet::new())
-}
-
-fn has_arrived_except(observed: &Observed, instance: &Instance, own: &BTreeSet<GroupResource>) -> bool {
-    let told = told_except(instance, own);
-    // A work without hashes whose version is the one that was told proves what chooses the version,
-    // and no more.
-    let by_version = |work: &Work| {
-        let version = versions::of_revision(observed, &instance.status.told_revision());
-        let chooses = [GroupResource::hub_configs(), GroupResource::templates()];
-        work.version.is_some()
-            && work.version == version
-            && told.iter().all(|(kind, _)| chooses.contains(&kind))
-    };
-    let carries = |work: &Work| match &work.hashes {
-        Some(hashes) => hashes.iter().filter(|(kind, _)| !own.contains(kind)).eq(told.iter()),
-        None => told.is_empty() || by_version(work),
-    };
-    let mut works = works_of(observed, &instance.cluster).peekable();
-    works.peek().is_some()
-        && works.all(|work| carries(work) && work.applied == Seen::Yes && work.available == Seen::Yes)
-}
-
-/// A cluster's works. Where we render them, one that nobody owns and that we did not render is
-/// somebody else's, whatever its label.
+/// A cluster's works. If Aviary renders them, a work without an owner that Aviary did not render is
+/// ignored, whatever its label.
 fn works_of<'a>(observed: &'a Observed, cluster: &ClusterName) -> impl Iterator<Item = &'a Work> {
     let rendered = observed.renders_templates();
     let works = observed.works.get(cluster).into_iter().flat_map(|works| works.iter());
@@ -710,7 +697,8 @@ fn works_of<'a>(observed: &'a Observed, cluster: &ClusterName) -> impl Iterator<
 }
 
 fn has_failed(observed: &Observed, cluster: &ClusterName) -> bool {
-    works_of(observed, cluster).any(|work| matches!(work.applied, Seen::No { .. }))
+    observed.refused.contains_key(cluster)
+        || works_of(observed, cluster).any(|work| matches!(work.applied, Seen::No { .. }))
 }
 
 fn settled_on(observed: &Observed, cluster: &ClusterName, revision: &Revision) -> bool {
@@ -731,8 +719,8 @@ fn all_settled(observed: &Observed, spec: &PlacementSpec, revision: &Revision) -
     !governed.is_empty() && governed.iter().all(|name| done(name))
 }
 
-/// Installed and not where it was told to be. What only a clock or the tolerance of failures could
-/// excuse is excused.
+/// Whether it is installed and not settled on its assigned revision. Returns false if a clock or
+/// the tolerance of failures might exclude it.
 fn counts_in_flight(observed: &Observed, spec: &PlacementSpec, cluster: &ClusterName) -> bool {
     let Some(instance) = observed.instances.get(cluster) else { return false };
     let own = own_kinds(instance);
@@ -743,7 +731,7 @@ fn counts_in_flight(observed: &Observed, spec: &PlacementSpec, cluster: &Cluster
     {
         return false;
     }
-    // Its own override may be at fault.
+    // Its own override may be the cause.
     let had_arrived = Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived);
     if doubt(instance).is_some() || (!own.is_empty() && had_arrived) || has_new_override(observed, instance) {
         return false;

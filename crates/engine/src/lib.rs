@@ -1,4 +1,4 @@
-//! The whole of Aviary's decisions as pure functions.
+//! All of Aviary's decisions, as pure functions.
 //!
 //! A snapshot and a time go in, a [`plan::Plan`] with a reason for every cluster comes out. Nothing
 //! in this crate can reach a network, a clock, a disk, the environment or a source of randomness:
@@ -6,10 +6,10 @@
 //! same on the embedded hub, on a real API server, in a rehearsal and in the tests.
 //!
 //! Read in the order of the data flow: [`normalise`] turns every dialect of the API into the model
-//! of [`observed`]; [`fleet`] lines the snapshot up cluster by cluster; [`install`], [`rollout`]
-//! and [`render`] decide; [`status`] and [`explain`] say what was decided; [`plan`] is all of it
-//! together. [`invariants`] checks any write against the promises, [`simulate`] runs the real plan
-//! on a made-up fleet in virtual time.
+//! of [`observed`]; [`fleet`] sorts the clusters into cohorts; [`install`], [`rollout`] and
+//! [`render`] decide; [`status`] and [`explain`] report what was decided; [`plan`] combines all of
+//! it. [`invariants`] checks any write against the invariants, [`simulate`] runs the real plan on a
+//! simulated fleet in virtual time.
 
 pub mod by_cluster;
 pub mod clock;
@@ -20,6 +20,7 @@ mod evidence;
 pub mod explain;
 pub mod fleet;
 pub mod hash;
+pub mod health;
 pub mod install;
 pub mod invariants;
 pub mod limit;

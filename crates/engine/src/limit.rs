@@ -1,5 +1,5 @@
-//! A number of clusters, absolute or as a share of the governed ones. Parsed once; a limit that
-//! makes no sense is an error and never "no limit".
+//! A number of clusters, absolute or as a share of the governed ones. Parsed once. An invalid limit
+//! is an error, never "no limit".
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// 000's default for `maxConcurrentlyUpdating`.
+    /// The default of `maxConcurrentlyUpdating`.
     pub const DEFAULT: Self = Self::Percent(25);
 
     /// A budget: at least one cluster.
@@ -31,7 +31,7 @@ impl Limit {
         Self::at_least(given, 1)
     }
 
-    /// A tolerance: none is a valid answer.
+    /// A tolerance: 0 is valid.
     pub fn tolerance(given: &IntOrString) -> Result<Self, LimitError> {
         Self::at_least(given, 0)
     }
@@ -67,9 +67,8 @@ impl Limit {
         }
     }
 
-    /// The number of clusters this is out of `governed`: percentages are rounded up, so that any
-    /// share above nothing is at least one cluster; a count above the fleet's size is the fleet's
-    /// size.
+    /// This limit as a number of clusters out of `governed`. Percentages are rounded up, so any
+    /// share above 0 is at least one cluster. At most `governed`.
     pub fn of(self, governed: usize) -> usize {
         match self {
             Self::Count(count) => (count as usize).min(governed.max(1)),

@@ -1,7 +1,7 @@
-//! Names that have been checked: of clusters and of placements.
+//! Validated names of clusters and placements.
 //!
-//! A cluster's name becomes a namespace and part of object names, so nothing behind this module
-//! handles one that Kubernetes would not accept, nor one whose namespace belongs to the hub itself.
+//! A cluster's name becomes a namespace and part of object names, so this module rejects names that
+//! Kubernetes would not accept, and names of the hub's own namespaces.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,17 +12,16 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-/// Text that is shared rather than copied: the same few names and hashes stand in thousands of
-/// objects.
+/// Shared text: thousands of objects contain the same few names and hashes.
 pub type Text = Arc<str>;
 
-/// Whether two texts are equal. Those that are shared are, without a look at them.
+/// Whether two texts are equal. Fast if they are shared.
 pub fn same(one: &Text, other: &Text) -> bool {
     Arc::ptr_eq(one, other) || one == other
 }
 
-/// Identifies a text: 64 bits of its SHA-256, so equal texts have the same id wherever they are
-/// kept, and nobody can find another text with the same one.
+/// Identifies a text: 64 bits of its SHA-256, so equal texts have the same id everywhere, and
+/// collisions cannot be constructed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextId(NonZeroU64);
 
@@ -34,8 +33,7 @@ impl TextId {
     }
 }
 
-/// A word of the conditions' vocabulary: static where it is one of ours, so that thousands of
-/// conditions share it.
+/// A text in a condition. Our own texts are static, so that thousands of conditions share them.
 pub type Word = Cow<'static, str>;
 
 /// Why a cluster name cannot be used.
@@ -55,9 +53,8 @@ pub enum NameError {
 
 /// The name of a managed cluster, which is also the name of its namespace on the hub.
 ///
-/// Clusters are lined up by name in every pass, and a name that lay elsewhere would have to be
-/// fetched for every comparison and counted for every copy. So one of usual length is held in
-/// place.
+/// Every pass compares and copies names. Names of usual length are stored inline, to avoid a memory
+/// access per comparison and a reference count per copy.
 #[derive(Clone)]
 pub struct ClusterName(NameBytes);
 
@@ -67,13 +64,13 @@ enum NameBytes {
     Long(Text),
 }
 
-/// As many as have room in three words.
+/// As many bytes as fit into three machine words.
 const SHORT: usize = 22;
 
 impl PartialEq for ClusterName {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            // Names have no zeros: what is behind their end makes no difference.
+            // Names contain no zero bytes, so the padding does not affect comparisons.
             (NameBytes::Short { text, .. }, NameBytes::Short { text: other, .. }) => text == other,
             (NameBytes::Long(text), NameBytes::Long(other)) => same(text, other),
             _ => false,
@@ -136,7 +133,7 @@ impl ClusterName {
 
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            // It was a text when it was parsed.
+            // Valid UTF-8 since it was parsed.
             NameBytes::Short { .. } => std::str::from_utf8(self.bytes()).unwrap_or_default(),
             NameBytes::Long(text) => text,
         }
@@ -150,7 +147,7 @@ impl ClusterName {
     }
 }
 
-/// A cluster with such a name would have its agent read and write what belongs to the hub.
+/// The agent of a cluster with such a name could read and write the hub's own objects.
 fn is_hub_namespace(name: &str) -> bool {
     name == "default" || name.starts_with("kube-") || name.starts_with("open-cluster-management")
 }

@@ -1,8 +1,7 @@
 //! The snapshot: everything about one add-on at one moment, as plain values in one model.
 //!
-//! Filled by [`crate::normalise`] from whatever dialect the objects were written in. What is not
-//! needed for a decision is not here: a store that keeps these values keeps no manifests, no
-//! managed fields, no spelling variants.
+//! Filled by [`crate::normalise`] from any spelling of the API. It contains only what decisions
+//! need: no manifests, no managed fields, no spelling variants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -15,6 +14,7 @@ use serde_json::Value;
 use crate::by_cluster::{ByCluster, Summarised};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
+use crate::health::Health;
 use crate::limit::Limit;
 use crate::name::{self, ClusterName, PlacementName, Text, TextId, Word};
 use crate::problem::Problem;
@@ -22,46 +22,88 @@ use crate::reason::ConditionReason;
 use crate::selector::Selector;
 use crate::shared::{Shared, SharedId};
 
-/// One add-on and all that bears on it.
+/// One add-on and everything related to it.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     pub addon: AddOn,
     pub clusters: ByCluster<Cluster>,
     pub instances: ByCluster<Instance>,
     pub works: ByCluster<Vec<Work>>,
-    /// Placements that exist. One that is listed and not here is unknown, which is not the same as
-    /// empty.
+    /// Placements that exist. A listed placement that is not here is unknown, which is not the same
+    /// as empty.
     pub placements: BTreeMap<PlacementName, Selection>,
     pub configs: BTreeMap<ConfigRef, Lookup>,
     /// The templates whose `addonName` is this add-on.
     pub templates: Vec<Template>,
     pub revisions: Revisions,
-    /// Clusters of which the hub has said that it has no namespace for them.
+    /// Clusters for which the hub has no namespace, as far as known.
     pub without_namespace: Arc<BTreeSet<ClusterName>>,
-    /// AddOnHubConfigs whose status is the manager's to keep; none where nobody writes it.
+    /// Clusters for which the hub refused a write. It is not tried again while it is here.
+    pub refused: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// Refused before, and tried again in this pass: still reported until the hub has answered.
+    pub retried: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// For how many more clusters the hub refuses a write, if only their number is known. The
+    /// leader knows them all.
+    pub refused_unnamed: usize,
+    /// AddOnHubConfigs whose status the manager writes. Empty for callers that write nothing.
     pub offers: BTreeMap<ConfigRef, Offers>,
-    /// What normalising found wrong.
+    /// Problems found by `normalise`.
     pub problems: Vec<Problem>,
     pub options: Options,
+}
+
+/// A write that the hub refuses for what is in the object, not for the moment: trying again at once
+/// cannot help.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Refusal {
+    pub what: RefusedWrite,
+    /// What the hub says, shortened.
+    pub why: Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefusedWrite {
+    /// The instance cannot be created.
+    Create,
+    /// The status of the instance.
+    Status,
+    /// A work.
+    Work,
+    /// The instance cannot be deleted.
+    Delete,
+}
+
+impl RefusedWrite {
+    pub(crate) const ALL: [Self; 4] = [Self::Create, Self::Status, Self::Work, Self::Delete];
+
+    pub(crate) fn doing(self) -> &'static str {
+        match self {
+            Self::Create => "write the new instance",
+            Self::Status => "write the status of the instance",
+            Self::Work => "write the work",
+            Self::Delete => "delete the instance",
+        }
+    }
 }
 
 /// The versions of an AddOnHubConfig.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offers {
-    /// What its status lists.
+    /// The versions in its status.
     pub listed: Vec<Text>,
     /// The versions of the other add-ons that reference it.
     pub others: BTreeMap<Text, Vec<Text>>,
 }
 
 impl Observed {
-    /// Whether we render this add-on's works from templates, or somebody else writes them.
+    /// Whether Aviary renders this add-on's works from templates. Otherwise the add-on's own
+    /// manager writes them.
     pub fn renders_templates(&self) -> bool {
         self.addon.renders_templates(self.templates.iter())
     }
 
-    /// The content that a hash pins: from the kept revisions, else from a live object that still
-    /// has that very content.
+    /// The content that a hash pins: from the stored revisions, otherwise from a live object that
+    /// still has that content.
     pub fn content(&self, pin: &Pin) -> Option<&Arc<Value>> {
         if let Some(kept) = self.revisions.contents.get(&pin.hash) {
             return Some(kept);
@@ -75,10 +117,10 @@ impl Observed {
     }
 }
 
-/// How the manager was started, as far as decisions depend on it.
+/// The manager's settings that affect decisions.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Namespaces from which any instance may take configs.
+    /// Namespaces whose configs any instance may use.
     pub config_namespaces: Vec<Text>,
     pub brake: Brake,
     /// How many completed revisions of a placement are kept to roll back to.
@@ -95,7 +137,8 @@ impl Default for Options {
     }
 }
 
-/// Deleting more than this at once needs a person's word. Both must be passed.
+/// Deleting more than this at once needs approval. The brake holds only if both limits are
+/// exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Brake {
     pub more_than: usize,
@@ -115,7 +158,7 @@ pub struct AddOn {
     pub uid: Text,
     pub generation: i64,
     pub deleting: bool,
-    /// Annotated `lifecycle: self`: left alone.
+    /// Annotated `lifecycle: self`: ignored.
     pub self_managed: bool,
     pub allow_deletions: Option<usize>,
     pub defaults: Vec<ConfigRef>,
@@ -126,7 +169,7 @@ pub struct AddOn {
 }
 
 impl AddOn {
-    /// Whether we render its works from templates, given those that are for it.
+    /// Whether Aviary renders its works, given the templates of this add-on.
     pub fn renders_templates<'t>(&self, mut templates: impl Iterator<Item = &'t Template>) -> bool {
         templates.any(|template| template.version.is_some())
             || self.referenced_configs().any(|config| config.kind == *GroupResource::templates())
@@ -141,13 +184,14 @@ impl AddOn {
         self.supported.as_ref().is_some_and(|supported| supported.contains(kind))
     }
 
-    /// Whether a config of this kind may be looked at because somebody names it: one of the core
-    /// kinds only where the author of the add-on lists it, and Secrets never.
+    /// Whether a referenced config of this kind may be read. Core kinds may be read only if the
+    /// add-on lists them, and Secrets never.
     pub fn may_name(&self, kind: &GroupResource) -> bool {
         !kind.is_secrets() && (!kind.group.is_empty() || self.lists(kind))
     }
 
-    /// Whether one that an instance names may be looked at, as far as the add-on tells.
+    /// Whether a config that an instance references may be read, as far as the add-on determines
+    /// it.
     pub fn may_override(&self, kind: &GroupResource) -> bool {
         self.may_name(kind) && (self.supported.is_none() || self.lists(kind))
     }
@@ -160,7 +204,7 @@ pub enum InstallStrategy {
     Manual,
     Labels(Selector),
     Placements(Vec<PlacementSpec>),
-    /// Cannot be read: nothing is created, nothing is deleted.
+    /// Invalid: nothing is created or deleted.
     Unusable(Problem),
 }
 
@@ -172,7 +216,7 @@ impl InstallStrategy {
         }
     }
 
-    /// The value of the marker label on instances that this strategy makes.
+    /// The value of the marker label on instances that this strategy creates.
     pub fn marker(&self) -> &'static str {
         match self {
             Self::Manual | Self::Unusable(_) => "Manual",
@@ -191,12 +235,12 @@ pub struct PlacementSpec {
     pub version: Option<Text>,
     pub install_namespace: Option<Text>,
     pub rollout: Rollout,
-    /// Its rollout strategy cannot be used: nothing but known good installs moves until it is
-    /// fixed.
+    /// Its rollout strategy is invalid: until it is fixed, only first installs of the known good
+    /// revision proceed.
     pub fault: Option<Problem>,
 }
 
-/// A rollout strategy in the one form that all dialects come down to.
+/// A rollout strategy, independent of its spelling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rollout {
     pub pace: Pace,
@@ -216,7 +260,7 @@ pub enum Pace {
     #[default]
     AllAtOnce,
     Rolling(Limit),
-    /// As many as the placement puts into one decision group, else the default budget.
+    /// The placement's clusters per decision group, otherwise the default budget.
     RollingByGroupSize,
     /// Decision group by decision group, each at once.
     PerGroup,
@@ -229,10 +273,11 @@ pub enum GroupKey {
     Index(usize),
 }
 
-/// What the add-on's status says, as far as it is memory and not derived anew.
+/// The part of the add-on's status that is recorded state. Everything else is computed in every
+/// pass.
 #[derive(Clone, Debug, Default)]
 pub struct AddOnStatus {
-    /// The generation of the add-on that the rest speaks of.
+    /// The generation of the add-on that the rest describes.
     pub observed_generation: Option<i64>,
     pub placements: BTreeMap<PlacementName, Recorded>,
     pub supported_versions: Vec<Text>,
@@ -240,7 +285,7 @@ pub struct AddOnStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// What is remembered of a placement's rollout.
+/// The recorded state of a placement's rollout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     pub desired: Option<Revision>,
@@ -277,14 +322,14 @@ pub struct Cluster {
     pub name: ClusterName,
     pub labels: BTreeMap<String, String>,
     pub deleting: bool,
-    /// Annotated to get no add-on by itself.
+    /// Annotated to opt out of automatic installation.
     pub opted_out: bool,
     /// Since when the hub reports it unreachable.
     pub unreachable: Option<Unreachable>,
 }
 
-/// What the rules may know of a cluster itself. Part of the facts by which clusters are sorted into
-/// cohorts.
+/// What rules may know about the cluster itself. Part of the facts by which clusters are sorted
+/// into cohorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClusterSummary {
     pub deleting: bool,
@@ -312,15 +357,15 @@ pub struct Unreachable {
 pub struct Selection {
     /// The count that the placement publishes, if it publishes one.
     pub published: Option<usize>,
-    /// The placement says beside the count how far it could be satisfied: somebody has counted.
-    /// Then 0 is a count, too.
+    /// The placement has the condition `PlacementSatisfied`, so a controller has counted. Only then
+    /// is a count of 0 trusted.
     pub counted: bool,
     /// How many clusters the placement puts into one decision group.
     pub group_size: Option<Limit>,
     /// Decision groups in their order; without groups, one. No cluster is in two of them.
     pub groups: Vec<DecisionGroup>,
-    /// How many names were decided that no cluster can have. They are left out, and counted where
-    /// counts are compared.
+    /// How many decided names no cluster can have. They are ignored, but included when counts are
+    /// compared.
     pub refused: usize,
 }
 
@@ -339,16 +384,16 @@ impl Selection {
         self.groups.iter().map(|group| group.clusters.len()).sum()
     }
 
-    /// The published count and what the decisions hold, where the two do not agree: its decisions
-    /// are being rewritten.
+    /// The published count and the number of decisions, if they differ: the decisions are being
+    /// rewritten.
     pub fn in_motion(&self) -> Option<(usize, usize)> {
         let (published, decided) = (self.published.unwrap_or(0), self.len() + self.refused);
         let says = published > 0 || (self.counted && self.published.is_some());
         (says && published != decided).then_some((published, decided))
     }
 
-    /// Nobody has said yet what it selects: no count and no decision. What clusters do does not
-    /// hang on it; what people are told does.
+    /// No controller has decided yet what it selects: there is no count and no decision. Affects
+    /// only messages, not decisions about clusters.
     pub(crate) fn is_undecided(&self) -> bool {
         self.published.is_none() && self.refused == 0 && self.is_empty()
     }
@@ -358,12 +403,12 @@ impl Selection {
     }
 }
 
-/// What is known of a referenced config.
+/// The result of looking up a referenced config.
 #[derive(Clone, Debug)]
 pub enum Lookup {
     Found(LiveConfig),
     Missing,
-    /// The hub serves no such resource.
+    /// The hub does not serve the resource.
     UnknownKind,
     /// The hub does not let the manager read the resource.
     Forbidden,
@@ -379,30 +424,41 @@ pub struct LiveConfig {
     pub unkeepable: Option<Unkeepable>,
 }
 
-/// Why a content cannot be kept as a revision, and so be told to nobody.
+/// Why content cannot be stored as a revision. Such content is never assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Unkeepable {
     #[error("it has {kib} KiB of content, more than {}", Self::MOST_KIB)]
     TooLarge { kib: usize },
     #[error("its content nests deeper than {} levels", Self::MOST_LEVELS)]
     TooDeep,
+    #[error("its content has more than {} values", Self::MOST_VALUES)]
+    TooDense,
 }
 
 impl Unkeepable {
-    /// The largest content, in KiB: an API server takes objects of 1.5 MiB, and a revision is a
-    /// little more than its content.
+    /// The largest content, in KiB. An API server accepts objects of 1.5 MiB, and a revision is
+    /// slightly larger than its content.
     pub(crate) const MOST_KIB: usize = 1280;
-    /// The most levels: a revision has a few more, and many a JSON parser ends soon after a
+    /// The most levels of nesting. A revision adds a few, and many JSON parsers stop at about a
     /// hundred.
     pub const MOST_LEVELS: usize = 90;
 
-    /// What is wrong with a content of this many bytes.
+    /// The most values, counting every list, map, text and number. A value takes up to a hundred
+    /// bytes in memory, even where it has two in the text.
+    pub const MOST_VALUES: usize = 100_000;
+
+    /// Checks content that has this many bytes.
     pub fn of(content: &Value, bytes: usize) -> Option<Self> {
         if bytes > Self::MOST_KIB * 1024 {
             return Some(Self::TooLarge { kib: bytes.div_ceil(1024) });
         }
         let mut pending = vec![(content, 1)];
+        let mut values = 0;
         while let Some((value, level)) = pending.pop() {
+            values += 1;
+            if values + pending.len() > Self::MOST_VALUES {
+                return Some(Self::TooDense);
+            }
             match value {
                 Value::Array(_) | Value::Object(_) if level > Self::MOST_LEVELS => {
                     return Some(Self::TooDeep);
@@ -435,13 +491,13 @@ impl Template {
     }
 }
 
-/// Contents kept by hash, and what each placement completed.
+/// Stored contents by hash, and the revisions that each placement completed.
 #[derive(Clone, Debug, Default)]
 pub struct Revisions {
     pub contents: BTreeMap<Hash, Arc<Value>>,
     /// Oldest first.
     pub completed: BTreeMap<PlacementName, Vec<Revision>>,
-    /// Completed, and then rolled back from: to want one of them again is an upgrade like any
+    /// Completed, and later rolled back from. Rolling out one of them again is an upgrade like any
     /// other.
     pub withdrawn: BTreeMap<PlacementName, Vec<Revision>>,
 }
@@ -470,7 +526,7 @@ pub struct Instance {
     pub resource_version: Text,
     pub generation: i64,
     pub deleting: bool,
-    /// Which install strategy made it; none: a user did.
+    /// The install strategy that created it; `None` if a user did.
     pub marker: Option<Text>,
     /// The uid of the add-on that owns it.
     pub owner: Option<Text>,
@@ -482,7 +538,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Its user chose a config or a version for it.
+    /// It has an override: its own config or version.
     pub(crate) fn has_own(&self) -> bool {
         !self.overrides.is_empty() || self.version.is_some()
     }
@@ -500,7 +556,7 @@ pub struct InstanceSummary {
     pub(crate) has_own: bool,
 }
 
-/// Who made an instance, as its marker label says.
+/// Who created an instance, according to its marker label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Maker {
     User,
@@ -531,14 +587,13 @@ impl Summarised for Instance {
 }
 
 impl ByCluster<Instance> {
-    /// Those whose users chose a config or a version for them.
+    /// The instances that have an override.
     pub fn with_own(&self) -> impl Iterator<Item = &Arc<Instance>> {
         self.entries().filter(|entry| entry.summary.has_own).map(|entry| entry.value)
     }
 }
 
-/// An instance's status, both as it was found and as it should be. The instances of one wave mostly
-/// have the same.
+/// An instance's status, observed or desired. Most instances of a wave have the same one.
 pub type InstanceStatus = Shared<StatusFields>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -549,10 +604,13 @@ pub struct StatusFields {
     pub desired_version: Option<Text>,
     pub current_version: Option<Text>,
     pub last_version: Option<Text>,
+    /// Ours, and a bounded part of those of others.
     pub conditions: Vec<Condition>,
+    /// The object has more conditions of others, or longer ones, than are kept here.
+    pub has_more_conditions: bool,
 }
 
-/// One kind of config of an instance: what it was told to have, and what it has.
+/// One kind of config of an instance: the assigned and the applied config.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
     pub kind: GroupResource,
@@ -562,7 +620,7 @@ pub struct Reference {
 }
 
 impl StatusFields {
-    /// What the instance was told to have.
+    /// The assigned pins.
     pub fn told(&self) -> impl Iterator<Item = &Pin> {
         self.references.iter().filter_map(|reference| reference.desired.as_ref())
     }
@@ -584,18 +642,17 @@ pub struct Work {
     pub generation: i64,
     /// Uid of the owning instance.
     pub owner: Option<Text>,
-    /// Our mark of the manifests as we wrote them.
+    /// The digest of the manifests as we wrote them, from an annotation.
     pub rendered_digest: Option<Text>,
-    /// The digest of the manifests as they are.
+    /// The digest of the current manifests.
     pub digest: Option<Text>,
-    /// What its annotations say it was made from; `None` when they say nothing, or contradict each
-    /// other.
+    /// The hashes in its annotations; `None` if there are none, or if they contradict each other.
     pub hashes: Option<WorkHashes>,
-    /// Its fields can be read and set as if they were the work's own.
+    /// Accessible through `Deref`.
     pub state: Shared<WorkState>,
 }
 
-/// A cluster's works in short. Nearly every cluster has one.
+/// A summary of a cluster's works. Most clusters have one work.
 #[derive(Clone, Copy, Debug)]
 pub enum WorksSummary {
     None,
@@ -608,7 +665,7 @@ pub struct WorkSummary {
     pub(crate) state: SharedId,
     pub(crate) hashes: Option<SharedId>,
     pub(crate) owner: Option<TextId>,
-    /// Nobody has changed it since it was rendered.
+    /// Unchanged since it was rendered.
     pub(crate) untouched: bool,
 }
 
@@ -634,7 +691,7 @@ impl Work {
         }
     }
 
-    /// Its manifests are still those that we wrote.
+    /// Its manifests are unchanged since we wrote them.
     pub(crate) fn is_untouched(&self) -> bool {
         match (&self.rendered_digest, &self.digest) {
             (Some(written), Some(found)) => name::same(written, found),
@@ -643,16 +700,17 @@ impl Work {
     }
 }
 
-/// What of a work is not its cluster's own: across a fleet mostly the same.
+/// The part of a work that most clusters of a fleet have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WorkState {
     pub name: Text,
     pub deleting: bool,
     pub version: Option<Text>,
-    /// Our mark of the inputs it was rendered from.
+    /// The annotation that names the inputs it was rendered from.
     pub rendered_from: Option<Text>,
     pub applied: Seen,
     pub available: Seen,
+    pub health: Health,
 }
 
 impl Deref for Work {
@@ -672,10 +730,10 @@ impl DerefMut for Work {
 /// The hashes annotated on a work, by kind, sorted.
 pub type WorkHashes = Shared<Vec<(GroupResource, Hash)>>;
 
-/// A condition that the cluster's agent reports, as far as it speaks of the work as it is now.
+/// A condition that the agent reports about the current generation of a work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Seen {
-    /// Not reported, or reported of another generation.
+    /// Not reported, or reported about another generation.
     NotYet,
     Yes,
     No {
@@ -693,6 +751,9 @@ mod tests {
             |levels: usize| (1..levels).fold(serde_json::json!([]), |inner, _| serde_json::json!([inner]));
         assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS), 1024), None);
         assert_eq!(Unkeepable::of(&nested(Unkeepable::MOST_LEVELS + 1), 1024), Some(Unkeepable::TooDeep));
+        let brackets = |count: usize| Value::Array(vec![serde_json::json!([]); count]);
+        assert_eq!(Unkeepable::of(&brackets(Unkeepable::MOST_VALUES - 1), 1024), None);
+        assert_eq!(Unkeepable::of(&brackets(Unkeepable::MOST_VALUES), 1024), Some(Unkeepable::TooDense));
         let most = Unkeepable::MOST_KIB * 1024;
         assert_eq!(Unkeepable::of(&Value::Null, most), None);
         assert_eq!(Unkeepable::of(&Value::Null, most + 1), Some(Unkeepable::TooLarge { kib: 1281 }));

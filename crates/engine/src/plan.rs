@@ -1,10 +1,10 @@
-//! All of it together: a snapshot and a time in; what to write, and a reason for every cluster,
-//! out.
+//! Combines all decisions: takes a snapshot and a time, and returns what to write and a reason for
+//! every cluster.
 //!
-//! Deterministic and total. An empty plan is the state of rest. Per cluster the writes come one
-//! after another over several passes: its status says what it is told, then its works are rendered
-//! from that, then its status says what was applied. Whatever is lost in between, the same rules go
-//! on from what is there.
+//! Deterministic and total. An empty plan means that the add-on is at rest. The writes for one
+//! cluster take several passes: its status records the assigned revision, then its works are
+//! rendered from that, then its status records what was applied. If anything is lost in between,
+//! the next pass resumes from the current state.
 
 mod events;
 mod members;
@@ -21,6 +21,7 @@ use crate::configs::{ConfigRef, Pin, Revision};
 use crate::explain::Decision;
 use crate::fleet::{Fleet, Governor};
 use crate::hash::Hash;
+use crate::health::Health;
 use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{AddOnStatus, Instance, InstanceStatus, Lookup, Observed};
@@ -29,35 +30,36 @@ use crate::reason::{EventReason, Reason};
 use crate::render::{Prepared, WorkSite};
 use crate::rollout::{self, Counts, PlacementOutcome, State};
 use crate::status;
+use crate::versions::MOST_VERSIONS;
 
-/// What is decided: the writes in the one order in which it is safe to make them, and why.
+/// The writes in a safe order, and the reasons for them.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// In order of [`Step`].
     pub stages: Vec<Stage>,
-    /// To be published once the add-on's status records what they are about.
+    /// Published after the add-on's status has recorded the transitions that they report.
     pub events: Vec<Event>,
     pub report: Report,
-    /// When to look again if nothing happens before.
+    /// When to plan again if nothing changes before.
     pub recheck_at: Option<Timestamp>,
 }
 
-/// Writes that may be made concurrently. They begin when those of the stage before are done.
+/// Writes that may run concurrently, after the previous stage is finished.
 #[derive(Debug)]
 pub struct Stage {
     pub step: Step,
-    /// Never empty, except for a reservation that leaves the add-on's status as it is.
+    /// Never empty, except for a reservation that does not change the add-on's status.
     pub writes: Vec<Write>,
 }
 
-/// What a stage is for. The order of the variants is the order of the stages, and nothing else
-/// states it.
+/// The purpose of a stage. The order of the variants is the order of the stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Content is kept before any instance is assigned its hash.
+    /// Content is stored before any instance is assigned its hash.
     Keep,
-    /// Before the add-on's status records the rollback. A manager that died in between would take a
-    /// return to a revision that is not withdrawn for a rollback, and would not gate it.
+    /// Comes before the add-on's status records the rollback. If the manager died in between, a
+    /// later return to a revision that is not withdrawn would look like a rollback and bypass the
+    /// gate.
     Withdraw,
     Complete,
     /// The add-on's own status reserves the wave: a manager that no longer leads fails here and
@@ -78,7 +80,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Whether nothing after it may be written unless all of its writes were made.
+    /// Whether later stages may run only if all writes of this one succeeded.
     pub fn is_required(self) -> bool {
         match self {
             Self::Keep | Self::Withdraw | Self::Complete | Self::Reserve => true,
@@ -120,14 +122,14 @@ impl Plan {
         Self { report: Report { left_alone: Some(why), ..Report::default() }, ..Self::default() }
     }
 
-    /// Nothing but these deletions.
+    /// A plan with only these deletions.
     pub fn of_deletes(deletes: Vec<Delete>) -> Self {
         let mut drafts = Drafts::default();
         drafts.extend(Step::Delete, deletes.into_iter().map(Write::Delete));
         Self::new(drafts, Vec::new(), Report::default(), None)
     }
 
-    /// Nothing is to be written: the add-on is at rest.
+    /// Nothing has to be written.
     pub fn is_at_rest(&self) -> bool {
         self.stages.is_empty()
     }
@@ -176,8 +178,7 @@ impl Drafts {
     }
 }
 
-/// A revision that a placement has completed, and how many of its completions to keep, this one
-/// included.
+/// A revision that a placement has completed, and how many completions to keep, including this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
     pub placement: PlacementName,
@@ -199,10 +200,10 @@ pub struct Keep {
     pub content: Arc<Value>,
 }
 
-/// The status of one instance; to be written only over the very object it was decided for.
+/// The status of one instance, written on condition that the instance is unchanged.
 #[derive(Clone, Debug)]
 pub struct StatusWrite {
-    /// Its fields can be read as if they were the write's own, but for the status.
+    /// Accessible through `Deref`, except for its status.
     pub instance: RowRef<Instance>,
     pub status: InstanceStatus,
 }
@@ -215,12 +216,12 @@ impl Deref for StatusWrite {
     }
 }
 
-/// One work to create, or to put right.
+/// A work to create or to restore.
 #[derive(Clone, Debug)]
 pub struct WorkWrite {
     pub cluster: ClusterName,
     pub name: String,
-    /// Uid and resource version of the work that is there.
+    /// UID and resource version of the existing work.
     pub replaces: Option<(Text, Text)>,
     prepared: Arc<Prepared>,
     index: usize,
@@ -230,7 +231,7 @@ pub struct WorkWrite {
 }
 
 impl WorkWrite {
-    /// The work as it is to be written.
+    /// The work to write.
     pub fn object(&self) -> Value {
         let told: Vec<&Pin> = self.told.pins().iter().collect();
         let site = WorkSite {
@@ -246,7 +247,7 @@ impl WorkWrite {
         &self.told
     }
 
-    /// The mark of all that it is rendered from.
+    /// The annotation that names everything it is rendered from.
     pub fn inputs(&self) -> String {
         self.prepared.inputs(&self.install_namespace)
     }
@@ -255,12 +256,27 @@ impl WorkWrite {
         self.prepared.version.as_ref()
     }
 
+    /// What is known about its health before the agent has reported anything.
+    pub fn health_before_reports(&self) -> Health {
+        match self.probed_object() {
+            Some(object) => Health::Unknown {
+                why: format!("{object}: the work agent has not reported its health yet").into(),
+            },
+            None => Health::Healthy,
+        }
+    }
+
+    /// The first object whose health the agent is asked for.
+    pub(crate) fn probed_object(&self) -> Option<&str> {
+        self.prepared.probed_object(self.index)
+    }
+
     pub(crate) fn instance_uid(&self) -> &Text {
         &self.instance_uid
     }
 }
 
-/// A work of an earlier, longer template.
+/// A work that the current template no longer has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurplusWork {
     pub cluster: ClusterName,
@@ -268,7 +284,7 @@ pub struct SurplusWork {
     pub uid: Text,
 }
 
-/// Something worth telling people once.
+/// A Kubernetes Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub placement: PlacementName,
@@ -276,22 +292,22 @@ pub struct Event {
     pub message: String,
 }
 
-/// Why, for every cluster and every placement.
+/// The reasons, for every cluster and every placement.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// In order of cluster name.
     pub clusters: Vec<ClusterReport>,
     pub placements: Vec<PlacementReport>,
     pub problems: Vec<Problem>,
-    /// The add-on is left alone, and why.
+    /// Why the add-on is ignored, if it is.
     pub left_alone: Option<&'static str>,
 }
 
-/// Small: a fleet has thousands, and few different ones.
+/// Small: a fleet has thousands of reports, and few different reasons.
 #[derive(Clone, Debug)]
 pub struct ClusterReport {
     pub cluster: ClusterName,
-    /// Its fields can be read as if they were the report's own.
+    /// Accessible through `Deref`.
     pub why: Arc<Why>,
 }
 
@@ -307,7 +323,7 @@ impl Deref for ClusterReport {
 pub struct Why {
     pub placement: Option<usize>,
     pub decision: Decision,
-    /// The version or, without versions, the revision that it has been told after this pass.
+    /// The version or, without versions, the revision that it is assigned after this pass.
     pub told: Option<Text>,
 }
 
@@ -316,7 +332,7 @@ pub struct PlacementReport {
     pub name: PlacementName,
     pub state: State,
     pub counts: Counts,
-    /// `Progressing`, as it stands in the status.
+    /// The condition `Progressing` in the status.
     pub reason: Reason,
     pub message: String,
     pub desired: Option<Text>,
@@ -325,7 +341,7 @@ pub struct PlacementReport {
 
 /// Decides everything about one add-on.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
-    // Kubernetes keeps times in whole seconds: what is written must read back as the same.
+    // Kubernetes stores times in whole seconds, and a value must be the same when it is read back.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     if observed.addon.self_managed {
         return Plan::left_alone("its lifecycle annotation says that it manages itself");
@@ -357,6 +373,10 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     drafts.extend(Step::Create, install.creates.into_iter().map(Write::Create));
     drafts.extend(Step::Delete, install.deletes.into_iter().map(Write::Delete));
 
+    if fleet.is_unnameable() {
+        // The API would refuse every object that is labelled with the add-on's name.
+        drafts.0.retain(|step, _| *step == Step::Reserve);
+    }
     let events = fleet.governors.iter().zip(&outcomes);
     let events = events.flat_map(|(governor, outcome)| events::of(&fleet, governor, outcome)).collect();
     let placements = fleet.governors.iter().zip(&outcomes);
@@ -367,7 +387,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     Plan::new(drafts, events, Report { clusters, placements, problems, left_alone: None }, recheck_at)
 }
 
-/// What a placement has completed, and what it has gone back behind.
+/// Records completed and withdrawn revisions.
 fn record(observed: &Observed, governor: &Governor<'_>, outcome: &PlacementOutcome, drafts: &mut Drafts) {
     let name = &governor.spec.name;
     let completed = outcome.completed.iter().map(|revision| {
@@ -392,15 +412,15 @@ fn placement(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutc
     }
 }
 
-/// A revision for people: its version, else its id.
+/// The display name of a revision: its version, otherwise its id.
 pub fn label(observed: &Observed, revision: &Revision) -> Text {
     crate::versions::of_revision(observed, revision).unwrap_or_else(|| revision.id())
 }
 
 fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
     let AddOnStatus { observed_generation, placements, supported_versions, default_version, conditions } = a;
-    // A hub whose schema does not know the field drops it: what does not come back must not be
-    // written for ever.
+    // A hub whose schema lacks the field drops it. The field must then not be written again in
+    // every pass.
     (b.observed_generation.is_none() || *observed_generation == b.observed_generation)
         && *supported_versions == b.supported_versions
         && *default_version == b.default_version
@@ -420,8 +440,8 @@ fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
         })
 }
 
-/// Contents that somebody is, or is about to be, told, and that are not kept yet. The version
-/// shorthand needs no keeping: its name is its content.
+/// Contents of assigned and desired revisions that are not stored yet. The version shorthand needs
+/// no storage: its name is its content.
 fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
     let observed = fleet.observed;
     let wanted =
@@ -436,7 +456,7 @@ fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
         .collect()
 }
 
-/// Kept contents that are neither wanted, known good, applied, told, nor in any placement's
+/// Stored contents that are neither desired, known good, applied, assigned, nor in any placement's
 /// history.
 fn forgets(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Vec<Hash> {
     let observed = fleet.observed;
@@ -478,8 +498,8 @@ fn forgets(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Vec<Hash> {
     forgets
 }
 
-/// The AddOnHubConfigs whose status does not list what it should. A config that several add-ons
-/// reference offers what any of them has.
+/// The AddOnHubConfigs whose status does not list the right versions. A config that several add-ons
+/// reference lists the versions of all of them.
 fn offers(observed: &Observed, versions: &[Text]) -> Vec<Offer> {
     if !observed.renders_templates() {
         return Vec::new();
@@ -491,7 +511,7 @@ fn offers(observed: &Observed, versions: &[Text]) -> Vec<Offer> {
         all.insert(&observed.addon.name, versions);
         let mut wanted: Vec<Text> = Vec::new();
         for version in all.into_values().flatten() {
-            if !wanted.contains(version) {
+            if wanted.len() < MOST_VERSIONS && !wanted.contains(version) {
                 wanted.push(version.clone());
             }
         }

@@ -1,8 +1,7 @@
-//! What is wrong with an input, named so that the person who can mend it knows which object and
-//! what to do.
+//! What is wrong with an input: which object, and how to fix it.
 //!
-//! A problem is a value that travels in the report and ends in a condition. It is never an `Err`
-//! that stops a pass: one bad object is one object's problem.
+//! A problem is part of the report and becomes a condition. It is never an `Err` that stops a pass:
+//! an invalid object affects only itself.
 
 use std::fmt;
 
@@ -11,9 +10,10 @@ use crate::duration::DurationError;
 use crate::hash::Hash;
 use crate::limit::LimitError;
 use crate::name::{ClusterName, NameError, PlacementName, Text};
-use crate::observed::Unkeepable;
+use crate::observed::{Refusal, RefusedWrite, Unkeepable};
 use crate::reason::Reason;
-use crate::render::{TEMPLATE_LIMIT, WORK_LIMIT};
+use crate::render::{OPTIONS_LIMIT, TEMPLATE_LIMIT, WORK_LIMIT};
+use crate::versions::MOST_VERSIONS;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Problem {
@@ -39,7 +39,7 @@ pub enum Problem {
     #[error("placements wait for each other as canary: {}", joined(.path, " -> "))]
     CanaryCycle { path: Vec<PlacementName> },
     #[error(
-        "placement {placement}: canary {canary} proves nothing: cluster {cluster} has none of the configs that {placement} wants, so the gate stays closed"
+        "placement {placement}: canary {canary} proves nothing: cluster {cluster} has none of the configs of {placement}, so the gate stays closed"
     )]
     CanaryComparesNothing { placement: PlacementName, canary: PlacementName, cluster: ClusterName },
     #[error("placement {placement}: canary {canary} does not cover this change of {}: its clusters reference other objects, so the change rolls out without it", joined(.kinds, ", "))]
@@ -49,7 +49,7 @@ pub enum Problem {
     )]
     VersionsDiffer { desired: Text, install: Text },
     #[error(
-        "the annotation addon.open-cluster-management.io/manager-term is {term}, and no manager has come further than {own}: it is ignored; remove it"
+        "the annotation addon.open-cluster-management.io/manager-term is {term}, which is higher than that of any manager of this hub ({own}): it is ignored; remove it"
     )]
     TermUnreached { term: u64, own: u64 },
     #[error("{field} is deprecated and ignored: use {instead}")]
@@ -61,7 +61,7 @@ pub enum Problem {
         "placement {placement} publishes {published} clusters but its decisions hold {decided}: deletions wait until they agree"
     )]
     PlacementInMotion { placement: PlacementName, published: usize, decided: usize },
-    #[error("placement {placement} names the cluster {given:?}, which {error}: it is left out")]
+    #[error("placement {placement} names the cluster {given:?}, which {error}: it is ignored")]
     ClusterNameInvalid { placement: PlacementName, given: Text, error: NameError },
     // Configs and versions.
     #[error("{config} not found")]
@@ -72,7 +72,7 @@ pub enum Problem {
     ConfigForbidden { config: ConfigRef },
     #[error("{config}: {} are namespaced: the reference needs a namespace", .config.kind)]
     ConfigNeedsNamespace { config: ConfigRef },
-    #[error("{config} cannot be kept: {why}")]
+    #[error("{config} cannot be stored as a revision: {why}")]
     ConfigUnkeepable { config: ConfigRef, why: Unkeepable },
     #[error("{config} is not applied: the add-on does not support configs of {}", .config.kind)]
     ConfigUnsupported { config: ConfigRef },
@@ -92,12 +92,19 @@ pub enum Problem {
     SecretAsConfig { config: ConfigRef },
     #[error("invalid version {version}")]
     VersionUnsupported { version: Text, supported: Vec<Text> },
-    #[error("version {version} is offered by two templates, {} and {}", .templates[0], .templates[1])]
+    #[error("version {version} is the version of two templates, {} and {}", .templates[0], .templates[1])]
     VersionAmbiguous { version: Text, templates: [Text; 2] },
-    #[error("the content of {config} at {} is no longer kept", .hash.short())]
+    #[error("the content of {config} at {} is no longer stored", .hash.short())]
     RevisionLost { config: ConfigRef, hash: Hash },
-    #[error("no AddOnTemplate of this add-on is left: clusters stay on what they have")]
+    #[error("no AddOnTemplate of this add-on is left: clusters keep their revision")]
     TemplatesGone,
+    // Limits of the API.
+    #[error(
+        "the name of the add-on has {length} characters, and a label takes at most 63: nothing can be installed; use a shorter name"
+    )]
+    AddOnNameTooLong { length: usize },
+    #[error("the add-on has {count} versions: its status lists the newest {}", MOST_VERSIONS)]
+    VersionsTooMany { count: usize },
     // Rendering.
     #[error("template {template} has no manifests")]
     TemplateEmpty { template: Text },
@@ -105,14 +112,19 @@ pub enum Problem {
     TemplateMalformed { template: Text, why: String },
     #[error("template {template} has {manifest} twice")]
     ManifestDuplicate { template: Text, manifest: String },
-    #[error("template {template}: {manifest} has more than {} KiB once its variables are filled in, more than a work can carry", WORK_LIMIT / 1024)]
+    #[error("template {template}: {manifest} has more than {} KiB after its variables are filled in, more than a work can carry", WORK_LIMIT / 1024)]
     ManifestTooLarge { template: Text, manifest: String },
-    #[error("template {template}: its manifests have more than {} KiB in all once their variables are filled in", TEMPLATE_LIMIT / 1024)]
+    #[error("template {template}: agentSpec has more than {} KiB beside its manifests", OPTIONS_LIMIT / 1024)]
+    OptionsTooLarge { template: Text },
+    #[error("template {template}: its manifests have more than {} KiB in total after their variables are filled in", TEMPLATE_LIMIT / 1024)]
     TemplateTooLarge { template: Text },
     #[error("template {template} uses the variable {variable}, which is not defined")]
     VariableUnknown { template: Text, variable: String },
     #[error("{config} defines the variable {variable}, which is built in and cannot be replaced")]
     VariableReserved { config: ConfigRef, variable: String },
+    // What the hub refuses.
+    #[error("the hub refuses to {}: {why}", .what.doing())]
+    WriteRefused { what: RefusedWrite, why: Text },
     // Install.
     #[error(
         "{count} of {of} instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions=\"{count}\""
@@ -121,7 +133,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// The reason under which conditions and `-o json` name it.
+    /// The reason in conditions and in `-o json`.
     pub fn code(&self) -> Reason {
         match self {
             Self::InstallTypeUnknown { .. } => Reason::InstallTypeUnknown,
@@ -147,6 +159,7 @@ impl Problem {
             Self::ConfigNeedsNamespace { .. } => Reason::ConfigurationNeedsNamespace,
             Self::ConfigUnkeepable { why: Unkeepable::TooLarge { .. }, .. } => Reason::ConfigurationTooLarge,
             Self::ConfigUnkeepable { why: Unkeepable::TooDeep, .. } => Reason::ConfigurationTooDeep,
+            Self::ConfigUnkeepable { why: Unkeepable::TooDense, .. } => Reason::ConfigurationTooDense,
             Self::ConfigUnsupported { .. } => Reason::ConfigurationUnsupported,
             Self::ConfigOutOfReach { .. } => Reason::ConfigurationOutOfReach,
             Self::CoreConfigNotListed { .. } => Reason::ConfigurationNotListed,
@@ -156,18 +169,25 @@ impl Problem {
             Self::VersionAmbiguous { .. } => Reason::VersionAmbiguous,
             Self::RevisionLost { .. } => Reason::RevisionLost,
             Self::TemplatesGone => Reason::TemplatesGone,
+            Self::AddOnNameTooLong { .. } => Reason::AddOnNameTooLong,
+            Self::VersionsTooMany { .. } => Reason::VersionsTooMany,
             Self::TemplateEmpty { .. } => Reason::TemplateEmpty,
             Self::TemplateMalformed { .. } => Reason::TemplateMalformed,
             Self::ManifestDuplicate { .. } => Reason::ManifestDuplicate,
             Self::ManifestTooLarge { .. } => Reason::ManifestTooLarge,
-            Self::TemplateTooLarge { .. } => Reason::TemplateTooLarge,
+            Self::TemplateTooLarge { .. } | Self::OptionsTooLarge { .. } => Reason::TemplateTooLarge,
             Self::VariableUnknown { .. } => Reason::VariableUnknown,
             Self::VariableReserved { .. } => Reason::VariableReserved,
+            Self::WriteRefused { .. } => Reason::WriteRefused,
             Self::DeletionHeld { .. } => Reason::DeletionHeld,
         }
     }
 
-    /// Whether it only wants to be known, and holds nothing up.
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        Self::WriteRefused { what: refusal.what, why: refusal.why.clone() }
+    }
+
+    /// Informational only; blocks nothing.
     pub fn is_warning(&self) -> bool {
         matches!(
             self,
@@ -176,6 +196,7 @@ impl Problem {
                 | Self::PlacementListedTwice { .. }
                 | Self::NotCoveredByCanary { .. }
                 | Self::TermUnreached { .. }
+                | Self::VersionsTooMany { .. }
         )
     }
 }

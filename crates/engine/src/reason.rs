@@ -31,6 +31,7 @@ wire_enum! {
         WorksAvailable = "WorksAvailable",
         WorksNotReported = "WorksNotReported",
         WorkNotAvailable = "WorkNotAvailable",
+        WorkloadUnhealthy = "WorkloadUnhealthy",
         // The clock of a revision. `Healthy` is also the reason of a placement without unhealthy
         // clusters.
         Healthy = "Healthy",
@@ -44,6 +45,7 @@ wire_enum! {
         DeletionAcknowledged = "DeletionAcknowledged",
         NothingHeld = "NothingHeld",
         NothingMissing = "NothingMissing",
+        NothingRefused = "NothingRefused",
         NotStalled = "NotStalled",
         Resolved = "Resolved",
         Stalled = "Stalled",
@@ -58,6 +60,7 @@ wire_enum! {
         DeletionWaits = "DeletionWaits",
         Deselected = "Deselected",
         Halted = "Halted",
+        HealthUnknown = "HealthUnknown",
         Install = "Install",
         Kept = "Kept",
         KnownGoodFirst = "KnownGoodFirst",
@@ -78,11 +81,13 @@ wire_enum! {
         Update = "Update",
         Updating = "Updating",
         WaitingForCanary = "WaitingForCanary",
+        WorkloadProgressing = "WorkloadProgressing",
         WaitingForGroup = "WaitingForGroup",
         // Clusters of an add-on that nothing is decided for.
         AddOnDeleting = "AddOnDeleting",
         LeftAlone = "LeftAlone",
         // Problems.
+        AddOnNameTooLong = "AddOnNameTooLong",
         CanaryComparesNothing = "CanaryComparesNothing",
         CanaryCycle = "CanaryCycle",
         CanaryNotNamed = "CanaryNotNamed",
@@ -96,6 +101,7 @@ wire_enum! {
         ConfigurationNotListed = "ConfigurationNotListed",
         ConfigurationOutOfReach = "ConfigurationOutOfReach",
         ConfigurationTooDeep = "ConfigurationTooDeep",
+        ConfigurationTooDense = "ConfigurationTooDense",
         ConfigurationTooLarge = "ConfigurationTooLarge",
         ConfigurationUnsupported = "ConfigurationUnsupported",
         DurationInvalid = "DurationInvalid",
@@ -122,6 +128,8 @@ wire_enum! {
         VersionAmbiguous = "VersionAmbiguous",
         VersionUnsupported = "VersionUnsupported",
         VersionsDiffer = "VersionsDiffer",
+        VersionsTooMany = "VersionsTooMany",
+        WriteRefused = "WriteRefused",
     }
 }
 

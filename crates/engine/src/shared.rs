@@ -1,8 +1,8 @@
-//! Values that many objects of a fleet have in common, kept once.
+//! Interned values: stored once for the many objects of a fleet that have them.
 //!
 //! The cost of a pass over a large fleet is what it fetches from memory. Thousands of instances
-//! have the same status and their works are in the same state, so equal values are kept once and
-//! compared by their id.
+//! have the same status and their works are in the same state, so equal values are stored once and
+//! compared by id.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::name::Text;
 
-/// A value that is shared by all that have it. Changing it makes a copy for the one who changes it.
+/// A shared value. Copied on write.
 pub struct Shared<T>(Arc<WithId<T>>);
 
 #[derive(Clone)]
@@ -121,8 +121,8 @@ impl<T: Hash> Hash for Shared<T> {
 /// Builds hashers for maps that are keyed by ids.
 pub(crate) type ById = BuildHasherDefault<IdHasher>;
 
-/// Mixes numbers and no more. Ids are given out by us or are hashes already, so nobody can choose
-/// them to collide.
+/// A cheap mix without protection against collisions: ids are assigned by us or are hashes, so
+/// input cannot choose them.
 #[derive(Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -147,17 +147,17 @@ impl Hasher for IdHasher {
         self.write_u64(number as u64);
     }
 
-    /// The multiplication leaves its best bits at the top, and maps look at the lowest.
+    /// The multiplication mixes the top bits best; hash maps use the lowest.
     fn finish(&self) -> u64 {
         self.0.rotate_left(26)
     }
 }
 
-/// Keeps equal values once: whoever reads objects one by one passes their values through a pool.
+/// Stores equal values once. Used while objects are read one by one.
 #[derive(Clone, Debug)]
 pub struct Pool<T> {
     known: HashSet<Shared<T>>,
-    /// When to look for values that nobody has any more.
+    /// When to look for unused values.
     sweep_at: usize,
 }
 
@@ -181,11 +181,11 @@ impl<T: Eq + Hash> Pool<T> {
     }
 }
 
-/// A pool of texts: names and uids that stand in several objects.
+/// A pool of texts that occur in several objects, such as names and uids.
 #[derive(Clone, Debug)]
 pub struct Texts {
     known: HashSet<Text>,
-    /// When to look for texts that nobody has any more.
+    /// When to look for unused texts.
     sweep_at: usize,
 }
 

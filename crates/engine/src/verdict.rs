@@ -1,7 +1,7 @@
-//! Where an add-on stands as a whole: one word, one line, and who waits for what.
+//! The state of an add-on as a whole: one word, one line, and the waiting clusters by reason.
 //!
-//! Owns the judgement that commands and the dashboard share, so that no two of them say different
-//! things of one snapshot. It reads a plan and its report, and decides nothing about clusters.
+//! Shared by commands and the dashboard, so that they never report different states for the same
+//! snapshot. Reads a plan and its report; decides nothing about clusters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::reason::Reason;
 use crate::rollout::{Counts, State};
 use crate::wire::wire_enum;
 
-/// How many texts of one kind of reason are shown apart.
+/// How many different messages with the same reason are shown separately.
 const MOST_TEXTS: usize = 4;
 
-/// The clusters of an add-on by what is decided for them.
+/// The clusters of an add-on, counted by decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterTally {
     pub clusters: usize,
     pub settled: usize,
     pub in_flight: usize,
     pub failed: usize,
-    /// All others: they wait, or come, or go.
+    /// All others: waiting, being created, or being deleted.
     pub waiting: usize,
-    /// Those to which something is still to happen.
+    /// Clusters that are not at rest.
     pub unsettled: usize,
 }
 
@@ -71,7 +71,7 @@ wire_enum! {
 
 /// The state of an add-on in a word (`Done`, `Progressing`, `Failed` or `LeftAlone`) and in a line.
 ///
-/// The order of the questions is the policy: what a person must mend comes before what time mends.
+/// The order of the questions is the policy: what somebody must fix comes before what time fixes.
 pub fn judge(
     observed: &Observed,
     plan: &Plan,
@@ -105,8 +105,8 @@ pub fn judge(
     (Verdict::Done, settled)
 }
 
-/// What was applied a moment ago and nobody has looked at yet. Without this question a script that
-/// applies and waits would be told that all is done before anything has begun.
+/// A change that the manager has not processed yet. Without this check, a script that applies a
+/// change and waits would see success before anything has started.
 fn not_taken_up(observed: &Observed, plan: &Plan) -> Option<String> {
     let mut placements = observed.addon.strategy.placements().iter().map(|spec| &spec.name);
     let undecided =
@@ -114,20 +114,20 @@ fn not_taken_up(observed: &Observed, plan: &Plan) -> Option<String> {
     if let Some(name) = undecided {
         return Some(format!("{name}: no placement controller has decided yet which clusters it selects"));
     }
-    // A change of an instance alone, such as an override, shows in nothing else.
+    // A change of a single instance, such as an override, shows only here.
     let pending = [Step::Reserve, Step::Settle, Step::Start, Step::Render];
     let pending = pending.into_iter().any(|step| !plan.step(step).is_empty());
-    pending.then(|| "the manager has not taken it up yet".to_owned())
+    pending.then(|| "the manager has not processed the change yet".to_owned())
 }
 
-/// Nothing is to happen to it any more.
+/// Whether nothing more will happen to the cluster.
 pub fn is_at_rest(decision: &Decision) -> bool {
     matches!(decision, Decision::Settled | Decision::Hold(Wait::Kept))
 }
 
 impl PlacementReport {
-    /// The state of the placement in one word. A placement that is not known has failed, whatever
-    /// its clusters do.
+    /// The state of the placement in one word. An unknown placement has failed, whatever the state
+    /// of its clusters.
     pub fn verdict(&self) -> Verdict {
         match &self.state {
             _ if self.reason.is_failure() => Verdict::Failed,
@@ -143,7 +143,7 @@ impl PlacementReport {
     }
 }
 
-/// How many clusters of a placement may be in flight; `None` where the strategy sets no number.
+/// How many clusters of a placement may be in flight; `None` if the strategy sets no limit.
 pub fn budget(spec: &PlacementSpec, counts: &Counts) -> Option<usize> {
     match spec.rollout.pace {
         Pace::Rolling(_) | Pace::RollingByGroupSize => Some(counts.budget),
@@ -151,13 +151,13 @@ pub fn budget(spec: &PlacementSpec, counts: &Counts) -> Option<usize> {
     }
 }
 
-/// What is wrong, each once: what was told, what is wrong with the placements' revisions, and with
-/// what instances override.
+/// All problems, each once: those given, those of the placements' revisions, and those of
+/// overrides.
 pub fn problems<'p>(observed: &Observed, told: impl Iterator<Item = &'p Problem>) -> Vec<Problem> {
     problems_in(&Fleet::line_up(observed), told)
 }
 
-/// The same of a fleet that is lined up already.
+/// The same, for a fleet that is already lined up.
 pub fn problems_in<'p>(fleet: &Fleet<'_>, told: impl Iterator<Item = &'p Problem>) -> Vec<Problem> {
     let wanted = fleet.governors.iter().filter_map(|governor| governor.desired.as_ref().err());
     let overrides = fleet.overrides().flat_map(|overrides| &overrides.problems);
@@ -171,18 +171,17 @@ pub fn problems_in<'p>(fleet: &Fleet<'_>, told: impl Iterator<Item = &'p Problem
 /// Clusters with the same reason.
 #[derive(Clone, Debug)]
 pub struct ReasonGroup<'p> {
-    /// What the first of them has; all have its kind and its code.
+    /// The decision of the first cluster; all have the same phase and reason.
     pub why: &'p Why,
     pub message: String,
     pub clusters: Vec<&'p ClusterName>,
 }
 
-/// Clusters by reason: the same text together, and where texts are many, the same kind of reason.
+/// Groups clusters by message or, if there are many different messages, by reason.
 pub fn groups<'p>(clusters: impl Iterator<Item = &'p ClusterReport>) -> Vec<ReasonGroup<'p>> {
     let mut groups: Vec<ReasonGroup<'p>> = Vec::new();
     let mut known: HashMap<(Reason, String), usize> = HashMap::new();
-    // A text is made once for all that share it: a fleet has thousands of clusters and few
-    // different reasons.
+    // Each message is formatted once: a fleet has thousands of clusters and few different reasons.
     let mut by_address: HashMap<*const Why, usize> = HashMap::new();
     for cluster in clusters {
         let at = *by_address.entry(Arc::as_ptr(&cluster.why)).or_insert_with(|| {
@@ -213,7 +212,7 @@ pub fn groups<'p>(clusters: impl Iterator<Item = &'p ClusterReport>) -> Vec<Reas
             Some(known) => known.clusters.append(&mut group.clusters),
             None => {
                 place.insert(code, merged.len());
-                group.message = format!("{} (and {others} texts like it)", group.message);
+                group.message = format!("{} (and {others} similar messages)", group.message);
                 merged.push(group);
             }
         }

@@ -1,5 +1,5 @@
-//! Versions of an add-on: which are offered, in which order, and which is the default (semantics
-//! §3).
+//! Versions of an add-on: which are available, in which order, and which is the default (rules,
+//! chapter 3).
 
 use std::cmp::Ordering;
 
@@ -7,8 +7,11 @@ use crate::configs::{self, GroupResource, Revision};
 use crate::name::Text;
 use crate::observed::Observed;
 
-/// The versions offered, newest first: those of the add-on's templates, else what its own manager
-/// published.
+/// How many versions a status lists. All of them can be used.
+pub const MOST_VERSIONS: usize = 256;
+
+/// The available versions, newest first: those of the add-on's templates, otherwise those that its
+/// own manager published.
 pub fn offered(observed: &Observed) -> Vec<Text> {
     let mut offered: Vec<Text> =
         observed.templates.iter().filter_map(|template| template.version.clone()).collect();
@@ -20,7 +23,7 @@ pub fn offered(observed: &Observed) -> Vec<Text> {
     offered
 }
 
-/// The highest release; where there are only pre-releases, the highest of those.
+/// The highest release; if there are only pre-releases, the highest of those.
 pub fn default_version(newest_first: &[Text]) -> Option<Text> {
     newest_first.iter().find(|version| !is_prerelease(version)).or_else(|| newest_first.first()).cloned()
 }
@@ -34,8 +37,8 @@ fn is_prerelease(version: &str) -> bool {
 }
 
 /// Semantic versions in their own order; anything else is older than those, in natural order. A
-/// total order: versions that compare equal by precedence (build metadata, a leading `v`) are told
-/// apart by their text.
+/// total order: versions that compare equal by precedence (build metadata, a leading `v`) are
+/// ordered by their text.
 pub fn compare(a: &str, b: &str) -> Ordering {
     match (semantic(a), semantic(b)) {
         (Some(x), Some(y)) => x.cmp_precedence(&y).then_with(|| natural(a, b)).then_with(|| a.cmp(b)),
@@ -45,8 +48,8 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Whether going from `other` to `version` goes back. Where one of them is no semantic version,
-/// only their numbers can tell.
+/// Whether `version` is older than `other`. If one of them is not a semantic version, only their
+/// numbers are compared.
 pub(crate) fn is_before(version: &str, other: &str) -> bool {
     match (semantic(version), semantic(other)) {
         (Some(a), Some(b)) => a.cmp_precedence(&b).is_lt(),
@@ -54,7 +57,7 @@ pub(crate) fn is_before(version: &str, other: &str) -> bool {
     }
 }
 
-/// Runs of digits compare as numbers, all else as text: `v9` before `v10`.
+/// Compares runs of digits as numbers and everything else as text: `v9` before `v10`.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
@@ -84,8 +87,8 @@ fn next_run(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// The version that a revision stands for, where it can be told: its template's, else the one its
-/// AddOnHubConfig asks for.
+/// The version of a revision, if known: its template's, otherwise the one that its AddOnHubConfig
+/// selects.
 pub fn of_revision(observed: &Observed, revision: &Revision) -> Option<Text> {
     let template = revision.pin(GroupResource::templates()).and_then(|pin| observed.content(pin));
     if let Some(version) = template.and_then(|content| content.get("spec")?.get("version")?.as_str()) {

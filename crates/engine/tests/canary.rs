@@ -477,7 +477,7 @@ fn rule_4_a_canary_that_compares_nothing_keeps_the_gate_closed_and_is_named() {
         show problems",
         &expect![[r#"
             p1..p2 (2)       hold      cf40f4be4bbc canary default/canary: c2 has none of the configs that would be rolled out
-            problem  CanaryComparesNothing: placement default/prod: canary default/canary proves nothing: cluster c2 has none of the configs that default/prod wants, so the gate stays closed
+            problem  CanaryComparesNothing: placement default/prod: canary default/canary proves nothing: cluster c2 has none of the configs of default/prod, so the gate stays closed
         "#]],
     );
 }
@@ -777,7 +777,7 @@ fn rule_4_a_canary_that_compares_nothing_keeps_a_change_of_the_other_object_back
         show problems",
         &expect![[r#"
             p1..p2 (2)       hold      eb17c1778444 canary default/canary: c1 has none of the configs that would be rolled out
-            problem  CanaryComparesNothing: placement default/prod: canary default/canary proves nothing: cluster c1 has none of the configs that default/prod wants, so the gate stays closed
+            problem  CanaryComparesNothing: placement default/prod: canary default/canary proves nothing: cluster c1 has none of the configs of default/prod, so the gate stays closed
         "#]],
     );
 }

@@ -119,7 +119,7 @@ fn rule_3_placements_to_manual_keeps_everything_as_it_is() {
         show all
         show a1",
         &expect![[r#"
-            a1..a2 (2)       hold      v2       kept as it is: no placement governs it any more
+            a1..a2 (2)       hold      v2       kept unchanged: no placement governs it any more
             a1  addonhubconfigs desired B@cdf58b3d applied B@cdf58b3d
             a1  version desired v2 current v2 last -
             a1  Progressing False InstallSucceed: install completed with no errors.
@@ -197,9 +197,9 @@ fn rule_4_a_cluster_without_its_namespace_waits_for_it_and_is_named() {
             PlacementsResolved  True Resolved  all placements are known
             NamespacesMissing  False NothingMissing  every cluster has its namespace
             Progressing  False InstallSucceed  default/prod: 3/3 install completed with no errors.
-            Succeeded  True Settled  every placement has settled on what is desired
-            Reconciling  False Settled  every placement has settled on what is desired
-            Stalled  False Settled  every placement has settled on what is desired
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
         "#]],
     );
 }
@@ -245,14 +245,14 @@ fn rule_5_a_placement_that_does_not_exist_is_unknown_and_not_empty() {
         settle
         show all",
         &expect![[r#"
-            a1..a3 (3)       hold      v2       no longer selected, but its placement is unknown or in motion
+            a1..a3 (3)       hold      v2       no longer selected, but its placement is unknown or still changing
             prod  False UpgradeFailed  0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
                 desired B good B applied B
             Valid  True Valid  the spec is valid
             PlacementsResolved  False PlacementUnknown  placement default/prod does not exist: its clusters are unknown, so nothing is deleted
             Progressing  False UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
             Succeeded  False UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
-            Reconciling  False Stalled  it goes on when what stalls it is fixed
+            Reconciling  False Stalled  the rollout continues when the cause is fixed
             Stalled  True UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
             a1..a3 (3)       settled   v2       settled
         "#]],
@@ -273,7 +273,7 @@ fn rule_5_decisions_that_do_not_add_up_let_creates_go_on_and_deletes_wait() {
         place prod (3): a1 a2 a4
         show clusters",
         &expect![[r#"
-            a3               hold      v1       no longer selected, but its placement is unknown or in motion
+            a3               hold      v1       no longer selected, but its placement is unknown or still changing
             a4               create    -        selected, instance is created
             a3               delete    v1       no longer selected
         "#]],
@@ -304,18 +304,18 @@ fn rule_5_the_brake_holds_a_mass_deletion_until_a_person_acknowledges_its_number
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
-            Succeeded  True Settled  every placement has settled on what is desired
-            Reconciling  False Settled  every placement has settled on what is desired
-            Stalled  False Settled  every placement has settled on what is desired
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
             DeletionsHeld  True DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
             -- another number acknowledges nothing
             a26..a40 (15)    hold      v1       no longer selected, but the deletion brake holds
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
-            Succeeded  True Settled  every placement has settled on what is desired
-            Reconciling  False Settled  every placement has settled on what is desired
-            Stalled  False Settled  every placement has settled on what is desired
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
             DeletionsHeld  False NothingHeld  no deletion is held back
         "#]],
     );
@@ -347,9 +347,9 @@ fn rule_5_an_acknowledged_deletion_that_is_interrupted_goes_on_and_allows_nothin
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
-            Succeeded  True Settled  every placement has settled on what is desired
-            Reconciling  False Settled  every placement has settled on what is desired
-            Stalled  False Settled  every placement has settled on what is desired
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
             DeletionsHeld  False DeletionAcknowledged  15 deletions were acknowledged and are under way
             -- the same number for another deletion
             a15..a25 (11)    hold      v1       no longer selected, but the deletion brake holds
@@ -413,8 +413,8 @@ fn what_has_started_finishes_also_while_its_placement_is_unknown() {
         pass
         show works",
         &expect![[r#"
-            a1               hold      v2       no longer selected, but its placement is unknown or in motion
-            a2               hold      v1       no longer selected, but its placement is unknown or in motion
+            a1               hold      v2       no longer selected, but its placement is unknown or still changing
+            a2               hold      v1       no longer selected, but its placement is unknown or still changing
             a1  addonhubconfigs desired v2@cdf58b3d applied v2@cdf58b3d
             a1  version desired v2 current v2 last v1
             a1  Progressing False UpgradeSucceed: upgrade completed with no errors.
@@ -453,8 +453,8 @@ fn an_instance_whose_cluster_or_strategy_cannot_be_read_does_not_fall_back_to_th
             a1               hold      v2       selected, but there is no such cluster
             a2               settled   v2       settled
             -- and the install strategy has a type that nobody knows
-            a1               hold      v2       kept as it is: no placement governs it any more
-            a2               hold      v2       which placement governs it is not certain: kept as it is
+            a1               hold      v2       kept unchanged: no placement governs it any more
+            a2               hold      v2       unclear which placement governs it: kept unchanged
             problem  InstallTypeUnknown: install strategy type "Placement" is not known: use Manual, ClusterLabelSelector or Placements
         "#]],
     );
@@ -484,10 +484,10 @@ fn rule_5_while_a_later_placement_is_unknown_nobody_takes_its_clusters_over() {
         show all",
         &expect![[r#"
             a1..a2 (2)       settled   v1       settled
-            a3               hold      v2       which placement governs it is not certain: kept as it is
+            a3               hold      v2       unclear which placement governs it: kept unchanged
             -- the clusters that are certainly its own go on
             a1..a2 (2)       settled   v1.1     settled
-            a3               hold      v2       which placement governs it is not certain: kept as it is
+            a3               hold      v2       unclear which placement governs it: kept unchanged
             a1..a2 (2)       settled   v1.1     settled
             a3               settled   v2       settled
         "#]],

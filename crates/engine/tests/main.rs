@@ -1,15 +1,18 @@
 //! All tests of the engine from outside, in one program: what they share is compiled once.
 
+mod bounds;
 mod canary;
 mod configs;
 mod corner_cases;
 mod decision_groups;
 mod fuzzed;
 mod hash;
+mod health;
 mod install;
 mod properties;
 mod reference;
 mod reference_model;
+mod refusals;
 mod regressions;
 mod render;
 mod rollout;

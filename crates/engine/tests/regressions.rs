@@ -109,7 +109,7 @@ fn f5_deleting_a_placement_deletes_no_instance() {
         settle
         show clusters",
         &expect![[r#"
-            a01..a50 (50)    hold      v1       no longer selected, but its placement is unknown or in motion
+            a01..a50 (50)    hold      v1       no longer selected, but its placement is unknown or still changing
         "#]],
     );
 }

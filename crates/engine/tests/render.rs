@@ -28,6 +28,7 @@ fn rule_1_a_work_carries_name_labels_owner_and_both_spellings_of_the_hashes() {
           "kind": "ManifestWork",
           "metadata": {
             "annotations": {
+              "addon.open-cluster-management.io/probes-digest": "4f53cda18c2baa0c0354",
               "addon.open-cluster-management.io/rendered-digest": "535a5828fa50b14b04ed7deb2ee8b7fdb084e3acceb2e0df2411d1e17e3df803",
               "addon.open-cluster-management.io/rendered-from": "1/v1.0.0/open-cluster-management-agent-addon",
               "configsSpecHash": "{\"addondeploymentconfigs.addon.open-cluster-management.io/default/deploy\":\"53aa778a9b137a0ca7ab79937d069870b14440dae5922f51d940ffa4b178d5cb\",\"addontemplates.addon.open-cluster-management.io//tpl\":\"fc18d5f65d25615e5d5378710a6245e2e31cc8d0d71e4c4973ab52795092f4c6\"}",
@@ -193,7 +194,7 @@ fn rule_2_what_cannot_be_rendered_is_named_and_told_to_nobody() {
         a1  Progressing False InstallFailed: install failed: template tpl: manifests[0] has no metadata.name
         a1  Progressing False InstallFailed: install failed: template tpl: manifests[0] has no apiVersion
         a1  Progressing False InstallFailed: install failed: template tpl has Secret s twice
-        a1  Progressing False InstallFailed: install failed: template tpl: ConfigMap settings has more than 400 KiB once its variables are filled in, more than a work can carry
+        a1  Progressing False InstallFailed: install failed: template tpl: ConfigMap settings has more than 400 KiB after its variables are filled in, more than a work can carry
     "#]].assert_eq(&told);
 }
 
@@ -364,8 +365,8 @@ fn h1_variables_cannot_make_a_template_larger_than_a_work_or_than_an_add_on_may_
     let few_large = (0..12).map(|i| config_map(format!("m{i}"), "{{V}}".repeat(20_000))).collect();
     let many_small = (0..400).map(|i| config_map(format!("m{i}"), "{{V}}".repeat(90))).collect();
     for (manifests, why) in [
-        (few_large, "ConfigMap default/m0 has more than 400 KiB once its variables are filled in"),
-        (many_small, "its manifests have more than 12800 KiB in all once their variables are filled in"),
+        (few_large, "ConfigMap default/m0 has more than 400 KiB after its variables are filled in"),
+        (many_small, "its manifests have more than 12800 KiB in total after their variables are filled in"),
     ] {
         let mut story = Story::new();
         story.put_template(&template(manifests));
@@ -407,9 +408,9 @@ fn h12_a_foreign_work_with_the_label_of_the_add_on_is_neither_deleted_nor_overwr
         a1  addon-helloworld-deploy-0 generation 1 version v1
         a1  addon-helloworld-deploy-7 generation 1 version -
         a2  addon-helloworld-deploy-0 generation 1 version -
-        a2               failed    v1       failed: work addon-helloworld-deploy-0 is there and belongs to somebody else: delete it, or give it another name
+        a2               failed    v1       failed: work addon-helloworld-deploy-0 exists and has another owner: delete or rename it
         a2  version desired v1 current unknown last -
-        a2  Progressing False UpgradeFailed: upgrade failed: work addon-helloworld-deploy-0 is there and belongs to somebody else: delete it, or give it another name
+        a2  Progressing False UpgradeFailed: upgrade failed: work addon-helloworld-deploy-0 exists and has another owner: delete or rename it
         a2  Configured True ConfigurationsConfigured: all configurations are resolved
         a2  Available True WorksAvailable: all works are available
     "#]].assert_eq(&story.told);

@@ -194,7 +194,7 @@ fn at_rest_nothing_is_written_however_often_and_late_one_looks() {
         place prod: a1..a9
         rollout prod RollingUpdate 25% minSuccessTime=5m progressDeadline=10m
         settle
-        wait 5m
+        wait 6m
         settle
         show writes
         wait 24h
@@ -439,9 +439,9 @@ fn rule_3_a_placement_that_has_completed_stays_so_and_says_apart_who_is_unhealth
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 4/4 install completed with no errors.
-            Succeeded  True Settled  every placement has settled on what is desired
-            Reconciling  False Settled  every placement has settled on what is desired
-            Stalled  False Settled  every placement has settled on what is desired
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
             prod  False InstallSucceed  4/4 install completed with no errors.
                 desired A good A applied A
             prod  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
@@ -449,9 +449,9 @@ fn rule_3_a_placement_that_has_completed_stays_so_and_says_apart_who_is_unhealth
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 4/4 install completed with no errors.
-            Succeeded  True Settled  every placement has settled on what is desired
-            Reconciling  False Settled  every placement has settled on what is desired
-            Stalled  False Settled  every placement has settled on what is desired
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
             -- it holds a slot in the next rollout
             a1               hold      v1       budget full: 1 of 1 in flight
             a2               in flight v2       updating
@@ -508,19 +508,19 @@ fn rule_3_succeeded_and_its_companions_follow_the_rollout() {
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False UpgradeFailed  default/canary: 1/1 upgrade failed: completed with failures, 1 failed: c1
             Succeeded  False UpgradeFailed  default/canary: 1/1 upgrade failed: completed with failures, 1 failed: c1
-            Reconciling  False Stalled  it goes on when what stalls it is fixed
+            Reconciling  False Stalled  the rollout continues when the cause is fixed
             Stalled  True UpgradeFailed  default/canary: 1/1 upgrade failed: completed with failures, 1 failed: c1
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False UpgradeSucceed  default/prod: 2/2 upgrade completed with no errors.
-            Succeeded  True Settled  every placement has settled on what is desired
-            Reconciling  False Settled  every placement has settled on what is desired
-            Stalled  False Settled  every placement has settled on what is desired
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
             Valid  True Valid  the spec is valid
             PlacementsResolved  False PlacementUnknown  placement default/prod does not exist: its clusters are unknown, so nothing is deleted
             Progressing  False UpgradeSucceed  default/canary: 1/1 upgrade completed with no errors.
             Succeeded  False UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
-            Reconciling  False Stalled  it goes on when what stalls it is fixed
+            Reconciling  False Stalled  the rollout continues when the cause is fixed
             Stalled  True UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
         "#]],
     );
@@ -568,7 +568,7 @@ fn rule_3_a_rollback_of_an_unfinished_upgrade_is_complete_when_its_clusters_are_
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False UpgradeFailed  default/prod: 3/3 upgrade failed: completed with failures, 1 failed: p1
             Succeeded  False UpgradeFailed  default/prod: 3/3 upgrade failed: completed with failures, 1 failed: p1
-            Reconciling  False Stalled  it goes on when what stalls it is fixed
+            Reconciling  False Stalled  the rollout continues when the cause is fixed
             Stalled  True UpgradeFailed  default/prod: 3/3 upgrade failed: completed with failures, 1 failed: p1
         "#]],
     );

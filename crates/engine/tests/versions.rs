@@ -193,7 +193,7 @@ fn rule_3_two_templates_of_one_version_are_named_and_nothing_moves() {
     }));
     story.run("rollout prod version=v2.0.0\n pass\n show status");
     expect![[r#"
-        prod  False UpgradeFailed  0/1 upgrade failed: version v2.0.0 is offered by two templates, helloworld-v2.0.0 and copy
+        prod  False UpgradeFailed  0/1 upgrade failed: version v2.0.0 is the version of two templates, helloworld-v2.0.0 and copy
             desired v1.0.0 good v1.0.0 applied v1.0.0
         versions v2.0.0 v1.0.0 default v2.0.0
     "#]].assert_eq(&story.told);
@@ -413,12 +413,12 @@ fn rule_2_when_the_last_template_goes_clusters_stay_on_what_they_have() {
         show a1
         show works",
         &expect![[r#"
-            prod  False UpgradeFailed  0/1 upgrade failed: no AddOnTemplate of this add-on is left: clusters stay on what they have
+            prod  False UpgradeFailed  0/1 upgrade failed: no AddOnTemplate of this add-on is left: clusters keep their revision
                 desired helloworld-v1.0.0 good helloworld-v1.0.0 applied helloworld-v1.0.0
             versions v1.0.0 default v1.0.0
             a1  version desired v1.0.0 current v1.0.0 last -
-            a1  Progressing False UpgradeFailed: upgrade failed: no AddOnTemplate of this add-on is left: clusters stay on what they have
-            a1  Configured False TemplatesGone: no AddOnTemplate of this add-on is left: clusters stay on what they have
+            a1  Progressing False UpgradeFailed: upgrade failed: no AddOnTemplate of this add-on is left: clusters keep their revision
+            a1  Configured False TemplatesGone: no AddOnTemplate of this add-on is left: clusters keep their revision
             a1  Available True WorksAvailable: all works are available
             a1  addon-helloworld-deploy-0 generation 1 version v1.0.0
         "#]],

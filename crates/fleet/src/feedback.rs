@@ -1,6 +1,7 @@
 //! Status feedback: the status of single objects, if a work requests it.
 //!
-//! No object really runs. Its status is what a healthy object of its kind would have.
+//! No object really runs. Its status is what an object of its kind has on a real cluster in that
+//! state.
 
 use aviary_api::work::FeedbackRule;
 use kube::core::GroupVersionKind;
@@ -17,14 +18,33 @@ pub(crate) enum Feedback {
     Incomplete(Vec<Value>, String),
 }
 
-/// Evaluates the rules on an object with the status that a healthy one would have.
-pub(crate) fn collect(kind: &GroupVersionKind, manifest: &Value, rules: &[FeedbackRule]) -> Feedback {
+/// The state of an object on a simulated cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ObjectState {
+    Healthy,
+    /// The pods of the new version do not become ready; those of the old one keep running.
+    Unready,
+    /// The same, for longer than the object's own deadline.
+    Exceeded,
+    /// Its pods were ready and are not any more.
+    Down,
+}
+
+/// Evaluates the rules on an object in this state, as an API server would return it.
+pub(crate) fn collect(
+    kind: &GroupVersionKind,
+    manifest: &Value,
+    rules: &[FeedbackRule],
+    state: ObjectState,
+) -> Feedback {
     if rules.is_empty() {
         return Feedback::NotAsked;
     }
     let mut object = manifest.clone();
+    with_defaults(kind, &mut object);
+    let status = status(kind, &object, state);
     if let Some(object) = object.as_object_mut() {
-        object.insert("status".into(), healthy_status(kind, manifest));
+        object.insert("status".into(), status);
     }
     let mut values = Vec::new();
     let mut faults = Vec::new();
@@ -81,27 +101,81 @@ fn well_known(kind: &GroupVersionKind) -> Option<&'static [(&'static str, &'stat
     })
 }
 
-fn healthy_status(kind: &GroupVersionKind, manifest: &Value) -> Value {
-    let wanted = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_i64).unwrap_or(1);
-    let holds = |type_: &str| json!([{"type": type_, "status": "True"}]);
+/// Fills in what an API server would: the generation, and defaults of fields that are asked for.
+fn with_defaults(kind: &GroupVersionKind, object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("generation".into(), json!(1));
+    }
+    let replicated = matches!(kind.kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet");
+    if kind.group == "apps"
+        && replicated
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.entry("replicas").or_insert_with(|| json!(1));
+    }
+}
+
+/// The status of an object in this state, with the numbers that real clusters report.
+fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value {
+    use ObjectState::{Down, Exceeded, Healthy, Unready};
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(1);
+    let condition =
+        |type_: &str, holds: bool| json!({"type": type_, "status": if holds { "True" } else { "False" }});
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") => {
-            let replicas = wanted("/spec/replicas");
-            json!({
-                "observedGeneration": 1, "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
-                "availableReplicas": replicas, "conditions": holds("Available"),
-            })
+            let wanted = number("/spec/replicas");
+            let (total, updated, available) = match state {
+                Healthy => (wanted, wanted, wanted),
+                Unready | Exceeded => (wanted + 1, wanted.min(1), wanted),
+                Down => (wanted, wanted, 0),
+            };
+            let reason = match state {
+                Healthy | Down => "NewReplicaSetAvailable",
+                Unready => "ReplicaSetUpdated",
+                Exceeded => "ProgressDeadlineExceeded",
+            };
+            let mut progressing = condition("Progressing", state != Exceeded);
+            progressing["reason"] = reason.into();
+            without_zeros(json!({
+                "observedGeneration": 1, "replicas": total, "updatedReplicas": updated,
+                "readyReplicas": available, "availableReplicas": available,
+                "conditions": [condition("Available", state != Down), progressing],
+            }))
         }
-        ("apps", "DaemonSet") => json!({
-            "observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3, "updatedNumberScheduled": 3,
-            "numberReady": 3, "numberAvailable": 3,
-        }),
-        ("batch", "Job") => {
-            json!({"succeeded": wanted("/spec/completions"), "conditions": holds("Complete")})
+        ("apps", "DaemonSet") => {
+            let (updated, available) = match state {
+                Healthy => (3, 3),
+                Unready | Exceeded => (1, 2),
+                Down => (3, 0),
+            };
+            without_zeros(json!({
+                "observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3,
+                "updatedNumberScheduled": updated, "numberReady": available, "numberAvailable": available,
+            }))
         }
-        ("", "Pod") => json!({"phase": "Running", "conditions": holds("Ready")}),
+        ("batch", "Job") => match state {
+            Healthy => {
+                json!({"succeeded": number("/spec/completions"), "conditions": [condition("Complete", true)]})
+            }
+            Unready => json!({"active": 1}),
+            Exceeded | Down => json!({"failed": 1, "conditions": [condition("Failed", true)]}),
+        },
+        ("", "Pod") => json!({"phase": "Running", "conditions": [condition("Ready", state == Healthy)]}),
+        ("", "PersistentVolumeClaim") => json!({"phase": "Bound"}),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            json!({"conditions": [condition("NamesAccepted", true), condition("Established", true)]})
+        }
+        ("apiregistration.k8s.io", "APIService") => json!({"conditions": [condition("Available", true)]}),
         _ => json!({}),
     }
+}
+
+/// Kubernetes leaves counters of 0 out.
+fn without_zeros(mut status: Value) -> Value {
+    if let Some(fields) = status.as_object_mut() {
+        fields.retain(|_, value| *value != 0);
+    }
+    status
 }
 
 fn field_value(value: &Value) -> Value {
@@ -133,12 +207,14 @@ fn look_up<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Strin
             rest = after;
         } else {
             let after = rest.strip_prefix('.').ok_or_else(refuse)?;
-            let end = after.find(['.', '[']).unwrap_or(after.len());
+            // A dot after a backslash is part of the name.
+            let is_end = |at: usize, c: char| matches!(c, '.' | '[') && !after[..at].ends_with('\\');
+            let end = after.char_indices().find(|(at, c)| is_end(*at, *c)).map_or(after.len(), |(at, _)| at);
             let (name, after) = after.split_at(end);
             if name.is_empty() {
                 return Err(refuse());
             }
-            found = found.and_then(|value| value.get(name));
+            found = found.and_then(|value| value.get(name.replace(r"\.", ".")));
             rest = after;
         }
     }
@@ -164,7 +240,7 @@ mod tests {
             version: None,
         });
         let rule = FeedbackRule { type_: type_.into(), json_paths: json_paths.collect() };
-        collect(&GroupVersionKind::gvk(group, version, text("kind")), object, &[rule])
+        collect(&GroupVersionKind::gvk(group, version, text("kind")), object, &[rule], ObjectState::Healthy)
     }
 
     #[test]
@@ -189,7 +265,7 @@ mod tests {
             string("available", "True"),
             string("first", "Available"),
             string("name", "agent"),
-            json!({"name": "all", "fieldValue": {"type": "JsonRaw", "jsonRaw": r#"{"name":"agent"}"#}}),
+            json!({"name": "all", "fieldValue": {"type": "JsonRaw", "jsonRaw": r#"{"generation":1,"name":"agent"}"#}}),
         ];
         assert_eq!(ask(&deployment(), "JSONPaths", &paths), Feedback::Found(expected));
     }
@@ -212,6 +288,6 @@ mod tests {
     #[test]
     fn nothing_asked_is_nothing_told() {
         let kind = GroupVersionKind::gvk("apps", "v1", "Deployment");
-        assert_eq!(collect(&kind, &deployment(), &[]), Feedback::NotAsked);
+        assert_eq!(collect(&kind, &deployment(), &[], ObjectState::Healthy), Feedback::NotAsked);
     }
 }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use aviary_api::names::finalizers::MANIFEST_WORK_CLEANUP;
 use aviary_api::{Condition, Guarded, ManagedCluster, ManifestWork};
 use aviary_engine::name::ClusterName;
-use aviary_engine::simulate::agents::Answer;
 use futures_util::{StreamExt, pin_mut};
 use jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
@@ -203,7 +202,7 @@ impl Office<'_> {
         match (errand, result) {
             (Errand::Report(report), Ok(())) => {
                 count(&counts.reported);
-                if report.answer == Answer::Failed {
+                if report.is_refusal() {
                     count(&counts.refused);
                 }
                 self.schedule.written(report, time, now);

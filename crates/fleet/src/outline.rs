@@ -6,26 +6,45 @@ use aviary_api::work::{ManifestConfigOption, ResourceIdentifier};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-use crate::feedback::{self, Feedback};
+use crate::feedback::{self, Feedback, ObjectState};
 
 /// The objects of a work. Most clusters of a fleet have equal ones, so they are stored once and
 /// shared.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Outline {
     pub(crate) items: Vec<Item>,
+    /// The health of some workload of it is asked for.
+    pub(crate) is_probed: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Item {
     /// `resourceMeta` as reported.
     pub(crate) meta: Value,
-    pub(crate) feedback: Feedback,
+    healthy: Feedback,
+    unready: Feedback,
+    exceeded: Feedback,
+    down: Feedback,
+}
+
+impl Item {
+    /// What is reported about the object in this state.
+    pub(crate) fn feedback(&self, state: ObjectState) -> &Feedback {
+        match state {
+            ObjectState::Healthy => &self.healthy,
+            ObjectState::Unready => &self.unready,
+            ObjectState::Exceeded => &self.exceeded,
+            ObjectState::Down => &self.down,
+        }
+    }
 }
 
 impl Outline {
     pub(crate) fn of(work: &ManifestWork) -> Self {
         let items = work.spec.manifests().iter().enumerate();
-        Self { items: items.map(|(ordinal, manifest)| item(ordinal, manifest, work)).collect() }
+        let items: Vec<Item> = items.map(|(ordinal, manifest)| item(ordinal, manifest, work)).collect();
+        let is_probed = items.iter().any(|item| item.healthy != item.unready);
+        Self { items, is_probed }
     }
 }
 
@@ -45,10 +64,16 @@ fn item(ordinal: usize, manifest: &Value, work: &ManifestWork) -> Item {
     };
     let rules =
         work.spec.manifest_configs.iter().find(is_it).map_or(&[][..], |config| &config.feedback_rules);
-    let feedback = feedback::collect(&kind, manifest, rules);
+    let feedback = |state| feedback::collect(&kind, manifest, rules, state);
     let meta = json!({
         "ordinal": ordinal, "group": group, "version": version, "kind": kind.kind, "resource": resource, "name": name,
         "namespace": namespace,
     });
-    Item { meta, feedback }
+    Item {
+        meta,
+        healthy: feedback(ObjectState::Healthy),
+        unready: feedback(ObjectState::Unready),
+        exceeded: feedback(ObjectState::Exceeded),
+        down: feedback(ObjectState::Down),
+    }
 }

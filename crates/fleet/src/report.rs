@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::behaviour::Lie;
-use crate::feedback::Feedback;
+use crate::feedback::{Feedback, ObjectState};
 use crate::outline::{Item, Outline};
 
 /// A generation that no object reaches.
@@ -77,14 +77,37 @@ impl Report {
             Some(Said { holds, since, generation: self.told_generation() })
         };
         let (applied, available) = match answer {
-            Answer::Available { .. } => (say(true, before.applied), say(true, before.available)),
-            Answer::Unavailable => (say(true, before.applied), say(false, before.available)),
             // The previous version still runs; nothing is known about the current one.
-            Answer::Failed => (say(false, before.applied), before.available),
+            _ if self.is_refusal() => (say(false, before.applied), before.available),
+            // The objects exist, whatever their pods do.
+            _ if self.outline.is_probed => (say(true, before.applied), say(true, before.available)),
+            Answer::Unavailable | Answer::Crashed => {
+                (say(true, before.applied), say(false, before.available))
+            }
+            _ => (say(true, before.applied), say(true, before.available)),
         };
         match lie {
             Some(Lie::OnlyAvailable) => Before { applied: None, available },
             _ => Before { applied, available },
+        }
+    }
+
+    /// The cluster does not accept the work. A bad version without workloads can only be refused.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self.answer {
+            Answer::Refused => true,
+            Answer::Unready | Answer::Exceeded => !self.outline.is_probed,
+            Answer::Available { .. } | Answer::Unavailable | Answer::Crashed => false,
+        }
+    }
+
+    /// The state of the workloads.
+    fn object_state(&self) -> ObjectState {
+        match self.answer {
+            Answer::Available { .. } | Answer::Refused => ObjectState::Healthy,
+            Answer::Unready => ObjectState::Unready,
+            Answer::Exceeded => ObjectState::Exceeded,
+            Answer::Unavailable | Answer::Crashed => ObjectState::Down,
         }
     }
 
@@ -120,13 +143,13 @@ impl Report {
         });
         let conditions: Vec<Value> = applied.into_iter().chain(available).collect();
         let manifests: Vec<Value> =
-            self.outline.items.iter().map(|item| manifest(item, &said, now)).collect();
+            self.outline.items.iter().map(|item| manifest(item, &said, now, self.object_state())).collect();
         json!({"conditions": conditions, "resourceStatus": {"manifests": manifests}})
     }
 }
 
 /// One entry of `resourceStatus.manifests`. All objects of a work have the same state.
-fn manifest(item: &Item, said: &Before, now: Timestamp) -> Value {
+fn manifest(item: &Item, said: &Before, now: Timestamp, state: ObjectState) -> Value {
     let mut conditions = Vec::with_capacity(3);
     if let Some(applied) = said.applied {
         let (reason, message) = match applied.holds {
@@ -147,7 +170,7 @@ fn manifest(item: &Item, said: &Before, now: Timestamp) -> Value {
     let told = |holds: bool, reason: &str, message: &str| {
         of_object("StatusFeedbackSynced", holds, since, reason, message)
     };
-    let values = match &item.feedback {
+    let values = match item.feedback(state) {
         Feedback::NotAsked => {
             conditions.push(told(true, "NoStatusFeedbackSynced", ""));
             None

@@ -1,7 +1,9 @@
-//! What a Kubernetes API server does to a custom resource at admission, as pure functions over JSON values.
+//! What a Kubernetes API server does with a custom resource at admission, as pure functions over
+//! JSON values.
 //!
-//! Owns schemas and what they say about objects: prune, default, validate, rules, in that order. Must not read files,
-//! the network or the clock, and knows no cluster: a linter and an API server get the same verdict.
+//! Owns schemas and what they say about objects: prune, default, validate, rules, in that order.
+//! Must not read files, the network or the clock, and does not know clusters: a linter and an API
+//! server get the same result.
 //!
 //! ```
 //! use aviary_schema::{Admission, UnknownFields};

@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-/// What a request offers to prove who made it.
+/// The credential of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential<'a> {
     None,

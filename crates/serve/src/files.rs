@@ -20,8 +20,8 @@ const READ_LIMIT: u64 = 16 << 20;
 ///
 /// A reader sees the old file or the new one, never a part. Rights only ever shrink: a file that
 /// its owner had made 0400 stays 0400. A symbolic link is refused: following it could put the
-/// secret into a directory whose rights nobody looked at, and replacing it would quietly undo what
-/// its owner set up. The same holds for anything else that is not a regular file.
+/// secret into a directory with unchecked rights, and replacing it would silently undo its owner's
+/// setup. The same holds for anything else that is not a regular file.
 pub fn write_private(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mode = match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => return Err(refused(path, "is a symbolic link")),

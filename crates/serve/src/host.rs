@@ -1,5 +1,4 @@
-//! By which names the hub answers: the check against DNS rebinding, and the names in its
-//! certificate.
+//! The host names of the hub: the check against DNS rebinding, and the names in its certificate.
 //!
 //! A page in the user's browser can make a name of its own resolve to 127.0.0.1 and then talk to
 //! the hub as if it were its own origin; only the `Host` it sends gives it away. Owns the parsing

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 #[cfg(feature = "client")]
 mod client;
+mod feedback;
+mod manifest;
 mod mutate;
 #[cfg(feature = "client")]
 pub mod objects;
@@ -24,6 +26,8 @@ mod random;
 
 #[cfg(feature = "client")]
 pub use client::{api_of, install_crds, name_of, prepare_hub, put, put_status, put_whole, try_put};
+pub use feedback::resource_status;
+pub use manifest::as_authored;
 pub use mutate::mutated;
 pub use process::Process;
 pub use random::Random;

@@ -2,7 +2,7 @@
 
 use kube::CustomResource;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{ManifestConfigOption, ResourceIdentifier};
@@ -41,22 +41,22 @@ use crate::{Condition, lenient, schema};
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 pub struct ManifestWorkSpec {
     /// The objects to apply.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::object", skip_serializing_if = "Option::is_none")]
     pub workload: Option<ManifestsTemplate>,
 
     /// What happens to the objects when the work is deleted. If omitted, they are deleted first.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::object", skip_serializing_if = "Option::is_none")]
     pub delete_option: Option<DeleteOption>,
 
     /// Instructions for single objects.
-    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
     pub manifest_configs: Vec<ManifestConfigOption>,
 
     /// The identity with which the agent applies the objects. If omitted, its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::object", skip_serializing_if = "Option::is_none")]
     pub executor: Option<ManifestWorkExecutor>,
 }
 
@@ -72,7 +72,7 @@ impl ManifestWorkSpec {
 #[serde(default, rename_all = "camelCase")]
 pub struct ManifestsTemplate {
     /// Whole Kubernetes objects.
-    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "lenient::values", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::manifests")]
     pub manifests: Vec<Value>,
 }
@@ -82,12 +82,12 @@ pub struct ManifestsTemplate {
 #[serde(default, rename_all = "camelCase")]
 pub struct DeleteOption {
     /// Foreground: they are deleted first. Orphan: they stay. SelectivelyOrphan: those listed stay.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::one_of_or_first(&["Foreground", "Orphan", "SelectivelyOrphan"]))]
     pub propagation_policy: Option<String>,
 
     /// The objects that stay.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::object", skip_serializing_if = "Option::is_none")]
     pub selectively_orphans: Option<SelectivelyOrphan>,
 
     /// How many seconds after its completion the work is deleted. If omitted, never.
@@ -100,17 +100,16 @@ pub struct DeleteOption {
 #[serde(default, rename_all = "camelCase")]
 pub struct SelectivelyOrphan {
     /// One entry for each object.
-    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
     pub orphaning_rules: Vec<ResourceIdentifier>,
 }
 
 /// The identity with which the agent applies the objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = schema::required(&["subject"]))]
 pub struct ManifestWorkExecutor {
     /// The identity.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::object", skip_serializing_if = "Option::is_none")]
     pub subject: Option<ManifestWorkExecutorSubject>,
 }
 
@@ -120,12 +119,12 @@ pub struct ManifestWorkExecutor {
 #[schemars(transform = schema::required(&["type"]))]
 pub struct ManifestWorkExecutorSubject {
     /// Only ServiceAccount is supported.
-    #[serde(rename = "type", deserialize_with = "lenient::or_default")]
+    #[serde(rename = "type", deserialize_with = "lenient::text_or_empty")]
     #[schemars(transform = schema::one_of(&["ServiceAccount"]))]
     pub type_: String,
 
     /// The service account on the managed cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::object", skip_serializing_if = "Option::is_none")]
     pub service_account: Option<ServiceAccountRef>,
 }
 
@@ -135,27 +134,27 @@ pub struct ManifestWorkExecutorSubject {
 #[schemars(transform = schema::required(&["name", "namespace"]))]
 pub struct ServiceAccountRef {
     /// Namespace of the service account.
-    #[serde(deserialize_with = "lenient::or_default")]
-    #[schemars(transform = schema::dns_subdomain)]
+    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[schemars(transform = schema::service_account)]
     pub namespace: String,
 
     /// Name of the service account.
-    #[serde(deserialize_with = "lenient::or_default")]
-    #[schemars(transform = schema::dns_subdomain)]
+    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[schemars(transform = schema::service_account)]
     pub name: String,
 }
 
 /// The result. Written by the agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 pub struct ManifestWorkStatus {
     /// The work's state: Applied, Available, Progressing, Degraded.
-    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["type"]))]
     pub conditions: Vec<Condition>,
 
     /// The state of each object.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::object", skip_serializing_if = "Option::is_none")]
     pub resource_status: Option<ManifestResourceStatus>,
 }
 
@@ -164,25 +163,25 @@ pub struct ManifestWorkStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct ManifestResourceStatus {
     /// One entry for each manifest.
-    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<ManifestCondition>,
 }
 
 /// The state of one object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = schema::required(&["resourceMeta"]))]
+#[schemars(transform = schema::required(&["resourceMeta", "conditions"]))]
 pub struct ManifestCondition {
     /// Which object.
-    #[serde(deserialize_with = "lenient::or_default")]
+    #[serde(deserialize_with = "lenient::object_or_default")]
     pub resource_meta: ManifestResourceMeta,
 
     /// The requested fields of its status.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::object", skip_serializing_if = "Option::is_none")]
     pub status_feedback: Option<StatusFeedbackResult>,
 
     /// Its state: Applied, Available, Progressing, Degraded.
-    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "lenient::list")]
     #[schemars(transform = schema::keyed_by(&["type"]))]
     pub conditions: Vec<Condition>,
 }
@@ -190,33 +189,35 @@ pub struct ManifestCondition {
 /// An object of a work, with all its names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(transform = schema::required(&["ordinal"]))]
 pub struct ManifestResourceMeta {
     /// Index of its manifest in the work, counted from 0.
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = schema::int32)]
     pub ordinal: Option<i64>,
 
     /// API group of the object; empty for the core group.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
 
     /// Version of the object's kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 
     /// Kind of the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 
     /// Resource of the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
 
     /// Name of the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 
     /// Namespace of the object; empty for a cluster-scoped one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
@@ -225,7 +226,7 @@ pub struct ManifestResourceMeta {
 #[serde(default, rename_all = "camelCase")]
 pub struct StatusFeedbackResult {
     /// The requested fields.
-    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["name"]))]
     pub values: Vec<FeedbackValue>,
 }
@@ -236,11 +237,11 @@ pub struct StatusFeedbackResult {
 #[schemars(transform = schema::required(&["name", "fieldValue"]))]
 pub struct FeedbackValue {
     /// Name of the field in the request.
-    #[serde(deserialize_with = "lenient::or_default")]
+    #[serde(deserialize_with = "lenient::text_or_empty")]
     pub name: String,
 
     /// Its value.
-    #[serde(deserialize_with = "lenient::or_default")]
+    #[serde(deserialize_with = "lenient::object_or_default")]
     pub field_value: FieldValue,
 }
 
@@ -250,7 +251,7 @@ pub struct FeedbackValue {
 #[schemars(transform = schema::required(&["type"]))]
 pub struct FieldValue {
     /// Which of the other fields holds the value.
-    #[serde(rename = "type", deserialize_with = "lenient::or_default")]
+    #[serde(rename = "type", deserialize_with = "lenient::text_or_empty")]
     #[schemars(transform = schema::one_of(&["Integer", "String", "Boolean", "JsonRaw"]))]
     pub type_: String,
 
@@ -259,14 +260,46 @@ pub struct FieldValue {
     pub integer: Option<i64>,
 
     /// A string.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = schema::max_length(schema::MESSAGE))]
     pub string: Option<String>,
 
     /// True or false.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::flag", skip_serializing_if = "Option::is_none")]
     pub boolean: Option<bool>,
 
     /// A list or an object, as JSON.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = schema::max_length(1024))]
     pub json_raw: Option<String>,
 }
+
+/// The fields of these types are set by the root, which cannot say how it reads them: they read
+/// themselves. What is no object is read as an empty one.
+macro_rules! reads_anything {
+    ($($type:ident),*) => {$(
+        const _: () = {
+            #[derive(Default)]
+            struct Fields($type);
+
+            impl<'de> Deserialize<'de> for Fields {
+                fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                    $type::deserialize(from).map(Self)
+                }
+            }
+
+            impl<'de> Deserialize<'de> for $type {
+                fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                    lenient::object_or_default(from).map(|Fields(read)| read)
+                }
+            }
+
+            impl Serialize for $type {
+                fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                    $type::serialize(self, to)
+                }
+            }
+        };
+    )*};
+}
+reads_anything!(ManifestWorkSpec, ManifestWorkStatus);

@@ -6,6 +6,10 @@ const INSTANCE: &str = "ManagedClusterAddOn";
 const DEPLOYMENT: &str = "AddOnDeploymentConfig";
 const BINDING: &str = "ManagedClusterSetBinding";
 const PLACEMENT: &str = "Placement";
+const TEMPLATE: &str = "AddOnTemplate";
+const WORK: &str = "ManifestWork";
+
+const WELL_KNOWN: &str = "manifestConfigs: [{resourceIdentifier: {resource: jobs, name: a}, conditionRules: [{type: WellKnownConditions, condition: ''}, {type: CEL, condition: Complete, celExpressions: [object.status.done]}]}]";
 
 const CONCURRENCY: &str = "must be a whole number of at least 1, or a whole percentage from 1% to 100%";
 const FAILURES: &str = "must be a whole number of at least 0, or a whole percentage from 0% to 100%";
@@ -39,6 +43,9 @@ fn canary(name: &str, max: &str) -> String {
 /// Valid objects.
 pub(crate) fn accepted() -> Vec<(&'static str, String)> {
     let mut accepted = vec![
+        (WORK, spec(WELL_KNOWN)),
+        (WORK, "{metadata: {name: a}}".to_owned()),
+        (TEMPLATE, spec(&format!("addonName: a, agentSpec: {{{WELL_KNOWN}}}"))),
         (ADD_ON, "{metadata: {name: a}, spec: {}}".to_owned()),
         (ADD_ON, "{metadata: {name: a}}".to_owned()),
         (ADD_ON, install("")),
@@ -208,6 +215,17 @@ pub(crate) fn rejected() -> Vec<(&'static str, String, &'static str, &'static st
             CONCURRENCY,
         ),
     ];
+    let nameless = "manifestConfigs: [{resourceIdentifier: {resource: jobs, name: a}, conditionRules: [{type: CEL, condition: ''}]}]";
+    for (kind, object, at) in [
+        (WORK, spec(nameless), "spec.manifestConfigs[].conditionRules[]"),
+        (
+            TEMPLATE,
+            spec(&format!("addonName: a, agentSpec: {{{nameless}}}")),
+            "spec.agentSpec.manifestConfigs[].conditionRules[]",
+        ),
+    ] {
+        rejected.push((kind, object, at, "a rule of type CEL must name its condition"));
+    }
     let bad = [
         "0",
         "-1",

@@ -182,7 +182,9 @@ fn reasons(observed: &Observed, plan: &Plan, advisor: &Advisor<'_>) -> Vec<Reaso
                 placement: spec.map(|spec| spec.name.to_string()),
                 reason: group.reason,
                 message: group.message,
-                advice: first.map(|cluster| advisor.advice(cluster, spec)).unwrap_or_default(),
+                advice: first
+                    .map(|cluster| advisor.advice(cluster, spec, observed.refused_unnamed))
+                    .unwrap_or_default(),
                 count: group.count,
                 clusters: group.clusters,
             });

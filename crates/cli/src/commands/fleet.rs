@@ -9,7 +9,7 @@ use aviary_engine::simulate::agents::Profile;
 use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Lie, RegisterError, Registered, Scope, Tally};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::rehearse::{Latency, Share};
+use super::rehearse::{FailureArg, Latency, Share};
 use super::{Outcome, Session};
 use crate::connect::{Connection, HubArgs, refused};
 use crate::output::{Output, Printout, counted};
@@ -67,6 +67,11 @@ pub(crate) struct Args {
     /// The share of clusters on which a new revision fails, such as 2% or 0.02
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
+
+    /// How it fails: its pods are never ready, or become ready and crash; the cluster refuses it; or
+    /// the agent stays silent
+    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+    failure: FailureArg,
 
     /// A version that fails, and the share of clusters on which it fails; without a share, on all.
     /// May be given several times
@@ -233,6 +238,7 @@ fn behaviour(args: &Args) -> Behaviour {
             seed: args.seed,
             latency: (from, to),
             fail: args.fail.0,
+            failure: args.failure.into(),
             offline: args.offline.0,
             flap: args.flap.0,
             ..Profile::default()

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use aviary_engine::observed::Observed;
-use aviary_engine::simulate::agents::Profile;
+use aviary_engine::simulate::agents::{FailureKind, Profile};
 use aviary_engine::simulate::fleet;
 use aviary_engine::{duration, simulate};
 use jiff::Timestamp;
@@ -83,6 +83,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
+    /// How it fails: its pods are never ready, or become ready and crash; the cluster refuses it; or
+    /// the agent stays silent
+    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+    failure: FailureArg,
+
     /// The share of clusters that are unreachable
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     offline: Share,
@@ -111,6 +116,27 @@ pub(crate) struct Args {
     /// Write a report as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+}
+
+/// How a revision fails.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub(crate) enum FailureArg {
+    #[default]
+    NeverReady,
+    Crashes,
+    Refuses,
+    Silent,
+}
+
+impl From<FailureArg> for FailureKind {
+    fn from(arg: FailureArg) -> Self {
+        match arg {
+            FailureArg::NeverReady => Self::NeverReady,
+            FailureArg::Crashes => Self::Crashes,
+            FailureArg::Refuses => Self::Refuses,
+            FailureArg::Silent => Self::Silent,
+        }
+    }
 }
 
 /// A fraction of the fleet.
@@ -204,6 +230,7 @@ fn profile(args: &Args, seed: u64, clusters: usize) -> Profile {
         seed,
         latency: (from, to),
         fail: args.fail.0,
+        failure: args.failure.into(),
         offline: args.offline.0,
         flap: args.flap.0,
         tick: Duration::from_secs((clusters as u64 / CLUSTERS_PER_SECOND).max(1)),

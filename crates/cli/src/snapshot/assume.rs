@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use aviary_api::names::conditions::{AVAILABLE, PROGRESSING};
 use aviary_engine::configs::{Pin, Revision};
+use aviary_engine::health::Health;
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::{Cluster, Instance, Observed, Seen, Work, WorkState};
 use aviary_engine::reason::Reason;
@@ -99,6 +100,7 @@ fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<
         applied: failed.map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
         available: unavailable
             .map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
+        health: Health::NotProbed,
     };
     let work = Work {
         uid: "".into(),

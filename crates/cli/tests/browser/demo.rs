@@ -73,7 +73,7 @@ async fn the_page_of_the_demo_shows_the_canary_fill_the_fleet_wait_and_then_fill
     browser
         .until(
             "the story to be told",
-            "const caught = window.story.findLastIndex((one) => one.canary.state === 'Failed');
+            "const caught = window.story.findLastIndex((one) => one.why.includes('not healthy yet: Deployment'));
             return caught >= 0 && window.story.slice(caught).some((one) => one.state === 'Done')",
         )
         .await;
@@ -89,7 +89,8 @@ async fn the_page_of_the_demo_shows_the_canary_fill_the_fleet_wait_and_then_fill
 fn assert_is_the_story(seen: &[Seen]) {
     let text = || format!("{seen:#?}");
     let behind = |one: &Seen| one.fleet.gate.starts_with("Gate closed: waiting for canary-placement");
-    let caught = seen.iter().rposition(|one| one.canary.state == "Failed").unwrap();
+    let is_caught = |one: &Seen| one.why.contains("not healthy yet: Deployment");
+    let caught = seen.iter().rposition(is_caught).unwrap();
 
     // The canary is upgraded while all others wait for it, and the page says so.
     let good: Vec<&Seen> = seen.iter().filter(|one| one.version.contains("v0.11.0")).collect();
@@ -126,7 +127,7 @@ fn assert_is_the_story(seen: &[Seen]) {
     let bad: Vec<&Seen> = seen[..=caught].iter().filter(|one| one.version.contains("v0.12.0")).collect();
     assert!(!bad.is_empty(), "{}", text());
     assert!(bad.iter().all(|one| one.canary.done == 0 && one.fleet.done == 0), "{bad:#?}");
-    assert!(bad.iter().any(|one| one.state == "Failed" && behind(one)), "{bad:#?}");
+    assert!(bad.iter().any(|one| is_caught(one) && behind(one)), "{bad:#?}");
 }
 
 /// A rollout that is paused with the button does not start until it is resumed.

@@ -1,8 +1,11 @@
 //! `aviary explain`.
 
+use aviary_api::ClusterManagementAddOn;
 use expect_test::expect;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
 
-use crate::world::World;
+use crate::world::{World, addon};
 
 #[test]
 fn a_canary_that_refuses_is_why() {
@@ -180,4 +183,34 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
         exit 1
     "#]],
     );
+}
+
+#[test]
+fn a_write_that_the_hub_refuses_is_not_promised() {
+    let world = World::quiet("explain-refused-write");
+    world.block_on(world.fleet());
+    world.give(addon("one"));
+    let refused = json!({
+        "type": "WritesRefused", "status": "True", "reason": "WriteRefused",
+        "message": "5 clusters: canary-00: the hub refuses to write the new instance: too large (500); and 4 more",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let addons: Api<ClusterManagementAddOn> = Api::all(world.client.clone());
+    let patch = Patch::Merge(json!({"status": {"conditions": [refused]}}));
+    world.block_on(addons.patch_status("helloworld", &PatchParams::default(), &patch)).unwrap();
+
+    let named = world.json("explain helloworld canary-00 -o json", 0);
+    assert_eq!(named["decision"]["reason"], "WriteRefused", "{named}");
+    assert_eq!(
+        named["decision"]["message"], "the hub refuses to write the new instance: too large (500)",
+        "{named}"
+    );
+    let other = world.json("explain helloworld canary-01 -o json", 0);
+    let advice = other["decision"]["advice"].as_str().unwrap();
+    assert!(advice.contains("it refuses writes for 4 more clusters"), "{advice}");
+    let all = world.json("explain helloworld -o json", 0);
+    let promised = all["reasons"].as_array().unwrap().iter().any(|group| {
+        group["advice"].as_str().is_some_and(|advice| advice.starts_with("nothing: the leading manager"))
+    });
+    assert!(!promised, "{all}");
 }

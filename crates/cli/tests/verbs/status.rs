@@ -297,7 +297,7 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
     world.block_on(world.clusters("fleet", &[]));
     world.check("status helloworld", &expect![[r#"
         $ aviary status helloworld
-        helloworld  Progressing  the manager has not taken it up yet
+        helloworld  Progressing  the manager has not processed the change yet
         └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc  the placement selects no cluster
         Note: no manager has ever run here: there is no lease open-cluster-management/aviary-manager; nothing moves without a manager, unless it runs with --leader-elect=false
         Next: aviary explain helloworld # why it is stuck

@@ -12,8 +12,8 @@ use aviary_engine::observed::{Observed, Options};
 use aviary_engine::plan::{Plan, plan};
 use aviary_hub::security::Role;
 use aviary_hub::{Endpoint, Hub};
-use aviary_testing::objects;
 pub(crate) use aviary_testing::objects::{addon, hub_config, names, template};
+use aviary_testing::{objects, resource_status};
 use expect_test::Expect;
 use futures_util::StreamExt;
 use jiff::Timestamp;
@@ -302,7 +302,10 @@ async fn report(client: &Client, work: &ManifestWork, complaint: Option<String>)
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         })
     };
-    let patch = json!({"status": {"conditions": [condition("Applied"), condition("Available")]}});
+    let objects = resource_status(&json!(work), status == "True");
+    let patch = json!({"status": {
+        "conditions": [condition("Applied"), condition("Available")], "resourceStatus": objects,
+    }});
     let works: Api<ManifestWork> = Api::namespaced(client.clone(), &work.namespace().unwrap_or_default());
     let answered = works.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
     if let Err(error) = answered

@@ -103,7 +103,7 @@ impl Executor {
     pub(super) async fn fence_off(&self, target: &Target, fence: &[(ClusterName, Text)], tally: &mut Tally) {
         tracing::info!(
             addon = %target.name, instances = fence.len(),
-            "an earlier leader did not hand over: the writes it may still make are invalidated"
+            "an earlier leader did not hand over; invalidating its pending writes"
         );
         // An add-on that could not be written, and has not changed since, needs it only once.
         let is_void = self.voided(target, |voided| *voided == target.resource_version);

@@ -8,8 +8,8 @@ use aviary_engine::install::{Create, Delete};
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::plan::StatusWrite;
 use aviary_engine::status::publish;
-use kube::Client;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -53,11 +53,28 @@ impl Executor {
     }
 
     pub(super) async fn write_status(&self, addon: &str, write: &StatusWrite) -> Outcome {
+        let instances = self.instances(&write.cluster);
+        let status = match write.status.has_more_conditions {
+            false => publish::instance(&write.status),
+            // A list, because the manager has no right to get single instances.
+            true => match instances
+                .list(&ListParams::default().fields(&format!("metadata.name={addon}")))
+                .await
+            {
+                Ok(there) => {
+                    let is_it = |one: &ManagedClusterAddOn| {
+                        one.resource_version().as_deref() == Some(&*write.resource_version)
+                    };
+                    let Some(there) = there.items.into_iter().find(is_it) else { return Outcome::Conflict };
+                    publish::instance_among(&write.status, &there.status.unwrap_or_default().conditions)
+                }
+                Err(error) => return Outcome::of_error(error),
+            },
+        };
         let patch = Patch::Merge(json!({
             "metadata": {"uid": write.uid, "resourceVersion": write.resource_version},
-            "status": publish::instance(&write.status),
+            "status": status,
         }));
-        let instances = self.instances(&write.cluster);
         Outcome::of_put(instances.patch_status(addon, &PatchParams::default(), &patch).await)
     }
 
@@ -70,7 +87,7 @@ impl Executor {
             annotations::MANAGER_TERM: term, annotations::MANAGER_IDENTITY: self.identity,
         }}}));
         match self.instances(cluster).patch(&target.name, &PatchParams::default(), &patch).await {
-            // It is gone or has been replaced: nobody has a write for it.
+            // It was deleted or replaced, so no pending write can apply to it.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Outcome::Written(Vec::new()),
             answer => Outcome::of_put(answer),
         }

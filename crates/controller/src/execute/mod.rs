@@ -1,8 +1,8 @@
-//! Carrying out a plan: stage after stage, each write conditional on the object being unchanged
-//! since the decision.
+//! Executes a plan stage by stage. Each write is conditional on the object being unchanged since
+//! the decision.
 //!
-//! Owns what becomes of each write; the order is the plan's. The failure of one write is an
-//! outcome, never an error: the other clusters go on, and the next plan starts from what is there.
+//! Owns the outcome of each write; the plan owns the order. A failed write is an outcome, never an
+//! error: the other clusters continue, and the next plan starts from the current state.
 
 mod addon;
 mod instances;
@@ -30,11 +30,11 @@ use crate::events::Events;
 use crate::leader::Term;
 use crate::panics::Panic;
 use crate::revisions::{Completed, Owner};
-use crate::seen::{Key, WatchEvent, WrittenBy};
+use crate::seen::{Key, RefusedObject, WatchEvent, WriteRefused, WrittenBy};
 use crate::stores::Snapshot;
 use crate::write_limit::WriteLimit;
 pub(crate) use instances::look_for_namespace;
-use outcome::Outcome;
+use outcome::{Outcome, refusal};
 pub(crate) use works::until_free;
 
 /// The add-on that is written for, as the plan saw it.
@@ -73,17 +73,21 @@ pub(crate) struct Job {
     pub(crate) plan: Plan,
     /// The completed revisions that are kept for the add-on.
     pub(crate) history: Vec<(Key, Completed)>,
-    /// Instances that an earlier leader may still start. It must lose them before this leader
-    /// starts any.
+    /// Instances that an earlier leader may still start. Its pending writes must be invalidated
+    /// before this leader starts any.
     pub(crate) fence: Vec<(ClusterName, Text)>,
 }
 
-/// What an execution came to.
+/// The result of an execution.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) written: usize,
     pub(crate) conflicts: usize,
     pub(crate) failed: usize,
+    /// The hub refuses them for what is in them: each is tried again in its own time.
+    pub(crate) refused: usize,
+    /// The hub refuses a write that everything else of the add-on depends on.
+    pub(crate) blocked: bool,
     /// A write failed because of a defect here.
     pub(crate) panicked: bool,
 }
@@ -107,7 +111,7 @@ pub(crate) struct Executor {
 /// Shared by all executions of one term.
 pub(crate) type SharedExecutor = Arc<Executor>;
 
-/// The term of a manager that runs alone: it neither writes terms nor minds them.
+/// The term of a manager without leader election: it neither writes nor checks terms.
 pub(crate) const UNFENCED: Term = Term { number: u64::MAX, handed_over_by: None, leases: 0 };
 
 /// Clusters whose status could not be written.
@@ -132,6 +136,8 @@ impl Executor {
             if !whole && stage.step.is_required() {
                 return tally;
             }
+            // Only what others depend on counts.
+            tally.blocked = false;
         }
         tally
     }
@@ -150,7 +156,7 @@ impl Executor {
     async fn write(&self, job: &Job, write: &Write, missed: &Missed) -> Outcome {
         let addon = &job.target.name;
         let owner = Owner { namespace: &self.namespace, addon, uid: &job.target.uid };
-        match write {
+        let outcome = match write {
             Write::Keep(keep) => self.keep(owner, keep).await,
             Write::Withdraw(placement, revision) => self.withdraw(&job.history, placement, revision).await,
             Write::Complete(completion) => self.complete(owner, &job.history, completion).await,
@@ -168,6 +174,21 @@ impl Executor {
             Write::Work(write) => self.write_work(addon, write).await,
             Write::DeleteWork(surplus) => self.delete_work(surplus).await,
             Write::Forget(hash) => self.forget(addon, hash).await,
+        };
+        match (outcome, refusable(write)) {
+            (Outcome::Failed(error), Some(object)) => match refusal(&error) {
+                Some(why) => {
+                    tracing::warn!(
+                        %addon, object = %object, error = said(&error),
+                        "the hub refuses a write; it is tried again, and the others go on"
+                    );
+                    let refused = WriteRefused { addon: addon.clone(), object, why };
+                    self.send([WatchEvent::WriteRefused(refused)]).await;
+                    Outcome::Refused
+                }
+                None => Outcome::Failed(error),
+            },
+            (outcome, _) => outcome,
         }
     }
 
@@ -221,11 +242,13 @@ impl Executor {
             }
             Outcome::Conflict => tally.conflicts += 1,
             Outcome::Failed(error) => {
-                tracing::warn!(error = said(&error), "a write failed; it is tried again");
+                tracing::warn!(error = said(&error), "a write failed and is retried");
                 tally.failed += 1;
+                tally.blocked |= refusal(&error).is_some();
             }
+            Outcome::Refused => tally.refused += 1,
             Outcome::Panicked(panic) => {
-                tracing::error!(%panic, "a write panicked; it is tried again");
+                tracing::error!(%panic, "a write panicked and is retried");
                 tally.failed += 1;
                 tally.panicked = true;
             }
@@ -241,11 +264,24 @@ impl Executor {
     }
 }
 
+/// The object of a write that concerns one cluster or one config: if the hub refuses it, the rest
+/// goes on.
+fn refusable(write: &Write) -> Option<RefusedObject> {
+    match write {
+        Write::Create(create) => Some(RefusedObject::NewInstance(create.cluster.clone())),
+        Write::Delete(delete) => Some(RefusedObject::Instance(delete.cluster.clone())),
+        Write::Instance(write) => Some(RefusedObject::Status(write.cluster.clone())),
+        Write::Work(write) => Some(RefusedObject::Work(write.cluster.clone(), write.told().id())),
+        Write::Offer(offer) => Some(RefusedObject::Offer(offer.config.clone())),
+        _ => None,
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the hub says of an error, without the envelope.
+/// The hub's error message without its envelope.
 pub(crate) fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} ({})", status.message, status.code),

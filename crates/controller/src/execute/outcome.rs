@@ -1,5 +1,6 @@
-//! What became of one write, and what the stores learn from its answer.
+//! The outcome of one write, and the events for the stores in its response.
 
+use aviary_engine::name::Text;
 use kube::api::{Api, DeleteParams, Preconditions};
 
 use crate::panics::Panic;
@@ -7,9 +8,11 @@ use crate::seen::{Change, Key, ObjectVersion, Version, WatchEvent, Watched};
 
 pub(super) enum Outcome {
     Written(Vec<WatchEvent>),
-    /// The object has changed or is gone. The next plan sees it as it is.
+    /// The object has changed or was deleted. The next plan sees its current state.
     Conflict,
     Failed(Box<kube::Error>),
+    /// The hub will not have it, however often it is tried. The stores know.
+    Refused,
     Panicked(Panic),
 }
 
@@ -33,9 +36,25 @@ impl Outcome {
             Self::Failed(error) => {
                 matches!(&**error, kube::Error::Api(status) if matches!(status.code, 429 | 500..=599))
             }
-            Self::Written(_) | Self::Conflict | Self::Panicked(_) => false,
+            Self::Written(_) | Self::Conflict | Self::Refused | Self::Panicked(_) => false,
         }
     }
+}
+
+/// What the hub says, if it refuses a write for what is in the object: too large, invalid, or not
+/// allowed there.
+pub(super) fn refusal(error: &kube::Error) -> Option<Text> {
+    const LONGEST: usize = 256;
+    // etcd's own limits have no code of their own.
+    const TOO_LARGE: [&str; 2] = ["request is too large", "larger than max"];
+    let kube::Error::Api(status) = error else { return None };
+    let is_refusal = matches!(status.code, 400 | 403 | 413 | 422)
+        || (status.code >= 500 && TOO_LARGE.iter().any(|words| status.message.contains(words)));
+    let why = format!("{} ({})", status.message, status.code);
+    is_refusal.then(|| match why.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}… ({})", why.get(..end).unwrap_or_default(), status.code).into(),
+        None => why.into(),
+    })
 }
 
 /// The answer to a write as an event, so that the next plan sees it before the watch reports it.

@@ -11,7 +11,8 @@ use super::*;
 
 type Sent = Arc<Mutex<Vec<(String, String)>>>;
 
-/// A hub that notes patches. It takes those of instances, and refuses those of the add-on: somebody has written it.
+/// A hub that notes patches. It accepts patches of instances, and rejects those of the add-on, as
+/// if it had changed.
 fn hub(sent: &Sent) -> Client {
     let sent = Arc::clone(sent);
     let service = service_fn(move |request: Request<Body>| {

@@ -1,4 +1,4 @@
-//! Writing works, and waiting for names that somebody else's work has taken.
+//! Writes works, and waits for names that works of other owners have.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::plan::{SurplusWork, WorkWrite};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::outcome::{self, Outcome, written};
@@ -37,12 +37,13 @@ impl Executor {
         };
         object["metadata"]["uid"] = json!(uid);
         object["metadata"]["resourceVersion"] = json!(version);
-        // A patch, so that what others keep on the work stays.
+        remove_old_options(&mut object["spec"]);
+        // A patch, so that fields of other writers are kept.
         Outcome::of_put(works.patch(&write.name, &PatchParams::default(), &Patch::Merge(object)).await)
     }
 
-    /// A work of that name exists that was not seen: ours, or somebody else's, which nobody
-    /// watches.
+    /// A work of that name exists that was not observed: ours, or another owner's, which is not
+    /// watched.
     async fn already_exists(&self, addon: &Text, write: &WorkWrite) -> Outcome {
         let taken = NameTaken {
             addon: addon.clone(),
@@ -53,7 +54,7 @@ impl Executor {
         let event = match work_named(&self.client, &taken).await {
             Ok(Some(work)) if belongs(&work, addon) => written(work),
             Ok(Some(_)) => {
-                tracing::warn!(%addon, cluster = %taken.cluster, work = %taken.name, "somebody else has a work of that name; it is left alone");
+                tracing::warn!(%addon, cluster = %taken.cluster, work = %taken.name, "a work of that name has another owner; it is not changed");
                 Some(WatchEvent::NameTaken(taken))
             }
             Ok(None) => None,
@@ -69,6 +70,16 @@ impl Executor {
     }
 }
 
+/// A merge patch keeps what it does not mention: options that a revision no longer has are removed
+/// by name.
+fn remove_old_options(spec: &mut Value) {
+    for option in ["deleteOption", "executor", "manifestConfigs"] {
+        if spec.get(option).is_none() {
+            spec[option] = Value::Null;
+        }
+    }
+}
+
 async fn work_named(client: &Client, taken: &NameTaken) -> kube::Result<Option<ManifestWork>> {
     let works: Api<ManifestWork> = Api::namespaced(client.clone(), taken.cluster.as_str());
     let named = ListParams::default().fields(&format!("metadata.name={}", taken.name));
@@ -79,7 +90,7 @@ fn belongs(work: &ManifestWork, addon: &str) -> bool {
     work.metadata.labels.as_ref().and_then(|all| all.get(labels::ADDON_NAME)).is_some_and(|of| of == addon)
 }
 
-/// Waits until somebody else's work is gone or ours.
+/// Waits until the other owner's work is deleted, or ours.
 pub(crate) async fn until_free(client: Client, taken: NameTaken, stores: mpsc::Sender<WatchEvent>) {
     let mut pause = Duration::from_secs(1);
     loop {
@@ -92,10 +103,9 @@ pub(crate) async fn until_free(client: Client, taken: NameTaken, stores: mpsc::S
                 let _ = stores.send(WatchEvent::NameFreed(taken)).await;
                 return;
             }
-            Err(error) => tracing::debug!(
-                error = said(&error),
-                "a look at somebody else's work failed; it is tried again"
-            ),
+            Err(error) => {
+                tracing::debug!(error = said(&error), "failed to read another owner's work; retrying");
+            }
         }
     }
 }

@@ -97,7 +97,7 @@ fn unread(resource: &GroupResource, invalid: &InvalidObject) -> String {
     format!("{resource} {namespace}/{name}: {invalid}")
 }
 
-/// The configs of one kind: those that are wanted, or all.
+/// The configs of one kind: the given ones, or all.
 pub(super) async fn configs(
     client: &Client,
     kind: &GroupResource,

@@ -20,7 +20,7 @@ pub(super) struct Discovery {
     finding: JoinSet<Answers>,
     asked: BTreeSet<GroupResource>,
     ask_again: Option<Instant>,
-    /// How often to ask again although the hub has answered.
+    /// How many more times to ask, although the hub has answered.
     doubts: u8,
 }
 
@@ -37,7 +37,7 @@ impl Discovery {
     pub(super) fn kinds_changed(&mut self, client: &Client) {
         self.asked.clear();
         self.ask(self.configs.watched(), client);
-        // A server may start or stop serving a kind a moment after its definition says so.
+        // A server may start or stop serving a kind slightly later than its CRD reports.
         self.doubts = 2;
         self.ask_again = Some(Instant::now() + Duration::from_secs(1));
     }
@@ -79,8 +79,8 @@ impl Loop {
         if configs.adjust(&mut self.stores, new, &self.client, &self.sender, &mut self.watches) {
             *ask_again = Some(Instant::now() + Duration::from_secs(5));
         }
-        // A kind that nobody references is not watched any more. When it is referenced again, it is
-        // asked for again.
+        // An unreferenced kind is no longer watched, and is looked up again when it is referenced
+        // again.
         let referenced = self.stores.referenced_kinds();
         asked.retain(|kind| referenced.contains(kind));
     }

@@ -41,14 +41,15 @@ impl Loop {
     /// it.
     pub(super) fn has_its_term(&mut self, executor: &Executor) -> bool {
         if self.term == TermCheck::ToDo {
-            let highest = self.stores.highest_term(&self.settings.identity, HIGHEST_TERM);
+            let highest =
+                self.stores.highest_term(&self.settings.identity, executor.term.number, HIGHEST_TERM);
             if highest < executor.term.number {
                 self.term = TermCheck::Done;
             } else {
                 tracing::warn!(
                     term = executor.term.number,
                     highest,
-                    "the Lease is behind the terms on add-ons: the term is raised above them"
+                    "the Lease's term is lower than terms on add-ons; raising it above them"
                 );
                 self.term = TermCheck::Raised;
                 self.tenure.raise_above(highest);

@@ -1,8 +1,8 @@
-//! The loop over placements: takes in watch events, decides placements that something has changed
-//! about, and writes decisions.
+//! The placement controller's main loop: receives watch events, decides changed placements, and
+//! writes decisions.
 //!
-//! Owns when things happen; there is no policy in it. It writes only while this manager leads, one
-//! rewrite per placement at a time, and a failure for one placement is retried for that one alone.
+//! Owns timing, and contains no policy. Writes only while this manager leads, at most one rewrite
+//! per placement at a time. A failure is retried only for its placement.
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
@@ -57,7 +57,7 @@ pub(crate) async fn run(
             Some(Ok(done)) = state.writing.join_next() => state.written(done),
             changed = leadership.changed() => match changed {
                 Ok(()) => state.lead(&leadership.borrow_and_update()),
-                // The candidate is gone: this manager will not lead any more.
+                // The candidate has stopped: this manager will not lead again.
                 Err(_) => break,
             },
             () = sleep_until(next), if state.may_decide() => {}
@@ -132,7 +132,7 @@ impl Watched<PlacementEvent> for PlacementDecision {
 
 struct Done {
     placement: Key,
-    /// When its writes began, in the store's count.
+    /// When its writes began, as a number of the store.
     sent: u64,
     result: Result<Written, Panic>,
 }
@@ -179,7 +179,7 @@ impl Loop {
 
     fn decide_due(&mut self) {
         if !self.leading {
-            // Another manager decides them. When this one comes to lead, it decides all.
+            // Another manager decides them. When this one becomes the leader, it decides all.
             self.queue.clear();
         }
         if !self.may_decide() {
@@ -228,19 +228,19 @@ impl Loop {
             return self.queue.soon(placement, QUIET);
         };
         if !failure.is_conflict() {
-            tracing::warn!(error = &failure as &dyn Error, "a decision was not written; it is tried again");
+            tracing::warn!(error = &failure as &dyn Error, "failed to write a placement decision; retrying");
         }
         self.put_off(&placement);
     }
 
-    /// A defect that one placement meets does not concern the others.
+    /// A panic affects only this placement.
     fn panicked(&mut self, placement: &Key, panic: &Panic) {
-        tracing::error!(namespace = %placement.namespace, placement = %placement.name, %panic, "a decision panicked; it is tried again");
+        tracing::error!(namespace = %placement.namespace, placement = %placement.name, %panic, "deciding a placement panicked; retrying");
         self.put_off(placement);
     }
 
     fn put_off(&mut self, placement: &Key) {
-        // Its own writes have marked it as changed, which must not cut the wait short.
+        // Its own writes have marked it as changed, which must not shorten the backoff.
         self.store.unmark(placement);
         self.queue.put_off(placement);
     }

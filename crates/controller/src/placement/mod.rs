@@ -1,6 +1,7 @@
-//! Placements on a hub where nobody else decides them. The rules are in `aviary_engine::placement`.
+//! Decides placements on a hub without a placement controller. The rules are in
+//! `aviary_engine::placement`.
 //!
-//! `store` keeps what is seen, `write` writes what was decided, `controller` says when.
+//! `store` holds the observed state, `write` writes decisions, `controller` owns timing.
 
 mod controller;
 mod store;

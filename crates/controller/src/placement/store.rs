@@ -1,7 +1,7 @@
-//! What is known of the hub, as far as placements need it, and which placements have changed.
+//! The known state of the hub that placements need, and which placements have changed.
 //!
-//! Owns the memory of the placement controller. Must not talk to the hub. The answer to our own
-//! write counts until the watch has caught up, and never replaces what the watch has reported since
+//! Owns the state of the placement controller. Must not send requests to the hub. The response to
+//! one of our writes counts until the watch has caught up, and never replaces newer watch events
 //! (`progress`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,8 +39,8 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T: PartialEq> Shelf<T> {
-    /// Returns what has changed: where, and what was there before. `moment` is when a list begins,
-    /// or when a write was sent.
+    /// Returns the key of the changed object and its previous state. `moment` is when a list
+    /// begins, or when a write was sent.
     fn take(
         &mut self,
         change: Change<T>,
@@ -86,13 +86,13 @@ pub(crate) struct Store {
     decisions: Shelf<Box<PlacementDecision>>,
     decisions_of: BTreeMap<Key, BTreeSet<Key>>,
     dirty: BTreeSet<Key>,
-    /// Counts lists and rewrites: which of them began first.
+    /// Numbers lists and rewrites in the order in which they began.
     begun: u64,
 }
 
 impl Store {
-    /// Whether everything has been listed once. Before that nothing may be decided: what is not
-    /// known is not absent.
+    /// Whether everything has been listed once. Before that, nothing may be decided: unknown is not
+    /// absent.
     pub(crate) fn is_complete(&self) -> bool {
         let Self { clusters, sets, bindings, placements, decisions, decisions_of: _, dirty: _, begun: _ } =
             self;
@@ -101,7 +101,7 @@ impl Store {
         listed.into_iter().all(|booking| booking.is_listed)
     }
 
-    /// The placements that something has changed about since the last call.
+    /// Takes the placements that have changed since the last call.
     pub(crate) fn take_dirty(&mut self) -> BTreeSet<Key> {
         std::mem::take(&mut self.dirty)
     }
@@ -114,14 +114,14 @@ impl Store {
         self.dirty.extend(self.placements.objects.keys().cloned());
     }
 
-    /// Writes begin. What they are answered with is taken in by [`Store::take_written`], with the
-    /// number that this gives back.
+    /// Called when writes begin. Pass the returned number to [`Store::take_written`] with their
+    /// responses.
     pub(crate) fn begin_writes(&mut self) -> u64 {
         self.begun += 1;
         self.begun
     }
 
-    /// Takes in the answers to writes that began at `sent`.
+    /// Stores the responses to writes that began at `sent`.
     pub(crate) fn take_written(&mut self, events: Vec<PlacementEvent>, sent: u64) {
         for event in events {
             self.take_at(event, sent);
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// Notes of which placement a decision was and is.
+    /// Updates the index from placements to decisions.
     fn file(&mut self, key: &Key, old: Option<&PlacementDecision>) {
         if let Some(placement) = old.and_then(owner) {
             if let Some(decisions) = self.decisions_of.get_mut(&placement) {
@@ -168,7 +168,7 @@ impl Store {
         }
     }
 
-    /// None: the placement is gone, or not ours to decide.
+    /// `None` if the placement does not exist, or another controller decides it.
     pub(crate) fn pass(&self, key: &Key, now: Timestamp) -> Option<Pass> {
         let placement = self.placements.objects.get(key).filter(|placement| !is_left_alone(placement))?;
         let decisions = || {
@@ -191,7 +191,7 @@ impl Store {
         })
     }
 
-    /// The numbers of all decisions that bear the placement's name, whatever their labels say.
+    /// The numbers of all decisions with the placement's name prefix, whatever their labels.
     fn taken(&self, placement: &Key) -> BTreeSet<u64> {
         let prefix = pages::prefix(&placement.name);
         let first = Key { namespace: placement.namespace.clone(), name: prefix.as_str().into() };
@@ -207,7 +207,7 @@ fn version(metadata: &ObjectMeta) -> Version {
     ObjectVersion::of(metadata).version
 }
 
-/// The version of what is never written here: whatever the watch reports counts.
+/// The version of objects that are never written here: every watch event counts.
 fn unwritten<T>(_: &T) -> Version {
     Version::default()
 }

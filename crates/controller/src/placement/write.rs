@@ -1,8 +1,8 @@
-//! Writing what was decided for one placement: one write after the other, each conditional on the
-//! object being unchanged since the decision.
+//! Writes the decisions of one placement, one write after the other, each conditional on the object
+//! being unchanged since the decision.
 //!
-//! Owns the requests. The first failure ends the rewrite: the order keeps readers from a
-//! half-written set, and the next pass continues from there.
+//! Owns the requests. The first failure ends the rewrite: the order protects readers from a
+//! partially written set, and the next pass continues from there.
 
 use aviary_api::names::{CLUSTER_GROUP, labels};
 use aviary_api::{Placement, PlacementDecision};
@@ -29,13 +29,13 @@ pub(crate) struct WriteError {
 }
 
 impl WriteError {
-    /// Whether the object had changed or was gone. The next pass sees it as it is.
+    /// Whether the object had changed or was deleted. The next pass sees its current state.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(&self.source, kube::Error::Api(status) if matches!(status.code, 404 | 409))
     }
 }
 
-/// What was written, and why the rest was not.
+/// What was written, and the error that stopped the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) events: Vec<PlacementEvent>,
@@ -200,13 +200,13 @@ impl Writer {
     }
 }
 
-/// A placement without what no choice needs.
+/// Removes the fields of a placement that are not needed.
 pub(crate) fn placement(mut object: Placement) -> Placement {
     object.metadata.managed_fields = None;
     object
 }
 
-/// A decision without what no choice needs.
+/// Removes the fields of a decision that are not needed.
 pub(crate) fn decision(mut object: PlacementDecision) -> PlacementDecision {
     object.metadata.managed_fields = None;
     object

@@ -1,5 +1,7 @@
 //! Add-ons, as they come and go.
 
+use std::collections::BTreeSet;
+
 use crate::progress::Booked;
 use crate::seen::{Change, Key, SeenAddOn, Version};
 use crate::stores::{Relist, Shelf, Stores};
@@ -20,6 +22,8 @@ impl Stores {
                     if let Some(entry) = self.addons.get_mut(&key.name) {
                         entry.present = false;
                         entry.addon = Default::default();
+                        let before = std::mem::take(&mut entry.looked_up);
+                        self.change_looked_up(&before, &BTreeSet::new());
                     }
                     self.dirty.insert(key.name);
                 }
@@ -32,10 +36,10 @@ impl Stores {
         Some(Version::new(entry.addon.uid.clone(), &entry.resource_version))
     }
 
-    /// The highest term up to `most` that somebody other than `identity` has written on an add-on.
-    pub(crate) fn highest_term(&self, identity: &str, most: u64) -> u64 {
+    /// The highest term up to `most` on an add-on. The term `own` of `identity` does not count.
+    pub(crate) fn highest_term(&self, identity: &str, own: u64, most: u64) -> u64 {
         let there = self.addons.values().filter(|entry| entry.present).map(|entry| &entry.written_by);
-        let others = there.filter(|by| *by.leader != *identity).map(|by| by.term);
+        let others = there.filter(|by| *by.leader != *identity || by.term > own).map(|by| by.term);
         others.filter(|term| *term <= most).max().unwrap_or(0)
     }
 

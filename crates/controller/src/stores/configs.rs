@@ -1,14 +1,54 @@
 //! Configs of every kind that is referenced, and the versions that they offer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::name::Text;
-use aviary_engine::observed::{Lookup, Offers, Template};
+use aviary_engine::observed::{LiveConfig, Lookup, Offers, Template};
 
 use crate::progress::Booked;
 use crate::seen::{Change, Key, Refused, SeenConfig};
 use crate::stores::{KindState, Relist, Stores};
+
+/// A config as it is kept. Parsed JSON takes many times the memory of its text, so only what some
+/// add-on looks up is parsed.
+#[derive(Clone, Debug)]
+pub(super) enum HeldConfig {
+    Open(LiveConfig),
+    Parked {
+        /// Without its content.
+        live: LiveConfig,
+        text: Box<[u8]>,
+    },
+}
+
+impl HeldConfig {
+    fn parked(live: LiveConfig) -> Self {
+        match serde_json::to_vec(&*live.content) {
+            Ok(text) => {
+                let text = text.into_boxed_slice();
+                Self::Parked { live: LiveConfig { content: Arc::default(), ..live }, text }
+            }
+            Err(_) => Self::Open(live),
+        }
+    }
+
+    fn opened(&self) -> LiveConfig {
+        match self {
+            Self::Open(live) => live.clone(),
+            Self::Parked { live, text } => LiveConfig {
+                content: Arc::new(serde_json::from_slice(text).unwrap_or_default()),
+                ..live.clone()
+            },
+        }
+    }
+
+    fn is(&self, live: &LiveConfig) -> bool {
+        let (Self::Open(known) | Self::Parked { live: known, .. }) = self;
+        known.hash == live.hash && known.generation == live.generation
+    }
+}
 
 impl Stores {
     /// Every kind of config that is referenced and may be. Naming another kind must not make the
@@ -34,7 +74,7 @@ impl Stores {
         &self.kinds
     }
 
-    /// Records the state of a kind, or that nobody references it any more.
+    /// Records the state of a kind; `None` if it is no longer referenced.
     pub(crate) fn set_kind(&mut self, kind: &GroupResource, what: Option<KindState>) {
         let changed = match what {
             Some(what) => self.kinds.insert(kind.clone(), what) != Some(what),
@@ -88,10 +128,7 @@ impl Stores {
 
     fn put_config(&mut self, config: ConfigRef, seen: SeenConfig) {
         let SeenConfig { live, template, offers } = seen;
-        let same = self
-            .configs
-            .get(&config)
-            .is_some_and(|known| known.hash == live.hash && known.generation == live.generation)
+        let same = self.configs.get(&config).is_some_and(|known| known.is(&live))
             && offers.as_ref() == self.listed_versions.get(&config);
         if same {
             return;
@@ -105,7 +142,11 @@ impl Stores {
             self.listed_versions.insert(config.clone(), offers);
         }
         self.mark_referrers(&config);
-        self.configs.insert(config, live);
+        let held = match self.is_looked_up(&config) {
+            true => HeldConfig::Open(live),
+            false => HeldConfig::parked(live),
+        };
+        self.configs.insert(config, held);
     }
 
     fn drop_config(&mut self, config: &ConfigRef) {
@@ -130,6 +171,31 @@ impl Stores {
         self.dirty.extend(referrers.map(|(name, _)| name.clone()));
     }
 
+    fn is_looked_up(&self, config: &ConfigRef) -> bool {
+        // The content of a template is shared with the template itself.
+        config.kind == *GroupResource::templates()
+            || self.addons.values().any(|entry| entry.looked_up.contains(config))
+    }
+
+    /// An add-on looks up other configs than before. Those that it needs are opened, and those that
+    /// nobody needs any more are parked. What it shared with other add-ons concerns those.
+    pub(super) fn change_looked_up(&mut self, before: &BTreeSet<ConfigRef>, after: &BTreeSet<ConfigRef>) {
+        for config in after {
+            if let Some(held @ HeldConfig::Parked { .. }) = self.configs.get_mut(config) {
+                *held = HeldConfig::Open(held.opened());
+            }
+        }
+        for config in before.difference(after) {
+            self.mark_referrers(config);
+            if !self.is_looked_up(config)
+                && let Some(held) = self.configs.get_mut(config)
+                && let HeldConfig::Open(live) = held
+            {
+                *held = HeldConfig::parked(live.clone());
+            }
+        }
+    }
+
     pub(super) fn templates_of(&self, addon: &Text) -> Vec<Template> {
         let templates = self.templates.values().filter(|(of, _)| of == addon);
         templates.map(|(_, template)| template.clone()).collect()
@@ -144,14 +210,18 @@ impl Stores {
                 | KindState::Forbidden { namespaced: true },
             ) if config.namespace.is_none() => Lookup::NeedsNamespace,
             Some(KindState::Forbidden { .. }) => Lookup::Forbidden,
-            Some(_) => self.configs.get(config).cloned().map_or(Lookup::Missing, Lookup::Found),
+            Some(_) => self.configs.get(config).map_or(Lookup::Missing, |held| Lookup::Found(held.opened())),
         }
     }
 
     /// What the AddOnHubConfigs among `configs` list, and which versions the other add-ons have
     /// that reference them. The add-on that asks is not in the store while it is observed.
-    pub(super) fn offers(&self, configs: &BTreeSet<ConfigRef>) -> BTreeMap<ConfigRef, Offers> {
-        if !self.offers_versions {
+    pub(super) fn offers(
+        &self,
+        configs: &BTreeSet<ConfigRef>,
+        refused: &BTreeSet<ConfigRef>,
+    ) -> BTreeMap<ConfigRef, Offers> {
+        if !self.is_manager {
             return BTreeMap::new();
         }
         let of = |config: &ConfigRef| {
@@ -165,7 +235,76 @@ impl Stores {
             let listed = self.listed_versions.get(config).cloned().unwrap_or_default();
             Offers { listed, others: versions.collect() }
         };
-        let hub_configs = configs.iter().filter(|config| config.kind == *GroupResource::hub_configs());
+        let hub_configs = configs
+            .iter()
+            .filter(|config| config.kind == *GroupResource::hub_configs() && !refused.contains(config));
         hub_configs.map(|config| (config.clone(), of(config))).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use kube::core::DynamicObject;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::seen;
+
+    fn seen_config(name: &str, spec: &Value) -> (ConfigRef, SeenConfig) {
+        let kind = GroupResource::deployment_configs().clone();
+        let object: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnDeploymentConfig",
+            "metadata": {"name": name, "namespace": "default"}, "spec": spec,
+        }))
+        .unwrap();
+        let seen = seen::config(&kind, &object);
+        (ConfigRef { kind, namespace: Some("default".into()), name: name.into() }, seen)
+    }
+
+    /// How many bytes of text are kept, and how many JSON values.
+    fn kept(stores: &Stores) -> (usize, usize) {
+        fn values(value: &Value) -> usize {
+            match value {
+                Value::Array(all) => 1 + all.iter().map(values).sum::<usize>(),
+                Value::Object(all) => 1 + all.values().map(values).sum::<usize>(),
+                _ => 1,
+            }
+        }
+        stores.configs.values().fold((0, 0), |(bytes, count), held| match held {
+            HeldConfig::Open(live) => (bytes, count + values(&live.content)),
+            HeldConfig::Parked { live, text } => (bytes + text.len(), count + values(&live.content)),
+        })
+    }
+
+    #[test]
+    fn a_config_that_nobody_references_is_kept_as_text_and_parsed_when_somebody_does() {
+        let mut stores = Stores::default();
+        let brackets = json!({"x": vec![json!([]); 50_000]});
+        for number in 0..20 {
+            let (config, seen) = seen_config(&format!("c{number}"), &brackets);
+            stores.put_config(config, seen);
+        }
+        // A million values would take a hundred megabytes.
+        let (bytes, values) = kept(&stores);
+        assert!(bytes < 4 << 20, "{bytes} bytes");
+        assert_eq!(values, 20);
+
+        let (wanted, seen) = seen_config("c7", &brackets);
+        let after = BTreeSet::from([wanted.clone()]);
+        stores.change_looked_up(&BTreeSet::new(), &after);
+        assert_eq!(stores.configs.get(&wanted).unwrap().opened().content, seen.live.content);
+        assert!(kept(&stores).1 > 50_000);
+        stores.change_looked_up(&after, &BTreeSet::new());
+        assert_eq!(kept(&stores), (bytes, values));
+    }
+
+    #[test]
+    fn of_a_config_that_cannot_be_used_nothing_is_kept() {
+        let mut stores = Stores::default();
+        let (config, seen) = seen_config("dense", &json!({"x": vec![json!([]); 200_000]}));
+        assert!(seen.live.unkeepable.is_some());
+        stores.put_config(config, seen);
+        assert_eq!(kept(&stores), (4, 1));
     }
 }

@@ -31,6 +31,7 @@ impl Stores {
             (ClusterName::parse(&key.namespace), self.addons.get_mut(&key.name))
         {
             entry.instance_problems.remove(&cluster);
+            entry.forget_refusals(&cluster);
             if let Some(old) = entry.instances.remove(&cluster) {
                 entry.overrides.leave(&old);
             }
@@ -58,6 +59,7 @@ impl Stores {
         } else {
             entry.instance_problems.insert(cluster.clone(), problems);
         }
+        entry.void_refusal(&instance);
         entry.overrides.join(&instance);
         if let Some(old) = entry.instances.insert(cluster, Arc::new(instance)) {
             entry.overrides.leave(&old);
@@ -66,8 +68,8 @@ impl Stores {
     }
 }
 
-/// How many instances override a config of each kind. Which kinds to watch follows without a look
-/// at every instance.
+/// How many instances override a config of each kind. So the kinds to watch are known without
+/// scanning all instances.
 #[derive(Debug, Default)]
 pub(super) struct Overrides(BTreeMap<GroupResource, usize>);
 

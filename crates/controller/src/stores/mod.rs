@@ -1,13 +1,14 @@
-//! Everything that is known of the hub, by add-on, kept up to date event by event.
+//! The known state of the hub, by add-on, updated by watch events.
 //!
-//! Owns the memory of the manager, and which add-ons have changed. Must not decide anything, and
-//! must not talk to the hub. The answer to our own write counts until the watch has caught up, and
-//! never replaces what the watch has reported since (`progress`).
+//! Owns the state of the manager, and which add-ons have changed. Must not make decisions or send
+//! requests to the hub. The response to one of our writes counts until the watch has caught up, and
+//! never replaces newer watch events (`progress`).
 
 mod addons;
 mod configs;
 mod instances;
 mod placements;
+mod refusals;
 mod revisions;
 mod snapshot;
 mod works;
@@ -22,8 +23,7 @@ use aviary_engine::install::{self, Delete};
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise::{DecisionPart, PlacementPart};
 use aviary_engine::observed::{
-    AddOn, Cluster, Instance, LiveConfig, Options, Revisions, Selection, StatusFields, Template, Work,
-    WorkState,
+    AddOn, Cluster, Instance, Options, Refusal, Revisions, Selection, StatusFields, Template, Work, WorkState,
 };
 use aviary_engine::problem::Problem;
 use aviary_engine::shared::{Pool, Texts};
@@ -31,7 +31,9 @@ use aviary_engine::shared::{Pool, Texts};
 use crate::progress::{Booked, Booking};
 use crate::revisions::Kept;
 use crate::seen::{Change, Key, NamespaceMissing, Title, Version, WatchEvent, WrittenBy};
+use configs::HeldConfig;
 use instances::Overrides;
+use refusals::Refusals;
 pub(crate) use snapshot::Snapshot;
 
 /// What must have been listed once before anything is decided.
@@ -76,6 +78,14 @@ pub(crate) struct AddOnEntry {
     overrides: Overrides,
     /// The configs that the last snapshot looked up.
     looked_up: BTreeSet<ConfigRef>,
+    /// Writes that the hub refuses, by cluster, while they are not tried again.
+    refused: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// Refused before, and being tried again.
+    retried: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// The configs whose status the hub refuses.
+    refused_offers: BTreeSet<ConfigRef>,
+    /// How often each write was refused, and when last.
+    refusals: Refusals,
     /// The revisions kept under its name, for it or for an earlier add-on.
     kept: BTreeMap<Key, Kept>,
 }
@@ -104,12 +114,13 @@ pub(crate) struct Stores {
     decisions: BTreeMap<PlacementName, BTreeMap<Text, DecisionPart>>,
     decision_of: HashMap<Key, PlacementName>,
     selections: HashMap<PlacementName, (Selection, Vec<Problem>)>,
-    configs: BTreeMap<ConfigRef, LiveConfig>,
+    configs: BTreeMap<ConfigRef, HeldConfig>,
     templates: BTreeMap<Text, (Text, Template)>,
     /// The versions that the statuses of AddOnHubConfigs list.
     listed_versions: BTreeMap<ConfigRef, Vec<Text>>,
-    /// Whether those statuses are written from here. That takes a look at all add-ons.
-    offers_versions: bool,
+    /// These are the stores of a manager. Only a manager writes those statuses, which takes a look
+    /// at all add-ons, and only a manager learns from the hub which writes it refuses.
+    is_manager: bool,
     kinds: BTreeMap<GroupResource, KindState>,
     work_of: HashMap<Key, Text>,
     revision_of: HashMap<Key, Text>,
@@ -143,11 +154,11 @@ impl Stores {
 
     /// The stores of a manager, which also writes the versions that AddOnHubConfigs offer.
     pub(crate) fn of_manager(options: Options) -> Self {
-        Self { offers_versions: true, ..Self::new(options) }
+        Self { is_manager: true, ..Self::new(options) }
     }
 
-    /// Whether every kind that all add-ons need has been listed once. Before that nothing may be
-    /// decided: what is not known is not absent.
+    /// Whether every kind that all add-ons need has been listed once. Before that, nothing may be
+    /// decided: unknown is not absent.
     pub(crate) fn are_complete(&self) -> bool {
         let is_listed =
             |shelf: &Shelf| self.bookings.get(&Relist::Shelf(*shelf)).is_some_and(|one| one.is_listed);
@@ -155,7 +166,7 @@ impl Stores {
     }
 
     /// Whether the state of every kind of config that an add-on depends on is known. Kinds that
-    /// only an instance asks for, and its add-on does not know, hold nothing up.
+    /// only an instance references, and that its add-on does not list, are not waited for.
     pub(crate) fn are_configs_known(&self, addon: &str) -> bool {
         let known = |kind: &GroupResource| {
             self.kinds.get(kind).is_some_and(|state| !matches!(state, KindState::Listing { .. }))
@@ -172,7 +183,7 @@ impl Stores {
         })
     }
 
-    /// The add-ons that something has changed about since the last call.
+    /// Takes the add-ons that have changed since the last call.
     pub(crate) fn take_dirty(&mut self) -> BTreeSet<Text> {
         std::mem::take(&mut self.dirty)
     }
@@ -198,7 +209,11 @@ impl Stores {
     /// Instances of an add-on that does not exist, on clusters that are being deleted.
     pub(crate) fn abandoned(&self, addon: &str) -> Vec<Delete> {
         let absent = self.addons.get(addon).filter(|entry| !entry.present);
-        absent.map_or_else(Vec::new, |entry| install::abandoned(&entry.instances, &self.clusters))
+        absent.map_or_else(Vec::new, |entry| {
+            let mut deletes = install::abandoned(&entry.instances, &self.clusters);
+            deletes.retain(|delete| !entry.refused.contains_key(&delete.cluster));
+            deletes
+        })
     }
 
     pub(crate) fn entry(&self, addon: &str) -> Option<&AddOnEntry> {
@@ -221,6 +236,8 @@ impl Stores {
             | WatchEvent::NamespaceGone(cluster) => self.set_namespace(cluster, false),
             WatchEvent::NamespaceFound(cluster) => self.set_namespace(cluster, true),
             WatchEvent::Namespaces(all) => self.set_namespaces(all),
+            WatchEvent::WriteRefused(refused) => self.write_refused(refused),
+            WatchEvent::RetryWrite(refused) => self.retry_write(&refused),
             WatchEvent::Kinds => self.mark_all(),
             WatchEvent::Refused(refused) => self.refused(&refused),
         }

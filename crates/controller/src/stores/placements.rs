@@ -34,7 +34,7 @@ impl Stores {
     }
 
     fn put_cluster(&mut self, cluster: Cluster) {
-        // A heartbeat changes nothing that is looked at.
+        // A heartbeat changes nothing that is used.
         if self.clusters.get(&cluster.name).is_some_and(|known| **known == cluster) {
             return;
         }
@@ -104,7 +104,7 @@ impl Stores {
         self.dirty.extend(concerned.map(|(name, _)| name.clone()));
     }
 
-    /// What the placements select that an add-on lists, or takes as canaries.
+    /// The selections of the placements that an add-on lists or uses as canaries.
     pub(super) fn select(
         &mut self,
         addon: &AddOn,

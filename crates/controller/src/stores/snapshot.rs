@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use aviary_engine::name::Text;
 use aviary_engine::observed::Observed;
+use aviary_engine::status::refusals;
 
 use crate::stores::{AddOnEntry, Stores};
 
-/// Everything about one add-on at this moment, lent by the stores. Nothing is copied: dropping the
-/// snapshot gives it back.
+/// Everything about one add-on at this moment, lent by the stores without copying. Dropping the
+/// snapshot returns it.
 #[derive(Debug)]
 pub(crate) struct Snapshot<'s> {
     stores: &'s mut Stores,
@@ -32,13 +33,26 @@ impl Stores {
         problems.extend(entry.instance_problems.values().flatten().cloned());
         problems.extend(entry.odd_term.clone());
         let overrides = entry.instances.with_own().flat_map(|instance| &instance.overrides);
-        entry.looked_up = entry.addon.referenced_configs().chain(overrides).cloned().collect();
+        let looked_up = entry.addon.referenced_configs().chain(overrides).cloned().collect();
+        let before = std::mem::replace(&mut entry.looked_up, looked_up);
+        if before != entry.looked_up {
+            self.change_looked_up(&before, &entry.looked_up);
+        }
+        // A reader of the hub knows only what the leader says.
+        let told = (!self.is_manager).then(|| refusals::told(&entry.addon.status.conditions));
+        let (refused, refused_unnamed) = match told {
+            Some(told) => (Arc::new(told.named), told.unnamed),
+            None => (Arc::clone(&entry.refused), 0),
+        };
         let observed = Observed {
             placements: self.select(&entry.addon, &mut problems),
             configs: entry.looked_up.iter().map(|config| (config.clone(), self.look_up(config))).collect(),
             templates: self.templates_of(addon),
-            offers: self.offers(&entry.looked_up),
+            offers: self.offers(&entry.looked_up, &entry.refused_offers),
             without_namespace: Arc::clone(&self.without_namespace),
+            refused,
+            retried: Arc::clone(&entry.retried),
+            refused_unnamed,
             problems,
             options: self.options.clone(),
             addon: take(&mut entry.addon),

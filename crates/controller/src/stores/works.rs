@@ -55,7 +55,7 @@ impl Stores {
         self.mark(addon);
     }
 
-    /// Works of others are not watched. This one is put among ours, marked as somebody else's.
+    /// Works of others are not watched. This one is stored with ours, marked as another owner's.
     pub(super) fn name_taken(&mut self, taken: NameTaken) {
         let NameTaken { addon, cluster, name, assigned } = taken;
         self.insert_work(&addon, cluster, Work::of_somebody_else(name, &assigned));

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use aviary_api::ManifestWork;
+use aviary_testing::resource_status;
 use futures_util::{StreamExt, stream};
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::DeserializeGuard;
@@ -121,7 +122,10 @@ async fn report(client: &Client, work: &ManifestWork, answer: Result<(), String>
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         })
     };
-    let patch: Value = json!({"status": {"conditions": [condition("Applied"), condition("Available")]}});
+    let objects = resource_status(&json!(work), status == "True");
+    let patch: Value = json!({"status": {
+        "conditions": [condition("Applied"), condition("Available")], "resourceStatus": objects,
+    }});
     let works: Api<ManifestWork> = Api::namespaced(client.clone(), &work.namespace().unwrap_or_default());
     let answered = works.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
     if let Err(error) = answered

@@ -34,5 +34,6 @@ mod leader;
 mod lifecycle;
 mod metrics;
 mod placement;
+mod refusals;
 mod rollout;
 mod versions;

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::agents::Agents;
-use crate::objects::{addon, place, rolling};
+use crate::objects::{addon, named_addon, place, rolling};
 use crate::rollout::{hub_config, template};
 use crate::world::{GIVE_UP, World, message};
 
@@ -110,4 +110,24 @@ async fn a_rollout_is_told_by_state_and_reason_and_forgotten_with_its_addon() {
     tokio::time::timeout(GIVE_UP, forgotten).await.expect("nothing to be told of an add-on that is gone");
     let _ = stop.send(());
     running.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn problems_are_counted_by_reason_over_all_add_ons() {
+    let world = World::new().await;
+    world.put(hub_config("one", "v1.0.0")).await;
+    let metrics = Metrics::default();
+    let manager = world.measured_manager(world.managers.clone(), "told", metrics.clone());
+    for name in ["helloworld", "other"] {
+        world.put(named_addon(name, &[place("nowhere", "one", rolling(1))])).await;
+        world
+            .until(name, "its placement is missing", |addon| {
+                let conditions = json!(addon.status)["conditions"].clone();
+                let mut all = conditions.as_array().into_iter().flatten();
+                all.any(|one| one["type"] == "PlacementsResolved" && one["status"] == "False")
+            })
+            .await;
+    }
+    assert_eq!(value(&metrics, r#"aviary_problems{reason="PlacementUnknown"}"#), Some(2.0));
+    manager.stop().await;
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use aviary_testing::resource_status;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -22,10 +23,19 @@ pub(crate) enum Rule {
     Only(&'static [&'static str]),
     /// These cannot apply what they are given; of the others all is well.
     Failing(&'static [&'static str]),
+    /// The objects exist on these, and their pods are not ready; of the others all is well.
+    Unready(&'static [&'static str]),
 }
 
-/// What an agent says of a work: applied and available, each for a generation. None: nothing new.
-type Report = Option<(bool, bool, i64)>;
+/// What an agent says of a work.
+#[derive(Clone, Debug, PartialEq)]
+struct Report {
+    applied: bool,
+    available: bool,
+    generation: i64,
+    /// `resourceStatus`: what it reports about the objects.
+    objects: Value,
+}
 
 pub(crate) struct Agents {
     rule: watch::Sender<Rule>,
@@ -101,21 +111,22 @@ impl Crew {
     async fn look_at(&mut self, rule: Rule, key: &Key) {
         let Some(work) = self.works.get(key) else { return };
         let generation = work["metadata"]["generation"].as_i64().unwrap_or(0);
-        let (well, failed) = (Some((true, true, generation)), Some((false, false, generation)));
-        let wanted: Report = match rule {
-            Rule::Well => well,
-            Rule::Only(clusters) => clusters.contains(&&*key.0).then_some(well).flatten(),
-            Rule::Failing(clusters) => {
-                if clusters.contains(&&*key.0) {
-                    failed
-                } else {
-                    well
-                }
-            }
+        let before = said(work);
+        let now = |applied: bool, healthy: bool| Report {
+            applied,
+            available: applied,
+            generation,
+            objects: resource_status(work, healthy),
         };
-        let Some(report) = wanted else { return };
+        let within = |clusters: &[&str]| clusters.contains(&&*key.0);
+        let wanted = match rule {
+            Rule::Only(clusters) if !within(clusters) => return,
+            Rule::Failing(clusters) if within(clusters) => now(false, false),
+            Rule::Unready(clusters) if within(clusters) => now(true, false),
+            _ => now(true, true),
+        };
         if !self.misdeeds.contains_key(key) {
-            if said(work) == wanted {
+            if before.as_ref() == Some(&wanted) {
                 return;
             }
             if let Some(Effect::Misdeed(misdeed)) = self.trouble.pass(Point::Answer) {
@@ -124,23 +135,24 @@ impl Crew {
             }
         }
         let report = match self.misdeeds.get(key) {
-            Some((misdeed, begun)) => misreport(*misdeed, begun.elapsed(), generation, report),
-            None => Some(report),
+            Some((misdeed, begun)) => misreport(*misdeed, begun.elapsed(), wanted, before.as_ref(), work),
+            None => Some(wanted),
         };
-        if let Some(report) = report.filter(|report| said(work) != Some(*report)) {
+        if let Some(report) = report.filter(|report| before.as_ref() != Some(report)) {
             let condition = |kind: &str, is: bool| {
                 json!({
                     "type": kind, "status": if is { "True" } else { "False" }, "reason": "Reported",
-                    "message": if is { "" } else { "no space left" }, "observedGeneration": report.2,
+                    "message": if is { "" } else { "no space left" }, "observedGeneration": report.generation,
                     "lastTransitionTime": "2026-01-01T00:00:00Z",
                 })
             };
-            let conditions = [condition("Applied", report.0), condition("Available", report.1)];
+            let conditions = [condition("Applied", report.applied), condition("Available", report.available)];
             let path = format!(
                 "/apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks/{}/status",
                 key.0, key.1
             );
-            self.hand.patch(&path, &json!({"status": {"conditions": conditions}})).await;
+            let status = json!({"conditions": conditions, "resourceStatus": report.objects});
+            self.hand.patch(&path, &json!({"status": status})).await;
         }
         let over = |(misdeed, begun): &(Misdeed, Instant)| begun.elapsed() >= lasts(*misdeed);
         if self.misdeeds.get(key).is_some_and(over) {
@@ -149,14 +161,14 @@ impl Crew {
     }
 }
 
-fn said(work: &Value) -> Report {
+fn said(work: &Value) -> Option<Report> {
     let find = |kind: &str| {
         let conditions = work["status"]["conditions"].as_array()?;
         let one = conditions.iter().find(|one| one["type"] == kind)?;
         Some((one["status"] == "True", one["observedGeneration"].as_i64()?))
     };
     let ((applied, generation), (available, _)) = (find("Applied")?, find("Available")?);
-    Some((applied, available, generation))
+    Some(Report { applied, available, generation, objects: work["status"]["resourceStatus"].clone() })
 }
 
 fn lasts(misdeed: Misdeed) -> Duration {
@@ -168,22 +180,57 @@ const UNWELL: Duration = Duration::from_secs(2);
 /// When a misdeed has something new to say.
 fn next_turn(misdeed: Misdeed, begun: Instant) -> Option<Instant> {
     let turns = match misdeed {
-        Misdeed::Flap => vec![UNWELL, lasts(misdeed)],
+        Misdeed::Flap | Misdeed::FeedbackFlaps => vec![UNWELL, lasts(misdeed)],
         _ => vec![lasts(misdeed)],
     };
     turns.into_iter().map(|turn| begun + turn).find(|turn| *turn > Instant::now())
 }
 
-fn misreport(misdeed: Misdeed, since: Duration, generation: i64, right: (bool, bool, i64)) -> Report {
+fn misreport(
+    misdeed: Misdeed,
+    since: Duration,
+    right: Report,
+    before: Option<&Report>,
+    work: &Value,
+) -> Option<Report> {
     if since >= lasts(misdeed) {
         return Some(right);
     }
-    match misdeed {
-        Misdeed::Future => Some((true, true, generation + 7)),
-        Misdeed::Old => Some((true, true, generation - 1)),
-        Misdeed::Flap if since < UNWELL => Some(right),
-        Misdeed::Flap => Some((right.0, false, generation)),
-        Misdeed::Silent => None,
-        Misdeed::Refuse => Some((false, false, generation)),
+    let generation = right.generation;
+    let well = Report { applied: true, available: true, ..right.clone() };
+    Some(match misdeed {
+        Misdeed::Future => Report { generation: generation + 7, ..well },
+        Misdeed::Old => Report { generation: generation - 1, ..well },
+        Misdeed::Flap if since < UNWELL => right,
+        Misdeed::Flap => Report { available: false, ..right },
+        Misdeed::Silent => return None,
+        Misdeed::Refuse => Report { applied: false, available: false, ..right },
+        Misdeed::FeedbackFlaps if since < UNWELL => right,
+        Misdeed::FeedbackFlaps => Report { objects: resource_status(work, false), ..right },
+        // OCM's agent does so in most changes: its status loop runs before its apply loop.
+        Misdeed::FeedbackOld => {
+            let objects = before.map_or(Value::Null, |before| before.objects.clone());
+            Report { objects, ..right }
+        }
+        Misdeed::FeedbackMissing => Report { objects: Value::Null, ..right },
+        Misdeed::FeedbackOther => Report {
+            objects: bent(&right.objects, "aviary-digest", "string", &json!("of-another.revision")),
+            ..right
+        },
+        Misdeed::FeedbackOddType => {
+            Report { objects: bent(&right.objects, "aviary-available", "type", &json!("JsonRaw")), ..right }
+        }
+    })
+}
+
+/// The same, but for a part of the value of this name.
+fn bent(objects: &Value, name: &str, part: &str, with: &Value) -> Value {
+    let mut objects = objects.clone();
+    let manifests = objects["manifests"].as_array_mut().into_iter().flatten();
+    for values in manifests.filter_map(|one| one["statusFeedback"]["values"].as_array_mut()) {
+        for value in values.iter_mut().filter(|value| value["name"] == name) {
+            value["fieldValue"][part] = with.clone();
+        }
     }
+    objects
 }

@@ -38,6 +38,16 @@ pub(crate) enum Misdeed {
     Silent,
     /// It cannot apply the work.
     Refuse,
+    /// The pods are ready, then not, then ready again.
+    FeedbackFlaps,
+    /// It reports on the work as it is now with the values of the objects as they were before.
+    FeedbackOld,
+    /// It reports nothing about the objects.
+    FeedbackMissing,
+    /// It reports the digest of another revision.
+    FeedbackOther,
+    /// It reports a value of another type.
+    FeedbackOddType,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +162,11 @@ pub(crate) const FAULTS: &[(&str, Point, Effect)] = &[
     ("agent-flaps", Point::Answer, Effect::Misdeed(Misdeed::Flap)),
     ("agent-silent", Point::Answer, Effect::Misdeed(Misdeed::Silent)),
     ("agent-refuses", Point::Answer, Effect::Misdeed(Misdeed::Refuse)),
+    ("feedback-flaps", Point::Answer, Effect::Misdeed(Misdeed::FeedbackFlaps)),
+    ("feedback-old", Point::Answer, Effect::Misdeed(Misdeed::FeedbackOld)),
+    ("feedback-missing", Point::Answer, Effect::Misdeed(Misdeed::FeedbackMissing)),
+    ("feedback-other", Point::Answer, Effect::Misdeed(Misdeed::FeedbackOther)),
+    ("feedback-odd-type", Point::Answer, Effect::Misdeed(Misdeed::FeedbackOddType)),
     ("decisions-torn", Point::Decision, Torn),
     ("cut-each", Point::Always, CutEach),
     ("lists-only", Point::Always, ListsOnly),

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use aviary_testing::resource_status;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use http::Response;
@@ -28,6 +29,8 @@ pub(crate) enum Defect {
     F5,
     /// Variables are put into the text of a manifest.
     F6,
+    /// A work that is available is healthy, whatever its pods do.
+    AvailableIsHealthy,
 }
 
 #[derive(Clone, Debug)]
@@ -101,6 +104,12 @@ impl Planted {
                     }
                 }
             }
+            Defect::AvailableIsHealthy if path.contains("/manifestworks") => {
+                let objects = resource_status(object, true);
+                if let Some(reported) = object.pointer_mut("/status/resourceStatus") {
+                    *reported = objects;
+                }
+            }
             Defect::F3 if path.ends_with("/managedclusters") && object["metadata"]["name"] == "a0" => {
                 self.joined.store(true, Ordering::Relaxed);
             }
@@ -116,6 +125,10 @@ impl Planted {
                 let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
                 for one in conditions.into_iter().flatten() {
                     one["observedGeneration"] = generation.clone();
+                }
+                let objects = resource_status(object, true);
+                if let Some(reported) = object.pointer_mut("/status/resourceStatus") {
+                    *reported = objects;
                 }
             }
             _ => {}

@@ -12,6 +12,7 @@ use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::observed::{Observed, Options};
 use aviary_engine::plan::plan;
 use aviary_engine::render::Templates;
+use aviary_testing::as_authored;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::DynamicObject;
@@ -257,8 +258,8 @@ fn rendered(before: &Observed, cluster: &ClusterName, key: &Key, object: &Value)
     };
     let Some(index) = prepared.work_index(&key.2) else { return vec!["S3: a work too many".into()] };
     let mut found = Vec::new();
-    let manifests =
-        object.pointer("/spec/workload/manifests").and_then(Value::as_array).cloned().unwrap_or_default();
+    let manifests = object.pointer("/spec/workload/manifests").and_then(Value::as_array).map(Vec::as_slice);
+    let manifests: Vec<Value> = manifests.unwrap_or_default().iter().map(as_authored).collect();
     if manifests != prepared.manifests(index, cluster, &instance.install_namespace) {
         found.push(format!(
             "S3: {cluster} is told {:?} and its work has {manifests:?}",

@@ -30,7 +30,11 @@ const THREE: &[&str] = &["c1", "c2", "c3"];
 const FOUR: &[&str] = &["c1", "c2", "c3", "c4"];
 
 fn template_of(addon: &str, version: &str) -> Step {
-    Put(common::template_of(addon, version, &json!([common::manifest(version)])))
+    let workload = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent", "namespace": "default"},
+        "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "agent", "image": version}]}}},
+    });
+    Put(common::template_of(addon, version, &json!([common::manifest(version), workload])))
 }
 
 fn template(version: &str) -> Step {

@@ -40,7 +40,7 @@ async fn the_list_is_told_once_and_then_only_what_changes() {
     assert_eq!(
         summary,
         json!({
-            "name": "one", "displayName": "one", "state": "Progressing", "message": "the manager has not taken it up yet", "clusters": 0, "settled": 0,
+            "name": "one", "displayName": "one", "state": "Progressing", "message": "the manager has not processed the change yet", "clusters": 0, "settled": 0,
             "inFlight": 0, "failed": 0, "waiting": 0, "placements": 0, "version": null, "oldestWaitSince": null, "paused": false,
         })
     );

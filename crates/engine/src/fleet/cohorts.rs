@@ -8,15 +8,16 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::facts::{ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts, WorkOwner};
+use super::facts::{Claim, ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts, WorkOwner};
 use super::lineup::ClusterRow;
 use crate::by_cluster::RowEntry;
 use crate::clock::Clock;
 use crate::configs::{Overrides, Resolver};
-use crate::evidence::{Evidence, is_rendered_as_told, name_taken};
+use crate::evidence::{Evidence, is_rendered_as_told, name_taken, told_same};
 use crate::name::TextId;
 use crate::observed::{
-    Instance, InstanceStatus, Maker, Observed, Work, WorkHashes, WorkState, WorkSummary, WorksSummary,
+    Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, Work, WorkHashes, WorkState,
+    WorkSummary, WorksSummary,
 };
 use crate::render::{Rendering, Templates};
 use crate::shared::{ById, SharedId};
@@ -31,7 +32,8 @@ pub struct Cohort<'a> {
     pub members: Vec<u32>,
 }
 
-type Key = ClusterFactsOf<InstanceKey>;
+/// A refusal is a place among the different ones.
+type Key = ClusterFactsOf<InstanceKey, u32>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct InstanceKey {
@@ -80,6 +82,7 @@ pub(super) struct Cohorts<'a, 'r> {
     objects: ObjectsById<'a>,
     own: Interned<Arc<Overrides>>,
     works: Interned<Vec<WorkKey>>,
+    refusals: Interned<Arc<Refusal>>,
     found: Vec<Cohort<'a>>,
     by_key: HashMap<Key, u32, ById>,
     /// Neighbours are mostly in one cohort.
@@ -94,6 +97,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
             objects: ObjectsById::new(templates),
             own: Interned::default(),
             works: Interned::default(),
+            refusals: Interned::default(),
             found: Vec::new(),
             by_key: HashMap::default(),
             last: None,
@@ -131,10 +135,11 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 WorksKey::One(work) => std::slice::from_ref(work),
                 WorksKey::Several(at) => self.works.get(*at).map_or(&[][..], Vec::as_slice),
             };
-            self.objects.facts(&instance, works, own)
+            self.objects.facts(&instance, works, own, key.claim)
         });
-        let ClusterFactsOf { selected, lacks_namespace, claim, cluster, offline, instance: _ } = key;
-        let facts = ClusterFactsOf { selected, lacks_namespace, claim, cluster, offline, instance };
+        let ClusterFactsOf { selected, lacks_namespace, refusal, claim, cluster, offline, instance: _ } = key;
+        let refusal = refusal.and_then(|at| self.refusals.get(at)).cloned();
+        let facts = ClusterFactsOf { selected, lacks_namespace, refusal, claim, cluster, offline, instance };
         let at = super::lineup::small(self.found.len());
         self.found.push(Cohort { facts, members: Vec::new() });
         self.by_key.insert(key, at);
@@ -155,15 +160,30 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 made_by: summary.made_by,
             }
         });
+        let refusal = self.refusal(row, instance.is_some());
         let without_namespace = &self.observed().without_namespace;
         ClusterFactsOf {
             selected: row.selected,
             lacks_namespace: instance.is_none() && without_namespace.contains(row.name),
+            refusal,
             claim: row.claim,
             cluster: row.cluster.map(|cluster| cluster.summary),
             offline: row.cluster.filter(|one| !one.summary.reachable).and_then(|one| one.value.unreachable),
             instance,
         }
+    }
+
+    /// What the hub refuses, as far as it still applies: an instance that is there need not be
+    /// created, and one that is wanted again need not be deleted.
+    fn refusal(&mut self, row: &ClusterRow<'a>, has_instance: bool) -> Option<u32> {
+        let refusal = self.observed().refused.get(row.name)?;
+        let is_leaving = !row.selected || row.cluster.is_some_and(|cluster| cluster.summary.deleting);
+        let applies = match refusal.what {
+            RefusedWrite::Create => !has_instance,
+            RefusedWrite::Status | RefusedWrite::Work => has_instance,
+            RefusedWrite::Delete => has_instance && is_leaving,
+        };
+        applies.then(|| self.refusals.intern(Arc::new(refusal.clone())))
     }
 
     fn works_key(&mut self, works: Option<RowEntry<'a, Vec<Work>>>, instance: TextId) -> WorksKey {
@@ -253,12 +273,14 @@ impl<'a> ObjectsById<'a> {
         key: &InstanceKey,
         works: &[WorkKey],
         overrides: Option<Arc<Overrides>>,
+        claim: Option<Claim>,
     ) -> Option<InstanceFacts<'a>> {
         let status = *self.statuses.get(&key.status)?;
         let install_namespace = *self.namespaces.get(&key.install_namespace)?;
         let works: Vec<WorkFacts<'a>> = works.iter().filter_map(|work| self.work(work)).collect();
         let rendering = self.templates.prepare(status.told());
-        let mut evidence = self.evidence(status, &works, overrides.as_deref(), rendering.as_ref());
+        let tolerant = self.has_settled(status, overrides.as_deref(), claim);
+        let mut evidence = self.evidence(status, &works, overrides.as_deref(), rendering.as_ref(), tolerant);
         if let Some(Ok(prepared)) = &rendering
             && let Some(taken) = works.iter().find(|work| work.is_foreign() && prepared.makes(&work.name))
         {
@@ -301,8 +323,9 @@ impl<'a> ObjectsById<'a> {
         works: &[WorkFacts<'a>],
         overrides: Option<&Overrides>,
         rendering: Option<&Rendering>,
+        tolerant: bool,
     ) -> Evidence {
-        // What an agent said of a work of an instance that is gone says nothing of this one.
+        // A report on a work of a deleted instance proves nothing about this one.
         let is_own = |work: &&WorkFacts<'a>| work.owner != WorkOwner::Other && work.belongs_to(rendering);
         let own: Vec<WorkFacts<'a>> = works.iter().filter(is_own).copied().collect();
         // Only works without hashes are proved by their version.
@@ -311,6 +334,24 @@ impl<'a> ObjectsById<'a> {
             .any(|work| work.hashes.is_none() && work.version.is_some())
             .then(|| versions::of_revision(self.templates.observed(), &status.told_revision()))
             .flatten();
-        Evidence::of(status, &own, overrides, rendering, version.as_ref())
+        Evidence::of(status, &own, overrides, rendering, version.as_ref(), tolerant)
+    }
+
+    /// It has been healthy with what it was assigned and, where it must stay so for a while, its
+    /// placement has completed that revision. Until then nothing may be missing.
+    fn has_settled(
+        &self,
+        status: &InstanceStatus,
+        overrides: Option<&Overrides>,
+        claim: Option<Claim>,
+    ) -> bool {
+        let observed = self.templates.observed();
+        let spec = claim.and_then(|claim| observed.addon.strategy.placements().get(claim.governor as usize));
+        let completed = spec.filter(|spec| !spec.rollout.min_success_time.is_zero()).is_none_or(|spec| {
+            let recorded = observed.addon.status.placements.get(&spec.name);
+            let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
+            applied.is_some_and(|applied| told_same(status, applied.pins(), overrides))
+        });
+        completed && Clock::carried_by(status).is_some_and(|clock| clock.has_arrived)
     }
 }

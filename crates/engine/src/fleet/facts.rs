@@ -7,25 +7,35 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::clock::{Clock, Doubt};
 use crate::configs::{Overrides, Pin, Revision};
 use crate::evidence::{Evidence, told_same};
+use crate::health::Health;
 use crate::name::same;
 use crate::observed::{
-    ClusterSummary, Instance, InstanceStatus, Maker, Unreachable, Work, WorkHashes, WorkState,
+    ClusterSummary, Instance, InstanceStatus, Maker, Refusal, RefusedWrite, Unreachable, Work, WorkHashes,
+    WorkState,
 };
 use crate::render::Rendering;
 
-pub type ClusterFacts<'a> = ClusterFactsOf<InstanceFacts<'a>>;
+/// How long after its start a revision is given before bad health counts as a failure and is
+/// reported.
+const HEALTH_GRACE: SignedDuration = SignedDuration::from_secs(60);
+
+pub type ClusterFacts<'a> = ClusterFactsOf<InstanceFacts<'a>, Arc<Refusal>>;
 
 /// Generic so that the facts and the key by which clusters are sorted are one type: the key has
-/// interned ids in place of the instance's objects.
+/// interned ids in place of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ClusterFactsOf<I> {
+pub struct ClusterFactsOf<I, R> {
     /// The install strategy selects it.
     pub selected: bool,
     /// It has no instance, and the hub has no namespace for one.
     pub lacks_namespace: bool,
+    /// The hub refused a write for it.
+    pub refusal: Option<R>,
     pub claim: Option<Claim>,
     /// `None`: the hub has no such cluster.
     pub cluster: Option<ClusterSummary>,
@@ -34,7 +44,7 @@ pub struct ClusterFactsOf<I> {
     pub instance: Option<I>,
 }
 
-/// Which placement governs a cluster, and where the cluster stands in that placement's order.
+/// Which placement governs a cluster, and the position of the cluster in that placement's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
     pub(super) governor: u32,
@@ -43,7 +53,7 @@ pub struct Claim {
     pub(super) in_canary: bool,
 }
 
-impl<I> ClusterFactsOf<I> {
+impl<I, R> ClusterFactsOf<I, R> {
     /// The placement whose configs and strategy hold for it: the last in the list that selects it.
     pub fn governor(&self) -> Option<usize> {
         self.claim.map(|claim| claim.governor as usize)
@@ -64,6 +74,11 @@ impl<I> ClusterFactsOf<I> {
 }
 
 impl ClusterFacts<'_> {
+    /// The hub refuses this write.
+    pub(crate) fn is_refused(&self, what: RefusedWrite) -> bool {
+        self.refusal.as_ref().is_some_and(|refusal| refusal.what == what)
+    }
+
     pub fn overrides(&self) -> Option<&Overrides> {
         self.instance.as_ref()?.overrides.as_deref()
     }
@@ -82,23 +97,37 @@ pub struct InstanceFacts<'a> {
     /// What its user chose for it.
     pub overrides: Option<Arc<Overrides>>,
     pub clock: Option<Clock>,
-    /// What its works should be rendered from; `None` when somebody else writes them.
+    /// What its works should be rendered from; `None` if the add-on's own manager writes them.
     pub rendering: Option<Rendering>,
     pub evidence: Evidence,
-    /// Its one work was rendered from what the instance is told and for this instance, and nobody
-    /// has changed it since.
+    /// Its only work was rendered from the assigned revision, for this instance, and is unchanged
+    /// since.
     pub works_stand: bool,
 }
 
 impl InstanceFacts<'_> {
-    /// Whether it was told this revision, leaving out the kinds that its user overrides.
+    /// Whether it was assigned this revision, ignoring overridden kinds.
     pub fn is_told(&self, revision: &Revision) -> bool {
         self.evidence.told && told_same(self.status, revision.pins(), self.overrides.as_deref())
     }
 
-    /// Whether it was told all that its user chose.
+    /// Whether all its overrides were assigned.
     pub(crate) fn is_told_overrides(&self) -> bool {
         self.overrides.as_ref().is_none_or(|overrides| overrides.are_told(self.status))
+    }
+
+    /// Its works ask the agent for the health of their objects.
+    pub(crate) fn is_probed(&self) -> bool {
+        let probed = self.rendering.as_ref().and_then(|rendering| rendering.as_ref().ok());
+        probed.is_some_and(|prepared| prepared.is_probed()) && self.evidence.health != Health::NotProbed
+    }
+
+    /// Until when bad health does not count yet: right after a revision has started, reports of a
+    /// failure may be left over from the one before.
+    pub(crate) fn health_grace(&self, now: Timestamp) -> Option<Timestamp> {
+        let started = self.clock.as_ref()?.started.min(now);
+        let until = started.checked_add(HEALTH_GRACE).unwrap_or(Timestamp::MAX);
+        (now < until).then_some(until)
     }
 
     /// Its clock, if it is one of this revision.
@@ -106,31 +135,30 @@ impl InstanceFacts<'_> {
         self.clock.as_ref().filter(|clock| *clock.revision == *revision)
     }
 
-    /// It has been healthy since it was told what it has, as far as its clock says.
+    /// It has been healthy since its revision was assigned, according to its clock.
     pub(crate) fn has_arrived(&self) -> bool {
         self.clock.as_ref().is_none_or(|clock| clock.has_arrived)
     }
 
-    /// It has been healthy since it was told what it has; without a clock, if that is recorded as
-    /// applied.
+    /// It has been healthy since its revision was assigned; without a clock, if the revision is
+    /// recorded as applied.
     pub(crate) fn had_arrived(&self) -> bool {
         self.clock.as_ref().map_or_else(|| self.recorded_as_applied(), |clock| clock.has_arrived)
     }
 
-    /// It has what its placement told it, and is healthy.
+    /// It has the revision that its placement assigned, and is healthy.
     pub fn is_well(&self) -> bool {
         self.evidence.holds_placed && self.evidence.healthy
     }
 
-    /// Its works hold what it was told, and it is, or has been since it was told, healthy there.
-    /// That it once had the same before it moved away and came back does not count: it is on its
-    /// way.
+    /// Its works carry the assigned revision, and it is healthy, or has been since the assignment.
+    /// If it had the same revision earlier, left it and is returning, it is in flight.
     pub fn arrived_once(&self) -> bool {
         let recorded = || self.recorded_as_applied() && self.has_arrived();
         self.evidence.holds_placed && (self.evidence.healthy || recorded())
     }
 
-    /// What it was told of the kinds that are not overridden is recorded as applied.
+    /// The assigned revision, without overridden kinds, is recorded as applied.
     fn recorded_as_applied(&self) -> bool {
         let overridden = |kind| self.overrides.as_ref().is_some_and(|overrides| overrides.covers(kind));
         let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
@@ -140,7 +168,7 @@ impl InstanceFacts<'_> {
     }
 }
 
-/// How an unsettled cluster counts in its placement's rollout (semantics §2.6).
+/// How an unsettled cluster counts in its placement's rollout (rule 2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetShare {
     /// It holds a slot, and its failure is one of the revision.
@@ -171,8 +199,8 @@ impl InstanceFacts<'_> {
         (was_unwell || !told).then_some(Doubt::Before)
     }
 
-    /// The share of an instance that was told something else than its target, and may be on its way
-    /// there.
+    /// The share in the budget of an instance that is assigned another revision than its target,
+    /// and may be in flight.
     pub(crate) fn share_elsewhere(&self, moving: bool) -> BudgetShare {
         let by_user = || self.clock.as_ref().is_some_and(|clock| clock.doubt == Some(Doubt::ByUser));
         match self.doubt_before_start() {
@@ -183,8 +211,8 @@ impl InstanceFacts<'_> {
         }
     }
 
-    /// The share of an instance on which nothing was ever applied: at its first start it counts
-    /// like any other.
+    /// The share in the budget of an instance on which nothing was ever applied: at its first start
+    /// it counts like any other.
     pub(crate) fn share_of_fresh(&self, started: bool) -> BudgetShare {
         if self.overrides.is_none() || !self.evidence.told {
             return BudgetShare::Full;
@@ -195,12 +223,12 @@ impl InstanceFacts<'_> {
         BudgetShare::doubted(self.clock.as_ref().and_then(|clock| clock.doubt))
     }
 
-    /// The share of an instance that was told its target and has not settled there.
+    /// The share in the budget of an instance that is assigned its target and has not settled.
     pub(crate) fn share_on_target(&self, target: Option<&str>) -> BudgetShare {
         let (Some(_), Some(clock)) = (&self.overrides, &self.clock) else { return BudgetShare::Full };
         let told = self.is_told_overrides();
-        // Its user has changed the override and it has not even been told, or its placement wants
-        // something else for the kinds that it overrides.
+        // Its user has changed the override and the change is not assigned yet, or its placement
+        // has changed a kind that it overrides.
         let changed = !told || target.is_none_or(|target| self.clock_of(target).is_none());
         let doubt = match clock.has_arrived {
             true if changed => Some(Doubt::ByUser),
@@ -221,7 +249,7 @@ pub struct WorkFacts<'a> {
     pub state: &'a WorkState,
     pub hashes: Option<&'a WorkHashes>,
     pub owner: WorkOwner,
-    /// Nobody has changed it since it was rendered.
+    /// Unchanged since it was rendered.
     pub untouched: bool,
 }
 
@@ -252,13 +280,13 @@ impl<'a> WorkFacts<'a> {
         Self { state: &work.state, hashes: work.hashes.as_ref(), owner, untouched: work.is_untouched() }
     }
 
-    /// Somebody gave a work of their own the label of the add-on: nobody owns it, and we did not
-    /// render it. It is not ours to write or delete.
+    /// A foreign work with the add-on's label: it has no owner, and Aviary did not render it.
+    /// Aviary neither writes nor deletes it.
     pub(crate) fn is_foreign(&self) -> bool {
         self.owner == WorkOwner::Nobody && self.rendered_from.is_none()
     }
 
-    /// It was written for the instance on its cluster, and nobody has changed it since.
+    /// It was written for the instance on its cluster, and is unchanged since.
     pub(crate) fn is_as_written(&self) -> bool {
         self.untouched && self.owner == WorkOwner::Instance
     }

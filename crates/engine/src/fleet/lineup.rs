@@ -84,7 +84,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// A number that counts clusters or less: there is not the memory for more of them.
+/// Converts a count of clusters; more do not fit into memory.
 pub(super) fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -109,7 +109,7 @@ pub(super) struct ClusterRow<'a> {
     pub(super) works: Option<RowEntry<'a, Vec<Work>>>,
 }
 
-/// All inputs are in order of name, so they are merged and not looked up.
+/// All inputs are sorted by name, so they are merged instead of looked up.
 struct ClusterRows<'a> {
     /// One for each instance.
     claims: vec::IntoIter<Option<Claim>>,
@@ -161,8 +161,8 @@ impl<'a> Iterator for ClusterRows<'a> {
     }
 }
 
-/// A cluster that is not there, is going, or was opted out before it had an instance counts
-/// nowhere.
+/// A cluster that does not exist, is being deleted, or opted out before it had an instance is not
+/// governed.
 fn governable(cluster: Option<RowEntry<'_, Cluster>>, has_instance: bool) -> bool {
     cluster
         .map(|cluster| cluster.summary)

@@ -16,7 +16,7 @@ use crate::observed::{AddOn, AddOnStatus, InstallStrategy, PlacementSpec, Record
 use crate::problem::Problem;
 use crate::selector::Selector;
 
-/// Reads an add-on, and says what of it cannot be used.
+/// Parses an add-on; its unusable parts are returned as problems.
 pub fn addon(object: &ClusterManagementAddOn) -> (AddOn, Vec<Problem>) {
     let mut problems = Vec::new();
     let metadata = &object.metadata;
@@ -45,7 +45,7 @@ pub fn addon(object: &ClusterManagementAddOn) -> (AddOn, Vec<Problem>) {
     (addon, problems)
 }
 
-/// 000's `defaultConfigs`, and before them 004's default of each supported kind.
+/// `defaultConfigs`, after the `defaultConfig` of each supported kind.
 fn defaults(spec: &ClusterManagementAddOnSpec, problems: &mut Vec<Problem>) -> Vec<ConfigRef> {
     let of_kinds: Vec<AddOnConfig> = spec
         .supported_configs
@@ -77,8 +77,7 @@ fn install_strategy(spec: &ClusterManagementAddOnSpec, problems: &mut Vec<Proble
     match strategy.type_.as_deref().unwrap_or("Manual") {
         "Manual" | "" => InstallStrategy::Manual,
         "ClusterLabelSelector" => match &strategy.label_selector {
-            // An empty selector selects everything in Kubernetes; a missing one is a mistake, not a
-            // wish for everything.
+            // An empty selector selects everything in Kubernetes; a missing one is a mistake.
             None => unusable(Problem::LabelSelectorInvalid { why: "it is missing".to_owned() }),
             Some(selector) => match Selector::parse(selector) {
                 Ok(selector) => InstallStrategy::Labels(selector),
@@ -106,7 +105,7 @@ fn placements(listed: &[PlacementStrategy], problems: &mut Vec<Problem>) -> Vec<
 fn placement(entry: &PlacementStrategy, problems: &mut Vec<Problem>) -> PlacementSpec {
     let name = PlacementName::new(&entry.namespace, &entry.name);
     let template = entry.addon_template.clone().unwrap_or_default();
-    // 003's template and 000's configs say the same; where both do, 000's is the later word.
+    // `addonTemplate.configs` and `configs` mean the same. If both are given, `configs` wins.
     let mut configs = config_refs(&template.configs, problems);
     for config in config_refs(&entry.configs, problems) {
         configs.retain(|known| known.kind != config.kind);
@@ -124,7 +123,7 @@ fn placement(entry: &PlacementStrategy, problems: &mut Vec<Problem>) -> Placemen
     }
 }
 
-/// What is remembered. OCM's list carries names with the hashes, so it is read where it is there.
+/// The recorded state. OCM's list has names with its hashes, so it is preferred if it exists.
 fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
     let mut placements: BTreeMap<PlacementName, Recorded> = BTreeMap::new();
     for progression in &status.install_progression {

@@ -15,8 +15,8 @@ pub fn cluster(object: &ManagedCluster) -> Result<Cluster, NameError> {
     let metadata = &object.metadata;
     let annotations = metadata.annotations.as_ref();
     let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
-    // Absent: the cluster has never reported, which is what a fresh one looks like; nothing is
-    // known against it.
+    // Without this condition the cluster has never reported, like any new cluster. It is not
+    // treated as unreachable.
     let unreachable = Condition::find(conditions, conditions::CLUSTER_AVAILABLE)
         .filter(|condition| !condition.is_true())
         .map(|condition| Unreachable { since: condition.last_transition() });
@@ -31,7 +31,7 @@ pub fn cluster(object: &ManagedCluster) -> Result<Cluster, NameError> {
     })
 }
 
-/// What a Placement itself says of its selection.
+/// What a Placement itself publishes about its selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementPart {
     pub name: PlacementName,
@@ -40,7 +40,7 @@ pub struct PlacementPart {
     group_size: Option<Limit>,
 }
 
-/// What one PlacementDecision says: some clusters of one decision group.
+/// One PlacementDecision: some clusters of one decision group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecisionPart {
     index: usize,
@@ -86,7 +86,7 @@ pub fn decision(object: &PlacementDecision) -> DecisionPart {
     part
 }
 
-/// Reads what a placement decided, from all of its decisions in whatever order they come.
+/// Combines all decisions of a placement, in any order.
 pub fn selection<'a>(
     object: &Placement,
     decisions: impl IntoIterator<Item = &'a PlacementDecision>,
@@ -95,7 +95,7 @@ pub fn selection<'a>(
     selection_of(&placement(object), &decisions)
 }
 
-/// The same, from parts that were read before.
+/// The same, from parts that are already parsed.
 pub fn selection_of<'a>(
     placement: &PlacementPart,
     decisions: impl IntoIterator<Item = &'a DecisionPart>,

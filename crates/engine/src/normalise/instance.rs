@@ -7,13 +7,13 @@ use aviary_api::addon::ManagedClusterAddOnStatus;
 use aviary_api::names::{self, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{condition, config_refs, pin, text, version};
+use super::{conditions, config_refs, pin, text, version};
 use crate::configs::{ConfigRef, GroupResource};
 use crate::name::{ClusterName, NameError, Text};
 use crate::observed::{Instance, InstanceStatus, Reference, StatusFields};
 use crate::problem::Problem;
 
-/// Reads an instance, and says what of it cannot be used.
+/// Parses an instance; its unusable parts are returned as problems.
 pub fn instance(object: &ManagedClusterAddOn) -> Result<(Instance, Vec<Problem>), NameError> {
     let mut problems = Vec::new();
     let metadata = &object.metadata;
@@ -66,6 +66,7 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
         let observed_generation = reference.last_observed_generation;
         references.insert(kind.clone(), Reference { kind, desired, applied, observed_generation });
     }
+    let (conditions, has_more_conditions) = conditions(&status.conditions);
     InstanceStatus::new(StatusFields {
         supported: status
             .supported_configs
@@ -76,6 +77,7 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
         desired_version: text(status.desired_version.as_ref()),
         current_version: text(status.current_version.as_ref()),
         last_version: text(status.last_version.as_ref()),
-        conditions: status.conditions.iter().map(condition).collect(),
+        conditions,
+        has_more_conditions,
     })
 }

@@ -1,7 +1,6 @@
-//! From the API's dialects to the one model: whatever spelling a user chose, nothing behind this
-//! module knows it.
+//! Parses every spelling of the API into one model. No other module knows the spellings.
 //!
-//! Reading never fails on the whole: what cannot be used is left out and returned as a
+//! Reading never fails as a whole: an unusable part is ignored and returned as a
 //! [`Problem`](crate::problem::Problem).
 
 mod addon;
@@ -31,19 +30,26 @@ use crate::status;
 /// A config object as it is on the hub.
 pub fn config(object: &Value) -> LiveConfig {
     let (hash, bytes) = hash::spec_hash_and_size(object);
-    let content = Arc::new(hash::content(object));
+    let content = hash::content(object);
+    let unkeepable = Unkeepable::of(&content, bytes);
     LiveConfig {
         hash,
         generation: object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0),
-        unkeepable: Unkeepable::of(&content, bytes),
-        content,
+        unkeepable,
+        // What nobody can be told need not be remembered.
+        content: Arc::new(if unkeepable.is_some() { Value::Null } else { content }),
     }
 }
 
 /// An AddOnTemplate, with the name of the add-on that it is for.
 pub fn template(object: &Value) -> (Text, Template) {
+    template_of(object, config(object))
+}
+
+/// The same, for an object that has been read as a config: both share their content.
+pub fn template_of(object: &Value, live: LiveConfig) -> (Text, Template) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let LiveConfig { hash, generation, content, unkeepable } = config(object);
+    let LiveConfig { hash, generation, content, unkeepable } = live;
     let version = Some(text("/spec/version")).filter(|version| !version.is_empty()).map(Text::from);
     (
         text("/spec/addonName").into(),
@@ -62,7 +68,40 @@ fn condition(condition: &aviary_api::Condition) -> Condition {
     }
 }
 
-/// A text of a condition: shared where it is one that we write ourselves.
+/// The most conditions of others that are kept of an instance.
+const MOST_OTHERS: usize = 32;
+/// The longest text of a condition that is kept, in characters.
+const LONGEST_TEXT: usize = 4096;
+
+/// The conditions of an instance: ours, and a bounded part of those of others. Returns whether
+/// others have more: then a write of the status must not replace theirs by what is kept.
+fn conditions(all: &[aviary_api::Condition]) -> (Vec<Condition>, bool) {
+    let mut kept: Vec<Condition> = Vec::with_capacity(all.len().min(MOST_OTHERS));
+    let (mut others, mut has_more) = (0, false);
+    for one in all {
+        let is_ours = status::OURS.contains(&one.type_.as_str());
+        others += usize::from(!is_ours);
+        let reason = one.reason.as_deref().unwrap_or_default();
+        let is_long = |text: &str| text.len() > LONGEST_TEXT;
+        let is_surplus = match is_ours {
+            true => Condition::find(&kept, &one.type_).is_some(),
+            false => others > MOST_OTHERS || is_long(&one.type_) || is_long(&one.status) || is_long(reason),
+        };
+        if is_surplus {
+            has_more |= !is_ours;
+            continue;
+        }
+        let mut condition = condition(one);
+        if let Some((end, _)) = condition.message.char_indices().nth(LONGEST_TEXT) {
+            has_more |= !is_ours;
+            condition.message = Word::Owned(condition.message.get(..end).unwrap_or_default().to_owned());
+        }
+        kept.push(condition);
+    }
+    (kept, has_more)
+}
+
+/// A text of a condition. Texts that we write ourselves are static and shared.
 fn word(text: &str) -> Word {
     match status::VOCABULARY.iter().find(|&&known| known == text) {
         Some(&known) => Word::Borrowed(known),
@@ -82,7 +121,7 @@ fn config_ref(config: &AddOnConfig) -> ConfigRef {
     }
 }
 
-/// The configs of one list; the later of two of one kind is used, and said to be.
+/// The configs of one list. Of two of the same kind, the later one is used, and reported.
 fn config_refs<'a>(
     configs: impl IntoIterator<Item = &'a AddOnConfig>,
     problems: &mut Vec<Problem>,
@@ -112,7 +151,7 @@ fn version(desired: Option<&String>, install: Option<&String>, problems: &mut Ve
     desired.or(install)
 }
 
-/// A recorded pin: OCM's object with its own name where it is given, else the flat hash under the
+/// A recorded pin: OCM's object with its own name if given, otherwise the flat hash under the
 /// reference's name.
 fn pin(
     kind: &GroupResource,
@@ -134,4 +173,46 @@ fn pin(
         config: Arc::new(named.clone()),
         hash: Hash::recorded(flat.map(String::as_str).unwrap_or_default())?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(kind: &str, message: usize) -> aviary_api::Condition {
+        aviary_api::Condition {
+            type_: kind.to_owned(),
+            status: "True".to_owned(),
+            message: Some("m".repeat(message)),
+            ..aviary_api::Condition::default()
+        }
+    }
+
+    #[test]
+    fn conditions_of_others_are_bounded_and_ours_are_not_lost_among_them() {
+        let theirs = |count: usize| (0..count).map(|at| given(&format!("Theirs{at}"), 1)).collect::<Vec<_>>();
+        let mut all = theirs(MOST_OTHERS);
+        all.push(given("Progressing", 1));
+        let (kept, has_more) = conditions(&all);
+        assert_eq!((kept.len(), has_more), (MOST_OTHERS + 1, false));
+        let mut all = theirs(MOST_OTHERS + 1);
+        all.push(given("Progressing", 1));
+        let (kept, has_more) = conditions(&all);
+        assert_eq!((kept.len(), has_more), (MOST_OTHERS + 1, true));
+        assert!(Condition::find(&kept, "Progressing").is_some());
+    }
+
+    #[test]
+    fn long_texts_of_others_are_shortened_here_and_known_to_be_longer() {
+        assert!(!conditions(&[given("Theirs", LONGEST_TEXT)]).1);
+        let (kept, has_more) = conditions(&[given("Theirs", LONGEST_TEXT + 1)]);
+        let lengths: Vec<usize> = kept.iter().map(|one| one.message.len()).collect();
+        assert_eq!((lengths, has_more), (vec![LONGEST_TEXT], true));
+        let (kept, has_more) = conditions(&[given(&"T".repeat(LONGEST_TEXT + 1), 1)]);
+        assert_eq!((kept.len(), has_more), (0, true));
+        // Ours are written anew, and only once.
+        let ours = [given("Progressing", LONGEST_TEXT + 1), given("Progressing", 1)];
+        let (kept, has_more) = conditions(&ours);
+        assert_eq!((kept.len(), has_more), (1, false));
+    }
 }

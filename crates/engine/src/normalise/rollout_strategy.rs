@@ -1,4 +1,4 @@
-//! A rollout strategy: 000's spelling, ours, and OCM's later one, on one machinery.
+//! Parses a rollout strategy in every spelling: the design document's, ours, and OCM's later one.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::name::PlacementName;
 use crate::observed::{GroupKey, Pace, Rollout};
 use crate::problem::Problem;
 
-/// Reads a rollout strategy. With any fault the placement stands still: a limit that cannot be read
+/// Reads a rollout strategy. If any part is invalid, the placement does not move: an invalid limit
 /// is not "no limit".
 pub(super) fn rollout_strategy(
     placement: &PlacementName,
@@ -27,7 +27,7 @@ struct StrategyReader<'a> {
     faults: Vec<Problem>,
 }
 
-/// The settings that stand beside the strategy in our spelling, and inside its block in OCM's.
+/// Settings that are next to the strategy in our spelling, and inside its block in OCM's.
 #[derive(Default)]
 struct BlockSettings<'a> {
     max_failures: Option<&'a IntOrString>,

@@ -1,4 +1,4 @@
-//! A ManifestWork: what it was made from and what the agent says of it. Its manifests are reduced
+//! A ManifestWork: what it was rendered from, and what the agent reports. Its manifests are reduced
 //! to a digest.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use super::instance::owner;
 use super::text;
 use crate::configs::GroupResource;
 use crate::hash::{self, Hash};
+use crate::health::{self, read::WorkHealth};
 use crate::name::Text;
 use crate::observed::{Seen, Work, WorkHashes, WorkState};
 use crate::shared::Shared;
@@ -25,6 +26,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     let generation = metadata.generation.unwrap_or(0);
     let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let manifests = object.spec.manifests();
+    let WorkHealth { health, intact } = health::read::of_work(object, &addon);
     let state = WorkState {
         name: metadata.name.as_deref().unwrap_or_default().into(),
         deleting: metadata.deletion_timestamp.is_some(),
@@ -32,6 +34,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         rendered_from: text(annotation(annotations::RENDERED_FROM)),
         applied: seen(conditions, conditions::APPLIED, generation),
         available: seen(conditions, conditions::AVAILABLE, generation),
+        health,
     };
     let work = Work {
         uid: metadata.uid.as_deref().unwrap_or_default().into(),
@@ -39,20 +42,21 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         generation,
         owner: owner(metadata, "ManagedClusterAddOn"),
         rendered_digest: text(annotation(annotations::RENDERED_DIGEST)),
-        digest: Some(hash::digest(&Value::Array(manifests.to_vec())).as_str().into()),
+        digest: intact.then(|| hash::digest(&Value::Array(manifests.to_vec())).as_str().into()),
         hashes: work_hashes(metadata),
         state: Shared::new(state),
     };
     Some((addon, work))
 }
 
-/// The hashes of the configs that a work says it was rendered from.
+/// The hashes of the configs in a work's annotations.
 pub fn work_hashes(metadata: &ObjectMeta) -> Option<WorkHashes> {
     let annotation = |key: &&str| metadata.annotations.as_ref().and_then(|annotations| annotations.get(*key));
     hashes(annotations::ALL_CONFIG_SPEC_HASHES.iter().filter_map(annotation))
 }
 
-/// What the agent says of the work as it is now; what it says of another generation proves nothing.
+/// What the agent reports about the current generation. A report about another generation proves
+/// nothing.
 fn seen(conditions: &[Condition], kind: &str, generation: i64) -> Seen {
     match Condition::find(conditions, kind) {
         Some(condition) if condition.observed_generation != Some(generation) => Seen::NotYet,
@@ -66,7 +70,7 @@ fn seen(conditions: &[Condition], kind: &str, generation: i64) -> Seen {
     }
 }
 
-/// An agent's message goes into our own statuses, so it is kept to a length that fits there.
+/// An agent's message is copied into our statuses, so its length is limited.
 fn clipped(message: &str) -> Text {
     const LONGEST: usize = 1024;
     let trimmed = message.trim_end_matches(": ");
@@ -76,7 +80,7 @@ fn clipped(message: &str) -> Text {
     }
 }
 
-/// The annotated hashes by kind. Spellings that contradict each other, or cannot be read, prove
+/// The annotated hashes by kind. Annotations that contradict each other, or cannot be parsed, prove
 /// nothing.
 fn hashes<'a>(annotated: impl Iterator<Item = &'a String>) -> Option<WorkHashes> {
     let mut read: Option<WorkHashes> = None;
@@ -103,5 +107,49 @@ fn kind_of(key: &str) -> Option<GroupResource> {
     match kind.split_once('.') {
         Some((resource, group)) => Some(GroupResource::new(group, resource)),
         None => Some(GroupResource::new("", kind)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use aviary_api::Guarded;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(object: &Value) -> Work {
+        let guarded: Guarded<ManifestWork> = serde_json::from_str(&object.to_string()).unwrap();
+        work(&guarded.0.unwrap()).unwrap().1
+    }
+
+    /// A newer OCM may add fields, values of enums and types: the evidence of the conditions stays.
+    #[test]
+    fn a_work_of_a_newer_ocm_still_tells_whether_it_is_applied() {
+        let condition = |kind: &str| json!({"type": kind, "status": "True", "observedGeneration": 3, "surprise": [1], "reason": {"a": 1}});
+        let plain = json!({
+            "metadata": {"name": "addon-a-deploy-0", "generation": 3, "labels": {labels::ADDON_NAME: "a"}},
+            "spec": {"workload": {"manifests": [{"kind": "ConfigMap"}]}},
+            "status": {"conditions": [condition("Applied"), condition("Available")]},
+        });
+        let mut odd = plain.clone();
+        odd["surprise"] = json!(1);
+        odd["spec"]["surprise"] = json!({"a": [null]});
+        odd["spec"]["executor"] = json!("everybody");
+        odd["spec"]["deleteOption"] =
+            json!({"propagationPolicy": {"new": 1}, "ttlSecondsAfterFinished": "soon"});
+        odd["spec"]["manifestConfigs"] = json!([
+            "all", {"resourceIdentifier": 1, "feedbackRules": {"new": 1}, "feedbackScrapeType": "Guess"},
+            {"conditionRules": [{"type": "Telepathy", "celExpressions": [{"expression": "true"}]}]},
+        ]);
+        odd["status"]["resourceStatus"] = json!({"manifests": [
+            1, {"resourceMeta": "agent", "statusFeedback": {"values": [{"name": 1, "fieldValue": "x"}]}, "conditions": 1},
+        ]});
+        for object in [plain.clone(), odd] {
+            let found = read(&object);
+            assert_eq!(found.state.applied, Seen::Yes);
+            assert_eq!(found.state.available, Seen::Yes);
+            assert_eq!(found.digest, read(&plain).digest);
+        }
     }
 }

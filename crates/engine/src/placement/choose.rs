@@ -1,9 +1,8 @@
-//! The choice: from a Placement, the hub's clusters and what was chosen before to the clusters that
-//! are chosen now, in their groups.
+//! Selects clusters: from a Placement, the hub's clusters and the previous selection to the new
+//! selection, in groups.
 //!
-//! Pure and total: no client, no clock, and a standing for every cluster. What is chosen stays
-//! chosen for as long as it may be: clusters that come push nobody out, and clusters that were not
-//! chosen leave unnoticed.
+//! Pure and total: no client, no clock, and a standing for every cluster. A selected cluster stays
+//! selected for as long as the rules allow: a new cluster never replaces it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +15,10 @@ use super::scope::{NoScope, Scope, Sets};
 use super::taints::{Regard, Taint, regard};
 use crate::name::{ClusterName, NameError, Text};
 
-/// How many names a message has at most.
+/// The most names in a message.
 const NAMED: usize = 10;
 
-/// What of a cluster bears on a choice.
+/// The properties of a cluster that affect the selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
     pub name: ClusterName,
@@ -42,15 +41,15 @@ impl Cluster {
     }
 }
 
-/// Clusters that are chosen, in the order of their names.
+/// Selected clusters, in order of name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Empty: the group has none.
+    /// Empty if the group has no name.
     pub name: Text,
     pub clusters: Vec<ClusterName>,
 }
 
-/// A condition, but for its times.
+/// A condition without its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub type_: &'static str,
@@ -59,8 +58,7 @@ pub struct Verdict {
     pub message: String,
 }
 
-/// How many clusters stand where. They add up to the hub's clusters; those that were selected are
-/// eligible too.
+/// Clusters by standing. They add up to the hub's clusters; the selected ones are also eligible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub deleting: usize,
@@ -73,11 +71,11 @@ pub struct Counts {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// None: it cannot be told what is wanted, and what was decided stays.
+    /// `None` if the Placement is misconfigured: the previous decisions are kept.
     pub groups: Option<Vec<Group>>,
     pub verdicts: [Verdict; 2],
     pub counts: Counts,
-    /// When time alone may change the choice.
+    /// When the selection may change by time alone.
     pub recheck_at: Option<Timestamp>,
 }
 
@@ -89,7 +87,7 @@ enum Standing {
     Eligible { until: Option<Timestamp>, last: bool },
 }
 
-/// Chooses among `clusters`; `before` is what is chosen now.
+/// Selects from `clusters`; `before` is the current selection.
 pub fn choose<'a>(
     placement: &Placement,
     clusters: impl IntoIterator<Item = &'a Cluster>,
@@ -132,7 +130,7 @@ pub fn choose<'a>(
     }
 }
 
-/// Where a cluster stands. The order is the policy.
+/// The standing of a cluster. The order of the checks is the policy.
 fn standing(
     cluster: &Cluster,
     rules: &Rules,
@@ -155,9 +153,9 @@ fn standing(
     }
 }
 
-/// Named groups take what they select, in their order; what is left goes into groups without a
-/// name. None is larger than the size that was given, and where nothing is selected there is one
-/// that is empty.
+/// Named groups take the clusters that they select, in their order; the rest goes into groups
+/// without a name. No group is larger than the configured size. If nothing is selected, there is
+/// one empty group.
 fn groups(rules: &Rules, selected: Vec<&Cluster>) -> Vec<Group> {
     let size = rules.group_size.of(selected.len()).max(1);
     let mut groups = Vec::new();
@@ -218,7 +216,7 @@ fn satisfied(rules: &Rules, scope: &Result<Scope<'_>, NoScope>, counts: Counts) 
 fn well_configured(rules: &Rules) -> Verdict {
     let mut message = "Placement configurations check pass".to_owned();
     if !rules.ignored.is_empty() {
-        message.push_str("; not supported and left aside: ");
+        message.push_str("; not supported and ignored: ");
         message.push_str(&rules.ignored.join(", "));
     }
     let type_ = conditions::PLACEMENT_MISCONFIGURED;
@@ -228,7 +226,7 @@ fn well_configured(rules: &Rules) -> Verdict {
 impl Chosen {
     fn stays(why: &Misconfigured) -> Self {
         let verdict = |type_, holds, reason, message| Verdict { type_, holds, reason, message };
-        let stays = "The placement is misconfigured; its decisions stay as they are".to_owned();
+        let stays = "The placement is misconfigured; its decisions are kept".to_owned();
         Self {
             groups: None,
             verdicts: [
@@ -241,7 +239,7 @@ impl Chosen {
     }
 }
 
-/// A list that does not grow with what it lists.
+/// A list of bounded length.
 fn some_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let (shown, more) = names.split_at(names.len().min(NAMED));

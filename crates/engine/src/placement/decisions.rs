@@ -1,7 +1,7 @@
-//! From a choice to the objects that hold it: which PlacementDecisions are created, filled and
-//! deleted, and what the Placement's status says.
+//! Turns a selection into objects: which PlacementDecisions to create, update and delete, and the
+//! Placement's status.
 //!
-//! Pure: compares what is wanted with what is there, and says nothing where the two agree.
+//! Pure: compares the desired with the existing objects, and returns only differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub enum Step {
     Delete(Seen),
 }
 
-/// The object that a write is meant for, as it was seen.
+/// The UID and version of the object to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Seen {
 /// What to write for one placement, in this order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rewrite {
-    /// A count to publish first, by which readers know that the decisions are being rewritten.
+    /// A count to publish first, which shows readers that the decisions are being rewritten.
     pub announce: Option<i64>,
     pub steps: Vec<Step>,
     pub status: Option<PlacementStatus>,
@@ -48,8 +48,8 @@ impl Rewrite {
     }
 }
 
-/// `decisions` are those that bear the placement's label, `taken` the numbers of all that bear its
-/// name.
+/// `decisions` are the objects with the placement's label, `taken` the numbers of all objects with
+/// its name prefix.
 pub fn rewrite<'a>(
     placement: &Placement,
     decisions: impl IntoIterator<Item = &'a PlacementDecision>,
@@ -84,7 +84,7 @@ pub fn rewrite<'a>(
     }
 }
 
-/// What has to be written: new pages, then changed ones, then those that are not needed any more.
+/// The necessary writes: new pages, then changed pages, then unneeded ones.
 fn differences<'a>(pages: &'a [Page], existing: &'a [Existing<'a>]) -> Vec<(Step, Turn<'a>)> {
     let mut there: BTreeMap<&str, &Existing<'_>> = existing.iter().map(|page| (page.name, page)).collect();
     let (mut creates, mut fills) = (Vec::new(), Vec::new());
@@ -101,7 +101,7 @@ fn differences<'a>(pages: &'a [Page], existing: &'a [Existing<'a>]) -> Vec<(Step
             }
         }
     }
-    // One that is going needs no word from us.
+    // A page that is being deleted needs no write.
     let surplus = there.into_values().filter(|page| !page.deleting).map(|page| {
         let before = page.clusters.iter().copied().collect();
         (Step::Delete(Seen::of(page)), Turn { before, after: BTreeSet::new() })
@@ -129,7 +129,8 @@ fn group_statuses(pages: &[Page]) -> Vec<DecisionGroupStatus> {
     of_one_group.filter_map(status).collect()
 }
 
-/// The placement's conditions with ours in them. The time of one changes with its status only.
+/// The placement's conditions, including ours. The time of a condition changes only with its
+/// status.
 fn conditions(placement: &Placement, verdicts: &[Verdict], now: Timestamp) -> Vec<Condition> {
     let mut conditions = placement.status.as_ref().map_or_else(Vec::new, |status| status.conditions.clone());
     for verdict in verdicts {

@@ -1,10 +1,10 @@
-//! Where an object is.
+//! The key of an object.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::name::Text;
 
-/// The namespace and the name of an object; the namespace is empty where its kind has none.
+/// The namespace and the name of an object; the namespace is empty for cluster-scoped kinds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub namespace: Text,

@@ -1,10 +1,10 @@
-//! Placements on a hub where nobody else decides them: which clusters each one selects, as Open
-//! Cluster Management would have it.
+//! Decides placements on a hub without a placement controller: which clusters each Placement
+//! selects, as in Open Cluster Management.
 //!
-//! Read in the order of the data flow: `rules` reads what a Placement asks for, `scope` which
-//! clusters it may have, `taints` what keeps clusters away; `choose` puts them together.
-//! `decisions` says which objects hold the choice, `pages` how they are laid out, `sequence` in
-//! which order they are written. Prioritizers are not here: what is chosen stays chosen.
+//! Read in the order of the data flow: `rules` parses a Placement, `scope` finds the candidates,
+//! `taints` excludes clusters, `choose` combines them. `decisions` computes the PlacementDecisions,
+//! `pages` their layout, `sequence` the order of the writes. Prioritizers are not supported: a
+//! selected cluster stays selected.
 
 mod choose;
 mod decisions;

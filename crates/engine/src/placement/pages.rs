@@ -1,8 +1,8 @@
-//! Which PlacementDecision holds which clusters: pages of a hundred at most.
+//! Which PlacementDecision contains which clusters: pages of at most a hundred.
 //!
-//! Owns the layout. A page belongs to one group for as long as it is there, and a cluster stays on
-//! its page while it stays in its group: one cluster that comes or goes is one page that is
-//! written, however large the fleet.
+//! Owns the layout. A page belongs to one group for as long as it exists, and a cluster stays on
+//! its page while it stays in its group. So a cluster that joins or leaves costs one page write,
+//! whatever the size of the fleet.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,7 +16,7 @@ use crate::name::{ClusterName, Text};
 /// How many clusters a page holds at most.
 pub(crate) const PAGE: usize = 100;
 
-/// A PlacementDecision that is there and says that it is of the placement.
+/// An existing PlacementDecision with the placement's label.
 #[derive(Clone, Debug)]
 pub(crate) struct Existing<'a> {
     pub(crate) name: &'a str,
@@ -24,7 +24,7 @@ pub(crate) struct Existing<'a> {
     pub(crate) resource_version: &'a str,
     pub(crate) deleting: bool,
     pub(crate) clusters: Vec<&'a str>,
-    /// Its number and its group; none if it cannot be kept.
+    /// Its number and its group; `None` if it cannot be reused.
     place: Option<(u64, (usize, &'a str))>,
 }
 
@@ -55,13 +55,13 @@ impl<'a> Existing<'a> {
     }
 }
 
-/// The clusters of a decision, as they stand there.
+/// The cluster names in a decision, unchecked.
 pub fn clusters(decision: &PlacementDecision) -> impl Iterator<Item = &str> {
     let decided = decision.status.iter().flat_map(|status| &status.decisions);
     decided.map(|decided| decided.cluster_name.as_str())
 }
 
-/// What the names of a placement's decisions begin with.
+/// The name prefix of a placement's decisions.
 pub fn prefix(placement: &str) -> String {
     format!("{placement}-decision-")
 }
@@ -72,7 +72,7 @@ pub fn number(placement: &str, decision: &str) -> Option<u64> {
     digits.parse().ok().filter(|number: &u64| number.to_string() == digits)
 }
 
-/// A page as it should be.
+/// A desired page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub name: String,
@@ -81,7 +81,7 @@ pub struct Page {
     pub clusters: Vec<ClusterName>,
 }
 
-/// Lays the groups out on pages. `taken` are the numbers that new pages cannot have.
+/// Distributes the groups over pages. New pages cannot use the numbers in `taken`.
 pub(crate) fn lay_out(
     placement: &str,
     groups: &[Group],
@@ -113,8 +113,8 @@ pub(crate) fn lay_out(
     pages
 }
 
-/// Which of a group's pages are kept, with those of their clusters that are still of the group; and
-/// the clusters that have no page.
+/// The pages of a group that are kept, with their clusters that are still in the group; and the
+/// clusters without a page.
 fn settle(
     group: &Group,
     old: &BTreeMap<u64, &Existing<'_>>,
@@ -128,7 +128,7 @@ fn settle(
     for number in group.clusters.iter().filter_map(|cluster| home.get(cluster.as_str())) {
         *stays.entry(*number).or_default() += 1;
     }
-    // Of more pages than are needed the fullest are kept.
+    // If there are more pages than needed, the fullest are kept.
     let mut best: Vec<(u64, usize)> = stays.into_iter().collect();
     best.sort_by_key(|(number, stays)| (Reverse(*stays), *number));
     let mut kept: BTreeMap<u64, Vec<ClusterName>> =

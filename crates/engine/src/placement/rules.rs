@@ -1,8 +1,7 @@
-//! What a Placement asks for, parsed once: nothing behind this module knows how it was spelled.
+//! Parses a Placement. No other module knows its format.
 //!
-//! Owns what counts as a mistake in a Placement. A mistake is told in the Placement's condition and
-//! decides nothing: what was chosen before stays, because a slip of the pen must not take a fleet's
-//! add-ons away.
+//! Owns what counts as a mistake in a Placement. A mistake is reported in the Placement's
+//! condition, and the previous decisions are kept: a typo must not remove add-ons from a fleet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +17,7 @@ use crate::selector::Selector;
 /// The longest value of a label, in characters.
 const LABEL: usize = 63;
 
-/// Why a Placement cannot be followed.
+/// Why a Placement is misconfigured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Misconfigured {
     #[error("the name of the placement is not one that the label of its decisions can have")]
@@ -37,7 +36,7 @@ pub(crate) enum Misconfigured {
     Set { name: Text, why: String },
 }
 
-/// What a cluster must be like.
+/// The requirements on a cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     labels: Selector,
@@ -70,15 +69,15 @@ impl Wanted {
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) namespace: Text,
-    /// Empty: all that are bound.
+    /// If empty, all bound sets.
     pub(crate) sets: BTreeSet<Text>,
     pub(crate) number: Option<usize>,
-    /// Empty: every cluster.
+    /// If empty, every cluster matches.
     pub(crate) predicates: Vec<Wanted>,
     pub(crate) tolerations: Vec<Toleration>,
     pub(crate) groups: Vec<(Text, Wanted)>,
     pub(crate) group_size: Limit,
-    /// Parts that are not followed, and need not be for the choice to be right.
+    /// Unsupported parts that can be ignored without selecting wrong clusters.
     pub(crate) ignored: Vec<&'static str>,
 }
 
@@ -138,7 +137,7 @@ fn each<T, U>(
 
 fn predicate(predicate: &ClusterPredicate) -> Result<Wanted, String> {
     let Some(required) = &predicate.required_cluster_selector else { return Ok(Wanted::default()) };
-    // Left out, it would select clusters that it was written to keep out.
+    // Ignoring it would select clusters that it should exclude.
     if required.cel_selector.as_ref().is_some_and(|cel| !cel.cel_expressions.is_empty()) {
         return Err("celSelector is not supported".into());
     }

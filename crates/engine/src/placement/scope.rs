@@ -1,8 +1,8 @@
-//! Which clusters a placement may choose from: those of the sets that are bound to its namespace.
+//! The candidates of a placement: the clusters of the sets that are bound to its namespace.
 //!
-//! Owns the rule of sets and bindings. One thing differs from Open Cluster Management: a hub that
-//! has neither sets nor bindings does not use them, and there every cluster may be chosen. With the
-//! first set or binding the rule applies, and without a binding nothing may be chosen.
+//! Owns the rule of sets and bindings. Unlike in Open Cluster Management, every cluster is a
+//! candidate on a hub that has neither sets nor bindings. From the first set or binding on, a
+//! namespace without a binding has no candidates.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::rules::{Misconfigured, Rules};
 use crate::name::Text;
 use crate::selector::Selector;
 
-/// How the clusters of a set are told.
+/// How the clusters of a set are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterSet {
     ByItsLabel,
@@ -53,14 +53,14 @@ pub struct Sets<'a> {
     pub bindings: &'a BTreeMap<Key, Text>,
 }
 
-/// Where a placement may choose from.
+/// The candidates of a placement.
 #[derive(Debug)]
 pub(crate) enum Scope<'a> {
     EveryCluster,
     Sets(Vec<(&'a Text, &'a ClusterSet)>),
 }
 
-/// Why there is nothing to choose from.
+/// Why there are no candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoScope {
     NoBinding,
@@ -71,7 +71,7 @@ pub(crate) enum NoScope {
 impl<'a> Scope<'a> {
     pub(crate) fn of(rules: &Rules, hub: Sets<'a>) -> Result<Self, NoScope> {
         let Sets { sets, bindings } = hub;
-        // A placement that names sets means them, whatever the hub has.
+        // A placement that names sets always uses them.
         if sets.is_empty() && bindings.is_empty() && rules.sets.is_empty() {
             return Ok(Self::EveryCluster);
         }

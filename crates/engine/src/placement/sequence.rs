@@ -1,11 +1,10 @@
-//! In which order pages are written, and what is announced before: nobody shall take a set that is
-//! half written for a whole one.
+//! The order in which pages are written, and the count that is published before, so that no reader
+//! mistakes a partially written set of pages for a complete one.
 //!
-//! Readers compare the count that a placement publishes with what its decisions hold; where the two
-//! differ, they wait before they take anything away. So (1) a cluster that moves between pages is
-//! written to the new one first, and (2) where a state between the old set and the new one would
-//! look whole, a count that no state on the way has is published before. Of two readers' watches
-//! one may lag: (1) is what holds then.
+//! Readers compare the count that a placement publishes with what its decisions hold; if the two
+//! differ, they delete nothing. So (1) a cluster that moves between pages is written to the new
+//! page first, and (2) if an intermediate state would look complete, a count that no intermediate
+//! state has is published before. (1) also protects a reader whose watch is delayed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -22,8 +21,8 @@ impl Turn<'_> {
     }
 }
 
-/// The order of the turns: as they are given, but who loses a cluster waits for who gains it. In a
-/// circle the first goes first.
+/// Orders the writes: as given, but a page that loses a cluster comes after the page that gains it.
+/// A cycle is broken at its first page.
 pub(crate) fn order(turns: &[Turn<'_>]) -> Vec<usize> {
     let mut gains: HashMap<&str, usize> = HashMap::new();
     for (index, turn) in turns.iter().enumerate() {
@@ -59,11 +58,10 @@ pub(crate) fn order(turns: &[Turn<'_>]) -> Vec<usize> {
     order
 }
 
-/// The count to publish before the turns are made; none if every state on the way differs from the
-/// published one as it is.
+/// The count to publish before the writes; `None` if every intermediate state already differs from
+/// the published count.
 ///
-/// `standing` are the clusters of all pages that are there; `selected` is how many there are in the
-/// end.
+/// `standing` are the clusters of all existing pages; `selected` is the final number of clusters.
 pub(crate) fn announce<'a>(
     published: usize,
     standing: impl Iterator<Item = &'a str>,
@@ -91,7 +89,7 @@ pub(crate) fn announce<'a>(
         }
         sizes.push(pages_of.len());
     }
-    // One write is whole by itself.
+    // A single write is atomic.
     sizes.pop();
     let looks_whole = |size: &usize| published == 0 || *size == published;
     if !sizes.iter().skip(1).any(looks_whole) {

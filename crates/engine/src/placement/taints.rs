@@ -1,6 +1,6 @@
-//! Taints of clusters against the tolerations of placements.
+//! Compares the taints of clusters with the tolerations of placements.
 //!
-//! Owns for how long a cluster is put up with. Time is an argument.
+//! Owns how long a taint is tolerated. Time is an argument.
 
 use aviary_api::cluster::{ClusterToleration, Taint as ApiTaint};
 use jiff::{SignedDuration, Timestamp};
@@ -36,7 +36,7 @@ impl Taint {
         Self {
             key: taint.key.clone(),
             value: taint.value.clone().unwrap_or_default(),
-            // One that nobody knows keeps away like the strictest.
+            // An unknown effect is treated like the strictest.
             effect: Effect::parse(&taint.effect).unwrap_or(Effect::NoSelect),
             added: taint.time_added.as_deref().and_then(|time| time.parse().ok()),
         }
@@ -45,17 +45,17 @@ impl Taint {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Toleration {
-    /// None: every key.
+    /// `None` matches every key.
     key: Option<String>,
-    /// None: every value.
+    /// `None` matches every value.
     value: Option<String>,
-    /// None: every effect.
+    /// `None` matches every effect.
     effect: Option<Effect>,
-    /// None: for ever.
+    /// `None` means forever.
     seconds: Option<i64>,
 }
 
-/// Until when a taint is put up with.
+/// Until when a taint is tolerated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Patience {
     None,
@@ -94,7 +94,7 @@ impl Toleration {
         match (applies, self.seconds, taint.added) {
             (false, ..) => Patience::None,
             (true, None, _) => Patience::Forever,
-            // Since when is not known, so it cannot be told to be within the time.
+            // Without `timeAdded`, it is unknown whether the time has passed.
             (true, Some(_), None) => Patience::None,
             (true, Some(seconds), Some(added)) => added
                 .saturating_add(SignedDuration::from_secs(seconds))
@@ -103,19 +103,19 @@ impl Toleration {
     }
 }
 
-/// How a placement regards a cluster for its taints.
+/// The effect of a cluster's taints on a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Regard {
     Welcome {
-        /// When that ends by itself.
+        /// When a toleration expires.
         until: Option<Timestamp>,
-        /// To be chosen only after the others.
+        /// Selected only after all others.
         last: bool,
     },
     KeptAway,
 }
 
-/// `chosen`: whether the placement has the cluster already.
+/// `chosen`: whether the cluster is already selected.
 pub(crate) fn regard(taints: &[Taint], tolerations: &[Toleration], chosen: bool, now: Timestamp) -> Regard {
     let (mut until, mut last) = (None::<Timestamp>, false);
     for taint in taints {
@@ -129,7 +129,7 @@ pub(crate) fn regard(taints: &[Taint], tolerations: &[Toleration], chosen: bool,
             (Effect::NoSelectIfNew, _) if chosen => {}
             (Effect::PreferNoSelect, None) => last = true,
             (Effect::NoSelect | Effect::NoSelectIfNew, None) => return Regard::KeptAway,
-            // The end of these changes nothing for a cluster that has been chosen by then.
+            // When these expire, nothing changes for a cluster that is already selected.
             (Effect::PreferNoSelect | Effect::NoSelectIfNew, Some(_)) => {}
             (Effect::NoSelect, Some(end)) => until = until.into_iter().chain(end).min(),
         }

@@ -8,8 +8,8 @@ use crate::observed::Condition;
 use crate::reason::{EventReason, Reason};
 use crate::rollout::{Failure, PlacementOutcome, Promotion, State};
 
-/// What happened since the recorded status. Each event follows a change of what is recorded, so it
-/// is published once.
+/// The events since the recorded status. Each event comes from a change of the recorded state, so
+/// it is published once.
 pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Vec<Event> {
     let mut events = Vec::new();
     let mut tell =

@@ -1,4 +1,4 @@
-//! Cohort by cohort: what is to be written, and why. Cluster by cluster: the writes themselves.
+//! Decides by cohort what to write and why, and drafts the writes by cluster.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::explain::{Decision, Wait};
 use crate::fleet::{ClusterFacts, Cohort, Fleet, InstanceFacts, WorkFacts};
 use crate::install::Install;
 use crate::name::{ClusterName, Text};
-use crate::observed::{InstallStrategy, Instance, InstanceStatus, StatusFields, Work};
+use crate::observed::{InstallStrategy, Instance, InstanceStatus, RefusedWrite, StatusFields, Work};
 use crate::rollout::{Move, MoveRun, PlacementOutcome};
 use crate::status;
 
@@ -53,24 +53,25 @@ pub(super) fn decide(
 
 /// The answers for the clusters of a cohort, in order of name.
 struct CohortAnswers {
-    /// How many clusters are still to get each, the next first.
+    /// Each answer with the number of clusters that still get it; the next one first.
     runs: Vec<(usize, ClusterAnswer)>,
     at: usize,
 }
 
 struct ClusterAnswer {
-    /// `None`: what is not there, is going, or is not ours, is not written to.
+    /// `None` if there is no instance to write to: it does not exist, is being deleted, or has
+    /// another owner.
     next: Option<Next>,
     why: Arc<Why>,
 }
 
 struct Next {
-    /// Where it is another than the instance has.
+    /// The new status, if it differs from the current one.
     status: Option<InstanceStatus>,
-    /// It tells the instance another revision than the one that it has.
+    /// The new status assigns another revision.
     starts: bool,
-    /// Its works are ours and not all as they should be. They follow what the instance's status
-    /// says, never what it is about to say.
+    /// Its works have to be written. They are rendered from the current status of the instance,
+    /// never from the new one.
     writes_works: bool,
 }
 
@@ -85,11 +86,11 @@ impl CohortAnswers {
     }
 }
 
-/// Works out what is said of cohorts and what is written for them.
+/// Computes the reason and the next status of each cohort.
 struct Scribe<'f> {
     fleet: &'f Fleet<'f>,
     now: Timestamp,
-    /// It is not certain which clusters the placements select.
+    /// Some placement is unknown or still changing.
     unsure: bool,
 }
 
@@ -107,7 +108,7 @@ impl<'f> Scribe<'f> {
         let all = cohort.members.len();
         let answer = |decided: &Move| self.answer(&cohort.facts, decided);
         let runs = match (installed, runs) {
-            // What the install strategy says about being there comes before what it should have.
+            // Whether the instance should exist comes before which revision it should have.
             (Some(decision), _) => vec![(all, answer(&Move::stay(decision.clone())))],
             (None, []) => vec![(all, answer(&Move::stay(Decision::Hold(Wait::ClusterAbsent))))],
             (None, runs) => runs.iter().map(|run| (run.count, answer(&run.decided))).collect(),
@@ -116,9 +117,8 @@ impl<'f> Scribe<'f> {
     }
 
     fn answer(&self, facts: &ClusterFacts<'_>, decided: &Move) -> ClusterAnswer {
-        // While it is not certain which clusters the placements select, an instance that none of
-        // them governs may be one of theirs: it is not to fall back to the add-on's defaults
-        // because of that.
+        // While a placement is unknown or still changing, an instance that no placement governs may
+        // belong to it, so it must not fall back to the add-on's defaults.
         let decided = match self.unsure && facts.governor().is_none() && decided.starts {
             true => Cow::Owned(Move::stay(Decision::Hold(Wait::PlacementUncertain))),
             false => Cow::Borrowed(decided),
@@ -145,23 +145,27 @@ impl<'f> Scribe<'f> {
         ) {
             return None;
         }
-        let status = status::instance::next(self.fleet, facts, instance, decided, self.now);
+        let status = match facts.is_refused(RefusedWrite::Status) {
+            true => None,
+            false => status::instance::next(self.fleet, facts, instance, decided, self.now),
+        };
         let is_told = |next: &InstanceStatus| {
             next.told().map(|pin| &pin.hash).eq(instance.status.told().map(|pin| &pin.hash))
         };
         let starts = decided.starts || status.as_ref().is_some_and(|next| !is_told(next));
-        let renders = !starts && matches!(instance.rendering, Some(Ok(_)));
+        let renders =
+            !starts && !facts.is_refused(RefusedWrite::Work) && matches!(instance.rendering, Some(Ok(_)));
         Some(Next { status, starts, writes_works: renders && !instance.works_stand })
     }
 }
 
-/// What an instance is told, for people: a version, else the id of a revision.
+/// The display name of the assigned revision: a version, otherwise an id.
 fn label(status: &StatusFields) -> Option<Text> {
     let id = || status.told().next().map(|_| status.told_revision().id());
     status.desired_version.clone().or_else(id)
 }
 
-/// The objects of the snapshot, walked in order.
+/// Cursors over the objects of the snapshot.
 struct ObjectCursors<'f> {
     instances: Cursor<'f, Instance>,
     works: Cursor<'f, Vec<Work>>,

@@ -1,4 +1,4 @@
-//! Rendering: from a template and the configs that pin its variables to works (semantics §6).
+//! Rendering: from a template and the configs that pin its variables to works (rules, chapter 6).
 //!
 //! Done in two steps. [`prepare`](Prepared::prepare) does all that is the same for every cluster
 //! and finds all that can be wrong, once per pair of hashes. [`Prepared::work`] puts one cluster's
@@ -13,10 +13,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use aviary_api::names::{self, annotations, labels};
+use aviary_api::work::{ManifestConfigOption, check_spec};
 use serde_json::{Map, Value, json};
 
 use crate::configs::{GroupResource, Pin, version_in};
 use crate::hash::{self, Hash};
+use crate::health::instruct::{self, Instructions, ProbedManifest};
 use crate::name::{ClusterName, Text};
 use crate::observed::Observed;
 use crate::problem::Problem;
@@ -25,12 +27,16 @@ use variables::{Builtin, Unfilled};
 /// A work is split before its manifests pass this many bytes.
 pub(crate) const WORK_LIMIT: usize = 400 * 1024;
 
+/// The most that a template may have beside its manifests: every work carries it.
+pub(crate) const OPTIONS_LIMIT: usize = 64 * 1024;
+
 /// The most bytes that all manifests of a template may have once they are rendered. Variables
 /// multiply: a template that fits into an API server could otherwise render to gigabytes.
 pub(crate) const TEMPLATE_LIMIT: usize = 32 * WORK_LIMIT;
 
-/// Changes when the same inputs render to something else, so that an upgrade of the manager renders
-/// anew.
+/// The renderer, in the mark of a work. Works of every renderer are accepted as they are, so that an
+/// upgrade of the manager rewrites nothing. It stays 1 as long as the first version must recognise
+/// our works as its own, should it come back.
 const RENDERER: u32 = 1;
 
 /// A template and its variables, checked: it renders, and to how many works is known. The manifests
@@ -46,6 +52,8 @@ pub struct Prepared {
     defined: BTreeMap<String, String>,
     /// Which manifests go into which work: the same for every cluster.
     split: Vec<Range<usize>>,
+    /// Each manifest that is probed.
+    probed: Vec<Option<ProbedManifest>>,
     /// Names the inputs that no hash pins; with the cluster's own they mark what a work was
     /// rendered from.
     inputs: String,
@@ -140,9 +148,11 @@ impl Prepared {
             deployment,
             defined,
             split: Vec::new(),
+            probed: Vec::new(),
             inputs,
         };
         prepared.check()?;
+        prepared.check_works()?;
         Ok(prepared)
     }
 
@@ -153,8 +163,14 @@ impl Prepared {
         if self.raw_manifests().is_empty() {
             return Err(Problem::TemplateEmpty { template: template() });
         }
+        let options = self.agent().into_iter().flatten().filter(|(key, _)| *key != "workload");
+        let options: usize = options.map(|(key, value)| key.len() + hash::canonical(value).len()).sum();
+        if options > OPTIONS_LIMIT {
+            return Err(Problem::OptionsTooLarge { template: template() });
+        }
         check_manifests(&self.template, self.raw_manifests())?;
         let mut split = Split::default();
+        let mut probed = Vec::with_capacity(self.raw_manifests().len());
         for manifest in self.raw_manifests() {
             let too_large = || Problem::ManifestTooLarge {
                 template: template(),
@@ -170,13 +186,64 @@ impl Prepared {
             if size > WORK_LIMIT {
                 return Err(too_large());
             }
+            if let Some(key) = instruct::reserved_annotation(&filled) {
+                let why = format!(
+                    "the annotation {key} is reserved: remove it from {}",
+                    identity(manifest).unwrap_or_default()
+                );
+                return Err(Problem::TemplateMalformed { template: template(), why });
+            }
             split.add(size);
+            probed.push(ProbedManifest::of(&filled));
             if split.total > TEMPLATE_LIMIT {
                 return Err(Problem::TemplateTooLarge { template: template() });
             }
         }
         self.split = split.finish();
+        self.probed = probed;
         Ok(())
+    }
+
+    /// Renders every work once, for a cluster of the longest name, and checks it as OCM would: an
+    /// agent that cannot decode a work stops altogether.
+    fn check_works(&self) -> Result<(), Problem> {
+        let malformed = |why: String| Problem::TemplateMalformed { template: self.template.clone(), why };
+        let author = self.author_configs().map_err(|unfilled| match unfilled {
+            Unfilled::Unknown(variable) => {
+                Problem::VariableUnknown { template: self.template.clone(), variable }
+            }
+            Unfilled::TooLarge => {
+                malformed("manifestConfigs are too large once their variables are filled in".to_owned())
+            }
+        })?;
+        if let Some(fault) = instruct::fault(&author, self.raw_manifests().len()) {
+            return Err(malformed(fault));
+        }
+        if self.agent().is_some_and(|agent| agent.keys().all(|key| key == "workload")) {
+            return Ok(());
+        }
+        let Ok(cluster) = ClusterName::parse(&"c".repeat(names::MAX_NAME)) else { return Ok(()) };
+        (0..self.works()).try_for_each(|index| {
+            let (spec, _) = self.spec(index, &cluster, names::DEFAULT_INSTALL_NAMESPACE);
+            let faults = check_spec(&Value::Object(spec)).err().unwrap_or_default();
+            match faults.first() {
+                None => Ok(()),
+                Some(fault) => Err(malformed(format!("{}: {}", fault.field, fault.message))),
+            }
+        })
+    }
+
+    /// The author's `manifestConfigs`: all but the cluster's names is filled in.
+    fn author_configs(&self) -> Result<Vec<Value>, Unfilled> {
+        let listed = self.agent().and_then(|agent| agent.get("manifestConfigs"));
+        let Some(Value::Array(listed)) = listed else { return Ok(Vec::new()) };
+        let builtins = Builtin { addon: &self.addon, version: self.version.as_deref() };
+        let mut filled = Value::Array(listed.clone());
+        variables::fill(&mut filled, &self.defined, &builtins, WORK_LIMIT)?;
+        match filled {
+            Value::Array(filled) => Ok(filled),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// A manifest for every cluster: all but the cluster's names is filled in.
@@ -217,7 +284,11 @@ impl Prepared {
 
     /// Whether a work carries that mark.
     pub fn marks(&self, mark: &str, install_namespace: &str) -> bool {
-        mark.strip_prefix(&*self.inputs).and_then(|rest| rest.strip_prefix('/')) == Some(install_namespace)
+        let without_renderer = |mark| str::split_once(mark, '/').map(|(_, rest)| rest);
+        without_renderer(mark)
+            .zip(without_renderer(&self.inputs))
+            .and_then(|(mark, inputs)| mark.strip_prefix(inputs)?.strip_prefix('/'))
+            == Some(install_namespace)
     }
 
     /// Which of our works has this name.
@@ -251,14 +322,54 @@ impl Prepared {
             .collect()
     }
 
-    /// One whole work, as it is written.
-    pub fn work(&self, index: usize, site: &WorkSite<'_>, told: &[&Pin]) -> Value {
-        let manifests = Value::Array(self.manifests(index, site.cluster, site.install_namespace));
-        let hashes = hash_annotation(told);
-        let digest = hash::digest(&manifests);
-        let options = self.agent().into_iter().flatten().filter(|(key, _)| *key != "workload");
+    /// The spec of one work for one cluster, and the digest of what the agent is asked to report.
+    fn spec(
+        &self,
+        index: usize,
+        cluster: &ClusterName,
+        install_namespace: &str,
+    ) -> (Map<String, Value>, String) {
+        let mut manifests = self.manifests(index, cluster, install_namespace);
+        let mut author = Value::Array(self.author_configs().unwrap_or_default());
+        variables::name_cluster(&mut author, cluster, install_namespace);
+        let instructions = Instructions {
+            addon: &self.addon,
+            install_namespace,
+            author: author.as_array().map_or(&[], Vec::as_slice),
+            definitions: self.raw_manifests().iter().filter(|one| is_definition(one)).collect(),
+        };
+        let range = self.split.get(index).cloned().unwrap_or_default();
+        let probed = self.probed.get(range).unwrap_or_default();
+        let configs = instructions.give(&mut manifests, probed);
+        let read: Vec<ManifestConfigOption> =
+            configs.iter().filter_map(|entry| serde_json::from_value(entry.clone()).ok()).collect();
+        let options = self.agent().into_iter().flatten();
+        let options = options.filter(|(key, _)| !matches!(key.as_str(), "workload" | "manifestConfigs"));
         let mut spec: Map<String, Value> = options.map(|(key, value)| (key.clone(), value.clone())).collect();
         spec.insert("workload".to_owned(), json!({ "manifests": manifests }));
+        if !configs.is_empty() {
+            spec.insert("manifestConfigs".to_owned(), Value::Array(configs));
+        }
+        (spec, instruct::configs_digest(&read))
+    }
+
+    /// Whether the agent is asked for the health of anything.
+    pub(crate) fn is_probed(&self) -> bool {
+        self.probed.iter().any(Option::is_some)
+    }
+
+    /// The first object of a work whose health is asked for, with its variables as they are.
+    pub(crate) fn probed_object(&self, index: usize) -> Option<&str> {
+        let probed = self.probed.get(self.split.get(index)?.clone())?;
+        probed.iter().flatten().next().map(|probed| probed.label.as_str())
+    }
+
+    /// One whole work, as it is written.
+    pub fn work(&self, index: usize, site: &WorkSite<'_>, told: &[&Pin]) -> Value {
+        let (spec, probes_digest) = self.spec(index, site.cluster, site.install_namespace);
+        let hashes = hash_annotation(told);
+        let manifests = spec.get("workload").and_then(|workload| workload.get("manifests"));
+        let digest = hash::digest(manifests.unwrap_or(&Value::Null));
         let mut named = BTreeMap::from([(labels::ADDON_NAME, self.addon.to_string())]);
         if let Some(version) = self.version_label() {
             named.insert(labels::ADDON_VERSION, version.to_string());
@@ -275,6 +386,7 @@ impl Prepared {
                     annotations::OCM_CONFIG_SPEC_HASH: hashes,
                     annotations::RENDERED_FROM: self.inputs(site.install_namespace),
                     annotations::RENDERED_DIGEST: digest.as_str(),
+                    annotations::PROBES_DIGEST: probes_digest,
                 },
                 "ownerReferences": [{
                     "apiVersion": "addon.open-cluster-management.io/v1alpha1",
@@ -322,6 +434,10 @@ pub(crate) fn hash_annotation(pins: &[&Pin]) -> String {
         })
         .collect();
     hash::canonical(&json!(entries))
+}
+
+fn is_definition(manifest: &Value) -> bool {
+    manifest.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition")
 }
 
 fn is_label_value(text: &str) -> bool {

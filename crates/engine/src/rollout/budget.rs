@@ -1,5 +1,5 @@
-//! Who may go: slots, failures, stages. Counted first, handed out after; a limit that is full stays
-//! full (semantics §5.3, §5.9).
+//! Which clusters may start: slots, failures, stages. Used slots are counted first, then free ones
+//! are assigned (rules 5.3 and 5.9).
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub(super) struct Ledger {
     pub limited: bool,
     /// Clusters that hold a slot.
     pub in_flight: usize,
-    /// Of those, the ones that were told something and have not arrived: a cluster that is broken
-    /// where it stands holds a slot and is not under way.
+    /// Of those, the ones that are moving. A cluster that is broken on its current revision holds a
+    /// slot and is not moving.
     under_way: usize,
     pub failed: usize,
     /// Failed clusters that hold a slot.
@@ -136,6 +136,7 @@ impl Ledger {
                 };
                 Move::on(decision, target)
             }
+            CohortStanding::Stuck { flight, .. } => Move::stay(Decision::InFlight(flight.clone())),
             // Whatever made it turn to the target, it stays with it.
             CohortStanding::OnTarget { flight, .. }
             | CohortStanding::Fresh { on_target: true, flight, .. } => {
@@ -196,7 +197,8 @@ impl Ledger {
 
 /// The order in which clusters get slots that have arrived at another revision. Broken ones first:
 /// they have nothing to lose and hold a slot until they are well. Those that can be reached before
-/// the others. Last those whose own override may be at fault, so that they are in nobody's way.
+/// the others. Clusters whose own override may be the cause come last, so that they delay no other
+/// cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Broken,
@@ -235,7 +237,7 @@ fn end_of_first<'m>(slots: usize, cohorts: impl Iterator<Item = &'m [u32]> + Clo
 }
 
 impl Move {
-    /// It is told nothing new, and keeps what it was told.
+    /// It keeps its assigned revision.
     pub(crate) fn stay(decision: Decision) -> Self {
         Self { decision, told: None, starts: false }
     }
@@ -260,8 +262,10 @@ impl Move {
 fn holds_slot(standing: &CohortStanding, forgiven: bool) -> bool {
     match standing {
         CohortStanding::OnTarget { share: BudgetShare::None, .. }
+        | CohortStanding::Stuck { share: BudgetShare::None, .. }
         | CohortStanding::Elsewhere { share: BudgetShare::None, .. } => false,
-        CohortStanding::OnTarget { flight, reachable, .. } => match flight {
+        CohortStanding::OnTarget { flight, reachable, .. }
+        | CohortStanding::Stuck { flight, reachable, .. } => match flight {
             Flight::TimedOut { .. } if !reachable => false,
             flight => !(forgiven && flight.is_failure()),
         },

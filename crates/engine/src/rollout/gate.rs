@@ -1,5 +1,5 @@
-//! Where a placement's clusters should go: the desired revision, or with a canary the last known
-//! good one (semantics §5.4–5.6).
+//! The target revision of a placement: the desired one or, with a canary, the last known good one
+//! (rules 5.4 to 5.6).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::name::ClusterName;
 use crate::observed::Pace;
 use crate::problem::Problem;
 
-/// Where to.
+/// The target of a placement.
 #[derive(Clone, Debug)]
 pub(crate) struct Aim {
     pub desired: Wanted,
@@ -56,7 +56,7 @@ pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) ->
     let desired = match &governor.desired {
         Ok(desired) => desired,
         Err(problem) => {
-            // Clusters stay on what they have; those under way finish.
+            // Clusters keep their revision; those in flight finish.
             let target = match &governor.canary {
                 Some(_) => before.clone(),
                 None => recorded.and_then(|recorded| recorded.desired.clone()),
@@ -78,8 +78,8 @@ pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) ->
         Some(canary) => Passage::of(fleet, governor, canary, desired, before.as_ref(), now),
     };
     let known_good = if promotion.is_some() { Some(desired.clone()) } else { before.clone() };
-    // Without a known good revision the first installs go ahead, and are judged against what they
-    // were told.
+    // Without a known good revision, first installs proceed, and are judged against their assigned
+    // revision.
     let target = match &known_good {
         Some(known_good) if governor.canary.is_some() && known_good != desired => known_good,
         _ => desired,
@@ -167,8 +167,8 @@ fn left_on_known_good(
     now: Timestamp,
 ) -> Option<usize> {
     let known_good = known_good?.clone();
-    // Once all had settled on it, a cluster that becomes unwell there is not on its way to it
-    // again.
+    // After all clusters have settled on it, a cluster that becomes unhealthy does not count as in
+    // flight again.
     let was_completed =
         governor.recorded.is_some_and(|recorded| recorded.applied.as_ref() == Some(&known_good));
     let targets =
@@ -209,7 +209,7 @@ fn changed_kinds<'r>(from: &'r Revision, to: &'r Revision) -> impl Iterator<Item
     kinds.into_iter().filter(move |kind| hash(from, kind) != hash(to, kind))
 }
 
-/// What of a revision each canary cluster can prove (semantics §5.4, "what is compared").
+/// What of a revision each canary cluster can prove (rule 5.4, "What is compared").
 struct CanaryComparison<'f> {
     desired: &'f Revision,
     /// The kinds in which it differs from the known good revision; none where there is no such
@@ -218,7 +218,7 @@ struct CanaryComparison<'f> {
     cohorts: Vec<(&'f ClusterFacts<'f>, Compared<'f>)>,
     /// For each canary cluster that is there, its position and its place in `cohorts`.
     clusters: Vec<(usize, usize)>,
-    /// Nobody knows what some canary cluster is to have: nothing can be left out for it.
+    /// The desired configs of some canary cluster are unknown, so nothing may be ignored for it.
     incomplete: bool,
 }
 
@@ -331,8 +331,8 @@ impl<'f> CanaryComparison<'f> {
     }
 }
 
-/// The config of a kind that a canary cluster should have. Where that cannot be resolved it keeps
-/// what it was told.
+/// The config of a kind that a canary cluster should have. If that cannot be resolved, the assigned
+/// one counts.
 fn wanted<'f>(fleet: &'f Fleet<'_>, facts: &'f ClusterFacts<'_>, kind: &GroupResource) -> Option<&'f Pin> {
     let Ok(desired) = &fleet.governor_of(facts).desired else {
         return facts.instance.as_ref()?.status.told().find(|pin| pin.config.kind == *kind);

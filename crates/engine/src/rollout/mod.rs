@@ -1,9 +1,8 @@
-//! The rollout controller as a function: which clusters of a placement move now, and why the others
-//! do not (semantics §5).
+//! Decides which clusters of a placement move now, and why the others do not (rules, chapter 5).
 //!
-//! [`gate`] decides where to, [`standing`] where each cluster stands, [`budget`] who may go. This
-//! file puts the three together for one placement. In flight is counted from the instances
-//! themselves before anything is chosen.
+//! [`gate`] decides the target, [`standing`] the state of each cohort, [`budget`] which clusters
+//! may start. This file combines them for one placement. Clusters in flight are counted from the
+//! instances before any cluster is chosen.
 
 mod budget;
 mod gate;
@@ -36,7 +35,7 @@ pub(crate) struct PlacementOutcome {
     pub applied: Option<Revision>,
     /// A revision completed in this pass.
     pub completed: Option<Revision>,
-    /// Completed revisions that the placement has gone back behind.
+    /// Revisions that a rollback withdraws.
     pub withdrawn: Vec<Revision>,
     pub unhealthy: Unhealthy,
     /// For each cohort that the placement governs, in order.
@@ -59,8 +58,8 @@ pub(crate) struct MoveRun {
 #[derive(Clone, Debug)]
 pub(crate) struct Move {
     pub decision: Decision,
-    /// What the instance is told: now if it starts, before otherwise. `None`: it keeps what it was
-    /// told, whatever that is.
+    /// The assigned revision, new if the instance starts. `None` if it keeps its assigned revision,
+    /// whatever that is.
     pub told: Option<Arc<TargetRevision>>,
     pub starts: bool,
 }
@@ -69,7 +68,7 @@ pub(crate) struct Move {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub governed: usize,
-    /// Told the target (or, where nothing was ever applied, what fresh instances get), settled or
+    /// Assigned the target (or, for first installs, the revision for first installs), settled or
     /// not.
     pub on_target: usize,
     /// Settled on the target.
@@ -79,7 +78,7 @@ pub struct Counts {
     pub failed: usize,
     /// Unsettled clusters that hold a slot, after this pass's starts.
     pub in_flight: usize,
-    /// Not told the target yet.
+    /// Not assigned the target yet.
     pub waiting: usize,
     /// Nothing was ever applied on them.
     pub fresh: usize,
@@ -100,7 +99,7 @@ pub(crate) struct Unhealthy {
     pub first: Vec<ClusterName>,
 }
 
-/// Where the rollout as a whole stands.
+/// The state of the rollout as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// No cluster is governed.
@@ -149,7 +148,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// One placement's rollout: where to, and where each cohort stands.
+/// One placement's rollout: its targets, and the standing of each cohort.
 struct RolloutView<'a> {
     fleet: &'a Fleet<'a>,
     governor: &'a Governor<'a>,
@@ -332,7 +331,7 @@ fn count(view: &RolloutView<'_>, moves: &[Vec<MoveRun>], ledger: &Ledger) -> Cou
                 counts.fresh += all;
                 counts.waiting += all;
             }
-            CohortStanding::Elsewhere { .. } | CohortStanding::Aside(_) => {
+            CohortStanding::Elsewhere { .. } | CohortStanding::Stuck { .. } | CohortStanding::Aside(_) => {
                 counts.on_target += started;
                 counts.waiting += all - started;
             }
@@ -345,7 +344,7 @@ fn count(view: &RolloutView<'_>, moves: &[Vec<MoveRun>], ledger: &Ledger) -> Cou
     counts
 }
 
-/// The order of the questions is the policy: what a person must fix comes before what time fixes.
+/// The order of the questions is the policy: what somebody must fix comes before what time fixes.
 fn state(view: &RolloutView<'_>, counts: &Counts, ledger: &Ledger, is_complete: bool) -> State {
     let RolloutView { governor, aim, .. } = view;
     if let Some(problem) = governor.fault.as_ref().or(aim.problem()) {

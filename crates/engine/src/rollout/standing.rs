@@ -1,4 +1,4 @@
-//! Where a cohort stands towards the revision it should get. Order of the checks is the policy.
+//! The state of a cohort relative to its target revision. The order of the checks is the policy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,14 @@ use crate::clock::Clock;
 use crate::configs::{Pin, Revision};
 use crate::explain::{Flight, Wait};
 use crate::fleet::{BudgetShare, ClusterFacts, Governor, InstanceFacts};
+use crate::health::Health;
 use crate::name::Text;
-use crate::observed::{Lookup, Observed, Rollout};
+use crate::observed::{Lookup, Observed, Refusal, RefusedWrite, Rollout};
+use crate::problem::Problem;
 use crate::versions;
+
+/// How much later than it happens a standard agent, which polls, reports a change of an object.
+const REPORTING_LAG: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CohortStanding {
@@ -23,27 +28,27 @@ pub(super) enum CohortStanding {
     LeftOut(Wait),
     /// Nothing was ever applied. Not throttled and not gated.
     Fresh {
-        /// It was told what fresh instances get.
+        /// It was assigned the revision for first installs.
         told: bool,
-        /// What it was told is the target.
+        /// Its assigned revision is the target.
         on_target: bool,
-        /// What fresh instances get is the target: it is part of the rollout, or about to be.
+        /// The revision for first installs is the target, so it is part of the rollout.
         aims_at_target: bool,
         flight: Flight,
         reachable: bool,
         deadline: Option<Timestamp>,
         share: BudgetShare,
     },
-    /// Told the target and not settled on it.
+    /// Assigned the target and not settled on it.
     OnTarget {
         flight: Flight,
         reachable: bool,
         deadline: Option<Timestamp>,
         share: BudgetShare,
-        /// It has been healthy there since it was told.
+        /// It has been healthy there since the revision was assigned.
         had_arrived: bool,
     },
-    /// Told something else.
+    /// Assigned another revision.
     Elsewhere {
         /// It has not arrived there: it is in flight already.
         moving: bool,
@@ -52,6 +57,8 @@ pub(super) enum CohortStanding {
         reachable: bool,
         share: BudgetShare,
     },
+    /// On its way elsewhere, and the hub refuses to write that it is to turn to the target.
+    Stuck { flight: Flight, reachable: bool, share: BudgetShare },
     /// Applied at the target, available, and for long enough.
     Settled,
 }
@@ -60,7 +67,7 @@ impl CohortStanding {
     /// It failed, whoever is to blame.
     pub(super) fn has_failed(&self) -> bool {
         match self {
-            Self::OnTarget { flight, .. } => flight.is_failure(),
+            Self::OnTarget { flight, .. } | Self::Stuck { flight, .. } => flight.is_failure(),
             Self::Fresh { flight, on_target, .. } => *on_target && flight.is_failure(),
             _ => false,
         }
@@ -74,9 +81,10 @@ impl CohortStanding {
     /// Its own override may be what it suffers from: it starts last.
     pub(crate) fn is_doubted(&self) -> bool {
         match self {
-            Self::Fresh { share, .. } | Self::Elsewhere { share, .. } | Self::OnTarget { share, .. } => {
-                *share != BudgetShare::Full
-            }
+            Self::Fresh { share, .. }
+            | Self::Elsewhere { share, .. }
+            | Self::OnTarget { share, .. }
+            | Self::Stuck { share, .. } => *share != BudgetShare::Full,
             Self::Absent | Self::Aside(_) | Self::LeftOut(_) | Self::Settled => false,
         }
     }
@@ -90,13 +98,13 @@ impl CohortStanding {
         matches!(self, Self::LeftOut(Wait::Canary(_) | Wait::KnownGoodFirst { .. }))
     }
 
-    /// It was told its target, and nothing that its placement moved is still on the way there. One
-    /// that is being made, or is told now, follows at once.
+    /// It was assigned its target, and nothing that its placement moved is still in flight. An
+    /// instance that is being created, or assigned a revision now, follows at once.
     pub(super) fn is_assigned(&self) -> bool {
         match self {
             Self::Settled | Self::Absent | Self::Fresh { .. } | Self::LeftOut(_) => true,
             Self::OnTarget { share, had_arrived, .. } => *had_arrived || *share != BudgetShare::Full,
-            Self::Elsewhere { .. } | Self::Aside(_) => false,
+            Self::Elsewhere { .. } | Self::Stuck { .. } | Self::Aside(_) => false,
         }
     }
 
@@ -104,14 +112,46 @@ impl CohortStanding {
     pub(crate) fn is_unhealthy(&self) -> bool {
         let is_wrong = |flight: &Flight| flight.is_failure() || matches!(flight, Flight::Unavailable { .. });
         match self {
-            Self::OnTarget { flight, .. } => is_wrong(flight),
+            Self::OnTarget { flight, .. } | Self::Stuck { flight, .. } => is_wrong(flight),
             Self::Fresh { flight, told, on_target, .. } => (*told || *on_target) && is_wrong(flight),
             Self::Elsewhere { broken, .. } => *broken,
             Self::Absent | Self::Aside(_) | Self::LeftOut(_) | Self::Settled => false,
         }
     }
 
-    /// When time alone changes where it stands.
+    /// What the hub's refusal makes of it. A cluster that was not started for the target stays as
+    /// it is and is left out. One that was started has failed, as it would if its agent had refused.
+    fn refused(self, refusal: &Refusal, reachable: bool) -> Self {
+        let problem = Arc::new(Problem::refused(refusal));
+        let flight = Flight::Refused(Arc::clone(&problem));
+        match (refusal.what, self) {
+            (
+                RefusedWrite::Status,
+                Self::Elsewhere { moving: false, .. } | Self::Fresh { told: false, on_target: false, .. },
+            ) => Self::LeftOut(Wait::Problem(problem)),
+            (RefusedWrite::Status, Self::Elsewhere { reachable, share, .. }) => {
+                Self::Stuck { flight, reachable, share }
+            }
+            (RefusedWrite::Status, Self::Settled) => Self::OnTarget {
+                flight,
+                reachable,
+                deadline: None,
+                share: BudgetShare::Full,
+                had_arrived: true,
+            },
+            (_, Self::OnTarget { reachable, share, had_arrived, .. }) => {
+                Self::OnTarget { flight, reachable, deadline: None, share, had_arrived }
+            }
+            (_, Self::Fresh { told, on_target, aims_at_target, reachable, share, .. })
+                if told || on_target =>
+            {
+                Self::Fresh { told, on_target, aims_at_target, flight, reachable, deadline: None, share }
+            }
+            (_, standing) => standing,
+        }
+    }
+
+    /// When time alone changes its standing.
     pub(super) fn recheck_at(&self) -> Option<Timestamp> {
         match self {
             Self::OnTarget { flight: Flight::Soaking { until }, .. } => Some(*until),
@@ -130,7 +170,7 @@ impl CohortStanding {
 pub(crate) struct TargetRevision {
     pub revision: Revision,
     pub id: Text,
-    /// The version that it stands for, where it can be told.
+    /// Its version, if known.
     pub version: Option<Text>,
     /// For each of its pins the generation of the live object, while that still has the pinned
     /// content.
@@ -217,6 +257,15 @@ impl<'a> Judge<'a> {
     }
 
     pub(super) fn judge(&self, facts: &ClusterFacts<'_>) -> CohortStanding {
+        let standing = self.judge_written(facts);
+        match &facts.refusal {
+            Some(refusal) => standing.refused(refusal, facts.is_reachable()),
+            None => standing,
+        }
+    }
+
+    /// Where it stands if the hub takes what is written for it.
+    fn judge_written(&self, facts: &ClusterFacts<'_>) -> CohortStanding {
         let Some(instance) = &facts.instance else { return CohortStanding::Absent };
         if let Some(aside) = aside(instance) {
             return aside;
@@ -235,8 +284,8 @@ impl<'a> Judge<'a> {
             if let Some(wait) = self.joined_behind(facts, instance) {
                 return CohortStanding::LeftOut(wait);
             }
-            // Applied once and never healthy: it is broken where it stands, not on its way. Healthy
-            // works that are not what it was told mean that it is on its way from them.
+            // Applied and never healthy: it is broken on its current revision, not in flight.
+            // Healthy works of another revision mean that it is in flight from that revision.
             let moving = !instance.arrived_once() && (evidence.installed || evidence.healthy);
             let broken = !moving && !evidence.healthy;
             let share = instance.share_elsewhere(moving);
@@ -246,7 +295,14 @@ impl<'a> Judge<'a> {
         let share = instance.share_on_target(target.map(|target| &*target.id));
         let had_arrived = instance.had_arrived();
         if instance.is_well() {
-            return match self.soaks_until(clock) {
+            return match self.soaks_until(instance, clock) {
+                Some(_) if let Some(offline) = facts.offline => CohortStanding::OnTarget {
+                    flight: Flight::Offline { since: offline.since },
+                    reachable,
+                    deadline: None,
+                    share,
+                    had_arrived,
+                },
                 Some(until) => CohortStanding::OnTarget {
                     flight: Flight::Soaking { until },
                     reachable,
@@ -284,9 +340,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Why a cluster that came from elsewhere with its instance stays on what it has: the gate is
-    /// closed, and what this placement has behind it is not what the cluster came with (semantics
-    /// §5.8). While the placement rolls to its known good revision, nobody can tell those that
-    /// joined from those that it began with: all of them go there.
+    /// closed, and what this placement has behind it is not what the cluster came with (rule 5.8).
+    /// While the placement rolls to its known good revision, clusters that joined cannot be
+    /// distinguished from those that were governed from the start, so all of them go there.
     fn joined_behind(&self, facts: &ClusterFacts<'_>, instance: &InstanceFacts<'_>) -> Option<Wait> {
         let gate = self.gate.as_ref().filter(|_| !facts.in_canary())?;
         if self.governor.is_rolling_to_known_good() {
@@ -300,7 +356,7 @@ impl<'a> Judge<'a> {
         joined.then(|| gate.clone())
     }
 
-    /// Whether what it was told is something that this placement has rolled out.
+    /// Whether its assigned revision is one that this placement has rolled out.
     fn ever_rolled_out(&self, instance: &InstanceFacts<'_>) -> bool {
         let recorded = self.governor.recorded.into_iter();
         let recorded = recorded.flat_map(|recorded| [&recorded.known_good, &recorded.applied]).flatten();
@@ -308,8 +364,8 @@ impl<'a> Judge<'a> {
         recorded.chain(history).any(|revision| instance.is_told(revision))
     }
 
-    /// Whether what it was told is something that this placement wants or wanted: if not, another
-    /// placement told it.
+    /// Whether its assigned revision is or was desired by this placement. If not, another placement
+    /// assigned it.
     fn ever_wanted(&self, instance: &InstanceFacts<'_>) -> bool {
         let Targets { target, canary, fresh } = &self.targets;
         let recorded = self.governor.recorded.and_then(|recorded| recorded.desired.as_ref());
@@ -332,14 +388,16 @@ impl<'a> Judge<'a> {
 
     fn soaks_on(&self, instance: &InstanceFacts<'_>, revision: &Revision) -> bool {
         let soaks = !self.governor.spec.rollout.min_success_time.is_zero();
-        soaks && self.soaks_until(instance.clock_of(&revision.id())).is_some()
+        soaks && self.soaks_until(instance, instance.clock_of(&revision.id())).is_some()
     }
 
-    fn soaks_until(&self, clock: Option<&Clock>) -> Option<Timestamp> {
+    fn soaks_until(&self, instance: &InstanceFacts<'_>, clock: Option<&Clock>) -> Option<Timestamp> {
         let soak = self.governor.spec.rollout.min_success_time;
         if soak.is_zero() {
             return None;
         }
+        // A crash within the soak is reported later than it happens.
+        let soak = if instance.is_probed() { soak.saturating_add(REPORTING_LAG) } else { soak };
         // Healthy in this snapshot for the first time: the soak begins now, when that is written
         // down. One that was written by a clock ahead of this one begins now, too.
         let since = clock.filter(|clock| clock.healthy).map_or(self.now, |clock| clock.since.min(self.now));
@@ -359,6 +417,11 @@ impl<'a> Judge<'a> {
         if let Some(why) = &evidence.failure {
             return (Flight::Failed { why: why.clone() }, None);
         }
+        let unhealthy = evidence.health.why().filter(|_| evidence.holds_placed && evidence.answered);
+        let grace = instance.health_grace(self.now).filter(|_| unhealthy.is_some());
+        if let (Health::Failed { why }, Some(_), None) = (&evidence.health, unhealthy, grace) {
+            return (Flight::Failed { why: why.clone() }, None);
+        }
         let limit = self.governor.spec.rollout.progress_deadline;
         let since = clock.map_or(self.now, |clock| clock.unsettled_since().min(self.now));
         let deadline = limit.map(|limit| later(since, limit));
@@ -367,18 +430,24 @@ impl<'a> Judge<'a> {
         {
             return (Flight::TimedOut { after: limit }, None);
         }
+        let recheck = deadline.into_iter().chain(grace).min();
         if let Some(offline) = facts.offline {
-            return (Flight::Offline { since: offline.since }, deadline);
+            return (Flight::Offline { since: offline.since }, recheck);
         }
         let flight = match &evidence.unavailable {
             Some(why) if evidence.holds_placed => Flight::Unavailable { why: why.clone() },
             _ if let Some(why) = &evidence.unproven => Flight::Unproven { why: why.clone() },
+            _ if let Some(why) = unhealthy => match &evidence.health {
+                _ if instance.arrived_once() => Flight::Unavailable { why: why.clone() },
+                Health::Unknown { .. } => Flight::HealthUnknown { why: why.clone() },
+                _ => Flight::Progressing { why: why.clone() },
+            },
             _ if instance.arrived_once() => {
                 Flight::Unavailable { why: "the agent has not reported on it yet".into() }
             }
             _ => underway,
         };
-        (flight, deadline)
+        (flight, recheck)
     }
 }
 
@@ -398,7 +467,7 @@ fn is_told(instance: &InstanceFacts<'_>, target: Option<&Arc<TargetRevision>>) -
     target.is_some_and(|target| instance.is_told(&target.revision))
 }
 
-/// Saturating: a time that cannot be told is never reached.
+/// Adds without overflowing; an unrepresentable time is treated as "never".
 fn later(time: Timestamp, by: Duration) -> Timestamp {
     SignedDuration::try_from(by).ok().and_then(|by| time.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
 }

@@ -1,15 +1,16 @@
 //! How simulated clusters behave: how long they take, which fail, which are offline, which flap.
 //!
 //! A cluster's behaviour depends on the seed, its name and the revision only, never on the order in
-//! which it is asked. So two rehearsals of one fleet differ only by what was decided differently,
-//! and simulated clusters on a real hub behave as they were rehearsed.
+//! which it is asked. So two rehearsals of one fleet differ only in the decisions, and simulated
+//! clusters on a real hub behave as in the rehearsal.
 
 use std::time::Duration;
 
+use crate::health::Health;
 use crate::name::ClusterName;
 use crate::observed::Seen;
 
-/// What a fleet is like.
+/// The behaviour of a simulated fleet.
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub seed: u64,
@@ -17,11 +18,13 @@ pub struct Profile {
     pub latency: (Duration, Duration),
     /// The share of clusters on which a revision fails.
     pub fail: f64,
+    /// How it fails there.
+    pub failure: FailureKind,
     /// The share of clusters that the hub cannot reach.
     pub offline: f64,
     /// The share of clusters that become unavailable once after each update, and recover.
     pub flap: f64,
-    /// How often the manager looks.
+    /// How often the manager plans.
     pub tick: Duration,
     /// When to give up.
     pub horizon: Duration,
@@ -33,6 +36,7 @@ impl Default for Profile {
             seed: 1,
             latency: (Duration::from_secs(10), Duration::from_secs(60)),
             fail: 0.0,
+            failure: FailureKind::default(),
             offline: 0.0,
             flap: 0.0,
             tick: Duration::from_secs(1),
@@ -41,23 +45,79 @@ impl Default for Profile {
     }
 }
 
-/// What an agent says.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
-    Available { flaps: bool },
-    Unavailable,
-    Failed,
+/// How a bad revision shows on a cluster. A standard agent reports a work as applied and available as
+/// soon as its objects exist, so all but a refusal is visible only in the health of the objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureKind {
+    /// Its pods never become ready.
+    #[default]
+    NeverReady,
+    /// Its pods become ready, and crash a while later.
+    Crashes,
+    /// The cluster does not accept its objects.
+    Refuses,
+    /// The agent never reports on it.
+    Silent,
 }
 
+/// The report of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// Applied and healthy.
+    Available { then: Then },
+    /// Applied, and its pods have stopped for a moment.
+    Unavailable,
+    /// Applied, and its pods are not ready.
+    Unready,
+    /// The same, for longer than the workload's own deadline.
+    Exceeded,
+    /// Applied, and its pods were ready and crash now.
+    Crashed,
+    /// Not applied.
+    Refused,
+}
+
+/// What happens later to a healthy cluster to which nothing new is assigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Then {
+    Stays,
+    Flaps,
+    Crashes,
+}
+
+/// After this long a Deployment that makes no progress reports it.
+const PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
+
 impl Answer {
-    /// `Applied` and `Available` of the works.
-    pub(super) fn seen(&self) -> (Seen, Seen) {
+    /// `Applied` and `Available` of a work, and the health of its object. A cluster can only refuse
+    /// a work without probed objects, or report it as unavailable.
+    pub(super) fn seen(&self, object: Option<&str>) -> (Seen, Seen, Health) {
         let no = |message: &str| Seen::No { message: message.into() };
-        match self {
-            Self::Available { .. } => (Seen::Yes, Seen::Yes),
-            Self::Unavailable => (Seen::Yes, no("work reports Available=False: rehearsed outage")),
-            Self::Failed => (no("work reports Applied=False: rehearsed failure"), Seen::NotYet),
-        }
+        let refused = || (no("work reports Applied=False: rehearsed failure"), Seen::NotYet, Health::Healthy);
+        let Some(object) = object else {
+            return match self {
+                Self::Available { .. } => (Seen::Yes, Seen::Yes, Health::Healthy),
+                Self::Unavailable | Self::Crashed => {
+                    (Seen::Yes, no("work reports Available=False: rehearsed outage"), Health::Healthy)
+                }
+                Self::Unready | Self::Exceeded | Self::Refused => refused(),
+            };
+        };
+        let why = |detail: &str| format!("{object}: {detail}").into();
+        let health = match self {
+            Self::Available { .. } => Health::Healthy,
+            Self::Refused => return refused(),
+            Self::Unready => {
+                Health::Progressing { why: why("0 of 1 replicas updated, 1 available"), tolerable: false }
+            }
+            Self::Exceeded => Health::Failed {
+                why: why("0 of 1 replicas updated, 1 available; its progress deadline has passed"),
+            },
+            Self::Unavailable | Self::Crashed => {
+                Health::Progressing { why: why("0 of 1 updated replicas available"), tolerable: false }
+            }
+        };
+        (Seen::Yes, Seen::Yes, health)
     }
 }
 
@@ -76,32 +136,43 @@ impl<'a> Agents<'a> {
         self.draw(cluster, "offline") < self.profile.offline
     }
 
-    /// What the agent says to a revision, and how long it takes; nothing while it is offline.
+    /// The agent's report on a revision, and how long it takes; `None` while it is offline.
     pub fn answer(&self, cluster: &ClusterName, revision: &str) -> Option<(Duration, Answer)> {
         self.answer_if(cluster, revision, self.profile.fail)
     }
 
-    /// The same, where something is known of this cluster or revision that makes it fail more
-    /// often, or less.
+    /// The same, with another probability of failure for this cluster or revision.
     pub fn answer_if(&self, cluster: &ClusterName, revision: &str, fail: f64) -> Option<(Duration, Answer)> {
         if self.is_offline(cluster) {
             return None;
         }
         let fails = self.draw(cluster, &format!("fail {revision}")) < fail;
         let flaps = self.draw(cluster, &format!("flap {revision}")) < self.profile.flap;
-        let answer = if fails { Answer::Failed } else { Answer::Available { flaps } };
+        let answer = match self.profile.failure {
+            FailureKind::NeverReady if fails => Answer::Unready,
+            FailureKind::Crashes if fails => Answer::Available { then: Then::Crashes },
+            FailureKind::Refuses if fails => Answer::Refused,
+            FailureKind::Silent if fails => return None,
+            _ if flaps => Answer::Available { then: Then::Flaps },
+            _ => Answer::Available { then: Then::Stays },
+        };
         Some((self.latency(cluster, revision), answer))
     }
 
-    /// What the agent says next without being told anything new.
+    /// The agent's next report without a new work.
     pub fn after(&self, cluster: &ClusterName, answer: &Answer) -> Option<(Duration, Answer)> {
-        match answer {
-            Answer::Available { flaps: true } => Some((self.latency(cluster, "outage"), Answer::Unavailable)),
+        Some(match answer {
+            Answer::Available { then: Then::Flaps } => (self.latency(cluster, "outage"), Answer::Unavailable),
+            Answer::Available { then: Then::Crashes } => (self.latency(cluster, "crash"), Answer::Crashed),
             Answer::Unavailable => {
-                Some((self.latency(cluster, "recovery"), Answer::Available { flaps: false }))
+                (self.latency(cluster, "recovery"), Answer::Available { then: Then::Stays })
             }
-            Answer::Available { flaps: false } | Answer::Failed => None,
-        }
+            Answer::Unready => (PROGRESS_DEADLINE, Answer::Exceeded),
+            Answer::Available { then: Then::Stays }
+            | Answer::Exceeded
+            | Answer::Crashed
+            | Answer::Refused => return None,
+        })
     }
 
     fn latency(&self, cluster: &ClusterName, what: &str) -> Duration {
@@ -110,7 +181,7 @@ impl<'a> Agents<'a> {
         shortest + longest.saturating_sub(shortest).mul_f64(share)
     }
 
-    /// A number in 0..1 that looks random and is always the same.
+    /// A pseudo-random number in 0..1, always the same for the same arguments.
     pub fn draw(&self, cluster: &ClusterName, what: &str) -> f64 {
         let mut state = self.profile.seed;
         for byte in cluster.as_str().bytes().chain([0]).chain(what.bytes()) {

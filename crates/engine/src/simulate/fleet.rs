@@ -1,5 +1,5 @@
-//! A fleet where there is none: clusters for the placements of an add-on, as if they all ran the
-//! revision before.
+//! Creates a simulated fleet: clusters for the placements of an add-on, all running a previous
+//! revision.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::configs::{Pin, Resolver, Revision};
 use crate::hash;
+use crate::health::Health;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
     Cluster, Condition, DecisionGroup, Instance, InstanceStatus, Observed, Recorded, Reference, Seen,
@@ -17,19 +18,18 @@ use crate::reason::Reason;
 use crate::render;
 use crate::shared::Shared;
 
-/// How many clusters a placement that is somebody's canary gets: a tenth, and at least one.
+/// A canary placement gets a tenth of the clusters, and at least one.
 const CANARY_SHARE: usize = 10;
 
-/// Gives every listed placement that has no decisions its share of `clusters` clusters, and makes
-/// all clusters that are selected and have no instance run a revision of their own that they have
-/// completed.
+/// Gives every listed placement that has no decisions its share of `clusters` clusters, and gives
+/// every selected cluster without an instance a completed previous revision.
 pub fn populate(observed: &mut Observed, clusters: usize, begin: Timestamp) {
     spread(observed, clusters);
     assume_clusters(observed);
     install_before(observed, begin);
 }
 
-/// Clusters that decisions or instances name exist, if nothing else is said of them.
+/// Adds the clusters that decisions or instances name, if they are not given.
 pub(crate) fn assume_clusters(observed: &mut Observed) {
     let selected = observed.placements.values().flat_map(|selection| selection.clusters().cloned());
     let named: Vec<ClusterName> = selected.chain(observed.instances.keys().cloned()).collect();
@@ -136,7 +136,7 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
     }
 }
 
-/// The same kinds of config with other content.
+/// A previous revision: the same kinds of config with other content.
 fn revision_before(desired: &Revision) -> Revision {
     let pins = desired.pins().iter().map(|pin| Pin {
         config: pin.config.clone(),
@@ -175,6 +175,7 @@ fn work(name: &Text, revision: &Revision) -> Work {
         rendered_from: None,
         applied: Seen::Yes,
         available: Seen::Yes,
+        health: Health::NotProbed,
     };
     Work {
         uid: "uid-before".into(),

@@ -1,8 +1,8 @@
-//! Rehearsal: the real plan on a made-up fleet in virtual time.
+//! Rehearsal: runs the real plan on a simulated fleet in virtual time.
 //!
-//! [`world`] is a hub made of values, [`agents`] says how clusters behave, [`fleet`] makes a fleet
-//! where there is none. This file turns the crank. Equal inputs and an equal seed give equal bytes:
-//! nothing here reads a clock or a source of chance.
+//! [`world`] is a simulated hub, [`agents`] defines how clusters behave, [`fleet`] creates a fleet
+//! if there is none. This file runs the simulation. Equal inputs and seeds give equal results:
+//! nothing here reads a clock or random numbers.
 
 pub mod agents;
 pub mod fleet;
@@ -29,7 +29,7 @@ pub struct Rehearsal {
     pub samples: Vec<Sample>,
     /// Every start, in the order in which they happened.
     pub starts: Vec<Started>,
-    /// How each placement stood at the end.
+    /// The state of each placement at the end.
     pub end: Vec<PlacementReport>,
     /// Clusters that had not settled at the end, and why.
     pub unsettled: Vec<(ClusterName, Decision)>,
@@ -39,7 +39,7 @@ pub struct Rehearsal {
     pub ran_out: bool,
     pub passes: usize,
     pub writes: usize,
-    /// Everything as it was at the end.
+    /// The final state.
     pub world: World,
 }
 
@@ -55,7 +55,7 @@ pub struct Started {
     pub at: Duration,
     pub cluster: ClusterName,
     pub placement: Option<PlacementName>,
-    /// The version or revision that it was told.
+    /// The version or revision that it was assigned.
     pub to: Text,
 }
 
@@ -115,7 +115,7 @@ impl<'a> RehearsalRun<'a> {
             answers: BinaryHeap::new(),
             story,
         };
-        // Works that are there already and have not been answered are answered like new ones.
+        // Existing works without a report are answered like new ones.
         let unanswered: Vec<ClusterName> = run
             .world
             .observed
@@ -160,7 +160,7 @@ impl<'a> RehearsalRun<'a> {
         Duration::try_from(self.now.duration_since(self.begin)).unwrap_or_default()
     }
 
-    /// Keeps what the plan says for the record.
+    /// Records the plan.
     fn tell(&mut self, decided: &Plan) {
         self.story.passes += 1;
         let at = self.elapsed();
@@ -185,7 +185,7 @@ impl<'a> RehearsalRun<'a> {
         }
     }
 
-    /// Keeps how it ended.
+    /// Records the final state.
     fn conclude(&mut self) {
         let last = plan(&self.world.observed, self.now);
         let unsettled = last.report.clusters.iter().filter(|cluster| cluster.decision != Decision::Settled);
@@ -208,7 +208,7 @@ impl<'a> RehearsalRun<'a> {
         }
     }
 
-    /// The cluster's agent has something new to do and will answer in its time.
+    /// Schedules the answer of the cluster's agent to new works.
     fn expect_answer(&mut self, cluster: &ClusterName) {
         let told =
             self.world.observed.instances.get(cluster).map(|instance| instance.status.told_revision().id());
@@ -222,8 +222,7 @@ impl<'a> RehearsalRun<'a> {
             && *at <= self.now
             && let Some(Reverse((_, cluster, answer))) = self.answers.pop()
         {
-            let (applied, available) = answer.seen();
-            self.world.acknowledge(&cluster, &applied, &available);
+            self.world.answer(&cluster, &answer);
             if let Some((after, next)) = self.agents.after(&cluster, &answer) {
                 self.answers.push(Reverse((later(self.now, after), cluster, next)));
             }
@@ -231,7 +230,7 @@ impl<'a> RehearsalRun<'a> {
     }
 }
 
-/// Saturating: a time that cannot be told is never reached.
+/// Adds without overflowing; an unrepresentable time is treated as "never".
 fn later(time: Timestamp, by: Duration) -> Timestamp {
     SignedDuration::try_from(by).ok().and_then(|by| time.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
 }

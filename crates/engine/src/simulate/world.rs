@@ -1,21 +1,26 @@
-//! A hub made of values: takes writes as an API server would, and keeps the snapshot that the next
-//! plan sees.
+//! A simulated hub: accepts writes as an API server would, and holds the snapshot for the next
+//! plan.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::agents::Answer;
 use crate::configs::GroupResource;
 use crate::hash::Hash;
+use crate::health::Health;
 use crate::install::Create;
 use crate::name::{ClusterName, Text};
 use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes, WorkState};
 use crate::plan::{Completion, StatusWrite, WorkWrite, Write};
 use crate::shared::{Pool, Shared};
 
-/// The state of everything that bears on one add-on.
+/// The state of one add-on and everything related to it.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     pub observed: Observed,
     written: u64,
+    /// An object whose health is asked for, by the name of its work.
+    probed: BTreeMap<Text, Text>,
     states: Pool<WorkState>,
     hashes: Pool<Vec<(GroupResource, Hash)>>,
 }
@@ -30,8 +35,8 @@ impl World {
         self.written.to_string().into()
     }
 
-    /// Takes one write. A write over an object that has changed since is refused, as an API server
-    /// refuses it: `false`.
+    /// Applies one write. Returns false if the object has changed since, as an API server would
+    /// reject it.
     pub fn commit(&mut self, write: &Write) -> bool {
         let version = self.next_version();
         let observed = &mut self.observed;
@@ -121,8 +126,7 @@ impl World {
         let hashes: WorkHashes =
             write.told().pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
         let inputs: Text = write.inputs().into();
-        // Instead of the manifests themselves their inputs stand for them: equal inputs render to
-        // equal manifests.
+        // The inputs stand for the manifests: equal inputs render to equal manifests.
         let state = WorkState {
             name: write.name.as_str().into(),
             deleting: false,
@@ -130,7 +134,11 @@ impl World {
             rendered_from: Some(inputs.clone()),
             applied: Seen::NotYet,
             available: Seen::NotYet,
+            health: write.health_before_reports(),
         };
+        if let Some(object) = write.probed_object() {
+            self.probed.entry(state.name.clone()).or_insert_with(|| object.into());
+        }
         let work = Work {
             uid: format!("uid-{version}").into(),
             resource_version: version,
@@ -144,8 +152,8 @@ impl World {
         self.put_work(&write.cluster, work);
     }
 
-    /// Creates a work, or changes the one of that name: the agent's word on the old one counts no
-    /// more.
+    /// Creates a work, or changes the one of that name: the agent's report on the old one no longer
+    /// counts.
     pub fn put_work(&mut self, cluster: &ClusterName, work: Work) {
         let mut works = self.observed.works.get_or_insert_with(cluster.clone(), Vec::new);
         match works.iter_mut().find(|known| known.name == work.name) {
@@ -154,8 +162,8 @@ impl World {
         }
     }
 
-    /// The add-on's own manager, where it is not we who render: brings the works that are there to
-    /// what the instance was told, or makes one. Says whether there was anything to do.
+    /// Acts as the add-on's own manager, if Aviary does not render: updates the works to the
+    /// assigned revision, or creates one. Returns whether anything changed.
     pub fn render_elsewhere(&mut self, cluster: &ClusterName) -> bool {
         let Some(instance) = self.observed.instances.get(cluster) else { return false };
         let ours = instance.status.told().any(|pin| pin.config.kind == *GroupResource::templates());
@@ -185,6 +193,7 @@ impl World {
                 rendered_from: None,
                 applied: Seen::NotYet,
                 available: Seen::NotYet,
+                health: Health::NotProbed,
             };
             works.push(Work {
                 uid: format!("uid-{version}").into(),
@@ -201,15 +210,25 @@ impl World {
         changed
     }
 
-    /// The cluster's agent reports on all works as they are now.
+    /// The cluster's agent reports on the current generation of all works. Where they are applied and
+    /// available, their objects are healthy too.
     pub fn acknowledge(&mut self, cluster: &ClusterName, applied: &Seen, available: &Seen) {
+        self.report(cluster, |_| (applied.clone(), available.clone(), Health::Healthy));
+    }
+
+    /// A simulated agent reports on the current generation of all works.
+    pub fn answer(&mut self, cluster: &ClusterName, answer: &Answer) {
+        let probed = std::mem::take(&mut self.probed);
+        self.report(cluster, |work| answer.seen(probed.get(&work.name).map(|object| &**object)));
+        self.probed = probed;
+    }
+
+    fn report(&mut self, cluster: &ClusterName, said: impl Fn(&WorkState) -> (Seen, Seen, Health)) {
         if let Some(mut works) = self.observed.works.get_mut(cluster) {
             for work in works.iter_mut() {
-                let state = WorkState {
-                    applied: applied.clone(),
-                    available: available.clone(),
-                    ..WorkState::clone(&work.state)
-                };
+                let (applied, available, health) = said(&work.state);
+                let health = if work.health == Health::NotProbed { Health::NotProbed } else { health };
+                let state = WorkState { applied, available, health, ..WorkState::clone(&work.state) };
                 work.state = self.states.share(Shared::new(state));
             }
         }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use aviary_api::names::conditions::{
     DELETIONS_HELD, HEALTHY, NAMESPACES_MISSING, PLACEMENTS_RESOLVED, PROGRESSING, RECONCILING, STALLED,
-    SUCCEEDED, VALID,
+    SUCCEEDED, VALID, WRITES_REFUSED,
 };
 use jiff::Timestamp;
 
-use super::{Stated, set};
+use super::{Stated, refusals, set};
 use crate::configs::Revision;
 use crate::explain::{Decision, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
@@ -24,7 +24,7 @@ use crate::rollout::{Counts, Failure, MoveRun, PlacementOutcome, State, Unhealth
 use crate::versions;
 
 /// How many clusters or problems a message names at most.
-const NAMED: usize = 10;
+pub(super) const NAMED: usize = 10;
 
 /// The status that the add-on should have after this pass.
 pub(crate) fn next(
@@ -37,7 +37,8 @@ pub(crate) fn next(
     let addon = &fleet.observed.addon;
     let mut status = addon.status.clone();
     if fleet.observed.renders_templates() {
-        status.supported_versions.clone_from(&fleet.resolver.offered);
+        let offered = fleet.resolver.offered.iter().take(versions::MOST_VERSIONS);
+        status.supported_versions = offered.cloned().collect();
         status.default_version = versions::default_version(&fleet.resolver.offered);
     }
     status.placements = fleet
@@ -49,6 +50,7 @@ pub(crate) fn next(
     status.observed_generation = Some(addon.generation);
     conditions(fleet, install, outcomes, &mut status, now);
     namespaces(fleet, install, &mut status, now);
+    refused_writes(fleet, &mut status, now);
     if let Some((status_of_all, reason, message)) = overall(fleet, outcomes) {
         let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: message.into() };
         set(&mut status.conditions, addon.generation, now, stated);
@@ -62,12 +64,12 @@ pub(crate) fn next(
 /// How far the add-on as a whole is.
 enum Success {
     Yes,
-    /// Time brings it on.
+    /// It progresses by itself.
     NotYet {
         reason: Reason,
         message: String,
     },
-    /// A person must do something first.
+    /// Somebody must fix something first.
     Stuck {
         reason: Reason,
         message: String,
@@ -84,7 +86,7 @@ fn success(
 ) -> [Stated; 3] {
     let (succeeded, reconciling, stalled) = match judge(fleet, install, outcomes, free) {
         Success::Yes => {
-            let message = || Word::from("every placement has settled on what is desired");
+            let message = || Word::from("every placement has completed the desired revision");
             (
                 ("True", Reason::Settled, message()),
                 ("False", Reason::Settled, message()),
@@ -100,7 +102,7 @@ fn success(
             let (message, same) = (Word::from(message.clone()), Word::from(message));
             (
                 ("False", reason, message),
-                ("False", Reason::Stalled, "it goes on when what stalls it is fixed".into()),
+                ("False", Reason::Stalled, "the rollout continues when the cause is fixed".into()),
                 ("True", reason, same),
             )
         }
@@ -109,7 +111,7 @@ fn success(
     [stated(SUCCEEDED, succeeded), stated(RECONCILING, reconciling), stated(STALLED, stalled)]
 }
 
-/// The order of the questions is the policy: what a person must fix comes before what time brings.
+/// The order of the questions is the policy: what somebody must fix comes before what time fixes.
 fn judge(
     fleet: &Fleet<'_>,
     install: &Install,
@@ -152,6 +154,12 @@ fn judge(
         let message = format!("{} no instance yet", counted_as(missing, "cluster has", "clusters have"));
         return Success::NotYet { reason: Reason::Installing, message };
     }
+    let count = count_refused(fleet);
+    if count > 0 {
+        let clusters = counted_as(count, "cluster", "clusters");
+        let message = format!("the hub refuses what is to be written for {clusters}");
+        return Success::NotYet { reason: Reason::WriteRefused, message };
+    }
     // With placements, an instance that none of them governs is a user's, or on its way out.
     let Counts { governed, settled, left_out, .. } = match fleet.observed.addon.strategy {
         InstallStrategy::Placements(_) => Counts::default(),
@@ -166,7 +174,7 @@ fn judge(
     }
 }
 
-/// The add-on in one line: the placement that most wants to be looked at speaks for all.
+/// The add-on in one line: that of the placement that most needs attention.
 fn overall(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<(&'static str, Reason, String)> {
     let urgency = |state: &State| match state {
         State::Failed(_) => 0,
@@ -205,8 +213,7 @@ fn recorded(
     recorded
 }
 
-/// A rollout that has completed stays completed. That a cluster is not well, before or after, is
-/// said apart.
+/// A completed rollout stays completed. Unhealthy clusters are reported in a separate condition.
 fn health(unhealthy: &Unhealthy) -> Stated {
     let Unhealthy { count, first } = unhealthy;
     if *count == 0 {
@@ -229,7 +236,7 @@ pub(crate) fn summary(
     outcome: &PlacementOutcome,
 ) -> (&'static str, Reason, String) {
     let counts = &outcome.counts;
-    // On a revision that cannot be told, nobody is.
+    // If the desired revision cannot be resolved, no cluster counts as on target.
     let on_target = if outcome.aim.problem().is_some() { 0 } else { counts.on_target };
     let progress = format!("{on_target}/{}", counts.governed);
     let first = outcome.applied.is_none() && counts.upgraded == 0;
@@ -303,6 +310,33 @@ fn namespaces(fleet: &Fleet<'_>, install: &Install, status: &mut AddOnStatus, no
     };
     let stated = Stated { kind: NAMESPACES_MISSING, status: status_of_it, reason, message: message.into() };
     set(&mut status.conditions, fleet.observed.addon.generation, now, stated);
+}
+
+/// Says for which clusters the hub refuses writes, and when it refuses none any more.
+fn refused_writes(fleet: &Fleet<'_>, status: &mut AddOnStatus, now: Timestamp) {
+    let first = fleet.first_names(refused(fleet), NAMED);
+    let refused = first.into_iter().filter_map(|name| Some((name, fleet.observed.refused.get(name)?)));
+    let named: BTreeMap<_, _> = refused.chain(fleet.observed.retried.iter()).collect();
+    let named: Vec<_> = named.into_iter().take(NAMED).collect();
+    let was_said = status.conditions.iter().any(|condition| condition.kind == WRITES_REFUSED);
+    let (truth, reason, message) = match count_refused(fleet) {
+        0 if !was_said => return,
+        0 => ("False", Reason::NothingRefused, "the hub takes what is written".to_owned()),
+        count => ("True", Reason::WriteRefused, refusals::message(&named, count)),
+    };
+    let stated = Stated { kind: WRITES_REFUSED, status: truth, reason, message: message.into() };
+    set(&mut status.conditions, fleet.observed.addon.generation, now, stated);
+}
+
+/// The cohorts for which the hub refuses a write.
+fn refused<'f, 'a: 'f>(fleet: &'f Fleet<'a>) -> impl Iterator<Item = &'f Cohort<'a>> + Clone {
+    fleet.cohorts.iter().filter(|cohort| cohort.facts.refusal.is_some())
+}
+
+/// How many clusters the hub refuses a write for, named or not.
+fn count_refused(fleet: &Fleet<'_>) -> usize {
+    let named: usize = refused(fleet).map(|cohort| cohort.members.len()).sum();
+    named + fleet.observed.retried.len() + fleet.observed.refused_unnamed
 }
 
 fn counted_as(count: usize, one: &str, many: &str) -> String {

@@ -1,4 +1,4 @@
-//! The status of one instance: what it was told, what it has, and how far it is.
+//! The status of one instance: its assigned and applied revision, and its progress.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use crate::clock::{Clock, ClockStart, Doubt};
 use crate::configs::{GroupResource, Overrides, Pin};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{ClusterFacts, Fleet, InstanceFacts};
+use crate::health::Health;
 use crate::name::{Text, Word};
 use crate::observed::{Condition, InstanceStatus, Reference};
 use crate::problem::Problem;
@@ -53,10 +54,10 @@ struct StatusDraft<'f> {
     status: InstanceStatus,
 }
 
-/// How far the instance is with what it was told.
+/// The progress of an instance with its assigned revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum InstanceProgress {
-    /// Nothing was told, and nothing can be said.
+    /// No revision was assigned, and there is nothing to report.
     Untold,
     Moving {
         first: bool,
@@ -65,8 +66,8 @@ enum InstanceProgress {
         first: bool,
         why: Text,
     },
-    /// A problem keeps it from what it should have; it stays on what it has, if it has what it was
-    /// told.
+    /// A problem blocks its desired revision; it keeps its current revision, if that is the
+    /// assigned one.
     Stuck {
         first: bool,
         has_told: bool,
@@ -106,15 +107,15 @@ fn progress(instance: &InstanceFacts<'_>, decided: &Move, changed: bool) -> Inst
         Decision::InFlight(Flight::Failed { why }) => {
             return InstanceProgress::Failed { first: never, why: why.clone() };
         }
-        Decision::InFlight(flight @ Flight::TimedOut { .. }) => {
+        Decision::InFlight(flight @ (Flight::TimedOut { .. } | Flight::Refused(_))) => {
             let why = flight.to_string();
             let why = why.strip_prefix("failed: ").unwrap_or(&why).into();
             return InstanceProgress::Failed { first: never, why };
         }
         _ => {}
     }
-    // Health may come and go. That it has what it was told takes an answer on the works as they are
-    // now, after it was told.
+    // Health may change. Having the assigned revision requires a report on the current works, after
+    // the assignment.
     let has_it = evidence.arrived()
         || (evidence.holds_told && evidence.answered && applied_is_told(instance) && instance.has_arrived());
     if let Some(stuck) = stuck(has_it) {
@@ -291,14 +292,14 @@ impl StatusDraft<'_> {
             self.state(conditions::CONFIGURED, words);
         }
         if self.fleet.renders
-            && let Some(words) = availability(self.instance)
+            && let Some(words) = availability(self.instance, self.now)
         {
             self.state(conditions::AVAILABLE, words);
         }
     }
 
-    /// When what it was told started here, whether it is healthy, and if not, whether it ever was.
-    /// Whoever decides what it is told, its placement or its user, the clock starts with it.
+    /// When the assigned revision started here, whether it is healthy, and if not, whether it ever
+    /// was. The clock starts with every new assignment, by the placement or by the user.
     fn keep_clock(&mut self, starts: bool) {
         let Self { instance, decided, now, .. } = *self;
         let told = decided.told.as_deref();
@@ -306,9 +307,9 @@ impl StatusDraft<'_> {
         if told.is_none() && kept.is_none() {
             return;
         }
-        // While it is told nothing new its clock runs on. Where its user decides what it gets, its
-        // placement's revision may change under it: then the clock is that of the new one, but
-        // whether it has been healthy with what it has does not change.
+        // The clock continues until another revision is assigned. If its user overrides everything,
+        // its placement's revision may change meanwhile: then the clock is that of the new
+        // revision, but its health is kept.
         let kept = kept.filter(|_| !starts);
         let running =
             kept.filter(|condition| told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
@@ -398,8 +399,8 @@ impl StatusDraft<'_> {
     }
 }
 
-/// It was written when some clock was ahead of this one. What is under way would wait until then:
-/// it begins anew.
+/// It was written when some clock was ahead of this one. Clusters in flight would wait until that
+/// time, so their clock restarts now.
 fn is_ahead(condition: &Condition, now: Timestamp) -> bool {
     condition.since.is_some_and(|since| since > now)
         || ClockStart::read(&condition.message).is_some_and(|start| start.at > now)
@@ -408,7 +409,7 @@ fn is_ahead(condition: &Condition, now: Timestamp) -> bool {
 /// Status, reason and message of a condition.
 type Words = (&'static str, Reason, Word);
 
-/// The words of the final document.
+/// The vocabulary of the final design document.
 fn final_words(progress: &InstanceProgress, last: Option<&str>) -> Option<Words> {
     Some(match progress {
         InstanceProgress::Untold => return None,
@@ -436,7 +437,7 @@ fn final_words(progress: &InstanceProgress, last: Option<&str>) -> Option<Words>
     })
 }
 
-/// The words of the earlier drafts.
+/// The vocabulary of the earlier drafts.
 fn drafts(progress: &InstanceProgress, desired: Option<&str>, last: Option<&str>) -> Option<Words> {
     let version = desired.unwrap_or(UNKNOWN_VERSION);
     Some(match progress {
@@ -483,11 +484,14 @@ fn stuck(first: bool, problem: &Problem, last: Option<&str>) -> String {
     }
 }
 
-/// What the works say. While the agent has not reported on them as they are now, what was said
-/// before stands: it would only be written to be written again.
-fn availability(instance: &InstanceFacts<'_>) -> Option<Words> {
+/// The state of the works. Until the agent has reported on their current generation, the previous
+/// condition is kept, to save a write.
+fn availability(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
     if let Some(why) = &instance.evidence.unavailable {
         return Some(("False", Reason::WorkNotAvailable, why.to_string().into()));
+    }
+    if let Some(words) = ill_health(instance, now) {
+        return Some(words);
     }
     if instance.evidence.available {
         return Some(("True", Reason::WorksAvailable, "all works are available".into()));
@@ -495,4 +499,25 @@ fn availability(instance: &InstanceFacts<'_>) -> Option<Words> {
     let unsaid = instance.status.condition(conditions::AVAILABLE).is_none();
     unsaid
         .then(|| ("Unknown", Reason::WorksNotReported, "the agent has not reported on all works yet".into()))
+}
+
+/// What the agent reports about an object that is not healthy. Not while a revision has only just
+/// started, and not again while only the numbers change: each would be a write per cluster.
+fn ill_health(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
+    let InstanceFacts { evidence, status, .. } = instance;
+    let why =
+        evidence.health.why().filter(|_| evidence.holds_told && evidence.answered && !evidence.healthy)?;
+    if !instance.arrived_once() && instance.health_grace(now).is_some() {
+        return None;
+    }
+    let (state, reason) = match evidence.health {
+        Health::Unknown { .. } => ("Unknown", Reason::HealthUnknown),
+        _ => ("False", Reason::WorkloadUnhealthy),
+    };
+    let object = |text: &str| text.split_once(": ").map(|(object, _)| object.to_owned());
+    let said = status
+        .condition(conditions::AVAILABLE)
+        .filter(|said| said.status == state && said.reason == reason && object(&said.message) == object(why));
+    let message = said.map_or_else(|| why.to_string().into(), |said| said.message.clone());
+    Some((state, reason, message))
 }

@@ -1,10 +1,10 @@
-//! What the statuses should say (semantics §7). Derived from the snapshot every time; the only
-//! things remembered are those that cannot be derived: what was told, what has been applied, and
-//! since when.
+//! The desired statuses (rules, chapter 7). Derived from the snapshot every time; only what cannot
+//! be derived is recorded: the assigned and applied revisions, and since when.
 
 pub(crate) mod addon;
 pub(crate) mod instance;
 pub mod publish;
+pub mod refusals;
 
 use aviary_api::names::conditions;
 use jiff::Timestamp;
@@ -31,9 +31,19 @@ pub(crate) const VOCABULARY: &[&str] = &[
     "all works are available",
 ];
 
+/// The conditions of an instance that we write.
+pub(crate) const OURS: [&str; 4] =
+    [conditions::PROGRESSING, conditions::CONFIGURED, conditions::AVAILABLE, conditions::REVISION_HEALTHY];
+
+/// The longest message of a condition. Names and texts of others are in them.
+const LONGEST_MESSAGE: usize = 4096;
+
 /// Sets a condition. The time changes only when the status does.
 fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: Stated) {
-    let Stated { kind, status, reason, message } = new;
+    let Stated { kind, status, reason, mut message } = new;
+    if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+        message = Word::Owned(message.get(..end).unwrap_or_default().to_owned());
+    }
     let since = |old: Option<&Condition>| match old {
         Some(old) if old.status == status => old.since.or(Some(now)),
         _ => Some(now),

@@ -9,14 +9,22 @@ use aviary_api::addon::{
 };
 use serde_json::{Value, json};
 
+use super::OURS;
 use crate::configs::{GroupResource, Pin, Revision};
 use crate::name::{PlacementName, Text};
 use crate::observed::{AddOnStatus, Condition, InstanceStatus, Recorded, Reference, StatusFields};
 
 /// The fields of an instance's status that are ours, as a merge patch of that status.
 pub fn instance(status: &InstanceStatus) -> Value {
-    let StatusFields { supported, references, desired_version, current_version, last_version, conditions } =
-        &**status;
+    let StatusFields {
+        supported,
+        references,
+        desired_version,
+        current_version,
+        last_version,
+        conditions,
+        has_more_conditions: _,
+    } = &**status;
     let supported: Vec<ConfigGroupResource> = supported
         .iter()
         .map(|kind| ConfigGroupResource {
@@ -33,6 +41,28 @@ pub fn instance(status: &InstanceStatus) -> Value {
         "lastVersion": last_version,
         "conditions": conditions.iter().map(condition).collect::<Vec<_>>(),
     })
+}
+
+/// The same for an object that has more conditions of others than are kept: those that are `there`
+/// stay as they are, because a merge patch replaces the whole list.
+pub fn instance_among(status: &InstanceStatus, there: &[aviary_api::Condition]) -> Value {
+    let is_ours = |kind: &str| OURS.contains(&kind);
+    let mut ours: Vec<aviary_api::Condition> =
+        status.conditions.iter().filter(|one| is_ours(&one.kind)).map(condition).collect();
+    let mut all = Vec::with_capacity(there.len() + ours.len());
+    for one in there {
+        match ours.iter().position(|our| our.type_ == one.type_) {
+            Some(at) => all.push(ours.remove(at)),
+            None if is_ours(&one.type_) => {}
+            None => all.push(one.clone()),
+        }
+    }
+    all.append(&mut ours);
+    let mut patch = instance(status);
+    if let Some(fields) = patch.as_object_mut() {
+        fields.insert("conditions".into(), json!(all));
+    }
+    patch
 }
 
 fn reference(reference: &Reference) -> ConfigReference {

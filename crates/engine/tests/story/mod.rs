@@ -20,6 +20,11 @@
 //! addon YAML                     the add-on's whole spec, as flow YAML
 //! user CLUSTER [YAML]            a user makes or edits an instance's spec
 //! offline|online|delete|ack|fail|unavailable|stuck CLUSTER…
+//! unready|broken|degraded|unreported CLUSTER…   applied and available; its Deployment is not updated, has failed, misses no
+//!                                more than it tolerates, or is not reported on
+//! bad VERSION MOOD               works of that version answer so on every cluster, in the words above; `good VERSION` ends it
+//! refuse create|status|work|delete CLUSTER…   the hub refuses that write for them
+//! accept CLUSTER…                it does not any more
 //! annotate KEY=VALUE             on the add-on
 //! wait DURATION                  time passes
 //! back DURATION                  the clock is put back
@@ -36,6 +41,7 @@
     reason = "a broken script must fail the test"
 )]
 
+mod agents;
 pub(crate) mod rendering;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,11 +51,12 @@ use std::time::Duration;
 
 use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::explain::Decision;
+use aviary_engine::health::Health;
 use aviary_engine::invariants;
 use aviary_engine::name::{ClusterName, PlacementName};
 use aviary_engine::normalise;
 use aviary_engine::observed::{
-    Cluster, DecisionGroup, Instance, Lookup, Observed, Seen, Selection, Unreachable,
+    Cluster, DecisionGroup, Instance, Lookup, Observed, Refusal, RefusedWrite, Seen, Selection, Unreachable,
 };
 use aviary_engine::plan::{Plan, plan};
 use aviary_engine::simulate::world::World;
@@ -71,6 +78,8 @@ pub(crate) struct Story {
     addon: Value,
     /// What agents answer from now on.
     moods: BTreeMap<ClusterName, Mood>,
+    /// What agents answer about works of a version.
+    bad: BTreeMap<String, Mood>,
     last: Option<Plan>,
     events: Vec<String>,
 }
@@ -80,6 +89,47 @@ enum Mood {
     Fail,
     Unavailable,
     Silent,
+    Unready,
+    Broken,
+    Degraded,
+    Unreported,
+}
+
+impl Mood {
+    fn parse(text: &str) -> Self {
+        match text {
+            "fail" => Self::Fail,
+            "unavailable" => Self::Unavailable,
+            "stuck" => Self::Silent,
+            "unready" => Self::Unready,
+            "broken" => Self::Broken,
+            "degraded" => Self::Degraded,
+            "unreported" => Self::Unreported,
+            other => panic!("no such mood: {other}"),
+        }
+    }
+
+    /// What it says of the health of the template's Deployment.
+    fn health(self) -> Option<Health> {
+        let why =
+            |detail: &str| format!("Deployment open-cluster-management-agent-addon/agent: {detail}").into();
+        match self {
+            Self::Fail | Self::Unavailable | Self::Silent => None,
+            Self::Unready => Some(Health::Progressing {
+                why: why("1 of 3 replicas updated, 3 available"),
+                tolerable: false,
+            }),
+            Self::Broken => Some(Health::Failed {
+                why: why("1 of 3 replicas updated, 3 available; its progress deadline has passed"),
+            }),
+            Self::Degraded => {
+                Some(Health::Progressing { why: why("2 of 3 updated replicas available"), tolerable: true })
+            }
+            Self::Unreported => {
+                Some(Health::Unknown { why: why("the work agent has not reported its health yet") })
+            }
+        }
+    }
 }
 
 impl Story {
@@ -93,6 +143,7 @@ impl Story {
             told: String::new(),
             addon: json!({}),
             moods: BTreeMap::new(),
+            bad: BTreeMap::new(),
             last: None,
             events: Vec::new(),
         };
@@ -146,10 +197,21 @@ impl Story {
                 self.world.observed.without_namespace =
                     Arc::new(names(rest).iter().map(|name| cluster(name)).collect());
             }
+            "refuse" => self.refuse(rest),
+            "accept" => names(rest).iter().for_each(|name| {
+                Arc::make_mut(&mut self.world.observed.refused).remove(&cluster(name));
+            }),
             "ack" => names(rest).iter().for_each(|name| self.answer(name, None)),
-            "fail" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Fail))),
-            "unavailable" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Unavailable))),
-            "stuck" => names(rest).iter().for_each(|name| self.answer(name, Some(Mood::Silent))),
+            "fail" | "unavailable" | "stuck" | "unready" | "broken" | "degraded" | "unreported" => {
+                names(rest).iter().for_each(|name| self.answer(name, Some(Mood::parse(verb))));
+            }
+            "bad" => {
+                let (version, mood) = rest.split_once(' ').expect("bad VERSION MOOD");
+                self.bad.insert(version.to_owned(), Mood::parse(mood));
+            }
+            "good" => {
+                self.bad.remove(rest);
+            }
             "annotate" => self.annotate(rest),
             "edit" => self.edit_work(rest),
             "wait" => {
@@ -179,6 +241,21 @@ impl Story {
     }
 
     // --- set-up -----------------------------------------------------------------------------------------------------
+
+    fn refuse(&mut self, rest: &str) {
+        let (what, clusters) = rest.split_once(' ').expect("refuse WRITE CLUSTER…");
+        let what = match what {
+            "create" => RefusedWrite::Create,
+            "status" => RefusedWrite::Status,
+            "work" => RefusedWrite::Work,
+            "delete" => RefusedWrite::Delete,
+            other => panic!("no such write: {other}"),
+        };
+        for name in names(clusters) {
+            let refusal = Refusal { what, why: "etcdserver: request is too large".into() };
+            Arc::make_mut(&mut self.world.observed.refused).insert(cluster(&name), refusal);
+        }
+    }
 
     fn hub_config(&mut self, rest: &str) {
         let (name, version) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -409,68 +486,6 @@ impl Story {
                 work.available = Seen::NotYet;
             }
         }
-    }
-
-    // --- agents -----------------------------------------------------------------------------------------------------
-
-    /// The agent answers now as `mood` says, and goes on to answer so; without one it does its work again.
-    fn answer(&mut self, name: &str, mood: Option<Mood>) {
-        let name = cluster(name);
-        match mood {
-            Some(mood) => self.moods.insert(name.clone(), mood),
-            None => self.moods.remove(&name),
-        };
-        self.render_elsewhere();
-        self.report(&name);
-    }
-
-    fn report(&mut self, name: &ClusterName) {
-        let no = |message: &str| Seen::No { message: message.into() };
-        let (applied, available) = match self.moods.get(name) {
-            None => (Seen::Yes, Seen::Yes),
-            Some(Mood::Fail) => (no("work reports Applied=False: boom"), Seen::NotYet),
-            Some(Mood::Unavailable) => (Seen::Yes, no("work reports Available=False: crash loop")),
-            Some(Mood::Silent) => return,
-        };
-        self.world.acknowledge(name, &applied, &available);
-    }
-
-    /// The add-on's own manager, where we do not render.
-    fn render_elsewhere(&mut self) {
-        if !self.world.observed.renders_templates() {
-            let all: Vec<ClusterName> = self.world.observed.instances.keys().cloned().collect();
-            for name in all {
-                self.world.render_elsewhere(&name);
-            }
-        }
-    }
-
-    fn agents_work(&mut self) -> bool {
-        self.render_elsewhere();
-        let waiting: Vec<ClusterName> = self
-            .world
-            .observed
-            .works
-            .iter()
-            .filter(|(name, works)| {
-                let reachable = self
-                    .world
-                    .observed
-                    .clusters
-                    .get(name)
-                    .is_some_and(|cluster| cluster.unreachable.is_none());
-                let unseen = works.iter().any(|work| {
-                    work.applied == Seen::NotYet
-                        || (work.available == Seen::NotYet && !matches!(work.applied, Seen::No { .. }))
-                });
-                reachable && unseen && self.moods.get(*name) != Some(&Mood::Silent)
-            })
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in &waiting {
-            self.report(name);
-        }
-        !waiting.is_empty()
     }
 
     // --- passes -----------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ impl Review {
                 let holders = asking.tokens.map(Tokens::holders).unwrap_or_default();
                 match holders.iter().find(|holder| holder.name == user) {
                     Some(holder) => may(holder, &spec),
-                    None => json!({"allowed": false, "reason": "this hub knows nobody of that name"}),
+                    None => json!({"allowed": false, "reason": "this hub has no user of that name"}),
                 }
             }
             "TokenReview" => match asking.tokens.and_then(|tokens| tokens.identify(text("token"))) {

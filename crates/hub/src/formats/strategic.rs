@@ -72,7 +72,7 @@ fn apply_with(fields: &[Field], original: &Value, patch: &Value) -> Result<Value
     merge(original.clone(), patch_object.clone(), fields).map(Value::Object)
 }
 
-/// What is not nested deeper than this cannot overflow the stack below.
+/// Values within this depth cannot overflow the stack.
 fn check_depth(patch: &Value) -> Result<(), StrategicError> {
     let mut pending = vec![(patch, 0)];
     while let Some((value, depth)) = pending.pop() {
@@ -212,14 +212,13 @@ fn as_list(value: Value) -> Result<Vec<Value>, StrategicError> {
     }
 }
 
-/// A value of the patch that takes the place of an old one. Nulls in it delete nothing and mean
-/// nothing.
+/// A value of the patch that replaces an old one. Nulls in it have no effect.
 fn replacement(mut value: Value) -> Value {
     discard_nulls(iter::once(&mut value));
     value
 }
 
-/// A value of the patch that met nothing to be merged with.
+/// A value of the patch that has no existing value to merge with.
 fn addition(value: Value) -> Option<Value> {
     without_directives(replacement(value))
 }

@@ -62,7 +62,7 @@ pub(crate) enum Refused {
 /// The outcome of an accepted change: the written object, or the last state of a removed one.
 pub(crate) type Written = Result<Arc<Stored>, Lost>;
 
-/// The disk refused the change. It is not stored, and nobody has seen it.
+/// The disk refused the change. It is not stored, and no client has seen it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("failed to write to disk: {0}")]
 pub(crate) struct Lost(pub(crate) Arc<str>);

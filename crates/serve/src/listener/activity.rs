@@ -1,7 +1,7 @@
 //! Whether a connection has requests under way: hyper has no idle timeout for HTTP/2.
 //!
 //! Owns the count. A request counts from its headers until the last byte of its response, so that a
-//! quiet watch is no idleness. Must not end anything itself.
+//! silent watch does not count as idle. Must not end anything itself.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A stream whose peer must keep taking what it is sent.
 //!
 //! A client that stops reading a watch over HTTP/1.1 would hold its connection, and what is
-//! buffered for it, for ever: nothing in hyper or TCP ends that while the peer's kernel still
+//! buffered for it, forever: nothing in hyper or TCP ends that while the peer's kernel still
 //! answers. Owns the clock on pending writes and nothing else; reading has its limits elsewhere.
 
 use std::future::Future;

@@ -46,8 +46,8 @@ The manager runs as a separate process. All its requests go through a counting g
 memory are the kernel's figures. The clusters are simulated and answer at once. Times are shown as a multiple of the time that a bare \
 client needs in the same run for only the necessary writes. With --peer-cmd another manager is measured alternately.
 
-Without --kubeconfig an embedded hub is used, with its data on disk. With it, nothing else should use the hub: every manager \
-there would take part.";
+Without --kubeconfig an embedded hub is used, with its data on disk. With it, no other manager may run on \
+the hub: its requests would change the results.";
 
 /// Measure what a manager costs
 #[derive(Debug, Parser)]

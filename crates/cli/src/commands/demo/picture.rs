@@ -27,7 +27,7 @@ impl Progress {
             parts.push(format!("{} in flight", self.in_flight - self.failed));
         }
         if self.failed > 0 {
-            parts.push(format!("{} failed", self.failed));
+            parts.push(format!("{} unhealthy", self.failed));
         }
         parts.join(", ")
     }

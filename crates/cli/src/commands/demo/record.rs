@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aviary_api::names::conditions::PROGRESSING;
 use aviary_api::names::labels;
 use aviary_api::{ClusterManagementAddOn, Condition, ManagedClusterAddOn, ManifestWork};
+use aviary_engine::health::Health;
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::normalise;
 use aviary_engine::observed::{Seen, WorkHashes};
@@ -86,6 +87,8 @@ struct WorkIs {
     hashes: WorkHashes,
     version: Text,
     well: bool,
+    /// The agent reports that a workload is not healthy.
+    ill: bool,
 }
 
 impl Standing {
@@ -103,8 +106,11 @@ impl Standing {
             && self.progressing.as_ref().is_some_and(|(status, _)| &**status == "False")
     }
 
+    /// Whether its agent could not apply what was assigned, or reports that it is not healthy.
     pub(super) fn has_failed(&self) -> bool {
+        let is_ill = |work: &WorkIs| work.ill && work.hashes == self.told;
         self.progressing.as_ref().is_some_and(|(_, reason)| reason.is(Reason::is_failure))
+            || self.work.as_ref().is_some_and(is_ill)
     }
 }
 
@@ -196,7 +202,11 @@ impl Record {
             generation: work.generation,
             hashes: work.hashes.clone().unwrap_or_default(),
             version: work.version.clone().unwrap_or_default(),
-            well: work.applied == Seen::Yes && work.available == Seen::Yes,
+            well: work.applied == Seen::Yes
+                && work.available == Seen::Yes
+                && matches!(work.health, Health::Healthy | Health::NotProbed),
+            ill: work.applied == Seen::Yes
+                && matches!(work.health, Health::Progressing { .. } | Health::Failed { .. }),
         });
         self.note(cluster, object.metadata.resource_version.as_deref(), change);
     }
@@ -277,7 +287,7 @@ mod tests {
 
     fn has(record: &mut Record, revision: &str, name: &str, version: &str, generation: i64) {
         let hashes = hashes(version);
-        let work = WorkIs { generation, hashes, version: version.into(), well: true };
+        let work = WorkIs { generation, hashes, version: version.into(), well: true, ill: false };
         record.note(cluster(name), Some(revision), Change::Work(work));
     }
 

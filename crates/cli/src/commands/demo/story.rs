@@ -112,7 +112,7 @@ impl Act {
                 "Canary upgrade: {version} on the {canary} canary clusters first; the other {fleet} wait until all of them are healthy."
             ),
             (Ending::Caught, _) => format!(
-                "Bad version: {version} fails everywhere; the canary catches it, and the other {fleet} clusters never get it."
+                "Bad version: the pods of {version} never become ready; the canary catches it, and the other {fleet} clusters never get it."
             ),
             (Ending::RolledBack, _) => {
                 format!("Rollback: back to {version}; only the clusters that had been upgraded are changed.")
@@ -352,7 +352,7 @@ impl Stage {
             }
             Ending::Caught => {
                 canary.failed == self.cast.budget(true)
-                    && reason(addon, CANARY) == Reason::UpgradeFailed
+                    && reason(addon, CANARY) == Reason::Upgrading
                     && reason(addon, FLEET) == Reason::WaitingForCanary
             }
         }
@@ -377,7 +377,7 @@ impl Stage {
                 "passed the canary, then upgraded everywhere".to_owned()
             }
             Ending::Upgraded => "upgraded everywhere".to_owned(),
-            Ending::Caught => format!("caught: {} failed, 0 outside the canary", cast.budget(true)),
+            Ending::Caught => format!("caught: {} unhealthy, 0 outside the canary", cast.budget(true)),
             Ending::RolledBack => format!("all on {} again", act.version),
         }))
     }

@@ -8,6 +8,8 @@ use aviary_engine::problem::Problem;
 
 use crate::output::first_few;
 
+const REFUSED: &str = "make room in the object that the reason names, or change what refuses it; the manager tries again within a minute";
+
 /// The add-on and the command line for which actions are suggested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Advisor<'a> {
@@ -18,10 +20,19 @@ pub(super) struct Advisor<'a> {
 }
 
 impl Advisor<'_> {
-    pub(super) fn advice(&self, report: &ClusterReport, placement: Option<&PlacementSpec>) -> String {
+    /// `refused` is for how many clusters the hub refuses writes that nobody names.
+    pub(super) fn advice(
+        &self,
+        report: &ClusterReport,
+        placement: Option<&PlacementSpec>,
+        refused: usize,
+    ) -> String {
         let cluster = &report.cluster;
         match &report.decision {
             Decision::Settled => "nothing: it is up to date".to_owned(),
+            Decision::Create | Decision::Delete(_) | Decision::Start(_) if refused > 0 => format!(
+                "the leading manager does this next, unless the hub refuses it: it refuses writes for {refused} more clusters than the condition WritesRefused of the add-on names; the manager's log names them all"
+            ),
             Decision::Create | Decision::Delete(_) | Decision::Start(_) => {
                 "nothing: the leading manager does this next; if nothing happens within a minute, check its /readyz to see whether it skips the add-on, and why".to_owned()
             }
@@ -40,6 +51,13 @@ impl Advisor<'_> {
             Flight::Unavailable { .. } => {
                 "check the add-on's pods on the cluster: it settles as soon as they are available".to_owned()
             }
+            Flight::Progressing { .. } => {
+                "look at the object and its pods on the cluster: the cluster settles when the object is healthy"
+                    .into()
+            }
+            Flight::HealthUnknown { .. } => {
+                "check the work agent of the cluster: it has applied the work and reports no health for it".into()
+            }
             Flight::Unproven { .. } => {
                 "let the add-on's own manager annotate its works with the hashes of their configs".to_owned()
             }
@@ -49,6 +67,7 @@ impl Advisor<'_> {
             Flight::TimedOut { .. } => {
                 format!("{program} rollout retry {addon}{hub} restarts its progressDeadline")
             }
+            Flight::Refused(_) => REFUSED.to_owned(),
             Flight::Offline { .. } => "bring the cluster back: until then it keeps its slot".to_owned(),
         }
     }
@@ -113,7 +132,7 @@ impl Advisor<'_> {
                 format!("nothing: the decisions of {placement} are still changing")
             }
             CanaryWait::ComparesNothing { placement, cluster } => format!(
-                "give {cluster} a config that is rolled out here, or remove it from {placement}: it cannot prove anything as it is"
+                "give {cluster} a config that is rolled out here, or remove it from {placement}: without a common config it proves nothing"
             ),
             CanaryWait::NotPassed { first, .. } => {
                 format!("{program} explain {addon} {first}{hub} shows why the canary has not passed")
@@ -124,6 +143,9 @@ impl Advisor<'_> {
 
 /// The suggested action for a problem. The message of the problem comes before it.
 fn for_problem(problem: &Problem) -> String {
+    if let Problem::WriteRefused { .. } = problem {
+        return REFUSED.to_owned();
+    }
     if problem.is_warning() {
         return "nothing: it is only a warning".to_owned();
     }

@@ -144,7 +144,7 @@ fn story(
             kind: report.decision.phase().as_str(),
             reason: report.decision.code(),
             message: report.decision.to_string(),
-            advice: advisor.advice(report, spec),
+            advice: advisor.advice(report, spec, observed.refused_unnamed),
         },
         None => DecisionStory {
             kind: "left alone",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use aviary_api::work::{Fault, check_template};
 use aviary_engine::configs::{ConfigRef, GroupResource, Pin};
 use aviary_engine::fleet::{ClusterFacts, Fleet};
 use aviary_engine::normalise;
@@ -31,7 +32,10 @@ pub(super) fn findings(snapshot: &Snapshot<'_>, documents: &[Document]) -> Vec<F
         alone.addon.name.clone_from(&addon);
         alone.templates.push(template.clone());
         let observed = known.map_or(&alone, |known| &known.observed);
-        findings.extend(of_template(document, observed, &template));
+        let faults = of_agent_spec(document);
+        // Rendering would report the first of them once more.
+        let rendered = faults.is_empty().then(|| of_template(document, observed, &template)).flatten();
+        findings.extend(faults.into_iter().chain(rendered));
     }
     findings
 }
@@ -123,6 +127,19 @@ fn of_revision(addon: &Document, field: &str, problem: &Problem, documents: &[Do
 }
 
 const MANIFESTS: &str = "spec.agentSpec.workload.manifests";
+
+/// Checks that OCM would accept the works of a template: an agent that cannot decode one stops
+/// altogether.
+fn of_agent_spec(document: &Document) -> Vec<Finding> {
+    let spec = document.value.pointer("/spec/agentSpec");
+    let faults = spec.and_then(|spec| check_template(spec).err()).unwrap_or_default();
+    let as_finding = |fault: Fault| {
+        let dot = if fault.field.is_empty() { "" } else { "." };
+        let field = format!("spec.agentSpec{dot}{}", fault.field);
+        Finding::of(document, field, "TemplateMalformed", fault.message)
+    };
+    faults.into_iter().map(as_finding).collect()
+}
 
 /// Checks a template alone, with the variables of each deployment config that its add-on may use.
 fn of_template(document: &Document, observed: &Observed, template: &Template) -> Option<Finding> {

@@ -470,7 +470,7 @@ fn render(told: &Undone, args: &Args, program: &str) -> Printout {
         }
     }
     for one in &told.restored {
-        let users = if one.used_by.is_empty() { "nobody".to_owned() } else { one.used_by.join(", ") };
+        let users = if one.used_by.is_empty() { "no object".to_owned() } else { one.used_by.join(", ") };
         text.line(format_args!("{} has its earlier content again{mark}; used by {users}", one.config));
     }
     let (addon, hub) = (&told.add_on, args.which.live.hub.typed());

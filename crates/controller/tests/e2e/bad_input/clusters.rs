@@ -15,7 +15,7 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         named(
             "a decision for a cluster that does not exist",
-            Does("nothing is made for it; it does not count"),
+            Does("no instance is created for it; it does not count"),
             "no-such-cluster",
             false,
         )
@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<Row> {
         named(
             "a decision for a name of more than 63 characters",
             Says(
-                "ClusterNameInvalid: placement default/<placement> names the cluster \"a-name-of-more-characters-than-the-name-of-a-namespace-may-have-x\", which is longer than 63 characters: it is left out",
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"a-name-of-more-characters-than-the-name-of-a-namespace-may-have-x\", which is longer than 63 characters: it is ignored",
             ),
             LONG,
             true,
@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
         named(
             "… with upper case",
             Says(
-                "ClusterNameInvalid: placement default/<placement> names the cluster \"Prod-EU\", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is left out",
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"Prod-EU\", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is ignored",
             ),
             "Prod-EU",
             false,
@@ -41,7 +41,7 @@ pub(super) fn rows() -> Vec<Row> {
         named(
             "… `../x`",
             Says(
-                "ClusterNameInvalid: placement default/<placement> names the cluster \"../x\", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is left out",
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"../x\", which may only have lower-case letters, digits and '-', and must start and end with a letter or digit: it is ignored",
             ),
             "../x",
             false,
@@ -49,7 +49,7 @@ pub(super) fn rows() -> Vec<Row> {
         named(
             "… `default`",
             Says(
-                "ClusterNameInvalid: placement default/<placement> names the cluster \"default\", which is a namespace of the hub itself: it is left out",
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"default\", which is a namespace of the hub itself: it is ignored",
             ),
             "default",
             true,
@@ -57,7 +57,7 @@ pub(super) fn rows() -> Vec<Row> {
         named(
             "… `kube-system`",
             Says(
-                "ClusterNameInvalid: placement default/<placement> names the cluster \"kube-system\", which is a namespace of the hub itself: it is left out",
+                "ClusterNameInvalid: placement default/<placement> names the cluster \"kube-system\", which is a namespace of the hub itself: it is ignored",
             ),
             "kube-system",
             true,
@@ -68,7 +68,7 @@ pub(super) fn rows() -> Vec<Row> {
 /// The placement selects this as well, and there is such a cluster where there can be. The others are upgraded all the same.
 fn named(input: &'static str, outcome: super::row::Outcome, cluster: &'static str, exists: bool) -> Row {
     row(input, Taken, outcome)
-        .note(if matches!(outcome, Does(_)) { "" } else { "the other clusters go on" })
+        .note(if matches!(outcome, Does(_)) { "" } else { "the other clusters continue" })
         .before(move |site| {
             let there = exists.then(|| managed_cluster(cluster));
             there.into_iter().chain([site.addon()]).collect()

@@ -15,7 +15,7 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         row("a config that does not exist", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addonhubconfigs.addon.open-cluster-management.io late-<number> not found"))
             .bad(|site| vec![site.addon_with("late", rolling(1))])
-            .note("clusters stay on what they have, and go on when it is there")
+            .note("clusters keep their revision, and the rollout continues when the config exists")
             .mends(|site| async move {
                 site.until_run(&site.clusters, "v1.0.0").await;
                 site.world.put(hub_config(&site.named("late"), "v2.0.0")).await;
@@ -23,17 +23,17 @@ pub(super) fn rows() -> Vec<Row> {
             }),
         row("a namespaced config without a namespace", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io some: addondeploymentconfigs.addon.open-cluster-management.io are namespaced: the reference needs a namespace"))
             .bad(|site| vec![with_config(site, reference("addondeploymentconfigs", None, "some"))])
-            .note("clusters stay on what they have")
+            .note("clusters keep their revision")
             .mends(|site| async move { site.upgrade().await }),
         row("an instance's config of a kind that the add-on does not support", Taken, Says("ConfigurationUnsupported: widgets.example.com w is not applied: the add-on does not support configs of widgets.example.com"))
             .bad(|site| vec![site.instance(json!({"configs": [{"group": "example.com", "resource": "widgets", "name": "w"}]}))])
             .at(|site| site.instance(json!({})))
-            .note("its other configs go on, and nobody reads that one")
+            .note("its other configs are applied; this one is not read")
             .acts(|site| async move {
                 site.upgrade().await;
                 site.assert_nobody_reads("widgets");
             }),
-        row("… in a namespace of somebody else", Taken, Says("ConfigurationOutOfReach: addondeploymentconfigs.addon.open-cluster-management.io foreign-<number>/secret is not applied: an override on cluster <cluster> may not use configs from that namespace"))
+        row("… in a namespace that it may not use", Taken, Says("ConfigurationOutOfReach: addondeploymentconfigs.addon.open-cluster-management.io foreign-<number>/secret is not applied: an override on cluster <cluster> may not use configs from that namespace"))
             .before(|site| {
                 let foreign = site.named("foreign");
                 let mut config = object("AddOnDeploymentConfig", "secret", json!({"spec": {"customizedVariables": [{"name": "TOKEN", "value": "hunter2"}]}}));
@@ -42,7 +42,7 @@ pub(super) fn rows() -> Vec<Row> {
             })
             .bad(|site| vec![site.instance(json!({"configs": [reference("addondeploymentconfigs", Some(&site.named("foreign")), "secret")]}))])
             .at(|site| site.instance(json!({})))
-            .note("nothing of it is kept or delivered")
+            .note("it is neither stored nor delivered")
             .acts(|site| async move {
                 site.upgrade().await;
                 site.assert_nothing_holds("hunter2").await;
@@ -50,19 +50,19 @@ pub(super) fn rows() -> Vec<Row> {
         row("… that is a Secret", Taken, Says("ConfigurationUnsupported: secrets <cluster>/token is not applied: the add-on does not support configs of secrets"))
             .bad(|site| vec![site.instance(json!({"configs": [{"group": "", "resource": "secrets", "namespace": site.clusters[0], "name": "token"}]}))])
             .at(|site| site.instance(json!({})))
-            .note("nobody reads it")
+            .note("it is not read")
             .acts(|site| async move {
                 site.upgrade().await;
                 site.assert_nobody_reads("secrets");
             }),
         row("an add-on's config of a core kind that `supportedConfigs` does not list", Taken, Says("UpgradeFailed: 0/2 upgrade failed: configmaps default/token: configmaps must be listed in supportedConfigs to be used as a config"))
             .bad(|site| vec![with_config(site, json!({"group": "", "resource": "configmaps", "namespace": "default", "name": "token"}))])
-            .note("nobody reads it, and clusters stay on what they have")
+            .note("it is not read, and clusters keep their revision")
             .mends(|site| async move {
                 site.assert_nobody_reads("configmaps");
                 site.upgrade().await;
             }),
-        row("an add-on's config that is a Secret, also where `supportedConfigs` lists Secrets", Taken, Says("UpgradeFailed: 0/2 upgrade failed: secrets default/token: a Secret cannot be a config, because its content would be copied into revisions that others may read: reference a config that names the Secret"))
+        row("an add-on's config that is a Secret, even if `supportedConfigs` lists Secrets", Taken, Says("UpgradeFailed: 0/2 upgrade failed: secrets default/token: a Secret cannot be a config, because its content would be copied into revisions that others may read: reference a config that names the Secret"))
             .before(|site| vec![
                 json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "default"}, "stringData": {"password": "hunter2"}}),
                 site.addon(),
@@ -75,7 +75,7 @@ pub(super) fn rows() -> Vec<Row> {
                 ]);
                 vec![addon]
             })
-            .note("nobody reads it, nothing of it is kept or delivered, and clusters stay on what they have")
+            .note("it is not read, stored or delivered, and clusters keep their revision")
             .mends(|site| async move {
                 site.assert_nobody_reads("secrets");
                 site.assert_nothing_holds("hunter2").await;
@@ -83,9 +83,9 @@ pub(super) fn rows() -> Vec<Row> {
             }),
         row("a config of a kind that the hub does not serve", Taken, Says("UpgradeFailed: 0/2 upgrade failed: gadgets.example.com g: the hub does not serve gadgets.example.com: install its CustomResourceDefinition"))
             .bad(|site| vec![with_config(site, json!({"group": "example.com", "resource": "gadgets", "name": "g"}))])
-            .note("clusters stay on what they have")
+            .note("clusters keep their revision")
             .mends(|site| async move { site.upgrade().await }),
-        row("… that goes while it is used", Taken, Says("UpgradeFailed: 0/2 upgrade failed: badconfigs.proxy.open-cluster-management.io mine: the hub does not serve badconfigs.proxy.open-cluster-management.io: install its CustomResourceDefinition"))
+        row("… whose CRD is deleted while it is used", Taken, Says("UpgradeFailed: 0/2 upgrade failed: badconfigs.proxy.open-cluster-management.io mine: the hub does not serve badconfigs.proxy.open-cluster-management.io: install its CustomResourceDefinition"))
             .fresh()
             .acts(|site| async move {
                 site.serve().await;
@@ -94,7 +94,7 @@ pub(super) fn rows() -> Vec<Row> {
                 site.world.delete(crd()).await;
                 site.world.put(with_own(&site, "two")).await;
             })
-            .note("clusters stay on what they have, and go on when it is back")
+            .note("clusters keep their revision, and the rollout continues when the kind is back")
             .mends(|site| async move {
                 site.assert_nobody_moved().await;
                 site.serve().await;

@@ -12,14 +12,14 @@ use crate::shared;
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        row("a config of 1 MiB", Taken, Does("is rolled out as any other"))
+        row("a config of 1 MiB", Taken, Does("is rolled out like any other"))
             .before(|site| vec![deployment_config(&site.named("large"), json!({})), site.addon()])
             .bad(|site| vec![with_deployment(site, "large"), deployment_config(&site.named("large"), variables(255, 4096))])
             .acts(|site| async move { site.until_upgraded().await }),
-        row("a config of more than 1280 KiB", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/large-<number> cannot be kept: it has … KiB of content, more than 1280"))
+        row("a config of more than 1280 KiB", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/large-<number> cannot be stored as a revision: it has … KiB of content, more than 1280"))
             .before(|site| vec![deployment_config(&site.named("large"), json!({})), site.addon()])
             .bad(|site| vec![with_deployment(site, "large"), deployment_config(&site.named("large"), variables(345, 4096))])
-            .note("clusters stay on what they have")
+            .note("clusters keep their revision")
             .mends(|site| async move {
                 site.assert_nobody_moved().await;
                 site.world.put(deployment_config(&site.named("large"), variables(1, 1))).await;
@@ -29,13 +29,13 @@ pub(super) fn rows() -> Vec<Row> {
             .before(|site| vec![deployment_config(&site.named("many"), json!({})), site.addon()])
             .bad(|site| vec![with_deployment(site, "many"), deployment_config(&site.named("many"), variables(10_000, 10))])
             .acts(|site| async move { site.until_upgraded().await }),
-        row("a template that nests 10,000 deep", Never("no server takes it"), Does("nobody can have stored it")).acts(|site| async move {
+        row("a template nested 10,000 levels deep", Never("every API server rejects it"), Does("cannot be stored")).acts(|site| async move {
             let refused = site.put_nested(10_000).await.expect_err(site.input);
             assert!(refused.contains("depth") || refused.contains("recursion"), "{}: {refused}", site.input);
         }),
-        row("… that nests more than 90 deep", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addontemplates.addon.open-cluster-management.io deep-<number> cannot be kept: its content nests deeper than 90 levels"))
+        row("… nested more than 90 levels deep", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addontemplates.addon.open-cluster-management.io deep-<number> cannot be stored as a revision: its content nests deeper than 90 levels"))
             .bad(|site| vec![hub_config(&site.named("deep"), "v3.0.0"), site.addon_with("deep", rolling(1))])
-            .note("clusters stay on what they have, and nobody else is kept from reading")
+            .note("clusters keep their revision; other objects are still read")
             .acts(|site| async move {
                 // The embedded hub takes no more than a hundred levels.
                 let levels = if shared::kubeconfig().is_some() { 5_000 } else { 89 };
@@ -48,7 +48,7 @@ pub(super) fn rows() -> Vec<Row> {
                 site.world.client.request_text(request).await.unwrap();
                 site.upgrade().await;
             }),
-        row("quotes, newlines, NUL and `{{CLUSTER_NAME}}` in a variable's value", Taken, Does("stay a value: no more keys, no other types"))
+        row("quotes, newlines, NUL and `{{CLUSTER_NAME}}` in a variable's value", Taken, Does("stay inside the value: no key is added, no type changes"))
             .before(|site| vec![deployment_config(&site.named("hostile"), json!({})), site.addon()])
             .bad(|site| {
                 let tagged = site.template_of("v2.0.0", json!([{
@@ -71,7 +71,7 @@ pub(super) fn rows() -> Vec<Row> {
                     );
                 }
             }),
-        unrendered("a variable that nobody defines", Says("UpgradeFailed: 0/2 upgrade failed: template <addon>-v2.0.0 uses the variable NOBODY, which is not defined"), |site| {
+        unrendered("an undefined variable", Says("UpgradeFailed: 0/2 upgrade failed: template <addon>-v2.0.0 uses the variable NOBODY, which is not defined"), |site| {
             let mut manifest = site.manifest("agent", "v2.0.0");
             manifest["data"]["nobody"] = json!("{{NOBODY}}");
             json!([manifest])
@@ -80,13 +80,13 @@ pub(super) fn rows() -> Vec<Row> {
         unrendered("a template with the same object twice", Says("UpgradeFailed: 0/2 upgrade failed: template <addon>-v2.0.0 has ConfigMap {{INSTALL_NAMESPACE}}/agent twice"), |site| {
             json!([site.manifest("agent", "v2.0.0"), site.manifest("other", "v2.0.0"), site.manifest("agent", "v2.0.0")])
         }),
-        row("a variable that is built in", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/shadow-<number> defines the variable CLUSTER_NAME, which is built in and cannot be replaced"))
+        row("a variable with the name of a built-in one", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/shadow-<number> defines the variable CLUSTER_NAME, which is built in and cannot be replaced"))
             .before(|site| vec![deployment_config(&site.named("shadow"), json!({})), site.addon()])
             .bad(|site| {
                 let value = json!({"customizedVariables": [{"name": "CLUSTER_NAME", "value": "another"}]});
                 vec![with_deployment(site, "shadow"), deployment_config(&site.named("shadow"), value)]
             })
-            .note("clusters stay on what they have")
+            .note("clusters keep their revision")
             .mends(|site| async move {
                 site.assert_nobody_moved().await;
                 site.world.put(deployment_config(&site.named("shadow"), variables(1, 1))).await;
@@ -108,7 +108,7 @@ fn unrendered(
         .bad(move |site| {
             vec![site.addon_with("two", rolling(1)), site.template_of("v2.0.0", manifests(site))]
         })
-        .note("clusters stay on what they have")
+        .note("clusters keep their revision")
         .mends(|site| async move {
             site.assert_nobody_moved().await;
             site.world.put(site.template("v2.0.0")).await;

@@ -20,7 +20,7 @@ const PLANS_A_SECOND: usize = 20;
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        quiet("a config written with its keys in another order and other white space", |site| async move {
+        quiet("a config written with another order of keys and other white space", |site| async move {
             let config = json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnDeploymentConfig"});
             let name = site.named("mine");
             let now = site.world.get(&deployment_config(&name, json!({}))).await.unwrap();
@@ -50,43 +50,45 @@ pub(super) fn rows() -> Vec<Row> {
             let after = site.world.get(&config).await.unwrap()["metadata"]["resourceVersion"].clone();
             assert_ne!(before, after, "{}: there is something to see", site.input);
         }),
-        quiet("an edit that is taken back within the blink in which news are gathered", |site| async move {
+        quiet("an edit that is reverted within 50 ms", |site| async move {
             site.gate.hold();
             for colour in ["green", "blue"] {
                 site.world.put(config(&site, colour)).await;
             }
             site.gate.open();
         }),
-        row(
-            "100 edits in a second",
-            Taken,
-            Does("the last one counts; what comes between is rolled out now and then"),
-        )
-        .before(|site| vec![painted(site), config(site, "blue"), addon(site)])
-        .acts(|site| async move {
-            site.until_run(&site.clusters, "v1.0.0").await;
-            let audit = Auditor::start(&site.world.client, &site.name()).await;
-            let mut next = tokio::time::interval(Duration::from_millis(10));
-            let begun = std::time::Instant::now();
-            for number in 0..100 {
-                next.tick().await;
-                site.world.put(config(&site, &format!("colour-{number}"))).await;
-            }
-            let cluster = site.clusters[0].clone();
-            site.until_object(&site.work(&cluster), "the last colour", |work| colour(work) == "colour-99")
-                .await;
-            site.until_upgraded().await;
-            let seconds = begun.elapsed().as_secs_f64().ceil() as usize;
-            let mut writes = 0;
-            let fleet = audit
-                .end(|_, commit| {
-                    writes += usize::from(commit.cluster == cluster && commit.kind == "ManifestWork");
+        row("100 edits in a second", Taken, Does("the last one is rolled out; some of the others may be"))
+            .before(|site| vec![painted(site), config(site, "blue"), addon(site)])
+            .acts(|site| async move {
+                site.until_run(&site.clusters, "v1.0.0").await;
+                let audit = Auditor::start(&site.world.client, &site.name()).await;
+                let mut next = tokio::time::interval(Duration::from_millis(10));
+                let begun = std::time::Instant::now();
+                for number in 0..100 {
+                    next.tick().await;
+                    site.world.put(config(&site, &format!("colour-{number}"))).await;
+                }
+                let cluster = site.clusters[0].clone();
+                site.until_object(&site.work(&cluster), "the last colour", |work| {
+                    colour(work) == "colour-99"
                 })
                 .await;
-            assert!(fleet.works().all(|(_, work)| colour(work) == "colour-99"), "{}", site.input);
-            // Each of ours is followed by an answer of the agent's.
-            assert!(writes <= 2 * PLANS_A_SECOND * seconds, "{}: {writes} writes in {seconds} s", site.input);
-        }),
+                site.until_upgraded().await;
+                let seconds = begun.elapsed().as_secs_f64().ceil() as usize;
+                let mut writes = 0;
+                let fleet = audit
+                    .end(|_, commit| {
+                        writes += usize::from(commit.cluster == cluster && commit.kind == "ManifestWork");
+                    })
+                    .await;
+                assert!(fleet.works().all(|(_, work)| colour(work) == "colour-99"), "{}", site.input);
+                // Each of ours is followed by an answer of the agent's.
+                assert!(
+                    writes <= 2 * PLANS_A_SECOND * seconds,
+                    "{}: {writes} writes in {seconds} s",
+                    site.input
+                );
+            }),
     ]
 }
 

@@ -74,7 +74,7 @@ pub(super) fn rows() -> Vec<Row> {
         limit(
             "… 2^63",
             json!(9_223_372_036_854_775_808_u64),
-            Does("the same, where the server lets the status of such an object be written"),
+            Does("the same, if the server accepts a status update of such an object"),
         )
         .admission(Refused("rollingUpdate.maxConcurrentlyUpdating: Invalid value"))
         .acts(|site| async move {
@@ -98,7 +98,7 @@ pub(super) fn rows() -> Vec<Row> {
                 site.hands.let_all_go(&site.name());
                 site.until_upgraded().await;
             }),
-        row("… larger than the fleet", Taken, Does("means all of it"))
+        row("… larger than the fleet", Taken, Does("means the whole fleet"))
             .bad(|site| {
                 site.hands.hold(&site.name());
                 vec![site.addon_with("two", rolling(1000))]
@@ -108,14 +108,14 @@ pub(super) fn rows() -> Vec<Row> {
                 site.hands.let_all_go(&site.name());
                 site.until_upgraded().await;
             }),
-        row("… `\"1%\"` of one cluster", Taken, Does("is one"))
+        row("… `\"1%\"` of one cluster", Taken, Does("means 1"))
             .clusters(1)
             .bad(|site| vec![site.addon_with("two", rolling("1%"))])
             .acts(|site| async move { site.until_upgraded().await }),
         row(
             "… lowered in mid-rollout",
             Taken,
-            Does("no new start until fewer are on their way; nothing is undone"),
+            Does("nothing new starts until fewer clusters are in flight; nothing is undone"),
         )
         .clusters(6)
         .bad(|site| {
@@ -192,7 +192,7 @@ fn duration(input: &'static str, field: &'static str, given: &'static str, says:
 }
 
 fn stands_still(row: Row) -> Row {
-    row.note("nobody is upgraded before it is mended").mends(|site| async move {
+    row.note("no cluster is upgraded until it is fixed").mends(|site| async move {
         site.assert_nobody_moved().await;
         site.upgrade().await;
     })

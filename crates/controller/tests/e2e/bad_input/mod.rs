@@ -1,8 +1,10 @@
-//! Bad input: every line of the list, each on admission and as an object that was stored before the rules were there.
+//! Bad input: every row of the table, at admission and as an object that was stored before the
+//! rules existed.
 //!
-//! A row says what is put, what the hub says to it, and what the manager says once it is stored. One driver takes all rows of a group through
-//! the same life, side by side on one hub and beside an add-on in good health: that one must be upgraded all the while, and end up as if it were
-//! alone. In the end everything must be at rest, today and in an hour. `docs/bad-input.md` is the same table, for people.
+//! A row has an input, the hub's response to it, and what the manager reports once it is stored.
+//! One driver runs all rows of a group concurrently on one hub, next to a healthy add-on. That
+//! add-on must be upgraded meanwhile, and end up as if it were alone. In the end everything must be
+//! at rest, now and an hour later. `docs/bad-input.md` is generated from the same table.
 
 mod row;
 mod site;
@@ -30,7 +32,7 @@ fn table() -> Vec<(&'static str, Vec<Row>)> {
         ("Clusters", clusters::rows()),
         ("Configs", configs::rows()),
         ("Contents and templates", contents::rows()),
-        ("Edits that come often, or say nothing new", edits::rows()),
+        ("Frequent edits, and edits without effect", edits::rows()),
         ("Works, agents and instances", works::rows()),
     ]
 }
@@ -46,7 +48,7 @@ macro_rules! groups {
             drive::all(group($title)).await;
         })*
 
-        /// A group that no test runs would only be words.
+        /// Every group of the table has a test.
         #[test]
         fn every_group_is_run() {
             let run: Vec<&str> = vec![$($title),*];
@@ -62,30 +64,31 @@ groups! {
     clusters_by_name: "Clusters",
     configs_that_cannot_be_had: "Configs",
     contents_and_templates: "Contents and templates",
-    edits_that_come_often_or_say_nothing_new: "Edits that come often, or say nothing new",
+    frequent_edits_and_edits_without_effect: "Frequent edits, and edits without effect",
     works_agents_and_instances: "Works, agents and instances",
 }
 
-/// What the add-on beside the bad ones comes to without them.
+/// The healthy add-on without the bad input, for comparison.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_healthy_add_on_alone() {
     drive::all(Vec::new()).await;
 }
 
-/// Written anew with `UPDATE_EXPECT=1`.
+/// Regenerate with `UPDATE_EXPECT=1`.
 #[test]
 fn the_table_for_people_is_this_table() {
     let mut text = String::from(
         "# Bad input: what happens\n\n\
-         What cannot be right is refused when it is applied, wherever a schema or a rule can say so. What was stored before the rules were there, or \
-         no rule can tell, is named in a condition of the object at fault: it stops that add-on at most, never another, and heals when the input does. \
-         Nothing is written again and again over it.\n\n\
-         This page is made from the table of the end-to-end tests, `crates/controller/tests/e2e/bad_input`: every row is run, on the embedded hub and on \
-         a Kubernetes API server, beside an add-on that is upgraded meanwhile. A name in angle brackets stands for that object's.\n",
+         Invalid input is rejected when it is applied, if a schema or an admission rule can detect it. Other invalid input, and\n\
+         objects stored before the rules existed, are reported in a condition of the object at fault. It affects only that\n\
+         add-on, which recovers when the input is fixed. It does not cause repeated writes.\n\n\
+         This page is generated from the table of the end-to-end tests, `crates/controller/tests/e2e/bad_input`. The tests run\n\
+         every row, on the embedded hub and on a Kubernetes API server, next to a healthy add-on that is upgraded at the same\n\
+         time. `<placement>` and the like stand for the names of the objects.\n",
     );
     for (title, rows) in table() {
         text.push_str(&format!(
-            "\n## {title}\n\n| input | when applied | when it is there |\n|---|---|---|\n"
+            "\n## {title}\n\n| input | when applied | when it is stored |\n|---|---|---|\n"
         ));
         for row in rows {
             text.push_str(&row.for_people());

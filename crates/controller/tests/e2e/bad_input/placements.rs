@@ -17,7 +17,7 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         row("a placement that does not exist", Taken, Says("PlacementUnknown: placement default/no-such does not exist: its clusters are unknown, so nothing is deleted"))
             .bad(|site| vec![site.addon_on(&[place("no-such", &site.named("two"), update_all())])])
-            .note("every instance stays as it is")
+            .note("every instance stays unchanged")
             .mends(|site| async move {
                 site.until_run(&site.clusters, "v1.0.0").await;
                 site.upgrade().await;
@@ -35,7 +35,7 @@ pub(super) fn rows() -> Vec<Row> {
                     site.world.delete(object).await;
                 }
             })
-            .note("every instance stays, and the rollout goes on when it is back")
+            .note("every instance stays, and the rollout continues when the placement is back")
             .mends(|site| async move {
                 assert_eq!(site.world.instances(&site.name()).await.len(), 3, "{}", site.input);
                 assert_eq!(site.told_two().await.len(), 1, "{}", site.input);
@@ -43,7 +43,7 @@ pub(super) fn rows() -> Vec<Row> {
                 site.world.select(&site.placement(), &site.clusters).await;
                 site.until_upgraded().await;
             }),
-        row("500 selected clusters become none", Taken, Says("DeletionHeld: 500 of 500 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions=\"500\""))
+        row("500 selected clusters become 0", Taken, Says("DeletionHeld: 500 of 500 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions=\"500\""))
             .fresh()
             .clusters(0)
             .before(|site| vec![named_addon(&site.name(), &[json!({"name": site.placement(), "namespace": "default"})])])
@@ -63,7 +63,7 @@ pub(super) fn rows() -> Vec<Row> {
                 site.merge(&site.addon(), json!({"metadata": {"annotations": {"addon.open-cluster-management.io/allow-deletions": "500"}}})).await;
                 site.until_instances("none is left", <[_]>::is_empty).await;
             }),
-        row("the same placement twice", Refused("a placement may be listed only once"), Does("no write to it passes, not even of its status: nobody moves before it is mended, and the manager's log says why"))
+        row("the same placement twice", Refused("a placement may be listed only once"), Does("the server rejects every write to it, even of its status: no cluster moves until it is fixed, and the manager's log says why"))
             .bad(|site| vec![site.addon_on(&[
                 place(&site.placement(), &site.named("one"), rolling(1)),
                 place(&site.placement(), &site.named("two"), rolling(1)),
@@ -74,7 +74,7 @@ pub(super) fn rows() -> Vec<Row> {
                 site.assert_nobody_moved().await;
                 site.upgrade().await;
             }),
-        row("a cluster in three placements", Taken, Does("follows the last in the list, and counts there only"))
+        row("a cluster in three placements", Taken, Does("follows the last placement in the list, and counts only there"))
             .bad(|site| vec![site.addon_on(&[
                 site.entry("place", "one", update_all()), site.entry("second", "one", update_all()), site.entry("third", "two", rolling(1)),
             ])])
@@ -92,7 +92,7 @@ pub(super) fn rows() -> Vec<Row> {
         canary("a canary that is the placement itself", Refused("a placement cannot be its own canary"), Says("CanaryCycle: placements wait for each other as canary: default/<placement> -> default/<placement>"), |site| {
             vec![site.addon_with("two", behind(&site.placement(), 1))]
         }),
-        canary("canaries in a circle", Taken, Says("CanaryCycle: placements wait for each other as canary: default/<canary> -> default/<placement> -> default/<canary>"), |site| {
+        canary("placements that are each other's canary", Taken, Says("CanaryCycle: placements wait for each other as canary: default/<canary> -> default/<placement> -> default/<canary>"), |site| {
             vec![site.addon_on(&[
                 site.entry("canary", "two", behind(&site.placement(), 1)), site.entry("place", "two", behind(&site.named("canary"), 1)),
             ])]
@@ -116,7 +116,7 @@ pub(super) fn rows() -> Vec<Row> {
             ])]
         })
         .before(with_canary),
-        canary("a canary whose clusters all have configs of their own", Taken, Says("WaitingForCanary: waitingForCanary... canary default/<canary>: 1 of 1"), |site| {
+        canary("a canary whose clusters all have overrides", Taken, Says("WaitingForCanary: waitingForCanary... canary default/<canary>: 1 of 1"), |site| {
             vec![site.addon_on(&[
                 site.entry("canary", "two", update_all()), site.entry("place", "two", behind(&site.named("canary"), 1)),
             ])]
@@ -158,12 +158,18 @@ fn canary(
     outcome: super::row::Outcome,
     bad: impl Fn(&Site) -> Vec<Value> + Send + Sync + 'static,
 ) -> Row {
-    row(input, admission, outcome).bad(bad).note("nobody behind it is upgraded").mends(|site| async move {
-        let moved = site.told_two().await;
-        assert!(!moved.iter().any(|cluster| site.clusters.contains(cluster)), "{}: {moved:?}", site.input);
-        let audit = Auditor::start(&site.world.client, &site.name()).await;
-        site.world.put(site.addon_with("two", rolling(1))).await;
-        site.until_upgraded().await;
-        audit.end_within(1).await;
-    })
+    row(input, admission, outcome).bad(bad).note("no cluster behind it is upgraded").mends(
+        |site| async move {
+            let moved = site.told_two().await;
+            assert!(
+                !moved.iter().any(|cluster| site.clusters.contains(cluster)),
+                "{}: {moved:?}",
+                site.input
+            );
+            let audit = Auditor::start(&site.world.client, &site.name()).await;
+            site.world.put(site.addon_with("two", rolling(1))).await;
+            site.until_upgraded().await;
+            audit.end_within(1).await;
+        },
+    )
 }

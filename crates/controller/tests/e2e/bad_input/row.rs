@@ -1,4 +1,4 @@
-//! One row of the table: what is put, and what is said to it.
+//! One row of the table: the input, and the response to it.
 
 use std::sync::Arc;
 
@@ -12,22 +12,23 @@ type Objects = Box<dyn Fn(&Site) -> Vec<Value> + Send + Sync>;
 type One = Box<dyn Fn(&Site) -> Value + Send + Sync>;
 type Act = Box<dyn Fn(Arc<Site>) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// What the hub makes of it.
+/// The hub's response when the input is applied.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Admission {
     Taken,
-    /// With this in the message. It is stored all the same, as from a time before the rule.
+    /// Rejected, with this in the message. The test then stores it without the rule.
     Refused(&'static str),
-    /// Whatever the schema: nobody can have stored it. Shown by what the row does.
+    /// Rejected whatever the schema, so it cannot be stored. The row's `acts` shows it.
     Never(&'static str),
 }
 
-/// What comes of it once it is there.
+/// What the manager does once the input is stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome {
-    /// A condition of the object at fault has this reason and message. `<placement>` and the like stand for names of the row's own.
+    /// A condition of the object at fault has this reason and message. `<placement>` and the
+    /// like stand for the names of the row's objects.
     Says(&'static str),
-    /// Nothing is wrong with it. Shown by what the row does.
+    /// The input is valid. The row's `acts` shows it.
     Does(&'static str),
 }
 
@@ -35,25 +36,25 @@ pub(super) struct Row {
     pub(super) input: &'static str,
     pub(super) admission: Admission,
     pub(super) outcome: Outcome,
-    /// What people are told beside the message.
+    /// What the document says in addition to the message.
     pub(super) note: &'static str,
-    /// On so many clusters.
+    /// Number of clusters.
     pub(super) clusters: usize,
-    /// The add-on is there before, in good health on all of its clusters.
+    /// The add-on is installed and healthy on all its clusters before the input is applied.
     pub(super) installed: bool,
-    /// Put before anything is bad.
+    /// Objects that are applied before the bad input.
     pub(super) before: Objects,
-    /// Put then; the last one is what is judged on admission.
+    /// The bad input. Admission is checked for the last object.
     pub(super) bad: Objects,
-    /// Where it is said. The add-on, unless another is named.
+    /// The object whose condition is checked: the add-on, unless set.
     pub(super) at: One,
-    /// What is done, and seen, with the bad object there and a manager at work.
+    /// Actions and checks while the bad object exists and a manager runs.
     pub(super) acts: Option<Act>,
-    /// What is done to mend it, and seen then.
+    /// Fixes the input, and checks the result.
     pub(super) mends: Option<Act>,
 }
 
-/// A row that puts what its add-on is, and no more: all else is said by what follows.
+/// A row with an add-on and no bad input yet.
 pub(super) fn row(input: &'static str, admission: Admission, outcome: Outcome) -> Row {
     Row {
         input,
@@ -86,7 +87,7 @@ impl Row {
         self
     }
 
-    /// Nothing is installed before.
+    /// Nothing is installed before the input is applied.
     pub(super) fn fresh(mut self) -> Self {
         self.installed = false;
         self.before(|_| Vec::new())
@@ -123,13 +124,13 @@ impl Row {
         self
     }
 
-    /// A line of the table for people.
+    /// The row as a line of the document.
     pub(super) fn for_people(&self) -> String {
         let code = |text: &str| format!("`{}`", text.replace('|', "\\|"));
         let admission = match self.admission {
-            Admission::Taken => "taken".to_owned(),
-            Admission::Refused(why) => format!("refused: {}", code(why)),
-            Admission::Never(why) => format!("refused: {why}"),
+            Admission::Taken => "accepted".to_owned(),
+            Admission::Refused(why) => format!("rejected: {}", code(why)),
+            Admission::Never(why) => format!("rejected: {why}"),
         };
         let outcome = match self.outcome {
             Outcome::Does(what) => what.to_owned(),

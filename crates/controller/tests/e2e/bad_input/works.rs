@@ -10,7 +10,7 @@ use crate::objects::instance;
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        row("a work that somebody edits", Taken, Does("is put back")).acts(|site| async move {
+        row("a work that somebody edits", Taken, Does("is restored")).acts(|site| async move {
             let work = site.work(&site.clusters[0]);
             let original = site.world.get(&work).await.unwrap();
             let manifests = json!([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}]);
@@ -20,7 +20,7 @@ pub(super) fn rows() -> Vec<Row> {
             })
             .await;
         }),
-        row("a work that somebody deletes", Taken, Does("is made again")).acts(|site| async move {
+        row("a work that somebody deletes", Taken, Does("is recreated")).acts(|site| async move {
             let work = site.work(&site.clusters[0]);
             let original = site.world.get(&work).await.unwrap();
             site.world.delete(work.clone()).await;
@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
             })
             .await;
         }),
-        row("a work of somebody else with the name that ours should have", Taken, Says("InstallFailed: install failed: work addon-<addon>-deploy-0 is there and belongs to somebody else: delete it, or give it another name"))
+        row("another owner's work that has the name of one of ours", Taken, Says("InstallFailed: install failed: work addon-<addon>-deploy-0 exists and has another owner: delete or rename it"))
             .fresh()
             .before(|site| {
                 let mut foreign = site.work(&site.clusters[0]);
@@ -38,7 +38,7 @@ pub(super) fn rows() -> Vec<Row> {
             })
             .bad(|site| vec![site.addon()])
             .at(|site| site.instance(json!({})))
-            .note("it is left as it is; the other clusters go on")
+            .note("it is left unchanged; the other clusters continue")
             .acts(|site| async move { site.until_run(&site.clusters[1..], "v1.0.0").await })
             .mends(|site| async move {
                 let work = site.work(&site.clusters[0]);
@@ -48,7 +48,7 @@ pub(super) fn rows() -> Vec<Row> {
                 site.world.delete(work).await;
                 site.until_message("2/2 install completed with no errors.").await;
             }),
-        row("an instance that a user made before the placement selects its cluster", Taken, Does("gets what the placement wants, and stays when the cluster leaves"))
+        row("an instance that a user created before the placement selects its cluster", Taken, Does("gets the placement's revision, and stays when the cluster is deselected"))
             .fresh()
             .before(|site| vec![site.instance(json!({"installNamespace": "mine"}))])
             .bad(|site| vec![site.addon()])
@@ -60,7 +60,7 @@ pub(super) fn rows() -> Vec<Row> {
                 assert_eq!(kept["spec"], json!({"installNamespace": "mine"}), "{}", site.input);
                 assert!(kept["metadata"]["ownerReferences"].is_null() && kept["metadata"]["labels"].is_null(), "{kept}");
             }),
-        row("an instance whose owner is an earlier add-on of the same name", Taken, Does("goes with that owner, and another is made"))
+        row("an instance whose owner is an earlier add-on of the same name", Taken, Does("is garbage-collected with that owner, and a new one is created"))
             .fresh()
             .bad(|site| vec![site.addon(), of_an_earlier(site)])
             .acts(|site| async move {
@@ -70,7 +70,7 @@ pub(super) fn rows() -> Vec<Row> {
                 assert_eq!(made["metadata"]["ownerReferences"][0]["uid"], uid, "{}", site.input);
                 assert_eq!(made["spec"]["installNamespace"], "open-cluster-management-agent-addon", "{}", site.input);
             }),
-        row("an agent that writes 10,000 conditions", Refused("must have at most 64 items"), Does("those that count are looked at, the others are not"))
+        row("an agent that writes 10,000 conditions", Refused("must have at most 64 items"), Does("the conditions that matter are read, the others are ignored"))
             .bad(|site| {
                 site.hands.hold(&site.name());
                 let others = (0..9_998).map(|number| condition(&format!("c{number}"), 7));
@@ -94,7 +94,7 @@ pub(super) fn rows() -> Vec<Row> {
                 vec![reported(site, vec![condition("Applied", ahead), condition("Available", ahead)])]
             })
             .at(|site| site.instance(json!({})))
-            .note("that proves nothing: it is not applied before it is reported on as it is")
+            .note("that proves nothing: the revision is not applied until the agent reports on the current generation")
             .acts(|site| async move {
                 site.world.put(site.addon_with("two", crate::objects::rolling(1))).await;
                 site.until_told_two(1).await;

@@ -6,7 +6,7 @@ use super::{
     FOUR, NONE, THREE, TWO, also, decision, fleet, hub_config, installed, joined, placement, scenario, small,
     template, versions, want, want_behind, with_canary,
 };
-use crate::agents::Rule::{Failing, Only, Well};
+use crate::agents::Rule::{Failing, Only, Unready, Well};
 use crate::objects::{addon, place, rolling, update_all};
 use crate::scenario::{Scenario, Step};
 use Step::{Agents, Put, PutUnchecked, Rest};
@@ -109,6 +109,20 @@ pub(super) fn all() -> Vec<Scenario> {
                 Rest,
             ],
         ),
+        scenario(
+            "canary_never_gets_ready",
+            with_canary(THREE),
+            vec![
+                Agents(Unready(&["c1"])),
+                want_behind("two"),
+                Rest,
+                want_behind("one"),
+                Rest,
+                Agents(Well),
+                Rest,
+            ],
+        )
+        .slowly(),
         scenario(
             "canary_back_when_complete",
             [with_canary(THREE), vec![want_behind("two"), Rest]].concat(),

@@ -214,7 +214,7 @@ fn a_mistake_leaves_everything_as_it_is_and_is_named() {
             json!({"predicates": [{}, labelled(json!({"matchExpressions": unknown}))]}),
             expect![[r#"
                 stays as it is
-                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
                 PlacementMisconfigured Misconfigured: predicates[1]: labelSelector: operator "Like" is not known: use In, NotIn, Exists or DoesNotExist
             "#]],
         ),
@@ -222,7 +222,7 @@ fn a_mistake_leaves_everything_as_it_is_and_is_named() {
             json!({"predicates": [claimed("cloud", "In", &[])]}),
             expect![[r#"
                 stays as it is
-                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
                 PlacementMisconfigured Misconfigured: predicates[0]: claimSelector: In on cloud needs values
             "#]],
         ),
@@ -230,7 +230,7 @@ fn a_mistake_leaves_everything_as_it_is_and_is_named() {
             json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["true"]}}}]}),
             expect![[r#"
                 stays as it is
-                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
                 PlacementMisconfigured Misconfigured: predicates[0]: celSelector is not supported
             "#]],
         ),
@@ -238,7 +238,7 @@ fn a_mistake_leaves_everything_as_it_is_and_is_named() {
             json!({"numberOfClusters": -1}),
             expect![[r#"
                 stays as it is
-                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
                 PlacementMisconfigured Misconfigured: numberOfClusters: -1 is not a number of clusters
             "#]],
         ),
@@ -246,7 +246,7 @@ fn a_mistake_leaves_everything_as_it_is_and_is_named() {
             json!({"tolerations": [{"operator": "Equal", "value": "x"}]}),
             expect![[r#"
                 stays as it is
-                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
                 PlacementMisconfigured Misconfigured: tolerations[0]: if the key is empty, the operator must be Exists
             "#]],
         ),
@@ -254,7 +254,7 @@ fn a_mistake_leaves_everything_as_it_is_and_is_named() {
             json!({"tolerations": [{"key": "a", "operator": "Exists", "value": "x"}]}),
             expect![[r#"
                 stays as it is
-                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
                 PlacementMisconfigured Misconfigured: tolerations[0]: if the operator is Exists, the value should be empty
             "#]],
         ),
@@ -262,7 +262,7 @@ fn a_mistake_leaves_everything_as_it_is_and_is_named() {
             json!({"tolerations": [{"key": "a", "operator": "Above"}]}),
             expect![[r#"
                 stays as it is
-                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+                PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
                 PlacementMisconfigured Misconfigured: tolerations[0]: operator "Above" is not known: use Equal or Exists
             "#]],
         ),
@@ -279,7 +279,7 @@ fn what_is_not_supported_and_does_no_harm_is_named() {
         expect![[r#"
             -: a
             PlacementSatisfied AllDecisionsScheduled: All cluster decisions scheduled
-            PlacementMisconfigured Succeedconfigured: Placement configurations check pass; not supported and left aside: prioritizerPolicy, spreadPolicy
+            PlacementMisconfigured Succeedconfigured: Placement configurations check pass; not supported and ignored: prioritizerPolicy, spreadPolicy
         "#]],
     );
 }

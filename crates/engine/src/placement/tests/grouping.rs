@@ -120,7 +120,7 @@ fn a_mistake_in_a_group_leaves_everything_as_it_is() {
         strategy(&json!([canary()]), &json!("lots")),
         expect![[r#"
             stays as it is
-            PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+            PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
             PlacementMisconfigured Misconfigured: clustersPerDecisionGroup: "lots" is not a limit: give a whole number from 1 to 2147483647, or a percentage from 1% to 100%
         "#]],
     );
@@ -129,7 +129,7 @@ fn a_mistake_in_a_group_leaves_everything_as_it_is() {
         strategy(&json!([canary()]), &json!(0)),
         expect![[r#"
             stays as it is
-            PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+            PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
             PlacementMisconfigured Misconfigured: clustersPerDecisionGroup: 0 is not a limit: give a whole number from 1 to 2147483647, or a percentage from 1% to 100%
         "#]],
     );
@@ -138,7 +138,7 @@ fn a_mistake_in_a_group_leaves_everything_as_it_is() {
         strategy(&json!([{"groupName": "not a label"}]), &json!(1)),
         expect![[r#"
             stays as it is
-            PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+            PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
             PlacementMisconfigured Misconfigured: decision group "not a label": the name is not one that a label can have
         "#]],
     );

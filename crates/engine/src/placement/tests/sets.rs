@@ -150,7 +150,7 @@ fn a_set_that_cannot_be_read_leaves_everything_as_it_is() {
         json!({}),
         expect![[r#"
             stays as it is
-            PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions stay as they are
+            PlacementSatisfied NotAllDecisionsScheduled: The placement is misconfigured; its decisions are kept
             PlacementMisconfigured Misconfigured: ManagedClusterSet odd: selectorType "ByMood" is not known
         "#]],
     );

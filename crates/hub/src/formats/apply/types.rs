@@ -33,7 +33,7 @@ pub(crate) struct Known<'s> {
 /// The type of a field of a map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field<'s> {
-    /// The schema defines it: it exists even if nobody owns it.
+    /// The schema defines it: it exists even if no manager owns it.
     Named(Type<'s>),
     Other(Type<'s>),
     /// The field is not allowed.

@@ -1,7 +1,7 @@
 //! The effect of a write on an object and its managers.
 //!
 //! Owns the rules of server-side apply: who gains and loses fields, what conflicts, and what is
-//! removed because nobody owns it any more. Pure: the time is an argument. The reference is
+//! removed because no manager owns it any more. Pure: the time is an argument. The reference is
 //! `merge/update.go` of structured-merge-diff and the chain of field managers in apimachinery.
 
 use std::collections::BTreeMap;
@@ -63,8 +63,8 @@ pub(crate) struct Applied {
     pub(crate) managers: Managers,
 }
 
-/// Merges a configuration into the live object, and removes what its manager applied before and
-/// nobody owns any more.
+/// Merges a configuration into the live object, and removes what its manager applied before and no
+/// manager owns any more.
 pub(crate) fn apply(
     versions: &Versions<'_>,
     live: &Value,

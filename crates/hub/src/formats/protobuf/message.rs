@@ -198,7 +198,7 @@ impl Type {
     }
 }
 
-/// Of maps and lists only those are made that have something in them.
+/// Empty maps and lists are omitted.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -209,7 +209,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// What there is of an object that is sent in parts, or of a map.
+/// The existing value of an object that is sent in parts, or of a map.
 fn taken(object: &mut Object, name: &str) -> Object {
     match object.remove(name) {
         Some(Value::Object(inner)) => inner,

@@ -74,7 +74,7 @@ impl<'b> Reader<'b> {
         self.take(length)
     }
 
-    /// Passes over a field that nobody knows, as newer clients may send.
+    /// Skips an unknown field, which newer clients may send.
     pub(super) fn skip(&mut self, wire: Wire) -> Result<(), ProtobufError> {
         let mut groups = 0_u32;
         let mut wire = wire;

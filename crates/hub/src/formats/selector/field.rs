@@ -44,8 +44,8 @@ impl FieldSelector {
         self.0.iter().map(|requirement| requirement.path.as_str())
     }
 
-    /// The one value that `path` must have, if the selector says so: a list by `metadata.name` is
-    /// then a get.
+    /// The value that `path` must have, if the selector requires one: a list with `metadata.name`
+    /// is authorized as a get.
     pub(crate) fn exact(&self, path: &str) -> Option<&str> {
         let exact = self.0.iter().find(|requirement| requirement.equal && requirement.path == path);
         exact.map(|requirement| requirement.value.as_str())

@@ -91,7 +91,7 @@ impl fmt::Display for LabelSelector {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
-    /// A key, a value, or `in` and `notin`, which only their place makes operators.
+    /// A key, a value, or `in` and `notin`, which are operators only in some positions.
     Word(String),
     Symbol(&'static str),
     End,

@@ -208,7 +208,7 @@ pub(super) fn check_order(new: &[Value], wanted: &[Value], strategy: Strategy) -
     Ok(())
 }
 
-/// Where each item is first.
+/// The index of the first occurrence of each item.
 fn places(items: &[Value], key: Option<&str>) -> Result<Places, StrategicError> {
     let mut places = Places::with_capacity(items.len());
     for (place, item) in items.iter().enumerate() {

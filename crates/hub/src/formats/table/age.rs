@@ -22,7 +22,7 @@ pub(super) fn since(time: &str, now: Timestamp) -> String {
     }
 }
 
-/// An RFC 3339 time. jiff reads more of ISO 8601 than Go does, so the shape is looked at first.
+/// An RFC 3339 time. jiff accepts more of ISO 8601 than Go does, so the format is checked first.
 pub(super) fn parse(time: &str) -> Option<Timestamp> {
     let at = |index: usize, byte: u8| time.as_bytes().get(index) == Some(&byte);
     let shaped = at(4, b'-') && at(10, b'T') && at(16, b':') && !time.contains(['[', ',']);

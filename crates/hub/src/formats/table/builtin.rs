@@ -162,7 +162,7 @@ fn created_since(object: &Value, now: Timestamp) -> Value {
 fn created_at(object: &Value, _: Timestamp) -> Value {
     let created = age::parse(text(object, "/metadata/creationTimestamp"));
     let utc = |time: Timestamp| time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    // Go's zero time, for want of a null.
+    // Go's zero time, because there is no null.
     created.map_or_else(|| "0001-01-01T00:00:00Z".to_owned(), utc).into()
 }
 

@@ -1,0 +1,79 @@
+//! Health of what a work applies: evidence that a revision's workloads run, not only that their
+//! objects exist.
+//!
+//! A standard work agent reports `Available` as soon as an object exists. So every rendered work
+//! asks the agent for the fields of its objects that prove health ([`probes`]), as feedback rules
+//! ([`instruct`]). The answer is reduced to one value per work when the work is read ([`read`]).
+//! Evidence is bound to content: a probed object carries a digest of its manifest, and the agent
+//! reports the digest together with the numbers, from the same read of the object. A report about an
+//! earlier object therefore proves nothing, whatever generation it claims.
+
+pub(crate) mod instruct;
+pub(crate) mod probes;
+pub(crate) mod read;
+#[cfg(test)]
+mod tests;
+
+use crate::name::Text;
+
+/// What the agent reports about the objects of a work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Health {
+    /// The work was rendered without probes, by an earlier version of Aviary or by somebody else:
+    /// its conditions are all the evidence there is.
+    #[default]
+    NotProbed,
+    Healthy,
+    /// Some object is not healthy yet, or not any more.
+    Progressing {
+        why: Text,
+        /// No more is missing than the workload itself tolerates while it is in use.
+        tolerable: bool,
+    },
+    /// The agent has reported nothing about some object.
+    Unknown {
+        why: Text,
+    },
+    /// Some object reports that it has failed.
+    Failed {
+        why: Text,
+    },
+}
+
+impl Health {
+    /// The most telling of two: a failure, then something in progress, then something unknown, then
+    /// what a workload in use tolerates. Of two alike, the one whose object sorts first.
+    pub(crate) fn worst(self, other: Self) -> Self {
+        let first = (self.rank(), other.why()) > (other.rank(), self.why());
+        if first { self } else { other }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::NotProbed => 0,
+            Self::Healthy => 1,
+            Self::Progressing { tolerable: true, .. } => 2,
+            Self::Unknown { .. } => 3,
+            Self::Progressing { tolerable: false, .. } => 4,
+            Self::Failed { .. } => 5,
+        }
+    }
+
+    /// The object and what is wrong with it.
+    pub fn why(&self) -> Option<&Text> {
+        match self {
+            Self::NotProbed | Self::Healthy => None,
+            Self::Progressing { why, .. } | Self::Unknown { why } | Self::Failed { why } => Some(why),
+        }
+    }
+
+    /// Nothing speaks against settling. A cluster that has settled keeps its health while no more is
+    /// missing than the workload itself tolerates.
+    pub(crate) fn is_good(&self, has_settled: bool) -> bool {
+        match self {
+            Self::NotProbed | Self::Healthy => true,
+            Self::Progressing { tolerable, .. } => *tolerable && has_settled,
+            Self::Unknown { .. } | Self::Failed { .. } => false,
+        }
+    }
+}

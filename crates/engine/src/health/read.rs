@@ -1,0 +1,109 @@
+//! Reading a work's health from what the agent reports about its objects.
+
+use aviary_api::ManifestWork;
+use aviary_api::names::annotations;
+use aviary_api::work::{ManifestCondition, ManifestConfigOption};
+use serde_json::Value;
+
+use super::Health;
+use super::instruct::{NAME, ObjectId, configs_digest, digest_key, probe_of};
+use super::probes::{DIGEST, Judgement, PREFIX, Probe, Values, WrongType};
+
+/// What a work says about its health.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WorkHealth {
+    pub(crate) health: Health,
+    /// Nobody has changed what the agent is asked for.
+    pub(crate) intact: bool,
+}
+
+/// Reads the health of a work of this add-on.
+pub(crate) fn of_work(object: &ManifestWork, addon: &str) -> WorkHealth {
+    let manifests = object.spec.manifests();
+    let written = object.metadata.annotations.as_ref().and_then(|all| all.get(annotations::PROBES_DIGEST));
+    let key = digest_key(addon);
+    let digest_of =
+        |manifest: &Value| Some(manifest.pointer("/metadata/annotations")?.get(&key)?.as_str()?.to_owned());
+    if written.is_none() && !manifests.iter().any(|manifest| digest_of(manifest).is_some()) {
+        return WorkHealth { health: Health::NotProbed, intact: true };
+    }
+    let configs = &object.spec.manifest_configs;
+    let intact = written.is_some_and(|written| *written == configs_digest(configs));
+    let reported = object.status.as_ref().and_then(|status| status.resource_status.as_ref());
+    let reported = reported.map_or(&[][..], |status| status.manifests.as_slice());
+    let judged = manifests.iter().enumerate().filter_map(|(at, manifest)| {
+        let (probe, id) = (probe_of(manifest)?, ObjectId::of(manifest)?);
+        let digest = digest_of(manifest);
+        if digest.is_none() && !is_probed(configs, probe, id) {
+            return None;
+        }
+        let report = find(reported, at, id);
+        Some(judge(probe, id, digest.as_deref(), report))
+    });
+    WorkHealth { health: judged.fold(Health::Healthy, Health::worst), intact }
+}
+
+fn is_probed(configs: &[ManifestConfigOption], probe: &Probe, id: ObjectId<'_>) -> bool {
+    configs.iter().any(|entry| {
+        let known = &entry.resource_identifier;
+        known.name == id.name
+            && known.namespace.as_deref().unwrap_or_default() == id.namespace
+            && known.group.as_deref().unwrap_or_default() == id.group
+            && (probe.resource.is_empty() || known.resource == probe.resource)
+            && entry.feedback_rules.iter().flat_map(|rule| &rule.json_paths).any(|path| path.name == NAME)
+    })
+}
+
+/// The report on one object: at its place, or wherever it is named.
+fn find<'a>(reported: &'a [ManifestCondition], at: usize, id: ObjectId<'_>) -> Option<&'a ManifestCondition> {
+    let is_it = |report: &&ManifestCondition| {
+        let meta = &report.resource_meta;
+        let same = |field: &Option<String>, wanted: &str| field.as_deref().unwrap_or_default() == wanted;
+        same(&meta.name, id.name)
+            && same(&meta.namespace, id.namespace)
+            && same(&meta.group, id.group)
+            && same(&meta.kind, id.kind)
+    };
+    reported.get(at).filter(is_it).or_else(|| reported.iter().find(is_it))
+}
+
+fn judge(
+    probe: &'static Probe,
+    id: ObjectId<'_>,
+    digest: Option<&str>,
+    report: Option<&ManifestCondition>,
+) -> Health {
+    let why = |detail: &str| format!("{}: {detail}", id.label()).into();
+    let feedback = report.and_then(|report| report.status_feedback.as_ref());
+    let values = feedback.map_or(&[][..], |feedback| feedback.values.as_slice());
+    let values = Values(
+        values
+            .iter()
+            .filter(|value| value.name.starts_with(PREFIX))
+            .map(|value| (value.name.as_str(), &value.field_value))
+            .collect(),
+    );
+    let judged = || -> Result<Health, WrongType> {
+        let (reported, wanted) = match digest {
+            Some(digest) => (values.text(DIGEST)?, digest),
+            None => (values.text(NAME)?, id.name),
+        };
+        if reported.is_empty() {
+            return Ok(Health::Unknown { why: why("the work agent has not reported its health yet") });
+        }
+        if reported != wanted {
+            let why = why("the work agent still reports an earlier version of it");
+            return Ok(Health::Progressing { why, tolerable: false });
+        }
+        Ok(match probe.judge(&values)? {
+            Judgement::Healthy => Health::Healthy,
+            Judgement::Progressing { detail, tolerable } => {
+                Health::Progressing { why: why(&detail), tolerable }
+            }
+            Judgement::Failed { detail } => Health::Failed { why: why(&detail) },
+        })
+    };
+    judged().unwrap_or_else(|WrongType(name)| Health::Unknown {
+        why: why(&format!("the work agent reports no {name} that can be read")),
+    })
+}

@@ -1,0 +1,70 @@
+//! What proves that a cluster has what it was assigned. Shares no code with the rules that it checks.
+
+use std::collections::BTreeSet;
+
+use super::{governor, own_kinds, told_except, works_of};
+use crate::clock::Clock;
+use crate::configs::{GroupResource, Revision};
+use crate::health::Health;
+use crate::observed::{Instance, Observed, Seen, Work};
+use crate::versions;
+
+/// Whether every work carries the assigned hashes, and the agent reports its current generation as
+/// applied, available and healthy.
+pub(super) fn has_arrived(observed: &Observed, instance: &Instance) -> bool {
+    has_arrived_except(observed, instance, &BTreeSet::new())
+}
+
+pub(super) fn has_arrived_except(
+    observed: &Observed,
+    instance: &Instance,
+    own: &BTreeSet<GroupResource>,
+) -> bool {
+    let told = told_except(instance, own);
+    // A work without hashes that has the assigned version proves only the kinds that select the
+    // version.
+    let by_version = |work: &Work| {
+        let version = versions::of_revision(observed, &instance.status.told_revision());
+        let chooses = [GroupResource::hub_configs(), GroupResource::templates()];
+        work.version.is_some()
+            && work.version == version
+            && told.iter().all(|(kind, _)| chooses.contains(&kind))
+    };
+    let carries = |work: &Work| match &work.hashes {
+        Some(hashes) => hashes.iter().filter(|(kind, _)| !own.contains(kind)).eq(told.iter()),
+        None => told.is_empty() || by_version(work),
+    };
+    let mut works = works_of(observed, &instance.cluster).peekable();
+    works.peek().is_some()
+        && works.all(|work| {
+            carries(work)
+                && work.applied == Seen::Yes
+                && work.available == Seen::Yes
+                && is_proved_healthy(observed, instance, work)
+        })
+}
+
+/// S20: where a work asks for the health of its objects, nothing but a healthy answer counts. A
+/// cluster that has settled on its revision may lack what its workload tolerates.
+fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> bool {
+    let had_arrived = || {
+        let soaked = governor(observed, &instance.cluster).is_none_or(|spec| {
+            let recorded = observed.addon.status.placements.get(&spec.name);
+            let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
+            let own = own_kinds(instance);
+            let told = |revision: &Revision| {
+                let pins = revision.pins().iter().filter(|pin| !own.contains(&pin.config.kind));
+                let mut pins: Vec<_> = pins.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
+                pins.sort();
+                pins == told_except(instance, &own)
+            };
+            spec.rollout.min_success_time.is_zero() || applied.is_some_and(told)
+        });
+        soaked && Clock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived)
+    };
+    match work.health {
+        Health::NotProbed | Health::Healthy => true,
+        Health::Progressing { tolerable, .. } => tolerable && had_arrived(),
+        Health::Unknown { .. } | Health::Failed { .. } => false,
+    }
+}
