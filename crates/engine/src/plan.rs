@@ -267,8 +267,9 @@ impl WorkWrite {
     }
 
     /// The first object whose health the agent is asked for.
-    pub(crate) fn probed_object(&self) -> Option<&str> {
-        self.prepared.probed_object(self.index)
+    pub(crate) fn probed_object(&self) -> Option<String> {
+        let object = self.prepared.probed_object(self.index)?;
+        Some(object.replace("{{INSTALL_NAMESPACE}}", &self.install_namespace))
     }
 
     pub(crate) fn instance_uid(&self) -> &Text {

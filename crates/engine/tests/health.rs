@@ -206,6 +206,32 @@ fn rule_4_a_settled_cluster_within_its_workload_s_tolerance_stays_settled() {
 }
 
 #[test]
+fn rule_4_what_a_workload_tolerates_does_not_count_within_the_soak() {
+    check(
+        "template v1
+        place prod: p1 p2
+        rollout prod version=v1 RollingUpdate 1 minSuccessTime=10m
+        settle
+        wait 5m
+        degraded p1
+        settle
+        wait 1h
+        settle
+        note p1 misses no more than it tolerates, and has not been healthy for long enough
+        show clusters
+        ack p1
+        settle
+        wait 11m
+        settle
+        degraded p1
+        settle
+        note all have settled
+        show clusters",
+        &expect![[r#""#]],
+    );
+}
+
+#[test]
 fn rule_5_available_names_the_object_and_is_not_written_again_for_other_numbers() {
     let mut story = Story::new();
     story.run(

@@ -118,16 +118,23 @@ impl Instructions<'_> {
         let mut replaced = BTreeSet::new();
         let mut watched = BTreeSet::new();
         for (manifest, probed) in manifests.iter_mut().zip(probed) {
-            let (Some(probed), Some(probe)) = (probed, probe_of(manifest)) else { continue };
             let Some(id) = ObjectId::of(manifest) else { continue };
+            let (probe, asks) = match (probed, probe_of(manifest)) {
+                (Some(_), Some(probe)) => (probe, true),
+                // Its health is ignored, and still it cannot be updated in place.
+                _ => match probes::built_in(id.group, id.kind).filter(|probe| probe.create_only) {
+                    Some(probe) => (probe, false),
+                    None => continue,
+                },
+            };
             let Some(resource) = self.resource(probe, id) else { continue };
             let matching: Vec<(usize, &Value)> =
                 self.author.iter().enumerate().filter(|(_, entry)| matches(entry, id, &resource)).collect();
             replaced.extend(matching.iter().filter(|(_, entry)| is_exact(entry)).map(|(at, _)| *at));
             watched.extend(matching.iter().map(|(at, _)| *at));
-            let entry = Entry::new(probe, id, &resource, &matching, &key);
+            let entry = Entry::new(probe, asks, id, &resource, &matching, &key);
             own.push(entry.value);
-            if entry.bound {
+            if let Some(probed) = probed.as_ref().filter(|_| entry.bound) {
                 let value = format!("{}.{}", probed.digest, self.install_namespace);
                 annotate(manifest, &key, value);
             }
@@ -176,6 +183,7 @@ struct Entry {
 impl Entry {
     fn new(
         probe: &'static Probe,
+        asks: bool,
         id: ObjectId<'_>,
         resource: &str,
         author: &[(usize, &Value)],
@@ -191,21 +199,27 @@ impl Entry {
             conditions.iter().any(|rule| rule.get("condition").is_some_and(|one| one == COMPLETE));
         let kind = strategy.as_ref().and_then(|strategy| strategy.get("type")?.as_str());
         // Such objects are not written again, so they cannot carry the digest of what is wanted now.
-        let bound = !matches!(kind, Some("CreateOnly" | "ReadOnly")) && !completes;
+        let bound = asks && !matches!(kind, Some("CreateOnly" | "ReadOnly")) && !completes;
         let evidence = match bound {
             true => (DIGEST, format!(".metadata.annotations.{}", key.replace('.', r"\."))),
             false => (NAME, ".metadata.name".to_owned()),
         };
         let mut paths = vec![json!({"name": evidence.0, "path": evidence.1})];
         paths.extend(probe.paths.iter().map(|(name, path)| json!({"name": name, "path": path})));
-        let mut rules = vec![json!({"type": "JSONPaths", "jsonPaths": paths})];
+        let mut rules = Vec::new();
+        if asks {
+            rules.push(json!({"type": "JSONPaths", "jsonPaths": paths}));
+        }
         rules.extend(without_repeated_names(lists("feedbackRules")));
         let mut identifier = json!({"group": id.group, "resource": resource, "name": id.name});
         if !id.namespace.is_empty() {
             identifier["namespace"] = id.namespace.into();
         }
-        let mut value = json!({"resourceIdentifier": identifier, "feedbackRules": rules});
-        watch(&mut value);
+        let mut value = json!({"resourceIdentifier": identifier});
+        if !rules.is_empty() {
+            value["feedbackRules"] = rules.into();
+            watch(&mut value);
+        }
         if let Some(strategy) = strategy {
             value["updateStrategy"] = strategy;
         }

@@ -274,6 +274,18 @@ fn an_object_whose_health_is_ignored_is_not_probed() {
 }
 
 #[test]
+fn a_job_whose_health_is_ignored_is_still_created_only_once() {
+    let mut job = object("batch/v1", "Job");
+    job["metadata"]["annotations"] = json!({"addon.open-cluster-management.io/health": "ignore"});
+    let work = Template::of(&[job]).work();
+    let entry = &work["spec"]["manifestConfigs"][0];
+    assert_eq!(entry["updateStrategy"]["type"], "CreateOnly");
+    assert!(entry.get("feedbackRules").is_none());
+    assert_eq!(told(&read(&work).health), "Healthy");
+    assert!(read(&work).intact);
+}
+
+#[test]
 fn variables_in_the_author_s_entries_are_filled_in() {
     let mut manifest = deployment();
     manifest["metadata"] =
