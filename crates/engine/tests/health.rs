@@ -227,7 +227,11 @@ fn rule_4_what_a_workload_tolerates_does_not_count_within_the_soak() {
         settle
         note all have settled
         show clusters",
-        &expect![[r#""#]],
+        &expect![[r#"
+            -- p1 misses no more than it tolerates, and has not been healthy for long enough
+            p1               in flight v1       applied but not available: Deployment open-cluster-management-agent-addon/agent: 2 of 3 updated replicas available
+            -- all have settled
+        "#]],
     );
 }
 
