@@ -255,13 +255,18 @@ fn rule_5_available_names_the_object_and_is_not_written_again_for_other_numbers(
         tolerable: false,
     }
     };
+    let report = |story: &mut Story, health: Health| {
+        story.world.observed.works.get_mut(&cluster("p1")).expect("works")[0].health = health;
+    };
+    // In other words it is written once, and then not for other numbers.
+    report(&mut story, count(2));
+    story.run("settle");
     for available in [2, 0, 1] {
-        story.world.observed.works.get_mut(&cluster("p1")).expect("works")[0].health = count(available);
+        report(&mut story, count(available));
         story.run("wait 10s\n show writes");
     }
     story.run("note another object\n");
-    story.world.observed.works.get_mut(&cluster("p1")).expect("works")[0].health =
-        Health::Failed { why: "Job install: it has failed".into() };
+    report(&mut story, Health::Failed { why: "Job install: it has failed".into() });
     story.run("pass\n show p1\n note well again\n ack p1\n settle\n show p1");
     expect![[r#"
         p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d

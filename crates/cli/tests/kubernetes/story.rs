@@ -140,7 +140,7 @@ async fn a_canary_rollout_a_bad_version_and_the_way_back_with_the_rights_that_ar
     let fleet = start(
         &server.desk,
         &format!(
-            "fleet --clusters {} --label cloud=aws --label stage=canary:20% --latency 20ms..200ms --fail-version v0.12.0 --kubeconfig admin.kubeconfig",
+            "fleet --clusters {} --label cloud=aws --label stage=canary:20% --latency 20ms..200ms --fail-version v0.12.0 --failure refuses --kubeconfig admin.kubeconfig",
             FLEET + CANARIES
         ),
     );

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aviary_api::ManifestWork;
-use aviary_api::names::labels;
+use aviary_api::names::{annotations, labels};
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::plan::{SurplusWork, WorkWrite};
 use kube::Client;
@@ -37,7 +37,7 @@ impl Executor {
         };
         object["metadata"]["uid"] = json!(uid);
         object["metadata"]["resourceVersion"] = json!(version);
-        remove_old_options(&mut object["spec"]);
+        remove_what_is_gone(&mut object);
         // A patch, so that fields of other writers are kept.
         Outcome::of_put(works.patch(&write.name, &PatchParams::default(), &Patch::Merge(object)).await)
     }
@@ -70,14 +70,27 @@ impl Executor {
     }
 }
 
-/// A merge patch keeps what it does not mention: options that a revision no longer has are removed
-/// by name.
-fn remove_old_options(spec: &mut Value) {
-    for option in ["deleteOption", "executor", "manifestConfigs"] {
-        if spec.get(option).is_none() {
-            spec[option] = Value::Null;
+/// A merge patch keeps what it does not mention. So what a revision no longer has is removed by name:
+/// options, a version, and hashes under a name that we read and do not write.
+fn remove_what_is_gone(object: &mut Value) {
+    const OPTIONS: [(&str, &[&str]); 3] = [
+        ("deleteOption", &["propagationPolicy", "selectivelyOrphans", "ttlSecondsAfterFinished"]),
+        ("executor", &["subject"]),
+        ("manifestConfigs", &[]),
+    ];
+    let mut remove = |path: &str, keys: &[&str]| {
+        if let Some(map) = object.pointer_mut(path).and_then(Value::as_object_mut) {
+            for key in keys {
+                map.entry(*key).or_insert(Value::Null);
+            }
         }
+    };
+    for (option, parts) in OPTIONS {
+        remove("/spec", &[option]);
+        remove(&format!("/spec/{option}"), parts);
     }
+    remove("/metadata/labels", &[labels::ADDON_VERSION, labels::DRAFT_ADDON_VERSION]);
+    remove("/metadata/annotations", &[annotations::CONFIG_SPEC_HASH]);
 }
 
 async fn work_named(client: &Client, taken: &NameTaken) -> kube::Result<Option<ManifestWork>> {

@@ -194,8 +194,17 @@ impl Prepared {
         let (lost, removed) = (has(Effect::RemoveNamespace), has(Effect::RemoveCrd));
         // Where a cluster cannot take a revision, the others may never get it.
         let refused = has(Effect::Misdeed(Misdeed::Refuse));
+        // A cluster may never have been healthy with what it got first.
+        let unproved = [
+            Misdeed::FeedbackFlaps,
+            Misdeed::FeedbackOld,
+            Misdeed::FeedbackMissing,
+            Misdeed::FeedbackOther,
+            Misdeed::FeedbackOddType,
+        ];
+        let unproved = unproved.into_iter().any(|misdeed| has(Effect::Misdeed(misdeed)));
         // What was without its config, or was made anew, has another past: it may speak of installing where the other speaks of upgrading.
-        let blurred = past_differs || lost || removed || refused || has(Effect::HideKinds);
+        let blurred = past_differs || lost || removed || refused || unproved || has(Effect::HideKinds);
         // A cluster that begins anew is not where it was in the middle, only at the end, if its agent says so then.
         let ends_well = last_rule(&self.scenario.when, self.rule) == Rule::Well;
         let last = wanted.states.len().saturating_sub(1);
@@ -282,6 +291,8 @@ fn past_aside(key: &Key, object: Option<&Arc<Value>>) -> Option<Value> {
         }
     }
     let text = object.to_string().replace("Install", "Upgrade").replace("install ", "upgrade ");
+    // An override that a user makes again is in doubt while its instance is on its way.
+    let text = text.replace("; its override was in doubt", "");
     Some(text.parse().unwrap())
 }
 

@@ -337,8 +337,8 @@ impl<'a> ObjectsById<'a> {
         Evidence::of(status, &own, overrides, rendering, version.as_ref(), tolerant)
     }
 
-    /// It has been healthy with what it was assigned and, where it must stay so for a while, its
-    /// placement has completed that revision. Until then nothing may be missing.
+    /// It has been healthy with what it was assigned, and its placement has completed that revision.
+    /// Until then nothing may be missing.
     fn has_settled(
         &self,
         status: &InstanceStatus,
@@ -347,7 +347,7 @@ impl<'a> ObjectsById<'a> {
     ) -> bool {
         let observed = self.templates.observed();
         let spec = claim.and_then(|claim| observed.addon.strategy.placements().get(claim.governor as usize));
-        let completed = spec.filter(|spec| !spec.rollout.min_success_time.is_zero()).is_none_or(|spec| {
+        let completed = spec.is_none_or(|spec| {
             let recorded = observed.addon.status.placements.get(&spec.name);
             let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
             applied.is_some_and(|applied| told_same(status, applied.pins(), overrides))

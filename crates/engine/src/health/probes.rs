@@ -216,6 +216,12 @@ impl Values<'_> {
         }
     }
 
+    /// A number that every API server fills in: without it the report is not whole.
+    fn required(&self, field: (&'static str, &str)) -> Result<i64, WrongType> {
+        self.get(field.0).ok_or(WrongType(field.0))?;
+        self.number(field)
+    }
+
     pub(crate) fn text(&self, name: &'static str) -> Result<&str, WrongType> {
         match self.get(name) {
             None => Ok(""),
@@ -276,7 +282,7 @@ const ON_DELETE: &str = "with OnDelete it may still run the earlier version";
 const STALE: &str = "its controller has not processed the latest change yet";
 
 fn deployment(values: &Values<'_>) -> Result<Judgement, WrongType> {
-    let (wanted, total) = (values.number(REPLICAS)?, values.number(TOTAL)?);
+    let (wanted, total) = (values.required(REPLICAS)?, values.number(TOTAL)?);
     let (updated, available) = (values.number(UPDATED)?, values.number(AVAILABLE)?);
     let stale = values.is_stale()?;
     if !stale && updated == wanted && available == wanted && total == wanted {
@@ -300,12 +306,13 @@ fn deployment(values: &Values<'_>) -> Result<Judgement, WrongType> {
     if values.flag(PAUSED)? && updated < wanted {
         return Ok(progressing(format!("{detail}; it is paused")));
     }
-    let tolerable = wanted - available <= values.max_unavailable(wanted, 0, Rounding::Down)?;
+    let tolerable =
+        available > 0 && wanted - available <= values.max_unavailable(wanted, 0, Rounding::Down)?;
     Ok(Judgement::Progressing { detail, tolerable })
 }
 
 fn replica_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
-    let (wanted, total) = (values.number(REPLICAS)?, values.number(TOTAL)?);
+    let (wanted, total) = (values.required(REPLICAS)?, values.number(TOTAL)?);
     let available = values.number(AVAILABLE)?;
     if values.is_stale()? {
         return Ok(progressing(STALE));
@@ -326,7 +333,7 @@ fn is_on_delete(values: &Values<'_>) -> Result<bool, WrongType> {
 }
 
 fn stateful_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
-    let (wanted, available) = (values.number(REPLICAS)?, values.number(AVAILABLE)?);
+    let (wanted, available) = (values.required(REPLICAS)?, values.number(AVAILABLE)?);
     let updated = values.number(UPDATED)?;
     let on_delete = is_on_delete(values)?;
     let to_update = match on_delete {
@@ -346,12 +353,12 @@ fn stateful_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
     } else {
         format!("{available} of {wanted} replicas available")
     };
-    let tolerable = wanted - available <= values.max_unavailable(wanted, 1, Rounding::Up)?;
+    let tolerable = available > 0 && wanted - available <= values.max_unavailable(wanted, 1, Rounding::Up)?;
     Ok(Judgement::Progressing { detail, tolerable })
 }
 
 fn daemon_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
-    let (wanted, updated) = (values.number(DESIRED)?, values.number(UPDATED)?);
+    let (wanted, updated) = (values.required(DESIRED)?, values.number(UPDATED)?);
     let available = values.number(AVAILABLE)?;
     let stale = values.is_stale()?;
     let on_delete = is_on_delete(values)?;
@@ -367,7 +374,7 @@ fn daemon_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
     } else {
         format!("available on {available} of {wanted} nodes")
     };
-    let tolerable = wanted - available <= values.max_unavailable(wanted, 1, Rounding::Up)?;
+    let tolerable = available > 0 && wanted - available <= values.max_unavailable(wanted, 1, Rounding::Up)?;
     Ok(Judgement::Progressing { detail, tolerable })
 }
 

@@ -24,7 +24,14 @@ pub(crate) fn of_work(object: &ManifestWork, addon: &str) -> WorkHealth {
     let key = digest_key(addon);
     let digest_of =
         |manifest: &Value| Some(manifest.pointer("/metadata/annotations")?.get(&key)?.as_str()?.to_owned());
-    if written.is_none() && !manifests.iter().any(|manifest| digest_of(manifest).is_some()) {
+    let asks = |entry: &ManifestConfigOption| {
+        let mut paths = entry.feedback_rules.iter().flat_map(|rule| &rule.json_paths);
+        paths.any(|path| path.name.starts_with(PREFIX))
+    };
+    if written.is_none()
+        && !object.spec.manifest_configs.iter().any(asks)
+        && !manifests.iter().any(|manifest| digest_of(manifest).is_some())
+    {
         return WorkHealth { health: Health::NotProbed, intact: true };
     }
     let configs = &object.spec.manifest_configs;

@@ -48,7 +48,7 @@ pub(super) fn has_arrived_except(
 /// cluster that has settled on its revision may lack what its workload tolerates.
 fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> bool {
     let had_arrived = || {
-        let soaked = governor(observed, &instance.cluster).is_none_or(|spec| {
+        let completed = governor(observed, &instance.cluster).is_none_or(|spec| {
             let recorded = observed.addon.status.placements.get(&spec.name);
             let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
             let own = own_kinds(instance);
@@ -58,9 +58,9 @@ fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> b
                 pins.sort();
                 pins == told_except(instance, &own)
             };
-            spec.rollout.min_success_time.is_zero() || applied.is_some_and(told)
+            applied.is_some_and(told)
         });
-        soaked && Clock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived)
+        completed && Clock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived)
     };
     match work.health {
         Health::NotProbed | Health::Healthy => true,

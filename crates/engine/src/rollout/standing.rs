@@ -295,7 +295,7 @@ impl<'a> Judge<'a> {
         let share = instance.share_on_target(target.map(|target| &*target.id));
         let had_arrived = instance.had_arrived();
         if instance.is_well() {
-            return match self.soaks_until(instance, clock) {
+            return match self.soaks_until(facts, instance, clock) {
                 Some(_) if let Some(offline) = facts.offline => CohortStanding::OnTarget {
                     flight: Flight::Offline { since: offline.since },
                     reachable,
@@ -382,16 +382,21 @@ impl<'a> Judge<'a> {
                 && instance.is_told(revision)
                 && instance.evidence.delivered
                 && instance.is_well()
-                && !self.soaks_on(instance, revision)
+                && !self.soaks_on(facts, instance, revision)
         })
     }
 
-    fn soaks_on(&self, instance: &InstanceFacts<'_>, revision: &Revision) -> bool {
+    fn soaks_on(&self, facts: &ClusterFacts<'_>, instance: &InstanceFacts<'_>, revision: &Revision) -> bool {
         let soaks = !self.governor.spec.rollout.min_success_time.is_zero();
-        soaks && self.soaks_until(instance, instance.clock_of(&revision.id())).is_some()
+        soaks && self.soaks_until(facts, instance, instance.clock_of(&revision.id())).is_some()
     }
 
-    fn soaks_until(&self, instance: &InstanceFacts<'_>, clock: Option<&Clock>) -> Option<Timestamp> {
+    fn soaks_until(
+        &self,
+        facts: &ClusterFacts<'_>,
+        instance: &InstanceFacts<'_>,
+        clock: Option<&Clock>,
+    ) -> Option<Timestamp> {
         let soak = self.governor.spec.rollout.min_success_time;
         if soak.is_zero() {
             return None;
@@ -402,7 +407,9 @@ impl<'a> Judge<'a> {
         // down. One that was written by a clock ahead of this one begins now, too.
         let since = clock.filter(|clock| clock.healthy).map_or(self.now, |clock| clock.since.min(self.now));
         let until = later(since, soak);
-        (self.now < until).then_some(until)
+        // While nobody hears from the cluster its soak does not end.
+        let is_silent = facts.offline.is_some_and(|offline| offline.since.is_none_or(|gone| gone < until));
+        (self.now < until || is_silent).then_some(until)
     }
 
     /// Why it has not settled, and when its deadline passes.

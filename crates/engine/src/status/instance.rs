@@ -514,10 +514,11 @@ fn ill_health(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
         Health::Unknown { .. } => ("Unknown", Reason::HealthUnknown),
         _ => ("False", Reason::WorkloadUnhealthy),
     };
-    let object = |text: &str| text.split_once(": ").map(|(object, _)| object.to_owned());
+    // The same words, but for the numbers.
+    let words = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     let said = status
         .condition(conditions::AVAILABLE)
-        .filter(|said| said.status == state && said.reason == reason && object(&said.message) == object(why));
+        .filter(|said| said.status == state && said.reason == reason && words(&said.message) == words(why));
     let message = said.map_or_else(|| why.to_string().into(), |said| said.message.clone());
     Some((state, reason, message))
 }

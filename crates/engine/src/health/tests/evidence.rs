@@ -69,7 +69,7 @@ fn without_a_report_health_is_unknown() {
         Unknown  Deployment greeter/greeter: the work agent has not reported its health yet
         Unknown  Deployment greeter/greeter: the work agent has not reported its health yet
         Unknown  Deployment greeter/greeter: the work agent has not reported its health yet
-        Unknown  Deployment greeter/greeter: the work agent reports no aviary-generation that can be read
+        Unknown  Deployment greeter/greeter: the work agent reports no aviary-replicas that can be read
     "#]]
     .assert_eq(&told);
 }

@@ -142,7 +142,7 @@ fn a_deployment_in_every_other_state() {
             no status yet: Progressing  Deployment greeter/greeter: its controller has not processed the latest change yet
             no more unavailable than it tolerates: Progressing, tolerable  Deployment greeter/greeter: 2 of 4 updated replicas available
             more unavailable than it tolerates: Progressing  Deployment greeter/greeter: 1 of 4 updated replicas available
-            all may be unavailable: Progressing, tolerable  Deployment greeter/greeter: 0 of 3 updated replicas available
+            all may be unavailable: Progressing  Deployment greeter/greeter: 0 of 3 updated replicas available
             recreated: Progressing  Deployment greeter/greeter: 2 of 3 updated replicas available
         "#]],
     );
