@@ -122,3 +122,30 @@ pub(crate) async fn until_free(client: Client, taken: NameTaken, stores: mpsc::S
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_removes_what_a_revision_no_longer_has() {
+        let mut object = json!({
+            "metadata": {"labels": {"a": "b"}, "annotations": {}},
+            "spec": {"deleteOption": {"propagationPolicy": "Foreground"}, "workload": {"manifests": []}},
+        });
+        remove_what_is_gone(&mut object);
+        let expected = json!({
+            "metadata": {
+                "labels": {"a": "b", labels::ADDON_VERSION: null, labels::DRAFT_ADDON_VERSION: null},
+                "annotations": {annotations::CONFIG_SPEC_HASH: null},
+            },
+            "spec": {
+                "deleteOption": {
+                    "propagationPolicy": "Foreground", "selectivelyOrphans": null, "ttlSecondsAfterFinished": null,
+                },
+                "executor": null, "manifestConfigs": null, "workload": {"manifests": []},
+            },
+        });
+        assert_eq!(object, expected);
+    }
+}
