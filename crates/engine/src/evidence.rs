@@ -96,7 +96,10 @@ impl Evidence {
             answered: current && works.iter().all(|work| work.applied != Seen::NotYet),
             available: !works.is_empty()
                 && works.iter().all(|work| work.available == Seen::Yes && work.health.is_good(tolerant)),
-            health: works.iter().map(|work| work.health.clone()).fold(Health::NotProbed, Health::worst),
+            health: works
+                .iter()
+                .map(|work| work.health.clone().seen_in_use(tolerant))
+                .fold(Health::NotProbed, Health::worst),
             failure: unrendered.or(refused).or_else(|| taken_before(status, works)),
             unavailable: works.iter().filter_map(|work| refusal(&work.available)).min(),
             unproven: works.iter().filter_map(|work| proof.lacks(work, overrides)).min(),
@@ -133,6 +136,7 @@ impl Work {
             applied: Seen::No { message },
             available: Seen::NotYet,
             health: Health::NotProbed,
+            objects: Vec::new(),
         };
         Self {
             uid: "".into(),

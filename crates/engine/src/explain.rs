@@ -76,6 +76,8 @@ pub enum Flight {
     },
     TimedOut {
         after: Duration,
+        /// What it still lacks, if the agent says so.
+        why: Option<Text>,
     },
     /// It was started, and the hub refuses what must be written for it next.
     Refused(Arc<Problem>),
@@ -297,7 +299,10 @@ impl fmt::Display for Flight {
             Self::HealthUnknown { why } => write!(f, "health unknown: {why}"),
             Self::Unproven { why } => write!(f, "not proven: {why}"),
             Self::Failed { why } => write!(f, "failed: {why}"),
-            Self::TimedOut { after } => write!(f, "failed: not settled within {}", duration::shown(*after)),
+            Self::TimedOut { after, why } => {
+                write!(f, "failed: not settled within {}", duration::shown(*after))?;
+                why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+            }
             Self::Refused(problem) => write!(f, "failed: {problem}"),
             Self::Offline { since } => write_offline(f, *since, "in flight"),
         }

@@ -217,7 +217,11 @@ fn governors<'a>(
         let selection = observed.placements.get(&spec.name);
         problems.extend(doubt(spec, selection));
         let desired = renderable(templates, resolver.wanted_by(Some(spec)));
-        governors.push(Governor::new(observed, spec, selection, desired));
+        let mut governor = Governor::new(observed, spec, selection, desired);
+        if let Some(problem) = governor.ignored_change(templates) {
+            governor.desired = Err(problem);
+        }
+        governors.push(governor);
     }
     let mut later_uncertain = false;
     for governor in governors.iter_mut().rev() {
@@ -273,6 +277,22 @@ impl<'a> Governor<'a> {
             group_size: selection.and_then(|selection| selection.group_size),
             fault: spec.fault.clone(),
         }
+    }
+}
+
+impl Governor<'_> {
+    /// What the desired revision changes and agents ignore, such as a Job under its old name. A
+    /// revision that was everywhere before is never held up: rolling back must always work.
+    fn ignored_change(&self, templates: &mut Templates<'_>) -> Option<Problem> {
+        let desired = self.desired.as_ref().ok().filter(|desired| !self.completed.contains(desired))?;
+        let recorded = self.recorded?;
+        let bases = [&recorded.known_good, &recorded.applied].into_iter().flatten();
+        let prepared = templates.prepare(desired.pins().iter())?.ok()?;
+        bases.filter(|base| *base != desired).find_map(|base| {
+            let before = templates.prepare(base.pins().iter())?.ok()?;
+            let object = prepared.ignored_change(&before)?.to_owned();
+            Some(Problem::CreatedOnce { template: prepared.template.clone(), object })
+        })
     }
 }
 

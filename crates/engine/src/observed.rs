@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::by_cluster::{ByCluster, Summarised};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
-use crate::health::Health;
+use crate::health::{Health, ObjectMark};
 use crate::limit::Limit;
 use crate::name::{self, ClusterName, PlacementName, Text, TextId, Word};
 use crate::problem::Problem;
@@ -711,6 +711,8 @@ pub struct WorkState {
     pub applied: Seen,
     pub available: Seen,
     pub health: Health,
+    /// The objects that it applies.
+    pub objects: Vec<ObjectMark>,
 }
 
 impl Deref for Work {

@@ -8,6 +8,7 @@
 
 mod events;
 mod members;
+mod works;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Deref;
@@ -22,6 +23,7 @@ use crate::explain::Decision;
 use crate::fleet::{Fleet, Governor};
 use crate::hash::Hash;
 use crate::health::Health;
+use crate::health::ObjectMark;
 use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{AddOnStatus, Instance, InstanceStatus, Lookup, Observed};
@@ -234,12 +236,7 @@ impl WorkWrite {
     /// The work to write.
     pub fn object(&self) -> Value {
         let told: Vec<&Pin> = self.told.pins().iter().collect();
-        let site = WorkSite {
-            cluster: &self.cluster,
-            install_namespace: &self.install_namespace,
-            instance_uid: &self.instance_uid,
-        };
-        self.prepared.work(self.index, &site, &told)
+        self.prepared.work(self.index, &self.site(), &told)
     }
 
     /// What it is rendered from.
@@ -270,6 +267,22 @@ impl WorkWrite {
     pub(crate) fn probed_object(&self) -> Option<String> {
         let object = self.prepared.probed_object(self.index)?;
         Some(object.replace("{{INSTALL_NAMESPACE}}", &self.install_namespace))
+    }
+
+    /// The objects in it; not worked out where the cluster has no other work.
+    pub(crate) fn objects(&self) -> Vec<ObjectMark> {
+        match self.prepared.works() > 1 {
+            true => self.prepared.objects(self.index, &self.site()),
+            false => Vec::new(),
+        }
+    }
+
+    fn site(&self) -> WorkSite<'_> {
+        WorkSite {
+            cluster: &self.cluster,
+            install_namespace: &self.install_namespace,
+            instance_uid: &self.instance_uid,
+        }
     }
 
     pub(crate) fn instance_uid(&self) -> &Text {

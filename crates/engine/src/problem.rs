@@ -116,6 +116,10 @@ pub enum Problem {
     ManifestTooLarge { template: Text, manifest: String },
     #[error("template {template}: agentSpec has more than {} KiB beside its manifests", OPTIONS_LIMIT / 1024)]
     OptionsTooLarge { template: Text },
+    #[error(
+        "AddOnTemplate {template}: {object} changes under its old name, and agents create it only once: put {{{{VERSION}}}} into its name"
+    )]
+    CreatedOnce { template: Text, object: String },
     #[error("template {template}: its manifests have more than {} KiB in total after their variables are filled in", TEMPLATE_LIMIT / 1024)]
     TemplateTooLarge { template: Text },
     #[error("template {template} uses the variable {variable}, which is not defined")]
@@ -175,6 +179,7 @@ impl Problem {
             Self::TemplateMalformed { .. } => Reason::TemplateMalformed,
             Self::ManifestDuplicate { .. } => Reason::ManifestDuplicate,
             Self::ManifestTooLarge { .. } => Reason::ManifestTooLarge,
+            Self::CreatedOnce { .. } => Reason::CreatedOnce,
             Self::TemplateTooLarge { .. } | Self::OptionsTooLarge { .. } => Reason::TemplateTooLarge,
             Self::VariableUnknown { .. } => Reason::VariableUnknown,
             Self::VariableReserved { .. } => Reason::VariableReserved,

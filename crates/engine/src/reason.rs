@@ -104,6 +104,7 @@ wire_enum! {
         ConfigurationTooDense = "ConfigurationTooDense",
         ConfigurationTooLarge = "ConfigurationTooLarge",
         ConfigurationUnsupported = "ConfigurationUnsupported",
+        CreatedOnce = "CreatedOnce",
         DurationInvalid = "DurationInvalid",
         FieldDeprecated = "FieldDeprecated",
         InstallTypeUnknown = "InstallTypeUnknown",

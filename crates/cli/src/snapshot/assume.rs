@@ -101,6 +101,7 @@ fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<
         available: unavailable
             .map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
         health: Health::NotProbed,
+        objects: Vec::new(),
     };
     let work = Work {
         uid: "".into(),

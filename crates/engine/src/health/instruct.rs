@@ -6,6 +6,7 @@
 //! rule of the author's that matches it.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use aviary_api::names::annotations;
 use aviary_api::work::{ManifestConfigOption, ServerSideApplyConfig, UpdateStrategy};
@@ -49,6 +50,25 @@ impl<'a> ObjectId<'a> {
     }
 }
 
+/// Stands for the names of an object. Equal on every cluster, also where the object is named after
+/// the cluster, so that most clusters of a fleet have equal works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectMark(u64);
+
+impl ObjectMark {
+    pub(crate) fn of(manifest: &Value, cluster: &str) -> Option<Self> {
+        let ObjectId { group, kind, namespace, name } = ObjectId::of(manifest)?;
+        let mut hasher = DefaultHasher::new();
+        for part in [group, kind, namespace, name] {
+            match cluster.is_empty() || !part.contains(cluster) {
+                true => part.hash(&mut hasher),
+                false => part.replace(cluster, "{{CLUSTER_NAME}}").hash(&mut hasher),
+            }
+        }
+        Some(Self(hasher.finish()))
+    }
+}
+
 /// How an object is probed. `None`: its existence is all that can be asked of it, or its author
 /// asked to ignore its health.
 pub(crate) fn probe_of(manifest: &Value) -> Option<&'static Probe> {
@@ -71,13 +91,23 @@ pub(crate) struct ProbedManifest {
     pub(crate) label: String,
     /// An unchanged manifest keeps it from revision to revision.
     digest: String,
+    /// Agents create it and never change it.
+    created_once: bool,
 }
 
 impl ProbedManifest {
-    /// `None`: it is not probed.
-    pub(crate) fn of(manifest: &Value) -> Option<Self> {
-        probe_of(manifest)?;
-        Some(Self { label: ObjectId::of(manifest)?.label(), digest: digest(manifest) })
+    /// `None`: it is not probed. The author's `manifestConfigs` may say how it is written.
+    pub(crate) fn of(manifest: &Value, author: &[Value]) -> Option<Self> {
+        let (probe, id) = (probe_of(manifest)?, ObjectId::of(manifest)?);
+        let has_strategy =
+            |entry: &Value| entry.get("updateStrategy").is_some() && matches(entry, id, probe.resource);
+        let created_once = probe.create_only && !author.iter().any(has_strategy);
+        Some(Self { label: id.label(), digest: digest(manifest), created_once })
+    }
+
+    /// It has another content than the object of this name before, and agents do not update it.
+    pub(crate) fn is_ignored_after(&self, before: &Self) -> bool {
+        self.created_once && self.label == before.label && self.digest != before.digest
     }
 }
 
@@ -106,7 +136,7 @@ pub(crate) struct Instructions<'a> {
     /// `manifestConfigs` of the author, with variables filled in.
     pub(crate) author: &'a [Value],
     /// The CustomResourceDefinitions of the template, from which plurals are taken.
-    pub(crate) definitions: Vec<&'a Value>,
+    pub(crate) definitions: Vec<Value>,
 }
 
 impl Instructions<'_> {

@@ -14,6 +14,8 @@ pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 
+pub use instruct::ObjectMark;
+
 use crate::name::Text;
 
 /// What the agent reports about the objects of a work.
@@ -56,6 +58,15 @@ impl Health {
             Self::Unknown { .. } => 3,
             Self::Progressing { tolerable: false, .. } => 4,
             Self::Failed { .. } => 5,
+        }
+    }
+
+    /// A cluster that has settled cannot fail the rollout that brought it there: what fails on it
+    /// later is bad health.
+    pub(crate) fn seen_in_use(self, has_settled: bool) -> Self {
+        match self {
+            Self::Failed { why } if has_settled => Self::Progressing { why, tolerable: false },
+            health => health,
         }
     }
 

@@ -113,6 +113,14 @@ static PROBES: &[Probe] = &[
         judge: replica_set,
     },
     Probe {
+        group: "",
+        kind: "ReplicationController",
+        resource: "replicationcontrollers",
+        create_only: false,
+        paths: &[GENERATION, OBSERVED, REPLICAS, TOTAL, AVAILABLE, REPLICA_FAILURE],
+        judge: replica_set,
+    },
+    Probe {
         group: "apps",
         kind: "StatefulSet",
         resource: "statefulsets",
@@ -261,6 +269,16 @@ impl Values<'_> {
                 })
             }
             _ => Err(WrongType(MAX_UNAVAILABLE)),
+        }
+    }
+
+    /// The generation that the controller of a custom resource has observed. Not every kind has the
+    /// field, and some have it as a string: what is no number is as good as absent.
+    fn observed_by_custom(&self) -> Result<i64, WrongType> {
+        let Some(value) = self.get(OBSERVED.0) else { return Ok(LARGEST) };
+        match value.type_.as_str() {
+            "Integer" => self.number(OBSERVED),
+            _ => Ok(value.string.as_deref().and_then(|text| text.parse().ok()).unwrap_or(LARGEST)),
         }
     }
 
@@ -424,7 +442,7 @@ fn api_service(values: &Values<'_>) -> Result<Judgement, WrongType> {
 }
 
 fn custom(values: &Values<'_>) -> Result<Judgement, WrongType> {
-    if values.number(OBSERVED)? != 0 && values.is_stale()? {
+    if values.observed_by_custom()? < values.number(GENERATION)? {
         return Ok(progressing(STALE));
     }
     let ready = values.text(READY.0)?;

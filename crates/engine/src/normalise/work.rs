@@ -12,7 +12,7 @@ use super::instance::owner;
 use super::text;
 use crate::configs::GroupResource;
 use crate::hash::{self, Hash};
-use crate::health::{self, read::WorkHealth};
+use crate::health::{self, ObjectMark, read::WorkHealth};
 use crate::name::Text;
 use crate::observed::{Seen, Work, WorkHashes, WorkState};
 use crate::shared::Shared;
@@ -26,6 +26,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     let generation = metadata.generation.unwrap_or(0);
     let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let manifests = object.spec.manifests();
+    let cluster = metadata.namespace.as_deref().unwrap_or_default();
     let WorkHealth { health, intact } = health::read::of_work(object, &addon);
     let state = WorkState {
         name: metadata.name.as_deref().unwrap_or_default().into(),
@@ -35,6 +36,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         applied: seen(conditions, conditions::APPLIED, generation),
         available: seen(conditions, conditions::AVAILABLE, generation),
         health,
+        objects: manifests.iter().filter_map(|manifest| ObjectMark::of(manifest, cluster)).collect(),
     };
     let work = Work {
         uid: metadata.uid.as_deref().unwrap_or_default().into(),

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{ClusterReport, Drafts, StatusWrite, Step, SurplusWork, Why, WorkWrite, Write};
+use super::{ClusterReport, Drafts, StatusWrite, Step, Why, Write, works};
 use crate::by_cluster::Cursor;
-use crate::evidence::is_rendered_as_told;
 use crate::explain::{Decision, Wait};
-use crate::fleet::{ClusterFacts, Cohort, Fleet, InstanceFacts, WorkFacts};
+use crate::fleet::{ClusterFacts, Cohort, Fleet, InstanceFacts};
 use crate::install::Install;
 use crate::name::{ClusterName, Text};
 use crate::observed::{InstallStrategy, Instance, InstanceStatus, RefusedWrite, StatusFields, Work};
@@ -176,47 +175,11 @@ impl ObjectCursors<'_> {
         let Some(instance) = self.instances.hold(name) else { return };
         if next.writes_works {
             let works = self.works.take(name).map_or(&[][..], |works| works.value.as_slice());
-            write_works(facts, &instance, works, drafts);
+            works::write(facts, &instance, works, drafts);
         }
         if let Some(status) = next.status.clone() {
             let step = if next.starts { Step::Start } else { Step::Settle };
             drafts.push(step, Write::Instance(StatusWrite { instance, status }));
         }
     }
-}
-
-fn write_works(facts: &InstanceFacts<'_>, instance: &Instance, works: &[Work], drafts: &mut Drafts) {
-    let Some(Ok(prepared)) = &facts.rendering else { return };
-    let works: Vec<(&Work, WorkFacts<'_>)> =
-        works.iter().map(|work| (work, WorkFacts::of(work, instance))).collect();
-    let own = || works.iter().filter(|(_, known)| known.belongs_to(facts.rendering.as_ref()));
-    let is_taken = |name: &str| works.iter().any(|(work, known)| *work.name == *name && known.is_foreign());
-    for index in (0..prepared.works()).filter(|&index| !is_taken(&prepared.work_name(index))) {
-        let there = own().find(|(work, _)| prepared.work_index(&work.name) == Some(index));
-        let stands = there.is_some_and(|(_, work)| {
-            let as_told = is_rendered_as_told(work, prepared, &instance.status, &instance.install_namespace);
-            work.deleting || (as_told && work.is_as_written())
-        });
-        if stands {
-            continue;
-        }
-        let write = WorkWrite {
-            cluster: instance.cluster.clone(),
-            name: prepared.work_name(index),
-            replaces: there.map(|(work, _)| (work.uid.clone(), work.resource_version.clone())),
-            prepared: Arc::clone(prepared),
-            index,
-            install_namespace: instance.install_namespace.clone(),
-            instance_uid: instance.uid.clone(),
-            told: instance.status.told_revision(),
-        };
-        drafts.push(Step::Render, Write::Work(Box::new(write)));
-    }
-    let surplus = own().filter(|(work, _)| !work.deleting && !prepared.makes(&work.name));
-    let surplus = surplus.map(|(work, _)| SurplusWork {
-        cluster: instance.cluster.clone(),
-        name: work.name.clone(),
-        uid: work.uid.clone(),
-    });
-    drafts.extend(Step::RemoveWorks, surplus.map(Write::DeleteWork));
 }

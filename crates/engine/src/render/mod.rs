@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::configs::{GroupResource, Pin, version_in};
 use crate::hash::{self, Hash};
-use crate::health::instruct::{self, Instructions, ProbedManifest};
+use crate::health::instruct::{self, Instructions, ObjectMark, ProbedManifest};
 use crate::name::{ClusterName, Text};
 use crate::observed::Observed;
 use crate::problem::Problem;
@@ -26,6 +26,10 @@ use variables::{Builtin, Unfilled};
 
 /// A work is split before its manifests pass this many bytes.
 pub(crate) const WORK_LIMIT: usize = 400 * 1024;
+
+/// The most objects of a work. With their digests, probes and reports a full work still fits into
+/// what an API server stores, and its manifests with their digests into what OCM admits (500 KiB).
+pub(crate) const MOST_OBJECTS: usize = 200;
 
 /// The most that a template may have beside its manifests: every work carries it.
 pub(crate) const OPTIONS_LIMIT: usize = 64 * 1024;
@@ -170,6 +174,7 @@ impl Prepared {
         }
         check_manifests(&self.template, self.raw_manifests())?;
         let mut split = Split::default();
+        let author = self.author_configs().unwrap_or_default();
         let mut probed = Vec::with_capacity(self.raw_manifests().len());
         for manifest in self.raw_manifests() {
             let too_large = || Problem::ManifestTooLarge {
@@ -194,7 +199,7 @@ impl Prepared {
                 return Err(Problem::TemplateMalformed { template: template(), why });
             }
             split.add(size);
-            probed.push(ProbedManifest::of(&filled));
+            probed.push(ProbedManifest::of(&filled, &author));
             if split.total > TEMPLATE_LIMIT {
                 return Err(Problem::TemplateTooLarge { template: template() });
             }
@@ -255,6 +260,16 @@ impl Prepared {
         let builtins = Builtin { addon: &self.addon, version: self.version.as_deref() };
         variables::fill(&mut filled, &self.defined, &builtins, WORK_LIMIT)?;
         Ok(filled)
+    }
+
+    /// The kinds that the template defines, without their schemas.
+    fn definitions(&self) -> Vec<Value> {
+        let definitions = self.raw_manifests().iter().filter(|one| is_definition(one));
+        let names = definitions.map(|one| {
+            let field = |path| one.pointer(path).cloned().unwrap_or_default();
+            json!({"spec": {"group": field("/spec/group"), "names": field("/spec/names")}})
+        });
+        names.filter_map(|names| self.fill(&names).ok()).collect()
     }
 
     fn agent(&self) -> Option<&Map<String, Value>> {
@@ -336,7 +351,7 @@ impl Prepared {
             addon: &self.addon,
             install_namespace,
             author: author.as_array().map_or(&[], Vec::as_slice),
-            definitions: self.raw_manifests().iter().filter(|one| is_definition(one)).collect(),
+            definitions: self.definitions(),
         };
         let range = self.split.get(index).cloned().unwrap_or_default();
         let probed = self.probed.get(range).unwrap_or_default();
@@ -351,6 +366,23 @@ impl Prepared {
             spec.insert("manifestConfigs".to_owned(), Value::Array(configs));
         }
         (spec, instruct::configs_digest(&read))
+    }
+
+    /// An object that agents create once, such as a Job, whose content changes under its old name:
+    /// it would never run.
+    pub(crate) fn ignored_change(&self, before: &Self) -> Option<&str> {
+        let once = self
+            .probed
+            .iter()
+            .flatten()
+            .find(|probed| before.probed.iter().flatten().any(|before| probed.is_ignored_after(before)));
+        once.map(|probed| probed.label.as_str())
+    }
+
+    /// The objects of one work for one cluster.
+    pub(crate) fn objects(&self, index: usize, site: &WorkSite<'_>) -> Vec<ObjectMark> {
+        let manifests = self.manifests(index, site.cluster, site.install_namespace);
+        manifests.iter().filter_map(|manifest| ObjectMark::of(manifest, site.cluster.as_str())).collect()
     }
 
     /// Whether the agent is asked for the health of anything.
@@ -495,7 +527,7 @@ struct Split {
 
 impl Split {
     fn add(&mut self, size: usize) {
-        if self.filled + size > WORK_LIMIT {
+        if self.filled + size > WORK_LIMIT || self.next - self.start >= MOST_OBJECTS {
             self.works.push(self.start..self.next);
             (self.start, self.filled) = (self.next, 0);
         }

@@ -435,7 +435,7 @@ impl<'a> Judge<'a> {
         if let (Some(limit), Some(deadline)) = (limit, deadline)
             && self.now >= deadline
         {
-            return (Flight::TimedOut { after: limit }, None);
+            return (Flight::TimedOut { after: limit, why: unhealthy.cloned() }, None);
         }
         let recheck = deadline.into_iter().chain(grace).min();
         if let Some(offline) = facts.offline {

@@ -176,6 +176,7 @@ fn work(name: &Text, revision: &Revision) -> Work {
         applied: Seen::Yes,
         available: Seen::Yes,
         health: Health::NotProbed,
+        objects: Vec::new(),
     };
     Work {
         uid: "uid-before".into(),

@@ -135,6 +135,7 @@ impl World {
             applied: Seen::NotYet,
             available: Seen::NotYet,
             health: write.health_before_reports(),
+            objects: write.objects(),
         };
         if let Some(object) = write.probed_object() {
             self.probed.entry(state.name.clone()).or_insert_with(|| object.into());
@@ -194,6 +195,7 @@ impl World {
                 applied: Seen::NotYet,
                 available: Seen::NotYet,
                 health: Health::NotProbed,
+                objects: Vec::new(),
             };
             works.push(Work {
                 uid: format!("uid-{version}").into(),

@@ -343,14 +343,21 @@ impl StatusDraft<'_> {
 
     /// The reason of the condition that keeps the clock.
     fn health(&self, starts: bool, kept: Option<&Condition>, running: Option<&Condition>) -> Reason {
-        let evidence = &self.instance.evidence;
+        let Self { instance, decided, now, .. } = *self;
+        let evidence = &instance.evidence;
         let has_arrived =
             kept.is_some_and(|condition| condition.is_true() || condition.reason == Reason::NoLongerHealthy);
+        // Without this record an agent that takes its report back would make it a first install
+        // again. A revision that has only just started gets the time to become healthy first.
+        let delivered = evidence.delivered && !evidence.installed && !evidence.arrived();
         let never = match running {
-            Some(condition) => condition.reason == Reason::NeverHealthy,
-            None => evidence.delivered && !evidence.installed && !evidence.arrived(),
+            Some(condition) if condition.reason == Reason::NeverHealthy => true,
+            Some(_) => delivered && (evidence.unavailable.is_some() || ill_health(instance, now).is_some()),
+            None => delivered,
         };
-        match (!starts && evidence.arrived(), has_arrived) {
+        // Time in which nobody hears from the cluster is no part of a soak: it starts again.
+        let is_silent = matches!(decided.decision, Decision::InFlight(Flight::Offline { .. }));
+        match (!starts && evidence.arrived() && !is_silent, has_arrived) {
             (true, _) => Reason::Healthy,
             (false, true) => Reason::NoLongerHealthy,
             (false, false) if never => Reason::NeverHealthy,

@@ -103,6 +103,7 @@ fn of_revision(addon: &Document, field: &str, problem: &Problem, documents: &[Do
         | Problem::TemplateMalformed { template, .. }
         | Problem::ManifestDuplicate { template, .. }
         | Problem::ManifestTooLarge { template, .. }
+        | Problem::CreatedOnce { template, .. }
         | Problem::VariableUnknown { template, .. } => Some(template),
         _ => None,
     };

@@ -1,0 +1,100 @@
+//! The works of one cluster: which to write now, and which to delete.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Drafts, Step, SurplusWork, WorkWrite, Write};
+use crate::evidence::is_rendered_as_told;
+use crate::fleet::{InstanceFacts, WorkFacts};
+use crate::health::ObjectMark;
+use crate::observed::{Instance, Seen, Work};
+use crate::render::{Prepared, WorkSite};
+
+pub(super) fn write(facts: &InstanceFacts<'_>, instance: &Instance, works: &[Work], drafts: &mut Drafts) {
+    let Some(Ok(prepared)) = &facts.rendering else { return };
+    let works: Vec<(&Work, WorkFacts<'_>)> =
+        works.iter().map(|work| (work, WorkFacts::of(work, instance))).collect();
+    let own = || works.iter().filter(|(_, known)| known.belongs_to(facts.rendering.as_ref()));
+    let is_taken = |name: &str| works.iter().any(|(work, known)| *work.name == *name && known.is_foreign());
+    let mut due = WorksDue::default();
+    for index in (0..prepared.works()).filter(|&index| !is_taken(&prepared.work_name(index))) {
+        let there = own().find(|(work, _)| prepared.work_index(&work.name) == Some(index));
+        let stands = there.is_some_and(|(_, work)| {
+            let as_told = is_rendered_as_told(work, prepared, &instance.status, &instance.install_namespace);
+            work.deleting || (as_told && work.is_as_written())
+        });
+        match there.map(|(work, _)| *work) {
+            Some(work) if !stands => due.writes.push((index, Some(work))),
+            None => due.writes.push((index, None)),
+            Some(work) if work.applied == Seen::Yes && !work.deleting => {}
+            Some(_) => due.awaited.push(index),
+        }
+    }
+    let surplus = own().filter(|(work, _)| !work.deleting && !prepared.makes(&work.name));
+    due.surplus = surplus.map(|(work, _)| *work).collect();
+    if prepared.works() > 1 || !due.surplus.is_empty() {
+        due.keep_what_moves(prepared, instance);
+    }
+    drafts.extend(
+        Step::Render,
+        due.writes.into_iter().map(|(index, there)| {
+            Write::Work(Box::new(WorkWrite {
+                cluster: instance.cluster.clone(),
+                name: prepared.work_name(index),
+                replaces: there.map(|work| (work.uid.clone(), work.resource_version.clone())),
+                prepared: Arc::clone(prepared),
+                index,
+                install_namespace: instance.install_namespace.clone(),
+                instance_uid: instance.uid.clone(),
+                told: instance.status.told_revision(),
+            }))
+        }),
+    );
+    let surplus = due.surplus.into_iter().map(|work| SurplusWork {
+        cluster: instance.cluster.clone(),
+        name: work.name.clone(),
+        uid: work.uid.clone(),
+    });
+    drafts.extend(Step::RemoveWorks, surplus.map(Write::DeleteWork));
+}
+
+/// What of a cluster's works is not as it should be.
+#[derive(Default)]
+struct WorksDue<'a> {
+    /// The index of each, and the work that is there.
+    writes: Vec<(usize, Option<&'a Work>)>,
+    /// Written, and not applied yet.
+    awaited: Vec<usize>,
+    surplus: Vec<&'a Work>,
+}
+
+impl WorksDue<'_> {
+    /// Puts off what would take an object from a work before the work that it moves to is applied:
+    /// an agent deletes what has left a work, unless another work has it already.
+    fn keep_what_moves(&mut self, prepared: &Prepared, instance: &Instance) {
+        if self.surplus.is_empty() && self.writes.iter().all(|(_, there)| there.is_none()) {
+            return;
+        }
+        let site = WorkSite {
+            cluster: &instance.cluster,
+            install_namespace: &instance.install_namespace,
+            instance_uid: &instance.uid,
+        };
+        let not_applied = self.writes.iter().map(|(index, _)| *index).chain(self.awaited.iter().copied());
+        let homes: HashMap<ObjectMark, usize> = not_applied
+            .flat_map(|index| prepared.objects(index, &site).into_iter().map(move |object| (object, index)))
+            .collect();
+        let loses = |work: &Work, index: Option<usize>| {
+            work.objects.iter().any(|object| homes.get(object).is_some_and(|home| Some(*home) != index))
+        };
+        let (now, later): (Vec<_>, Vec<_>) = self
+            .writes
+            .iter()
+            .copied()
+            .partition(|(index, there)| there.is_none_or(|there| !loses(there, Some(*index))));
+        // Two works that take objects from each other: neither can be the first, so both are.
+        let in_circle = now.is_empty() && self.awaited.is_empty() && !later.is_empty();
+        self.surplus.retain(|work| !loses(work, None));
+        self.writes = if in_circle { later } else { now };
+    }
+}
