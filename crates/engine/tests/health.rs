@@ -280,8 +280,8 @@ fn rule_5_available_names_the_object_and_is_not_written_again_for_other_numbers(
         0 writes
         -- another object
         p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
-        p1  version desired v1 current unknown last -
-        p1  Progressing False Failed: upgrade failed: Job install: it has failed
+        p1  version desired v1 current v1 last -
+        p1  Progressing False Succeed: install completed with no errors.
         p1  Configured True ConfigurationsConfigured: all configurations are resolved
         p1  Available False WorkloadUnhealthy: Job install: it has failed
         -- well again
@@ -320,7 +320,7 @@ fn rule_6_without_a_report_health_is_unknown_and_nothing_moves_on() {
             p1  Configured True ConfigurationsConfigured: all configurations are resolved
             p1  Available Unknown HealthUnknown: Deployment open-cluster-management-agent-addon/agent: the work agent has not reported its health yet
             -- its deadline passes
-            p1               failed    v2       failed: not settled within 10m
+            p1               failed    v2       failed: not settled within 10m: Deployment open-cluster-management-agent-addon/agent: the work agent has not reported its health yet
             p2               hold      v1       budget full: 1 of 1 in flight
         "#]],
     );
@@ -383,4 +383,201 @@ fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes()
             "{strategy}"
         );
     }
+}
+
+#[test]
+fn rule_8_a_first_install_that_was_never_healthy_is_gated_whatever_its_agent_takes_back() {
+    check(
+        "template v1 v2
+        place canary: c1
+        place prod: p1
+        bad v1 unready
+        rollout canary version=v1 RollingUpdate 1
+        rollout prod version=v1 Canary 1 canary=canary
+        settle
+        wait 1m
+        settle
+        note applied and never healthy; then the agent takes its report back
+        stuck p1
+        bad v2 unready
+        rollout canary version=v2 RollingUpdate 1
+        rollout prod version=v2 Canary 1 canary=canary
+        settle
+        show clusters",
+        &expect![[r#"
+            -- applied and never healthy; then the agent takes its report back
+            c1               in flight v2       not healthy yet: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available
+            p1               hold      v1       canary default/canary: 1 of 1 not passed, first c1
+        "#]],
+    );
+}
+
+#[test]
+fn rule_9_a_soak_starts_again_when_the_cluster_was_offline_in_it() {
+    check(
+        &format!(
+            "{CANARY}
+            rollout canary version=v2 RollingUpdate 2 minSuccessTime=10m
+            rollout prod version=v2 Canary 2 canary=canary
+            settle
+            wait 5m
+            offline c1
+            settle
+            wait 20m
+            settle
+            note offline
+            show clusters
+            online c1
+            settle
+            note back: the time offline does not count
+            show clusters
+            wait 11m
+            settle
+            show clusters"
+        ),
+        &expect![[r#"
+            -- offline
+            c1               in flight v2       offline since 2026-01-01T00:05:00Z, in flight
+            c3               in flight v2       healthy, soaking until 2026-01-01T00:35:20Z
+            c4               hold      v1       budget full: 2 of 2 in flight
+            p1..p4 (4)       hold      v1       canary default/canary: 3 of 4 not passed, first c1
+            -- back: the time offline does not count
+            c1..c3 (2)       in flight v2       healthy, soaking until 2026-01-01T00:35:20Z
+            c4               hold      v1       budget full: 2 of 2 in flight
+            p1..p4 (4)       hold      v1       canary default/canary: 3 of 4 not passed, first c1
+            c4               in flight v2       healthy, soaking until 2026-01-01T00:46:20Z
+            p1..p4 (4)       hold      v1       canary default/canary: 1 of 4 not passed, first c4
+        "#]],
+    );
+}
+
+/// A template of these manifests, rendered on one cluster, whose agent has applied everything.
+fn applied(manifests: &Value) -> Story {
+    let mut story = crate::story::rendering::ready(manifests, &json!({}));
+    story.run("settle");
+    story
+}
+
+fn next_template(story: &mut Story, version: &str, manifests: &Value) {
+    story.put_template(&json!({
+        "metadata": { "name": "tpl" },
+        "spec": { "addonName": "helloworld", "version": version, "agentSpec": { "workload": { "manifests": manifests } } },
+    }));
+}
+
+fn job(name: &str, image: &str) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "ns"},
+        "spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
+}
+
+#[test]
+fn rule_10_a_job_that_changes_under_its_old_name_is_a_problem_and_moves_nothing() {
+    let mut story = applied(&json!([job("migrate", "one")]));
+    next_template(&mut story, "v2.0.0", &json!([job("migrate", "two")]));
+    story.run("settle");
+    let planned = plan(&story.world.observed, story.now);
+    let problems: Vec<String> = planned.report.problems.iter().map(ToString::to_string).collect();
+    expect![[r#""#]].assert_eq(&problems.join("\n"));
+    assert_eq!(planned.writes().count(), 0);
+    next_template(&mut story, "v2.0.0", &json!([job("migrate-{{VERSION}}", "two")]));
+    story.run("settle");
+    let works: Vec<_> = story.world.observed.works.iter().flat_map(|(_, works)| works.iter()).collect();
+    assert!(works.iter().all(|work| work.version.as_deref() == Some("v2.0.0")), "{works:?}");
+}
+
+/// A ConfigMap of so many KiB.
+fn map(name: &str, size: usize) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "{{CLUSTER_NAME}}"},
+        "data": {"text": "x".repeat(size * 1024)}})
+}
+
+/// The works of the cluster: name, generation, and how many objects each has.
+fn sizes(story: &Story) -> String {
+    let works = story.world.observed.works.iter().flat_map(|(_, works)| works.iter());
+    let mut sizes: Vec<String> = works
+        .map(|work| format!("{} generation {}: {} objects", work.name, work.generation, work.objects.len()))
+        .collect();
+    sizes.sort();
+    sizes.join("\n") + "\n"
+}
+
+#[test]
+fn rule_11_an_object_leaves_a_work_only_once_the_work_that_it_moves_to_is_applied() {
+    let mut story = applied(&json!([map("a", 150), map("b", 150), map("c", 150), map("d", 150)]));
+    let mut told = sizes(&story);
+    // A new object in front moves `b` from the first work to the second, and `d` to a third.
+    next_template(
+        &mut story,
+        "v2.0.0",
+        &json!([map("new", 150), map("a", 150), map("b", 150), map("c", 150), map("d", 150)]),
+    );
+    for _ in 0..4 {
+        story.run("pass");
+        told += &format!("--\n{}", sizes(&story));
+        story.run("ack a1");
+    }
+    story.run("settle");
+    told += &format!("-- settled\n{}", sizes(&story));
+    // Without two of the objects, what is left moves forward, and a work goes.
+    next_template(&mut story, "v3.0.0", &json!([map("b", 150), map("c", 150), map("d", 150)]));
+    for _ in 0..4 {
+        story.run("pass");
+        told += &format!("--\n{}", sizes(&story));
+        story.run("ack a1");
+    }
+    story.run("settle");
+    told += &format!("-- settled\n{}", sizes(&story));
+    expect![[r#"
+        addon-helloworld-deploy-0 generation 1: 2 objects
+        addon-helloworld-deploy-1 generation 1: 2 objects
+        --
+        addon-helloworld-deploy-0 generation 1: 2 objects
+        addon-helloworld-deploy-1 generation 1: 2 objects
+        --
+        addon-helloworld-deploy-0 generation 1: 2 objects
+        addon-helloworld-deploy-1 generation 1: 2 objects
+        addon-helloworld-deploy-2 generation 1: 1 objects
+        --
+        addon-helloworld-deploy-0 generation 1: 2 objects
+        addon-helloworld-deploy-1 generation 2: 2 objects
+        addon-helloworld-deploy-2 generation 1: 1 objects
+        --
+        addon-helloworld-deploy-0 generation 2: 2 objects
+        addon-helloworld-deploy-1 generation 2: 2 objects
+        addon-helloworld-deploy-2 generation 1: 1 objects
+        -- settled
+        addon-helloworld-deploy-0 generation 2: 2 objects
+        addon-helloworld-deploy-1 generation 2: 2 objects
+        addon-helloworld-deploy-2 generation 1: 1 objects
+        --
+        addon-helloworld-deploy-0 generation 2: 2 objects
+        addon-helloworld-deploy-1 generation 2: 2 objects
+        addon-helloworld-deploy-2 generation 1: 1 objects
+        --
+        addon-helloworld-deploy-0 generation 3: 2 objects
+        addon-helloworld-deploy-1 generation 2: 2 objects
+        addon-helloworld-deploy-2 generation 1: 1 objects
+        --
+        addon-helloworld-deploy-0 generation 3: 2 objects
+        addon-helloworld-deploy-1 generation 3: 1 objects
+        addon-helloworld-deploy-2 generation 1: 1 objects
+        --
+        addon-helloworld-deploy-0 generation 3: 2 objects
+        addon-helloworld-deploy-1 generation 3: 1 objects
+        -- settled
+        addon-helloworld-deploy-0 generation 3: 2 objects
+        addon-helloworld-deploy-1 generation 3: 1 objects
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn rule_12_a_work_has_at_most_200_objects() {
+    let maps: Vec<Value> = (0..450).map(|number| map(&format!("m{number:03}"), 0)).collect();
+    expect![[r#"
+        addon-helloworld-deploy-0 generation 1: 200 objects
+        addon-helloworld-deploy-1 generation 1: 200 objects
+        addon-helloworld-deploy-2 generation 1: 50 objects
+    "#]]
+    .assert_eq(&sizes(&applied(&json!(maps))));
 }
