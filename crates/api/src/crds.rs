@@ -51,6 +51,31 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     ]
 }
 
+/// The kinds that an Open Cluster Management hub already has. There, they are OCM's: Aviary neither
+/// installs, changes nor deletes them.
+const OF_OCM: [&str; 10] = [
+    "clustermanagementaddons.addon.open-cluster-management.io",
+    "managedclusteraddons.addon.open-cluster-management.io",
+    "addondeploymentconfigs.addon.open-cluster-management.io",
+    "addontemplates.addon.open-cluster-management.io",
+    "managedclusters.cluster.open-cluster-management.io",
+    "managedclustersets.cluster.open-cluster-management.io",
+    "managedclustersetbindings.cluster.open-cluster-management.io",
+    "placements.cluster.open-cluster-management.io",
+    "placementdecisions.cluster.open-cluster-management.io",
+    "manifestworks.work.open-cluster-management.io",
+];
+
+/// Whether an Open Cluster Management hub already has this CRD.
+pub fn is_of_ocm(name: &str) -> bool {
+    OF_OCM.contains(&name)
+}
+
+/// The CRDs that Aviary adds to an Open Cluster Management hub.
+pub fn added_to_ocm() -> Vec<CustomResourceDefinition> {
+    all().into_iter().filter(|crd| !crd.metadata.name.as_deref().is_some_and(is_of_ocm)).collect()
+}
+
 /// The file name of a CRD.
 pub fn file_name(crd: &CustomResourceDefinition) -> String {
     format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural)

@@ -21,11 +21,16 @@ mod manifest;
 mod mutate;
 #[cfg(feature = "client")]
 pub mod objects;
+#[cfg(feature = "client")]
+pub mod ocm;
 mod process;
 mod random;
 
 #[cfg(feature = "client")]
-pub use client::{api_of, install_crds, name_of, prepare_hub, put, put_status, put_whole, try_put};
+pub use client::{
+    api_of, install_crds, install_ocm_crds, name_of, prepare_hub, prepare_ocm_hub, put, put_status,
+    put_whole, try_put,
+};
 pub use feedback::resource_status;
 pub use manifest::as_authored;
 pub use mutate::mutated;

@@ -19,6 +19,7 @@ mod audit;
 mod bad_input;
 mod counting;
 mod objects;
+mod ocm;
 mod shared;
 mod show;
 mod world;

@@ -68,7 +68,21 @@ impl Running {
 impl World {
     /// A hub with our kinds, and nothing else on it.
     pub(crate) async fn new() -> Self {
-        let world = match shared::kubeconfig() {
+        let world = Self::without_kinds().await;
+        aviary_testing::prepare_hub(&world.client).await;
+        world
+    }
+
+    /// A hub with the kinds of Open Cluster Management, those that Aviary adds to it, and nothing
+    /// else.
+    pub(crate) async fn on_ocm() -> Self {
+        let world = Self::without_kinds().await;
+        aviary_testing::prepare_ocm_hub(&world.client, None).await;
+        world
+    }
+
+    async fn without_kinds() -> Self {
+        match shared::kubeconfig() {
             Some(file) => {
                 let turn = Turn::take(&file).await;
                 let managers = shared::managers_kubeconfig().unwrap_or_else(|| file.clone());
@@ -82,9 +96,7 @@ impl World {
                 let hub = Hub::ephemeral(Default::default()).await.unwrap();
                 Self { client: hub.client(), managers: hub.client(), _server: Server::Embedded { _hub: hub } }
             }
-        };
-        aviary_testing::prepare_hub(&world.client).await;
-        world
+        }
     }
 
     pub(crate) fn manager(&self, identity: &str) -> Running {
