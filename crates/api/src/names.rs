@@ -47,6 +47,9 @@ pub mod labels {
     pub const ADDON_VERSION: &str = "open-cluster-management.io/addon-version";
     /// The same, as the earlier design documents spell it.
     pub const DRAFT_ADDON_VERSION: &str = "addon-version";
+    /// On Jobs and Pods of a template: the same as the annotation
+    /// [`annotations::PRE_DELETE_HOOK`](super::annotations::PRE_DELETE_HOOK), in OCM's older spelling.
+    pub const PRE_DELETE_HOOK: &str = "open-cluster-management.io/addon-pre-delete";
     /// On completed revisions: the placement has been rolled back to an earlier one.
     pub const WITHDRAWN: &str = "addon.open-cluster-management.io/withdrawn";
     /// On instances that an install strategy created; the value is the strategy's type.
@@ -87,6 +90,10 @@ pub mod annotations {
     pub const HEALTH: &str = "addon.open-cluster-management.io/health";
     /// The value of [`HEALTH`] that leaves an object out.
     pub const HEALTH_IGNORE: &str = "ignore";
+
+    /// On Jobs and Pods of a template: they run when an instance is deleted, before anything is
+    /// removed, and never at install.
+    pub const PRE_DELETE_HOOK: &str = "addon.open-cluster-management.io/addon-pre-delete";
 
     /// On ManagedClusters: `"true"` excludes the cluster from install strategies.
     pub const DISABLE_AUTOMATIC_INSTALLATION: &str =

@@ -8,6 +8,7 @@ mod decision_groups;
 mod fuzzed;
 mod hash;
 mod health;
+mod hooks;
 mod install;
 mod properties;
 mod reference;

@@ -5,6 +5,7 @@
 //! names in; that cannot fail. Content comes from the revisions by hash; there is no way from here
 //! to "the latest by name".
 
+pub(crate) mod hooks;
 mod node_placement;
 mod variables;
 
@@ -54,9 +55,11 @@ pub struct Prepared {
     content: Arc<Value>,
     deployment: Option<Arc<Value>>,
     defined: BTreeMap<String, String>,
-    /// Which manifests go into which work: the same for every cluster.
+    /// The places of the manifests that are deployed: all but the hooks.
+    deployed: Vec<usize>,
+    /// Which of the deployed manifests go into which work: the same for every cluster.
     split: Vec<Range<usize>>,
-    /// Each manifest that is probed.
+    /// Each deployed manifest that is probed.
     probed: Vec<Option<ProbedManifest>>,
     /// Names the inputs that no hash pins; with the cluster's own they mark what a work was
     /// rendered from.
@@ -151,6 +154,7 @@ impl Prepared {
             content: Arc::clone(content),
             deployment,
             defined,
+            deployed: Vec::new(),
             split: Vec::new(),
             probed: Vec::new(),
             inputs,
@@ -173,10 +177,18 @@ impl Prepared {
             return Err(Problem::OptionsTooLarge { template: template() });
         }
         check_manifests(&self.template, self.raw_manifests())?;
+        let manifests = self.raw_manifests().iter().enumerate();
+        self.deployed =
+            manifests.filter(|(_, manifest)| !hooks::is_hook(manifest)).map(|(at, _)| at).collect();
+        if self.deployed.is_empty() {
+            let why = "it has only pre-delete hooks: add what is to be installed".to_owned();
+            return Err(Problem::TemplateMalformed { template: self.template.clone(), why });
+        }
+        let template = || self.template.clone();
         let mut split = Split::default();
         let author = self.author_configs().unwrap_or_default();
-        let mut probed = Vec::with_capacity(self.raw_manifests().len());
-        for manifest in self.raw_manifests() {
+        let mut probed = Vec::with_capacity(self.deployed.len());
+        for (at, manifest) in self.raw_manifests().iter().enumerate() {
             let too_large = || Problem::ManifestTooLarge {
                 template: template(),
                 manifest: identity(manifest).unwrap_or_default(),
@@ -198,8 +210,11 @@ impl Prepared {
                 );
                 return Err(Problem::TemplateMalformed { template: template(), why });
             }
-            split.add(size);
-            probed.push(ProbedManifest::of(&filled, &author));
+            split.total += size;
+            if self.deployed.binary_search(&at).is_ok() {
+                split.add(size);
+                probed.push(ProbedManifest::of(&filled, &author));
+            }
             if split.total > TEMPLATE_LIMIT {
                 return Err(Problem::TemplateTooLarge { template: template() });
             }
@@ -221,7 +236,7 @@ impl Prepared {
                 malformed("manifestConfigs are too large once their variables are filled in".to_owned())
             }
         })?;
-        if let Some(fault) = instruct::fault(&author, self.raw_manifests().len()) {
+        if let Some(fault) = instruct::fault(&author, self.deployed.len()) {
             return Err(malformed(fault));
         }
         if self.agent().is_some_and(|agent| agent.keys().all(|key| key == "workload")) {
@@ -326,9 +341,10 @@ impl Prepared {
     /// The manifests of one work for one cluster.
     pub fn manifests(&self, index: usize, cluster: &ClusterName, install_namespace: &str) -> Vec<Value> {
         let range = self.split.get(index).cloned().unwrap_or_default();
-        let raw = self.raw_manifests().get(range).unwrap_or_default();
+        let places = self.deployed.get(range).unwrap_or_default();
+        let raw = places.iter().filter_map(|&at| self.raw_manifests().get(at));
         // Whatever cannot be filled in was found when the template was prepared.
-        let filled = raw.iter().filter_map(|manifest| self.fill(manifest).ok());
+        let filled = raw.filter_map(|manifest| self.fill(manifest).ok());
         filled
             .map(|mut manifest| {
                 variables::name_cluster(&mut manifest, cluster, install_namespace);
@@ -533,7 +549,6 @@ impl Split {
         }
         self.next += 1;
         self.filled += size + 1;
-        self.total += size;
     }
 
     fn finish(mut self) -> Vec<Range<usize>> {
