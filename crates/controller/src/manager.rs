@@ -332,7 +332,7 @@ impl Loop {
             Err(panic) => return self.panicked(addon, &panic),
         };
         self.reporting.metrics.note_written(tally);
-        let Tally { written, conflicts, failed, refused, blocked, panicked } = tally;
+        let Tally { written, conflicts, failed, refused, blocked, panicked, unanswered: _ } = tally;
         tracing::debug!(%addon, written, conflicts, failed, refused, "executed a plan");
         if panicked {
             self.skip(addon, SkipReason::Panicked);

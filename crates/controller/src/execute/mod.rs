@@ -90,6 +90,18 @@ pub(crate) struct Tally {
     pub(crate) blocked: bool,
     /// A write failed because of a defect here.
     pub(crate) panicked: bool,
+    /// Writes in a row that did not reach the hub.
+    pub(crate) unanswered: usize,
+}
+
+/// After this many writes in a row that do not reach the hub, the rest of a plan is left for a
+/// later pass. More than one: a write on which the connection always breaks must not stop others.
+const GIVE_UP: usize = 3;
+
+impl Tally {
+    fn hub_is_away(&self) -> bool {
+        self.unanswered >= GIVE_UP
+    }
 }
 
 /// Writes for one leader.
@@ -133,7 +145,7 @@ impl Executor {
                 Step::Keep if !self.still_exists(&job.target, &mut tally).await => return tally,
                 _ => self.write_stage(&job, stage, &missed, &mut tally).await,
             };
-            if !whole && stage.step.is_required() {
+            if (!whole && stage.step.is_required()) || tally.hub_is_away() {
                 return tally;
             }
             // Only what others depend on counts.
@@ -203,7 +215,8 @@ impl Executor {
         let mut running = FuturesUnordered::new();
         let mut whole = true;
         loop {
-            if self.over.load(Ordering::Relaxed) && waiting.len() > 0 {
+            if waiting.len() > 0 && (self.over.load(Ordering::Relaxed) || tally.hub_is_away()) {
+                tracing::warn!(left = waiting.len(), "the rest of the writes is left for a later pass");
                 tally.failed += waiting.len();
                 waiting = Vec::new().into_iter();
                 whole = false;
@@ -234,6 +247,8 @@ impl Executor {
 
     /// Counts an outcome and sends what was written to the stores. Returns whether it was written.
     async fn note(&self, outcome: Outcome, tally: &mut Tally) -> bool {
+        let unanswered = if outcome.is_unanswered() { tally.unanswered + 1 } else { 0 };
+        let is_first = std::mem::replace(&mut tally.unanswered, unanswered) == 0;
         match outcome {
             Outcome::Written(events) => {
                 tally.written += 1;
@@ -242,7 +257,10 @@ impl Executor {
             }
             Outcome::Conflict => tally.conflicts += 1,
             Outcome::Failed(error) => {
-                tracing::warn!(error = said(&error), "a write failed and is retried");
+                // While the hub is away, all writes fail for the same reason.
+                if is_first {
+                    tracing::warn!(error = said(&error), "a write failed and is retried");
+                }
                 tally.failed += 1;
                 tally.blocked |= refusal(&error).is_some();
             }

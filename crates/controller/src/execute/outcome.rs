@@ -31,6 +31,11 @@ impl Outcome {
         }
     }
 
+    /// The request did not reach the hub, or its answer did not arrive.
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Failed(error) if matches!(**error, kube::Error::HyperError(_) | kube::Error::Service(_)))
+    }
+
     pub(super) fn is_overload(&self) -> bool {
         match self {
             Self::Failed(error) => {

@@ -1,4 +1,4 @@
-//! Fencing off an earlier leader.
+//! Fencing off an earlier leader, and a hub that goes away in the middle of a wave.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use http::{Request, Response};
@@ -50,12 +50,8 @@ fn target(resource_version: &str) -> Target {
     }
 }
 
-#[tokio::test]
-async fn to_fence_off_again_changes_every_instance_again() {
-    let sent = Sent::default();
-    let client = hub(&sent);
-    let (stores, mut taken) = mpsc::channel(16);
-    let executor = Executor {
+fn executor(client: Client, stores: mpsc::Sender<WatchEvent>) -> Executor {
+    Executor {
         client: client.clone(),
         namespace: "default".into(),
         limit: WriteLimit::default(),
@@ -65,7 +61,59 @@ async fn to_fence_off_again_changes_every_instance_again() {
         over: Arc::default(),
         voided: Arc::default(),
         events: Events::new(client, "later", Arc::new(|| Timestamp::UNIX_EPOCH)),
+    }
+}
+
+/// Deletes 1,000 instances on a hub that breaks the connection for the paths that `breaks` names.
+/// Returns the number of requests and the result.
+async fn deletions(breaks: impl Fn(&str) -> bool + Clone + Send + Sync + 'static) -> (usize, Tally) {
+    let sent: Arc<Mutex<usize>> = Arc::default();
+    let counted = Arc::clone(&sent);
+    let service = service_fn(move |request: Request<Body>| {
+        *counted.lock().unwrap() += 1;
+        let broken = breaks(request.uri().path());
+        async move {
+            if broken {
+                return Err(kube::Error::Service("connection refused".into()));
+            }
+            let gone = json!({"kind": "Status", "status": "Success", "metadata": {}});
+            Ok(Response::new(Body::from(gone.to_string().into_bytes())))
+        }
+    });
+    let (stores, mut taken) = mpsc::channel(16);
+    let reader = tokio::spawn(async move { while taken.recv().await.is_some() {} });
+    let delete = |n: usize| aviary_engine::install::Delete {
+        cluster: ClusterName::parse(&format!("c{n:04}")).unwrap(),
+        uid: "one".into(),
+        why: aviary_engine::explain::Removal::Deselected,
     };
+    let plan = Plan::of_deletes((0..1000).map(delete).collect());
+    let job = Job { target: target("5"), plan, history: Vec::new(), fence: Vec::new() };
+    let tally = executor(Client::new(service, "default"), stores).execute(job).await;
+    reader.await.unwrap();
+    let sent = *sent.lock().unwrap();
+    (sent, tally)
+}
+
+#[tokio::test]
+async fn a_hub_that_goes_away_in_a_wave_is_not_asked_for_the_rest() {
+    let (sent, tally) = deletions(|_| true).await;
+    assert!(sent <= 64, "at most what was under way is sent: {sent}");
+    assert_eq!((tally.written, tally.failed), (0, 1000), "all are tried again");
+}
+
+#[tokio::test]
+async fn a_write_that_always_breaks_the_connection_stops_no_other() {
+    let (sent, tally) = deletions(|path| path.contains("/c0000/") || path.contains("/c0500/")).await;
+    assert_eq!((sent, tally.written, tally.failed), (1000, 998, 2));
+}
+
+#[tokio::test]
+async fn to_fence_off_again_changes_every_instance_again() {
+    let sent = Sent::default();
+    let client = hub(&sent);
+    let (stores, mut taken) = mpsc::channel(16);
+    let executor = executor(client, stores);
     let fence = [(ClusterName::parse("c1").unwrap(), Text::from("one"))];
     // Between the two the earlier leader has reserved another wave, from what the first had left.
     for resource_version in ["5", "6"] {
