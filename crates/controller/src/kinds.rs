@@ -84,8 +84,13 @@ impl ConfigWatches {
             match found {
                 Found::Served { resource, namespaced } => {
                     stores.set_kind(&kind, Some(KindState::Listing { namespaced }));
-                    let watch =
-                        tasks.spawn(follow_configs(client.clone(), kind.clone(), resource, events.clone()));
+                    let watch = tasks.spawn(follow_configs(
+                        client.clone(),
+                        kind.clone(),
+                        resource,
+                        None,
+                        events.clone(),
+                    ));
                     self.running.insert(kind, watch);
                 }
                 Found::NotServed => stores.set_kind(&kind, Some(KindState::NotServed)),

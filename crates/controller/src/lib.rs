@@ -18,6 +18,7 @@ mod panics;
 mod placement;
 mod progress;
 mod queue;
+mod reach;
 mod requests;
 mod revisions;
 mod seen;
@@ -41,6 +42,7 @@ pub use look::{Follower, Kept, LookError, Scope, View};
 pub use manager::Health;
 pub use metrics::Metrics;
 pub use pages::in_pages;
+pub use reach::{Outage, Reach};
 pub use requests::{CountRequests, Counted};
 pub use skipped::Skipped;
 

@@ -19,13 +19,14 @@ use kube::Client;
 use kube::api::{ApiResource, DynamicObject};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::depth;
 use crate::kinds::{self, Found};
 use crate::namespaces;
+use crate::reach::{Outage, Reach};
 use crate::seen::{Change, ObjectVersion, Refused, WatchEvent, Watched};
 use crate::stores::{AddOnEntry, KindState, Stores};
 use crate::watches::{self, EVENTS_WAITING, KindVisitor, Which, watched_kinds};
@@ -36,6 +37,8 @@ use lists::Listed;
 const MOST_FETCHES: usize = 32;
 /// Changes that follow each other closely are reported together.
 const QUIET: Duration = Duration::from_millis(100);
+/// How long to wait before a config kind that the hub did not answer about is asked for again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Something could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +53,11 @@ pub struct LookError {
 impl LookError {
     fn new(doing: String, source: kube::Error) -> Self {
         Self { doing, source: Box::new(source) }
+    }
+
+    /// Whether the hub has answered, and refuses. Anything else may pass.
+    fn is_refusal(&self) -> bool {
+        matches!(&*self.source, kube::Error::Api(said) if matches!(said.code, 401 | 403))
     }
 }
 
@@ -260,6 +268,8 @@ pub struct Follower {
     watches: JoinSet<()>,
     watched: BTreeSet<GroupResource>,
     refused: Option<LookError>,
+    reach: Reach,
+    outage: watch::Receiver<Option<Outage>>,
     /// When the current changes are reported.
     settles_at: Option<Instant>,
 }
@@ -275,10 +285,14 @@ impl Follower {
         let (sender, events) = mpsc::channel(EVENTS_WAITING);
         let mut watches = JoinSet::new();
         let only = view.scope.addon.as_deref();
-        watches::start_for(&view.client, &view.scope.namespace, only, &sender, &mut watches);
-        watches.spawn(namespaces::follow(view.client.clone(), sender.clone()));
+        let reach = Reach::default();
+        watches.spawn(reach.clone().keep_asking(view.client.clone()));
+        watches::start_for(&view.client, &view.scope.namespace, only, Some(&reach), &sender, &mut watches);
+        watches.spawn(namespaces::follow(view.client.clone(), reach.clone(), sender.clone()));
+        let outage = reach.subscribe();
         let (watched, refused, settles_at) = (BTreeSet::new(), None, None);
-        let mut follower = Self { view, events, sender, watches, watched, refused, settles_at };
+        let mut follower =
+            Self { view, events, sender, watches, watched, refused, reach, outage, settles_at };
         follower.view.stores.take_dirty();
         follower.watch_configs();
         follower
@@ -288,7 +302,8 @@ impl Follower {
         for (kind, resource) in &self.view.served {
             if self.watched.insert(kind.clone()) {
                 let (client, kind) = (self.view.client.clone(), kind.clone());
-                let watch = watches::follow_configs(client, kind, resource.clone(), self.sender.clone());
+                let (resource, reach) = (resource.clone(), Some(self.reach.clone()));
+                let watch = watches::follow_configs(client, kind, resource, reach, self.sender.clone());
                 self.watches.spawn(watch);
             }
         }
@@ -298,33 +313,63 @@ impl Follower {
         &mut self.view
     }
 
-    /// Waits until something about an add-on may have changed. Cancel-safe.
+    /// Since when the hub has been unreachable, and why. `None` while it answers.
+    pub fn outage(&self) -> Option<Outage> {
+        self.reach.outage()
+    }
+
+    /// Whether the hub answers, for whoever watches more of it.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// Waits until something about an add-on may have changed, or the outage of the hub. Cancel-safe.
     pub async fn changed(&mut self) -> Result<(), LookError> {
         self.changed_addons().await.map(drop)
     }
 
-    /// Waits until something may have changed, and returns about which add-ons. Cancel-safe.
+    /// Waits until something may have changed, and returns about which add-ons: about none if it is the
+    /// outage of the hub. Cancel-safe.
     pub async fn changed_addons(&mut self) -> Result<BTreeSet<Text>, LookError> {
         loop {
-            if self.settles_at.is_none()
-                && let Some(event) = self.events.recv().await
-            {
-                self.take(event);
+            if self.settles_at.is_none() {
+                // Neither channel closes, because this holds both senders.
+                tokio::select! {
+                    event = self.events.recv() => event.into_iter().for_each(|event| self.take(event)),
+                    _ = self.outage.changed() => return Ok(self.view.stores.take_dirty()),
+                }
             }
             // If a call is cancelled, the next one reports its changes at this time.
             let until = *self.settles_at.get_or_insert_with(|| Instant::now() + QUIET);
-            // The channel never closes, because this holds a sender.
             while let Ok(Some(event)) = timeout_at(until, self.events.recv()).await {
                 self.take(event);
             }
-            if !self.view.stores.unknown_kinds().is_empty() {
-                self.view.complete_kinds().await?;
-                self.watch_configs();
-            }
-            self.settles_at = None;
+            self.settles_at = self.complete().await?.then(|| Instant::now() + ASK_AGAIN);
             let changed = self.view.stores.take_dirty();
             if !changed.is_empty() || self.refused.is_some() {
                 return Ok(changed);
+            }
+        }
+    }
+
+    /// Reads the kinds of config that are new. Returns whether the hub has to be asked again.
+    async fn complete(&mut self) -> Result<bool, LookError> {
+        if self.view.stores.unknown_kinds().is_empty() {
+            return Ok(false);
+        }
+        match self.view.complete_kinds().await {
+            Ok(()) => {
+                self.watch_configs();
+                Ok(false)
+            }
+            Err(error) if error.is_refusal() => Err(error),
+            Err(error) => {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "a kind of config is asked for again"
+                );
+                self.reach.doubt();
+                Ok(true)
             }
         }
     }

@@ -11,12 +11,13 @@ use futures_util::{StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use tokio::sync::mpsc;
 
+use crate::reach::Reach;
 use crate::seen::WatchEvent;
+use crate::watches::Retries;
 
 const PAGE: u32 = 500;
 
@@ -42,12 +43,23 @@ pub(crate) async fn list(client: &Client) -> Option<BTreeSet<ClusterName>> {
 }
 
 /// Watches the namespaces until the receiver is dropped.
-pub(crate) async fn follow(client: Client, events: mpsc::Sender<WatchEvent>) {
+pub(crate) async fn follow(client: Client, reach: Reach, events: mpsc::Sender<WatchEvent>) {
     let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
-    let stream = watcher(api, watcher::Config::default()).default_backoff();
+    let open = || watcher(api.clone(), watcher::Config::default());
+    let mut retries = Retries::new(Some(reach));
+    let stream = open();
     pin_mut!(stream);
     let mut listed = BTreeSet::new();
-    while let Some(event) = stream.next().await {
+    loop {
+        let next = tokio::select! {
+            next = stream.next() => next,
+            () = retries.connection_lost() => {
+                stream.set(open());
+                continue;
+            }
+        };
+        let Some(event) = next else { return };
+        let failed = event.is_err();
         let seen = match event {
             Ok(Event::Init) => {
                 listed.clear();
@@ -70,6 +82,7 @@ pub(crate) async fn follow(client: Client, events: mpsc::Sender<WatchEvent>) {
         {
             return;
         }
+        retries.pace(failed).await;
     }
 }
 

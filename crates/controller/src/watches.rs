@@ -18,12 +18,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::reach::Reach;
 use crate::seen::{self, Change, Key, ObjectVersion, Refused, WatchEvent, Watched};
 
 /// How many events may wait: a slow reader slows the streams down, and memory stays bounded.
@@ -79,25 +81,27 @@ pub(crate) fn start(
     events: &mpsc::Sender<WatchEvent>,
     tasks: &mut JoinSet<()>,
 ) {
-    start_for(client, namespace, None, events, tasks);
+    start_for(client, namespace, None, None, events, tasks);
     tasks.spawn(follow_kinds(client.clone(), events.clone()));
 }
 
-/// Starts the watches for all add-ons, or for one.
+/// Starts the watches for all add-ons, or for one. With `reach`, they wait for a hub that is away.
 pub(crate) fn start_for(
     client: &Client,
     namespace: &str,
     addon: Option<&str>,
+    reach: Option<&Reach>,
     events: &mpsc::Sender<WatchEvent>,
     tasks: &mut JoinSet<()>,
 ) {
-    watched_kinds(&mut Start { client, namespace, addon, events, tasks });
+    watched_kinds(&mut Start { client, namespace, addon, reach, events, tasks });
 }
 
 struct Start<'a> {
     client: &'a Client,
     namespace: &'a str,
     addon: Option<&'a str>,
+    reach: Option<&'a Reach>,
     events: &'a mpsc::Sender<WatchEvent>,
     tasks: &'a mut JoinSet<()>,
 }
@@ -107,7 +111,8 @@ impl KindVisitor for Start<'_> {
         let (label_selector, field_selector) = which.selectors(self.addon);
         let config = watcher::Config { label_selector, field_selector, ..watcher::Config::default() };
         let api = K::api(self.client, self.namespace);
-        self.tasks.spawn(follow::<K, WatchEvent>(api, config, self.events.clone()));
+        let reach = self.reach.cloned();
+        self.tasks.spawn(follow::<K, WatchEvent>(api, config, reach, self.events.clone()));
     }
 }
 
@@ -128,10 +133,12 @@ impl StoreEvent for WatchEvent {
 pub(crate) async fn follow<K: Watched<E>, E: StoreEvent>(
     api: Api<Guarded<K>>,
     config: watcher::Config,
+    reach: Option<Reach>,
     events: mpsc::Sender<E>,
 ) {
     let resource = GroupResource::new(&K::group(&()), &K::plural(&()));
-    stream(api, config, &resource, events, K::read, K::EVENT).await;
+    let source = Source { api, config, resource: &resource, reach };
+    stream(source, events, K::read, K::EVENT).await;
 }
 
 /// Follows the configs of one kind.
@@ -139,18 +146,26 @@ pub(crate) async fn follow_configs(
     client: Client,
     kind: GroupResource,
     resource: ApiResource,
+    reach: Option<Reach>,
     events: mpsc::Sender<WatchEvent>,
 ) {
     let api: Api<Guarded<DynamicObject>> = Api::all_with(client, &resource);
+    let source = Source { api, config: watcher::Config::default(), resource: &kind, reach };
     let read = |object: DynamicObject| Some(seen::config(&kind, &object));
     let wrap = |change| WatchEvent::Config(kind.clone(), change);
-    stream(api, watcher::Config::default(), &kind, events, read, wrap).await;
+    stream(source, events, read, wrap).await;
+}
+
+/// What a stream watches.
+struct Source<'a, K> {
+    api: Api<Guarded<K>>,
+    config: watcher::Config,
+    resource: &'a GroupResource,
+    reach: Option<Reach>,
 }
 
 async fn stream<K, T, E>(
-    api: Api<Guarded<K>>,
-    config: watcher::Config,
-    resource: &GroupResource,
+    source: Source<'_, K>,
     events: mpsc::Sender<E>,
     read: impl Fn(K) -> Option<T>,
     wrap: impl Fn(Change<T>) -> E,
@@ -158,24 +173,80 @@ async fn stream<K, T, E>(
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     E: StoreEvent,
 {
-    let stream = watcher(api, config).default_backoff();
+    let Source { api, config, resource, reach } = source;
+    let open = || watcher(api.clone(), config.clone());
+    let mut retries = Retries::new(reach);
+    let stream = open();
     pin_mut!(stream);
-    while let Some(event) = stream.next().await {
-        let event = match event {
-            Ok(Event::Init) => wrap(Change::Begin),
-            Ok(Event::InitDone) => wrap(Change::End),
-            Ok(Event::Apply(object) | Event::InitApply(object)) => wrap(put(resource, object, &read)),
-            Ok(Event::Delete(object)) => wrap(Change::Gone(ObjectVersion::of(object.meta()))),
-            Err(error) => {
-                note_interruption(resource, &error);
-                match refusal(resource, error).and_then(E::refused) {
-                    Some(refused) => refused,
-                    None => continue,
-                }
+    loop {
+        let next = tokio::select! {
+            next = stream.next() => next,
+            () = retries.connection_lost() => {
+                stream.set(open());
+                continue;
             }
         };
-        if events.send(event).await.is_err() {
+        let Some(next) = next else { return };
+        let failed = next.is_err();
+        let event = match next {
+            Ok(Event::Init) => Some(wrap(Change::Begin)),
+            Ok(Event::InitDone) => Some(wrap(Change::End)),
+            Ok(Event::Apply(object) | Event::InitApply(object)) => Some(wrap(put(resource, object, &read))),
+            Ok(Event::Delete(object)) => Some(wrap(Change::Gone(ObjectVersion::of(object.meta())))),
+            Err(error) => {
+                note_interruption(resource, &error, retries.reach.is_some());
+                refusal(resource, error).and_then(E::refused)
+            }
+        };
+        if let Some(event) = event
+            && events.send(event).await.is_err()
+        {
             return;
+        }
+        retries.pace(failed).await;
+    }
+}
+
+/// How a watch waits after a failure.
+pub(crate) struct Retries {
+    reach: Option<Reach>,
+    backoff: DefaultBackoff,
+    /// The watch itself has failed, so it will connect again by itself.
+    failed: bool,
+}
+
+impl Retries {
+    pub(crate) fn new(reach: Option<Reach>) -> Self {
+        Self { reach, backoff: DefaultBackoff::default(), failed: false }
+    }
+
+    /// Waits after a failure: longer each time, but not longer than an outage of the hub.
+    pub(crate) async fn pace(&mut self, failed: bool) {
+        if !failed {
+            return self.backoff.reset();
+        }
+        self.failed = true;
+        let pause = self.backoff.next().unwrap_or_default();
+        match &self.reach {
+            Some(reach) => {
+                if reach.rest(pause).await {
+                    self.failed = false;
+                    self.backoff.reset();
+                }
+            }
+            None => tokio::time::sleep(pause).await,
+        }
+    }
+
+    /// Returns after an outage in which the watch did not fail: its connection may be dead, and a dead
+    /// connection is silent for minutes. Cancel-safe.
+    pub(crate) async fn connection_lost(&mut self) {
+        let Some(reach) = &self.reach else { return std::future::pending().await };
+        loop {
+            reach.outage_over().await;
+            if !std::mem::take(&mut self.failed) {
+                return;
+            }
         }
     }
 }
@@ -210,10 +281,10 @@ fn refusal(resource: &GroupResource, error: watcher::Error) -> Option<Refused> {
     matches!(said.code, 401 | 403).then(|| Refused { resource: resource.clone(), doing, said })
 }
 
-/// A dropped watch is routine; a failed list blocks planning.
-fn note_interruption(resource: &GroupResource, error: &watcher::Error) {
+/// A dropped watch is routine; a failed list blocks planning. A view reports an outage as a whole.
+fn note_interruption(resource: &GroupResource, error: &watcher::Error, in_view: bool) {
     match error {
-        watcher::Error::InitialListFailed(error) => {
+        watcher::Error::InitialListFailed(error) if !in_view => {
             tracing::warn!(%resource, %error, "a list failed and is retried; nothing is planned until it succeeds");
         }
         error => tracing::debug!(%resource, %error, "a watch was interrupted and is resumed"),

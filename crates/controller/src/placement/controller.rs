@@ -82,7 +82,7 @@ fn start_one<K: Watched<PlacementEvent>>(
     events: &mpsc::Sender<PlacementEvent>,
     tasks: &mut JoinSet<()>,
 ) {
-    tasks.spawn(follow::<K, PlacementEvent>(K::api(client, ""), Config::default(), events.clone()));
+    tasks.spawn(follow::<K, PlacementEvent>(K::api(client, ""), Config::default(), None, events.clone()));
 }
 
 impl Watched<PlacementEvent> for ManagedCluster {
