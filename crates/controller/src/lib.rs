@@ -21,6 +21,7 @@ mod queue;
 mod reach;
 mod requests;
 mod revisions;
+mod schemas;
 mod seen;
 mod skipped;
 mod stores;

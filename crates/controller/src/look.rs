@@ -27,6 +27,7 @@ use crate::depth;
 use crate::kinds::{self, Found};
 use crate::namespaces;
 use crate::reach::{Outage, Reach};
+use crate::schemas;
 use crate::seen::{Change, ObjectVersion, Refused, WatchEvent, Watched};
 use crate::stores::{AddOnEntry, KindState, Stores};
 use crate::watches::{self, EVENTS_WAITING, KindVisitor, Which, watched_kinds};
@@ -103,7 +104,8 @@ impl View {
         let client = depth::shallow(client.clone());
         // All lists are awaited, so that the same one of several failures is always reported.
         let lists = join_all(lists::all(&client, &scope));
-        let (listed, namespaces) = join(lists, namespaces::list(&client)).await;
+        let (listed, (namespaces, served)) =
+            join(lists, join(namespaces::list(&client), schemas::read(&client))).await;
         let listed = listed.into_iter().collect::<Result<Vec<_>, _>>()?;
         let stores = Stores::new(Options::default());
         let mut view = Self { client, scope, stores, unread: Vec::new(), served: BTreeMap::new() };
@@ -113,6 +115,8 @@ impl View {
         if let Some(all) = namespaces {
             view.stores.take(WatchEvent::Namespaces(all));
         }
+        // Without them, everything is taken to be held: a view writes nothing.
+        view.stores.take(WatchEvent::Served(served.unwrap_or_default()));
         view.complete().await?;
         Ok(view)
     }

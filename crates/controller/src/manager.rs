@@ -32,6 +32,7 @@ use crate::leader::Leadership;
 use crate::metrics::Metrics;
 use crate::panics::{Panic, contain};
 use crate::queue::{LONG, QUIET, WorkQueue};
+use crate::schemas;
 use crate::seen::{WatchEvent, WrittenBy};
 use crate::skipped::{SkipReason, Skipped};
 use crate::stores::Stores;
@@ -96,6 +97,8 @@ pub(crate) struct Loop {
     tenure: Tenure,
     /// Whether the term has been compared with those on add-ons.
     term: TermCheck,
+    /// A CRD has changed, so schemas may have.
+    schemas_changed: bool,
     reporting: Reporting,
 }
 
@@ -125,6 +128,7 @@ impl Loop {
             sighted: BTreeMap::new(),
             tenure,
             term: TermCheck::ToDo,
+            schemas_changed: false,
             reporting,
         }
     }
@@ -136,6 +140,7 @@ impl Loop {
         stop: impl Future<Output = ()>,
     ) {
         watches::start(&self.client, &self.settings.namespace, &self.sender, &mut self.watches);
+        self.watches.spawn(schemas::find(self.client.clone(), self.sender.clone()));
         let mut stop = std::pin::pin!(stop);
         self.lead(leadership.borrow_and_update().clone());
         loop {
@@ -174,7 +179,10 @@ impl Loop {
         while let Some(event) = next {
             let (client, sender) = (&self.client, &self.sender);
             match &event {
-                WatchEvent::Kinds => self.discovery.kinds_changed(client),
+                WatchEvent::Kinds => {
+                    self.discovery.kinds_changed(client);
+                    self.schemas_changed = true;
+                }
                 WatchEvent::NameTaken(taken) => {
                     self.watches.spawn(until_free(client.clone(), taken.clone(), sender.clone()));
                 }
@@ -194,6 +202,9 @@ impl Loop {
             }
             self.stores.take(event);
             next = self.events.try_recv().ok();
+        }
+        if std::mem::take(&mut self.schemas_changed) {
+            self.watches.spawn(schemas::find(self.client.clone(), self.sender.clone()));
         }
     }
 
@@ -289,7 +300,7 @@ impl Loop {
             return Pass::Done;
         };
         let started = Instant::now();
-        let plan = plan(&snapshot, now);
+        let plan = snapshot.without_echoes(plan(&snapshot, now));
         self.reporting.metrics.note_plan(&snapshot, &plan, started.elapsed(), now);
         let broken = if self.settings.verify { broken_promise(&snapshot, &plan) } else { None };
         let job = Job::new(&snapshot, plan, executor);

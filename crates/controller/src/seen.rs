@@ -19,6 +19,7 @@ use aviary_engine::normalise::{self, DecisionPart, PlacementPart};
 use aviary_engine::observed::{AddOn, Cluster, Instance, LiveConfig, Template, Work};
 pub(crate) use aviary_engine::placement::Key;
 use aviary_engine::problem::Problem;
+use aviary_engine::served::Served;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::Api;
 use kube::core::{DynamicObject, ObjectMeta};
@@ -118,8 +119,30 @@ pub(crate) enum WatchEvent {
     RetryWrite(WriteRefused),
     /// A CRD has changed: find out again which kinds are served.
     Kinds,
+    /// What the hub's schemas can hold of our statuses.
+    Served(Served),
+    /// The hub has made something else of a status than was written.
+    Echo(Echo),
     /// The hub refuses a watch.
     Refused(Refused),
+}
+
+/// A status that the hub has taken and stored as something else: it has pruned or defaulted fields.
+#[derive(Clone, Debug)]
+pub(crate) struct Echo {
+    pub(crate) addon: Text,
+    pub(crate) of: Echoed,
+    /// The resource version that the hub has given it.
+    pub(crate) resource_version: Text,
+    /// What was sent, without times.
+    pub(crate) sent: Value,
+}
+
+/// Whose status it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Echoed {
+    AddOn,
+    Instance(ClusterName),
 }
 
 /// A write for one add-on that the hub refuses.

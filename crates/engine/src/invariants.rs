@@ -24,6 +24,7 @@ use crate::observed::{
 };
 use crate::plan::Write;
 use crate::reason::Reason;
+use crate::served::Served;
 use crate::status::publish;
 
 /// An invariant that a write violates.
@@ -340,8 +341,8 @@ impl<'a> Checker<'a> {
                 self.promotion(spec, old, new);
             }
         }
-        let size =
-            publish::addon(status, &status.placements.keys().cloned().collect::<Vec<_>>()).to_string().len();
+        let order: Vec<PlacementName> = status.placements.keys().cloned().collect();
+        let size = publish::addon(status, &order, &Served::default()).to_string().len();
         if size > STATUS_LIMIT {
             self.broken("S16", format!("the add-on's status has {size} bytes"));
         }

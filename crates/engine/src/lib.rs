@@ -34,6 +34,7 @@ pub mod reason;
 pub mod render;
 pub mod rollout;
 pub mod selector;
+pub mod served;
 pub mod shared;
 pub mod simulate;
 pub mod status;

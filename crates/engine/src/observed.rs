@@ -20,6 +20,7 @@ use crate::name::{self, ClusterName, PlacementName, Text, TextId, Word};
 use crate::problem::Problem;
 use crate::reason::ConditionReason;
 use crate::selector::Selector;
+use crate::served::Served;
 use crate::shared::{Shared, SharedId};
 
 /// One add-on and everything related to it.
@@ -50,6 +51,8 @@ pub struct Observed {
     /// Problems found by `normalise`.
     pub problems: Vec<Problem>,
     pub options: Options,
+    /// What the hub's schemas can hold.
+    pub served: Served,
 }
 
 /// A write that the hub refuses for what is in the object, not for the moment: trying again at once

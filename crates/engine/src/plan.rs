@@ -208,6 +208,8 @@ pub struct StatusWrite {
     /// Accessible through `Deref`, except for its status.
     pub instance: RowRef<Instance>,
     pub status: InstanceStatus,
+    /// `status.supportedConfigs` may be written: it is not that of the add-on's own manager.
+    pub owns_supported: bool,
 }
 
 impl Deref for StatusWrite {
@@ -431,7 +433,8 @@ pub fn label(observed: &Observed, revision: &Revision) -> Text {
     crate::versions::of_revision(observed, revision).unwrap_or_else(|| revision.id())
 }
 
-fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
+/// Whether two statuses of an add-on say the same.
+pub fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
     let AddOnStatus { observed_generation, placements, supported_versions, default_version, conditions } = a;
     // A hub whose schema lacks the field drops it. The field must then not be written again in
     // every pass.

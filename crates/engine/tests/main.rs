@@ -10,6 +10,7 @@ mod hash;
 mod health;
 mod hooks;
 mod install;
+mod ocm;
 mod properties;
 mod reference;
 mod reference_model;

@@ -4,8 +4,9 @@
 use aviary_api::names::annotations;
 use aviary_api::{AddOnHubConfig, ClusterManagementAddOn};
 use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::normalise;
 use aviary_engine::observed::AddOnStatus;
-use aviary_engine::plan::{Offer, Stage};
+use aviary_engine::plan::{Offer, Stage, Write, same_status};
 use aviary_engine::status::publish;
 use futures_util::FutureExt;
 use kube::ResourceExt;
@@ -14,7 +15,8 @@ use kube::core::PartialObjectMeta;
 use serde_json::json;
 
 use super::outcome::{Outcome, written};
-use super::{Executor, Job, Missed, Tally, Target, UNFENCED, lock};
+use super::{Executor, Job, Missed, Tally, Target, UNFENCED, echo, lock};
+use crate::seen::Echoed;
 
 impl Executor {
     fn addons(&self) -> Api<ClusterManagementAddOn> {
@@ -52,7 +54,7 @@ impl Executor {
 
     /// Writes the status over the state that the plan has seen. Without a status, only checks that
     /// it still is that state.
-    pub(super) async fn write_addon(&self, job: &Job, status: Option<&AddOnStatus>) -> Outcome {
+    pub(super) async fn write_addon(&self, job: &Job, write: Option<(&Write, &AddOnStatus)>) -> Outcome {
         let target = &job.target;
         let starts = job.plan.starts().next().is_some();
         let mut version = target.resource_version.clone();
@@ -66,10 +68,21 @@ impl Executor {
                 Err(error) => return Outcome::of_error(error),
             }
         }
-        let status = status.map_or_else(|| json!({}), |status| publish::addon(status, &target.placements));
+        let status = write.map_or_else(
+            || json!({}),
+            |(_, status)| publish::addon(status, &target.placements, &target.served),
+        );
         let patch = json!({"metadata": {"uid": target.uid, "resourceVersion": version}, "status": status});
         match self.addons().patch_status(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await {
             Ok(object) => {
+                let version: Text = object.resource_version().unwrap_or_default().into();
+                let stored = normalise::addon(&object).0.status;
+                if let Some((write, sent)) = write
+                    && !same_status(sent, &stored)
+                {
+                    let how = (target.placements.as_slice(), &target.served);
+                    events.extend(echo(&target.name, Echoed::AddOn, version, write, how));
+                }
                 events.extend(written(object));
                 Outcome::Written(events)
             }

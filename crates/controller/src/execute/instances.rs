@@ -6,7 +6,7 @@ use aviary_api::ManagedClusterAddOn;
 use aviary_api::names::{annotations, labels};
 use aviary_engine::install::{Create, Delete};
 use aviary_engine::name::{ClusterName, Text};
-use aviary_engine::plan::StatusWrite;
+use aviary_engine::plan::{StatusWrite, Write};
 use aviary_engine::status::publish;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::outcome::{self, Outcome};
-use super::{Executor, Target};
+use super::{Executor, Target, echo};
 use crate::revisions::Owner;
-use crate::seen::{NamespaceMissing, WatchEvent};
+use crate::seen::{Change, Echoed, NamespaceMissing, WatchEvent};
 
 /// The longest pause between two looks for something that is missing.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -52,10 +52,11 @@ impl Executor {
         outcome::delete(self.instances(cluster), cluster.as_str(), addon, uid).await
     }
 
-    pub(super) async fn write_status(&self, addon: &str, write: &StatusWrite) -> Outcome {
+    pub(super) async fn write_status(&self, target: &Target, whole: &Write, write: &StatusWrite) -> Outcome {
+        let (addon, served) = (&*target.name, &target.served);
         let instances = self.instances(&write.cluster);
         let status = match write.status.has_more_conditions {
-            false => publish::instance(&write.status),
+            false => publish::instance(write, served),
             // A list, because the manager has no right to get single instances.
             true => match instances
                 .list(&ListParams::default().fields(&format!("metadata.name={addon}")))
@@ -66,7 +67,7 @@ impl Executor {
                         one.resource_version().as_deref() == Some(&*write.resource_version)
                     };
                     let Some(there) = there.items.into_iter().find(is_it) else { return Outcome::Conflict };
-                    publish::instance_among(&write.status, &there.status.unwrap_or_default().conditions)
+                    publish::instance_among(write, served, &there.status.unwrap_or_default().conditions)
                 }
                 Err(error) => return Outcome::of_error(error),
             },
@@ -75,7 +76,19 @@ impl Executor {
             "metadata": {"uid": write.uid, "resourceVersion": write.resource_version},
             "status": status,
         }));
-        Outcome::of_put(instances.patch_status(addon, &PatchParams::default(), &patch).await)
+        let object = match instances.patch_status(addon, &PatchParams::default(), &patch).await {
+            Ok(object) => object,
+            Err(error) => return Outcome::of_error(error),
+        };
+        let version: Text = object.resource_version().unwrap_or_default().into();
+        let mut events: Vec<WatchEvent> = outcome::written(object).into_iter().collect();
+        if let [WatchEvent::Instance(Change::Written(_, seen))] = events.as_slice()
+            && seen.instance.status != write.status
+        {
+            let (of, how) = (Echoed::Instance(write.cluster.clone()), (target.placements.as_slice(), served));
+            events.extend(echo(&target.name, of, version, whole, how));
+        }
+        Outcome::Written(events)
     }
 
     /// Gives an instance another resource version. The annotation contains the add-on's resource

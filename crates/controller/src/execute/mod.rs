@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::plan::{Plan, Stage, Step, Write};
+use aviary_engine::served::Served;
+use aviary_engine::status::publish;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -30,7 +32,7 @@ use crate::events::Events;
 use crate::leader::Term;
 use crate::panics::Panic;
 use crate::revisions::{Completed, Owner};
-use crate::seen::{Key, RefusedObject, WatchEvent, WriteRefused, WrittenBy};
+use crate::seen::{Echo, Echoed, Key, RefusedObject, WatchEvent, WriteRefused, WrittenBy};
 use crate::stores::Snapshot;
 use crate::write_limit::WriteLimit;
 pub(crate) use instances::look_for_namespace;
@@ -47,6 +49,8 @@ pub(crate) struct Target {
     pub(crate) placements: Vec<PlacementName>,
     /// The leader whose term is written on it.
     pub(crate) written_by: WrittenBy,
+    /// What the hub can store of it.
+    pub(crate) served: Served,
 }
 
 impl Target {
@@ -58,12 +62,14 @@ impl Target {
             resource_version: snapshot.entry().resource_version.clone(),
             placements: addon.strategy.placements().iter().map(|spec| spec.name.clone()).collect(),
             written_by: snapshot.entry().written_by.clone(),
+            served: snapshot.served,
         }
     }
 
     /// An add-on that does not exist: nothing of its own can be written.
     pub(crate) fn absent(name: Text, written_by: WrittenBy) -> Self {
-        Self { name, uid: "".into(), resource_version: "".into(), placements: Vec::new(), written_by }
+        let (uid, resource_version) = Default::default();
+        Self { name, uid, resource_version, placements: Vec::new(), written_by, served: Served::default() }
     }
 }
 
@@ -120,6 +126,19 @@ pub(crate) struct Executor {
     pub(crate) events: Events,
 }
 
+/// What was sent, if the hub has stored something else.
+pub(crate) fn echo(
+    addon: &Text,
+    of: Echoed,
+    resource_version: Text,
+    sent: &Write,
+    target: (&[PlacementName], &Served),
+) -> Option<WatchEvent> {
+    let (order, served) = target;
+    let sent = publish::timeless(sent, order, served)?;
+    Some(WatchEvent::Echo(Echo { addon: addon.clone(), of, resource_version, sent }))
+}
+
 /// Shared by all executions of one term.
 pub(crate) type SharedExecutor = Arc<Executor>;
 
@@ -172,14 +191,14 @@ impl Executor {
             Write::Keep(keep) => self.keep(owner, keep).await,
             Write::Withdraw(placement, revision) => self.withdraw(&job.history, placement, revision).await,
             Write::Complete(completion) => self.complete(owner, &job.history, completion).await,
-            Write::AddOn(status) => self.write_addon(job, Some(status)).await,
+            Write::AddOn(status) => self.write_addon(job, Some((write, status))).await,
             Write::Offer(offer) => self.offer(offer).await,
             Write::Create(create) => self.create_instance(owner, create).await,
             Write::Delete(delete) => self.delete_instance(addon, delete).await,
-            Write::Instance(write) => {
-                let outcome = self.write_status(addon, write).await;
+            Write::Instance(status) => {
+                let outcome = self.write_status(&job.target, write, status).await;
                 if !matches!(outcome, Outcome::Written(_)) {
-                    lock(missed).insert(write.cluster.clone());
+                    lock(missed).insert(status.cluster.clone());
                 }
                 outcome
             }

@@ -6,6 +6,7 @@
 
 mod addons;
 mod configs;
+mod echoes;
 mod instances;
 mod placements;
 mod refusals;
@@ -26,12 +27,14 @@ use aviary_engine::observed::{
     AddOn, Cluster, Instance, Options, Refusal, Revisions, Selection, StatusFields, Template, Work, WorkState,
 };
 use aviary_engine::problem::Problem;
+use aviary_engine::served::Served;
 use aviary_engine::shared::{Pool, Texts};
 
 use crate::progress::{Booked, Booking};
 use crate::revisions::Kept;
 use crate::seen::{Change, Key, NamespaceMissing, Title, Version, WatchEvent, WrittenBy};
 use configs::HeldConfig;
+use echoes::Echoes;
 use instances::Overrides;
 use refusals::Refusals;
 pub(crate) use snapshot::Snapshot;
@@ -86,6 +89,8 @@ pub(crate) struct AddOnEntry {
     refused_offers: BTreeSet<ConfigRef>,
     /// How often each write was refused, and when last.
     refusals: Refusals,
+    /// What the hub has made of our writes.
+    echoes: Echoes,
     /// The revisions kept under its name, for it or for an earlier add-on.
     kept: BTreeMap<Key, Kept>,
 }
@@ -134,6 +139,8 @@ pub(crate) struct Stores {
     namespaces: Option<BTreeSet<ClusterName>>,
     without_namespace: Arc<BTreeSet<ClusterName>>,
     options: Options,
+    /// What the hub's schemas can hold, once it has been read.
+    served: Option<Served>,
     statuses: Pool<StatusFields>,
     states: Pool<WorkState>,
     hashes: Pool<Vec<(GroupResource, Hash)>>,
@@ -162,7 +169,7 @@ impl Stores {
     pub(crate) fn are_complete(&self) -> bool {
         let is_listed =
             |shelf: &Shelf| self.bookings.get(&Relist::Shelf(*shelf)).is_some_and(|one| one.is_listed);
-        SHELVES.iter().all(is_listed)
+        self.served.is_some() && SHELVES.iter().all(is_listed)
     }
 
     /// Whether the state of every kind of config that an add-on depends on is known. Kinds that
@@ -239,6 +246,12 @@ impl Stores {
             WatchEvent::WriteRefused(refused) => self.write_refused(refused),
             WatchEvent::RetryWrite(refused) => self.retry_write(&refused),
             WatchEvent::Kinds => self.mark_all(),
+            WatchEvent::Served(served) => {
+                if self.served.replace(served) != Some(served) {
+                    self.mark_all();
+                }
+            }
+            WatchEvent::Echo(echo) => self.echo(echo),
             WatchEvent::Refused(refused) => self.refused(&refused),
         }
     }

@@ -55,6 +55,7 @@ impl Stores {
             refused_unnamed,
             problems,
             options: self.options.clone(),
+            served: self.served.unwrap_or_default(),
             addon: take(&mut entry.addon),
             clusters: take(&mut self.clusters),
             instances: take(&mut entry.instances),

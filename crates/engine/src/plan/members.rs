@@ -34,8 +34,11 @@ pub(super) fn decide(
     let decided = fleet.cohorts.iter().zip(&install.decisions).zip(moves);
     let mut answers: Vec<CohortAnswers> =
         decided.map(|((cohort, installed), runs)| scribe.answers(cohort, installed.as_ref(), runs)).collect();
-    let mut objects =
-        ObjectCursors { instances: fleet.observed.instances.cursor(), works: fleet.observed.works.cursor() };
+    let mut objects = ObjectCursors {
+        instances: fleet.observed.instances.cursor(),
+        works: fleet.observed.works.cursor(),
+        owns_supported: fleet.renders || !fleet.observed.served.is_ocm(),
+    };
     let mut reports = Vec::with_capacity(fleet.lines.len());
     for line in &fleet.lines {
         let Some(answer) = answers.get_mut(line.cohort()).and_then(CohortAnswers::next) else { continue };
@@ -168,6 +171,7 @@ fn label(status: &StatusFields) -> Option<Text> {
 struct ObjectCursors<'f> {
     instances: Cursor<'f, Instance>,
     works: Cursor<'f, Vec<Work>>,
+    owns_supported: bool,
 }
 
 impl ObjectCursors<'_> {
@@ -179,7 +183,8 @@ impl ObjectCursors<'_> {
         }
         if let Some(status) = next.status.clone() {
             let step = if next.starts { Step::Start } else { Step::Settle };
-            drafts.push(step, Write::Instance(StatusWrite { instance, status }));
+            let owns_supported = self.owns_supported;
+            drafts.push(step, Write::Instance(StatusWrite { instance, status, owns_supported }));
         }
     }
 }

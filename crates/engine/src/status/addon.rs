@@ -58,6 +58,7 @@ pub(crate) fn next(
     for stated in success(fleet, install, outcomes, free) {
         set(&mut status.conditions, addon.generation, now, stated);
     }
+    fleet.observed.served.clip(&mut status);
     status
 }
 

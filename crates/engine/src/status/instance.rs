@@ -1,6 +1,6 @@
 //! The status of one instance: its assigned and applied revision, and its progress.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aviary_api::names::{UNKNOWN_VERSION, conditions};
 use jiff::Timestamp;
@@ -27,8 +27,12 @@ pub(crate) fn next(
     now: Timestamp,
 ) -> Option<InstanceStatus> {
     let mut draft = StatusDraft { fleet, facts, instance, decided, now, status: instance.status.clone() };
-    if let Some(supported) = fleet.resolver.supported()
-        && !supported.iter().eq(&instance.status.supported)
+    // Of an add-on with its own manager the field is that manager's, whatever the spec lists. On a
+    // hub of our own, the spec's list stands there until that manager writes its own.
+    let listed = &instance.status.supported;
+    let is_ours = fleet.renders || (listed.is_empty() && !fleet.observed.served.is_ocm());
+    if let Some(supported) = fleet.resolver.supported().filter(|_| is_ours)
+        && !is_same_set(supported, listed)
     {
         draft.status.supported = supported.iter().cloned().collect();
     }
@@ -42,6 +46,11 @@ pub(crate) fn next(
     draft.report(&progress);
     draft.keep_clock(decided.starts || changed);
     (draft.status != *instance.status).then_some(draft.status)
+}
+
+/// Whoever wrote the list chose its order.
+fn is_same_set(kinds: &BTreeSet<GroupResource>, listed: &[GroupResource]) -> bool {
+    kinds.len() == listed.len() && listed.iter().all(|kind| kinds.contains(kind))
 }
 
 /// A status that is copied only once something in it changes: at rest, nothing is.
@@ -226,6 +235,9 @@ impl StatusDraft<'_> {
 
     fn versions(&mut self, progress: &InstanceProgress) {
         let Self { fleet, instance, decided, .. } = *self;
+        if !fleet.observed.served.instance_versions {
+            return;
+        }
         let recorded = instance.status;
         let own = instance.overrides.is_some();
         let of_told = || versions::of_revision(fleet.observed, &self.status.told_revision());

@@ -13,9 +13,25 @@ use super::OURS;
 use crate::configs::{GroupResource, Pin, Revision};
 use crate::name::{PlacementName, Text};
 use crate::observed::{AddOnStatus, Condition, InstanceStatus, Recorded, Reference, StatusFields};
+use crate::plan::{StatusWrite, Write};
+use crate::served::Served;
 
 /// The fields of an instance's status that are ours, as a merge patch of that status.
-pub fn instance(status: &InstanceStatus) -> Value {
+pub fn instance(write: &StatusWrite, served: &Served) -> Value {
+    let mut patch = all_of_instance(&write.status);
+    if let Some(fields) = patch.as_object_mut() {
+        if !served.instance_versions {
+            fields.retain(|field, _| !field.ends_with("Version"));
+        }
+        // The field of an add-on with its own manager is that manager's.
+        if !write.owns_supported {
+            fields.remove("supportedConfigs");
+        }
+    }
+    patch
+}
+
+fn all_of_instance(status: &InstanceStatus) -> Value {
     let StatusFields {
         supported,
         references,
@@ -45,7 +61,8 @@ pub fn instance(status: &InstanceStatus) -> Value {
 
 /// The same for an object that has more conditions of others than are kept: those that are `there`
 /// stay as they are, because a merge patch replaces the whole list.
-pub fn instance_among(status: &InstanceStatus, there: &[aviary_api::Condition]) -> Value {
+pub fn instance_among(write: &StatusWrite, served: &Served, there: &[aviary_api::Condition]) -> Value {
+    let status = &write.status;
     let is_ours = |kind: &str| OURS.contains(&kind);
     let mut ours: Vec<aviary_api::Condition> =
         status.conditions.iter().filter(|one| is_ours(&one.kind)).map(condition).collect();
@@ -58,7 +75,7 @@ pub fn instance_among(status: &InstanceStatus, there: &[aviary_api::Condition]) 
         }
     }
     all.append(&mut ours);
-    let mut patch = instance(status);
+    let mut patch = instance(write, served);
     if let Some(fields) = patch.as_object_mut() {
         fields.insert("conditions".into(), json!(all));
     }
@@ -82,8 +99,23 @@ fn reference(reference: &Reference) -> ConfigReference {
 }
 
 /// The fields of an add-on's status that are ours, as a merge patch of that status. `order` is the
-/// order of its placements.
-pub fn addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
+/// order of its placements. What the hub would prune is left out.
+pub fn addon(status: &AddOnStatus, order: &[PlacementName], served: &Served) -> Value {
+    let mut patch = all_of_addon(status, order);
+    let kept = |field: &str| match field {
+        "observedGeneration" => served.observed_generation,
+        "installProgression" => served.progression,
+        "supportedVersions" | "defaultVersion" => served.addon_versions,
+        "conditions" => served.addon_conditions,
+        _ => true,
+    };
+    if let Some(fields) = patch.as_object_mut() {
+        fields.retain(|field, _| kept(field));
+    }
+    patch
+}
+
+fn all_of_addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
     let AddOnStatus { observed_generation, placements, supported_versions, default_version, conditions } =
         status;
     let listed: Vec<(&PlacementName, &Recorded)> =
@@ -96,6 +128,28 @@ pub fn addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
         "defaultVersion": default_version,
         "conditions": conditions.iter().map(condition).collect::<Vec<_>>(),
     })
+}
+
+/// What is written to a status, without times: two equal ones say the same.
+pub fn timeless(write: &Write, order: &[PlacementName], served: &Served) -> Option<Value> {
+    let mut status = match write {
+        Write::AddOn(status) => addon(status, order, served),
+        Write::Instance(write) => instance(write, served),
+        _ => return None,
+    };
+    drop_times(&mut status);
+    Some(status)
+}
+
+fn drop_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("lastTransitionTime");
+            fields.values_mut().for_each(drop_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_times),
+        _ => {}
+    }
 }
 
 /// 000's form: one name, three hashes.

@@ -26,6 +26,7 @@
 //! refuse create|status|work|delete CLUSTER…   the hub refuses that write for them
 //! accept CLUSTER…                it does not any more
 //! annotate KEY=VALUE             on the add-on
+//! hub ocm                        the hub has OCM's CRDs
 //! wait DURATION                  time passes
 //! back DURATION                  the clock is put back
 //! pass [N]                       N passes of the plan; agents do nothing
@@ -59,6 +60,7 @@ use aviary_engine::observed::{
     Cluster, DecisionGroup, Instance, Lookup, Observed, Refusal, RefusedWrite, Seen, Selection, Unreachable,
 };
 use aviary_engine::plan::{Plan, plan};
+use aviary_engine::served::Served;
 use aviary_engine::simulate::world::World;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -227,6 +229,16 @@ impl Story {
             }),
             "crash" => {
                 self.pass_until(rest.parse().expect("crash WRITES"));
+            }
+            "hub" => {
+                let status = |fields: &[&str]| {
+                    let fields: serde_json::Map<String, Value> =
+                        fields.iter().map(|field| ((*field).to_owned(), json!({}))).collect();
+                    json!({ "properties": { "status": { "properties": fields } } })
+                };
+                let addon = status(&["installProgressions", "defaultconfigReferences"]);
+                let instance = status(&["conditions", "configReferences", "supportedConfigs"]);
+                self.world.observed.served = Served::of(Some(&addon), Some(&instance));
             }
             "settle" => self.settle(),
             "show" => self.show(rest),
