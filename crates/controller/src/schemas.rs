@@ -47,7 +47,10 @@ pub(crate) async fn find(client: Client, events: mpsc::Sender<WatchEvent>) {
         match read(&client).await {
             Ok(served) => break served,
             Err(error) => {
-                tracing::warn!(error = said(&error), "cannot read the schemas of the add-on kinds; trying again");
+                tracing::warn!(
+                    error = said(&error),
+                    "cannot read the schemas of the add-on kinds; trying again"
+                );
             }
         }
         tokio::time::sleep(pause).await;

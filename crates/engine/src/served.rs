@@ -65,7 +65,8 @@ impl Served {
             addon_versions: of_addon("supportedVersions") && of_addon("defaultVersion"),
             progression: of_addon("installProgression"),
             default_references: !addon_conditions && of_addon("defaultconfigReferences"),
-            instance_versions: ["desiredVersion", "currentVersion", "lastVersion"].map(of_instance) == [true; 3],
+            instance_versions: ["desiredVersion", "currentVersion", "lastVersion"].map(of_instance)
+                == [true; 3],
         }
     }
 

@@ -1,8 +1,7 @@
 //! On a hub with OCM's CRDs.
 
-
-use expect_test::expect;
 use crate::story::check;
+use expect_test::expect;
 
 /// OCM's CRD sets `minSuccessTime: "0"`, `progressDeadline: None` and `maxFailures: 0` in every
 /// Progressive strategy.
@@ -25,6 +24,10 @@ fn a_strategy_with_the_defaults_of_ocms_schema_rolls_out() {
         pass
         show writes
         ",
-        &expect![[r#""#]],
+        &expect![[r#"
+            a1..a2 (2)       in flight v2       updating
+            a3..a4 (2)       hold      a84cccaf9d18 budget full: 2 of 2 in flight
+            0 writes
+        "#]],
     );
 }

@@ -59,7 +59,8 @@ impl AddOnEntry {
             _ => return false,
         };
         self.echoes.get(&of).is_some_and(|heard| {
-            heard.resource_version == *version && publish::timeless(write, order, served) == Some(heard.sent.clone())
+            heard.resource_version == *version
+                && publish::timeless(write, order, served) == Some(heard.sent.clone())
         })
     }
 }

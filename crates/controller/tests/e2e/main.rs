@@ -20,6 +20,7 @@ mod bad_input;
 mod counting;
 mod objects;
 mod ocm;
+mod ocm_rollout;
 mod shared;
 mod show;
 mod world;

@@ -1,0 +1,129 @@
+//! Rollouts on a hub with the kinds of Open Cluster Management, and a hub that prunes what nobody foresaw.
+
+use std::time::Duration;
+
+use aviary_testing::objects::{names, template};
+use serde_json::{Value, json};
+
+use crate::agents::Agents;
+use crate::counting::{Counts, writes};
+use crate::objects::reference;
+use crate::world::World;
+
+/// For how long nothing may be written at rest.
+const REST: Duration = Duration::from_secs(30);
+
+/// A placement as kubectl writes it: OCM's schema fills in the rest.
+pub(crate) fn place(name: &str, template: &str, concurrency: Value) -> Value {
+    let configs = [reference("addontemplates", None, template)];
+    let strategy = json!({"type": "Progressive", "progressive": {"maxConcurrency": concurrency}});
+    json!({"name": name, "namespace": "default", "configs": configs, "rolloutStrategy": strategy})
+}
+
+pub(crate) fn addon(placements: &[Value]) -> Value {
+    let supported = json!([{"group": "addon.open-cluster-management.io", "resource": "addontemplates"}]);
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {"name": "helloworld"},
+        "spec": {"supportedConfigs": supported,
+            "installStrategy": {"type": "Placements", "placements": placements}},
+    })
+}
+
+/// Waits until every placement says that a template is applied everywhere.
+pub(crate) async fn until_applied(world: &World, template: &str) {
+    world
+        .until("helloworld", template, |addon| {
+            let status = json!(addon.status);
+            let progressions = status["installProgressions"].as_array().cloned().unwrap_or_default();
+            !progressions.is_empty()
+                && progressions.iter().all(|one| {
+                    let config = &one["configReferences"][0];
+                    config["desiredConfig"]["name"] == template
+                        && config["lastAppliedConfig"]["name"] == template
+                })
+        })
+        .await;
+}
+
+/// Fails if anything is written while nothing happens.
+pub(crate) async fn at_rest(counts: &Counts, rest: Duration) {
+    let written = async {
+        // What was under way when the last status was seen.
+        let mut quiet = 0;
+        while quiet < 10 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            quiet = if writes(&counts.take()) == 0 { quiet + 1 } else { 0 };
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), written).await.expect("to come to rest");
+    let any = async {
+        while counts.committed().is_empty() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let any = tokio::time::timeout(rest, any).await;
+    assert!(any.is_err(), "written at rest: {:?}", counts.committed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_on_an_ocm_hub_is_installed_upgraded_and_taken_back_and_rests() {
+    let world = World::on_ocm().await;
+    world.clusters("fleet", &names("fleet", 12)).await;
+    for version in ["v1.0.0", "v2.0.0"] {
+        world.put(template(version)).await;
+    }
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    let (manager, counts) = world.counted_manager("first");
+    for template in ["helloworld-v1.0.0", "helloworld-v2.0.0", "helloworld-v1.0.0"] {
+        world.put(addon(&[place("fleet", template, json!(3))])).await;
+        until_applied(&world, template).await;
+        world
+            .until_instances("helloworld", template, |all| {
+                all.len() == 12
+                    && all.iter().all(|one| {
+                        json!(one.status)["configReferences"][0]["lastAppliedConfig"]["name"] == template
+                    })
+            })
+            .await;
+    }
+    at_rest(&counts, REST).await;
+    manager.stop().await;
+}
+
+/// Nobody foresaw that this hub prunes the generation that a condition is about: every pass would state the condition anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_status_that_the_hub_prunes_is_written_once() {
+    let world = World::new().await;
+    world.clusters("fleet", &names("fleet", 3)).await;
+    world.put(template("v1.0.0")).await;
+    for crd in ["managedclusteraddons", "clustermanagementaddons"] {
+        prune(&world, &format!("{crd}.addon.open-cluster-management.io")).await;
+    }
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    let (manager, counts) = world.counted_manager("first");
+    world.put(addon(&[place("fleet", "helloworld-v1.0.0", json!(3))])).await;
+    until_applied(&world, "helloworld-v1.0.0").await;
+    let addon = world.get(&addon(&[])).await.unwrap();
+    let conditions = addon["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    assert!(
+        !conditions.is_empty() && conditions.iter().all(|one| one["observedGeneration"].is_null()),
+        "{addon:#}"
+    );
+    at_rest(&counts, Duration::from_secs(5)).await;
+    manager.stop().await;
+}
+
+/// Takes a field away from every condition of a kind.
+async fn prune(world: &World, crd: &str) {
+    let mut versions = world.loosen(crd).await;
+    for version in versions.as_array_mut().unwrap() {
+        let status = &mut version["schema"]["openAPIV3Schema"]["properties"]["status"];
+        status["properties"]["conditions"]["items"]["properties"]
+            .as_object_mut()
+            .unwrap()
+            .remove("observedGeneration")
+            .unwrap();
+    }
+    world.tighten(crd, versions).await;
+}
