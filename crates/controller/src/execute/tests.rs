@@ -47,7 +47,7 @@ fn target(resource_version: &str) -> Target {
         resource_version: resource_version.into(),
         placements: Vec::new(),
         written_by: WrittenBy { term: 1, leader: "earlier".into() },
-        served: aviary_engine::served::Served::default(),
+        served: Served::default(),
     }
 }
 
