@@ -2,7 +2,8 @@
 # Builds and runs a real kube-apiserver, to run the tests of the embedded hub against the real
 # thing.
 #
-#   real-apiserver.sh install               build etcd, kube-apiserver and kube-controller-manager, if missing
+#   real-apiserver.sh install [--nodes]     build etcd, kube-apiserver and kube-controller-manager, if missing;
+#                                           with --nodes also kube-scheduler, kubelet and a workload
 #   real-apiserver.sh start DIR [--controllers]
 #                                           run them on loopback with data under DIR; writes DIR/kubeconfig
 #   real-apiserver.sh token DIR NAMESPACE ACCOUNT
@@ -59,6 +60,10 @@ install() {
   build etcd "$ETCD" . etcd
   build kubernetes "$KUBERNETES" ./kube-apiserver kube-apiserver
   build kubernetes "$KUBERNETES" ./kube-controller-manager kube-controller-manager
+  [ "${1:-}" = --nodes ] || return 0
+  build kubernetes "$KUBERNETES" ./kube-scheduler kube-scheduler
+  build kubernetes "$KUBERNETES" ./kubelet kubelet
+  CGO_ENABLED=0 build workload "$(sha256sum "$TOOLS/workload/main.go" | cut -c1-16)" . workload
 }
 
 free_port() {
@@ -175,9 +180,9 @@ stop() {
 }
 
 case "${1:-}" in
-  install) install ;;
+  install) install "${2:-}" ;;
   start) [ $# -ge 2 ] || die "start DIR [--controllers]"; start "$2" "${3:-}" ;;
   token) [ $# -eq 4 ] || die "token DIR NAMESPACE ACCOUNT"; token "$2" "$3" "$4" ;;
   stop) [ $# -eq 2 ] || die "stop DIR"; stop "$2" ;;
-  *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  *) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

@@ -1,0 +1,3 @@
+module aviary.test/workload
+
+go 1.25.0
