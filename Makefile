@@ -1,4 +1,5 @@
-# Common commands. CI runs `lint`, `test`, `faults`, `deny` and `test-kubernetes` (.ci/run).
+# Common commands. CI runs `lint`, `test`, `faults`, `deny`, `test-kubernetes` and `test-clusters`
+# (.ci/run).
 
 CARGO ?= cargo
 # Tools outside the toolchain are installed here, and survive `cargo clean`.
@@ -6,7 +7,7 @@ TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/aviary
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-kubernetes faults load soak lint deny crds page bench bench-hub manifests release pictures
+.PHONY: help test test-kubernetes test-clusters faults load soak lint deny crds page bench bench-hub manifests release pictures
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +19,9 @@ test: ## Run all tests; installs kubectl and chromium if they are missing
 
 test-kubernetes: ## Run on a real kube-apiserver: conformance, shipped manifests, end-to-end tests, roles
 	hack/test-kubernetes.sh
+
+test-clusters: ## Run on real clusters with kubelets and pods: upgrades, bad versions, outages; needs root
+	hack/test-clusters.sh
 
 # `make faults AVIARY_FAULTS=ci` runs all crashes and two fifths of the other plans.
 faults: AVIARY_FAULTS ?= all
@@ -36,7 +40,7 @@ soak: ## Run random fleets and faults with new seeds until one fails or you stop
 lint: ## Check format and lints
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --workspace --test kubernetes -- -D warnings
+	$(CARGO) clippy --locked --workspace --test kubernetes --test clusters -- -D warnings
 
 deny: ## Check sources, licences and advisories of the dependencies; installs cargo-deny if it is missing
 	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --debug --root "$(TOOLS)"

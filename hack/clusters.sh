@@ -8,8 +8,9 @@
 #                                       DIR; writes DIR/CLUSTER/kubeconfig for `hub`, `member1`, ...
 #   clusters.sh start DIR CLUSTER PROGRAM    start a program of a cluster again
 #   clusters.sh kill DIR CLUSTER PROGRAM     kill a program of a cluster
-#   clusters.sh serve DIR N             `up`, then wait; `run` with AVIARY_CLUSTERS_REACHABLE=1 gives the
-#                                       machine an address from which its users reach the clusters
+#   clusters.sh serve DIR N             `up`, then wait; with AVIARY_CLUSTERS_REACHABLE=1 `run` gives the
+#                                       clusters an address that programs on this machine reach
+#   clusters.sh down DIR                end what `run DIR` runs
 #
 # Needs root on Linux, ip, openssl, curl and Debian's apt-get, and go to build; without them it
 # exits with 3. DIR must be a new folder, outside of which it writes only to the user's cache.
@@ -188,7 +189,7 @@ until_is() {
   local deadline=$((SECONDS + $1)) what="$2"
   shift 2
   until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $deadline ] || die "$what is not so in time; the logs are in $DIR"
+    [ $SECONDS -lt $deadline ] || die "waited in vain: $what; the logs are in ${DIR:-the folder}"
     sleep 0.2
   done
 }
@@ -429,17 +430,30 @@ up() {
   touch "$DIR/ready"
 }
 
+down() {
+  local pid
+  [ -f "$1/pid" ] || return 0
+  pid="$(cat "$1/pid")"
+  # The number may belong to another process by now.
+  if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q 'clusters\.sh run '; then
+    kill -TERM "$pid" || die "the clusters in $1 cannot be stopped: only root can"
+    until_is 60 "the end of the clusters" gone "$pid"
+  fi
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status"; }
+
 serve() {
   up "$1" "$2"
   sleep infinity
 }
 
-[ $# -ge 1 ] || { sed -n '2,17s/^# \{0,1\}//p' "$SELF"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,18s/^# \{0,1\}//p' "$SELF"; exit 2; }
 verb="$1"
 shift
 case "$verb" in
   install | needs) "$verb" ;;
-  run | inside | containerd | up | serve) "$verb" "$@" ;;
+  run | inside | containerd | up | serve | down) "$verb" "$@" ;;
   start) DIR="$1" && start "$2" "$3" ;;
   kill) DIR="$1" && kill_program "$2" "$3" ;;
   ctr) DIR="$1" && shift && ctr "$@" ;;

@@ -137,7 +137,10 @@ impl Agent {
     async fn changed(&mut self, work: ManifestWork) {
         let name = work.name_any();
         let generation = work.metadata.generation;
+        let version = |work: &ManifestWork| work.resource_version().and_then(|text| text.parse::<u64>().ok());
         match self.seen.get_mut(&name).filter(|seen| seen.work.uid() == work.uid()) {
+            // The event of a write whose response is known already.
+            Some(seen) if version(&seen.work) > version(&work) => return,
             Some(seen) => seen.work = work,
             None => drop(self.seen.insert(name.clone(), Seen { work, applied: None, retry: None })),
         }

@@ -1,6 +1,7 @@
 //! One file per command. A command gets its arguments and a [`Session`], writes to the session's
 //! output, and returns its outcome.
 
+mod clusters;
 mod completion;
 mod crds;
 mod dashboard;
@@ -78,6 +79,7 @@ pub(crate) enum Command {
     Hub(hub::Args),
     Manager(manager::Args),
     Fleet(fleet::Args),
+    Clusters(clusters::Args),
     Status(status::Args),
     Explain(explain::Args),
     Plan(plan::Args),
@@ -98,6 +100,7 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
         Command::Hub(args) => hub::run(args, session),
         Command::Manager(args) => manager::run(args, session),
         Command::Fleet(args) => fleet::run(args, session),
+        Command::Clusters(args) => clusters::run(args, session),
         Command::Status(args) => status::run(args, session),
         Command::Explain(args) => explain::run(args, session),
         Command::Plan(args) => plan::run(args, session),

@@ -6,9 +6,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 
-use crate::page::Command;
+use super::page::{Block, Command, blocks};
 
 pub(crate) struct Player {
+    page: &'static str,
     directory: PathBuf,
     environment: BTreeMap<String, String>,
     terminals: Vec<Terminal>,
@@ -25,16 +26,46 @@ impl Drop for Terminal {
 }
 
 impl Player {
-    pub(crate) fn new() -> Self {
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tutorial");
+    /// Follows `docs/PAGE.md`.
+    pub(crate) fn new(page: &'static str) -> Self {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(page);
         let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir_all(&directory).unwrap();
         let ours = Path::new(env!("CARGO_BIN_EXE_aviary")).parent().unwrap();
         let path = format!("{}:{}", ours.display(), std::env::var("PATH").unwrap());
-        Self { directory, environment: BTreeMap::from([("PATH".to_owned(), path)]), terminals: Vec::new() }
+        let environment = BTreeMap::from([("PATH".to_owned(), path)]);
+        Self { page, directory, environment, terminals: Vec::new() }
     }
 
-    pub(crate) fn write(&self, name: &str, text: &str) {
+    /// Adds a folder in which programs are found.
+    #[allow(dead_code, reason = "only one of the pages needs it")]
+    pub(crate) fn with_programs(mut self, folder: &Path) -> Self {
+        if let Some(path) = self.environment.get_mut("PATH") {
+            *path = format!("{}:{path}", folder.display());
+        }
+        self
+    }
+
+    /// Does everything that the page says.
+    pub(crate) fn follow(mut self) {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{}.md", self.page));
+        let text = std::fs::read_to_string(file).unwrap();
+        for block in blocks(&text) {
+            match block {
+                Block::File { name, text } => self.write(&name, &text),
+                Block::Commands { commands, exit } => {
+                    let last = commands.len() - 1;
+                    for (index, command) in commands.iter().enumerate() {
+                        self.run(command, if index == last { exit } else { 0 });
+                    }
+                }
+                Block::KeepsRunning(command) => self.start(&command),
+            }
+        }
+        self.stop();
+    }
+
+    fn write(&self, name: &str, text: &str) {
         std::fs::write(self.directory.join(name), text).unwrap();
     }
 
@@ -44,7 +75,7 @@ impl Player {
         shell
     }
 
-    pub(crate) fn run(&mut self, command: &Command, exit: i32) {
+    fn run(&mut self, command: &Command, exit: i32) {
         if let Some(assignment) = command.typed.strip_prefix("export ") {
             let (name, value) = assignment.split_once('=').unwrap();
             let value = value.replace("$PWD", self.directory.to_str().unwrap());
@@ -55,7 +86,8 @@ impl Player {
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(
             output.status.code() == Some(exit) && command.is_told_by(&printed),
-            "docs/tutorial.md:{}: $ {}\nsays:\n{}\nprinted ({}, expected {exit}):\n{printed}{}",
+            "docs/{}.md:{}: $ {}\nsays:\n{}\nprinted ({}, expected {exit}):\n{printed}{}",
+            self.page,
             command.line,
             command.typed,
             command.prints,
@@ -65,7 +97,7 @@ impl Player {
     }
 
     /// Starts a command that keeps running, and reads its output until it is ready.
-    pub(crate) fn start(&mut self, command: &Command) {
+    fn start(&mut self, command: &Command) {
         let mut typed = format!("exec {}", command.typed);
         if command.typed.starts_with("aviary hub") {
             // The default port may be in use on the test machine.
@@ -81,7 +113,8 @@ impl Player {
         }
         assert!(
             command.is_told_by(&printed),
-            "docs/tutorial.md:{}: $ {}\nsays:\n{}\nprinted:\n{printed}",
+            "docs/{}.md:{}: $ {}\nsays:\n{}\nprinted:\n{printed}",
+            self.page,
             command.line,
             command.typed,
             command.prints
@@ -91,7 +124,7 @@ impl Player {
     }
 
     /// Sends Ctrl-C to every terminal, the last one first.
-    pub(crate) fn stop(mut self) {
+    fn stop(mut self) {
         while let Some(mut terminal) = self.terminals.pop() {
             let pid = terminal.0.id().to_string();
             // Only a shell reliably has `kill`.

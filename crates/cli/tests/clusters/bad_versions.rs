@@ -1,0 +1,115 @@
+//! Bad versions: whatever is wrong with the pods of the canary, no other cluster moves, the report
+//! names the Deployment, and a rollback gets the canary back.
+
+use serde_json::{Value, json};
+
+use crate::lane::shared;
+use crate::member::Pod;
+use crate::story::Story;
+use crate::workloads::deployment;
+
+/// Installs v1 and asks for a v2 that is bad.
+async fn ask_for(name: &str, bad: Value, soak: Option<&'static str>) -> Story {
+    let mut story = Story::new(name, shared()).await;
+    if let Some(soak) = soak {
+        story = story.soaking(soak);
+    }
+    story.publish("v1", &json!([deployment(name, "v1", &["serve"])])).await;
+    story.publish("v2", &json!([bad])).await;
+    story.want("v1").await;
+    story.until_done("v1").await;
+    story.until_all_run("v1").await;
+    story.want("v2").await;
+    story
+}
+
+/// Waits until the canary is reported as failed, with the Deployment's name.
+async fn until_failed(story: &Story) {
+    let label = format!("Deployment open-cluster-management-agent-addon/{}", story.name);
+    story
+        .until("the canary to fail", async || {
+            let (reason, message) = story.progress("member1").await;
+            (reason == "UpgradeFailed" && message.contains(&label)).then_some(())
+        })
+        .await;
+    assert!(story.explain().contains(&label), "{}", story.explain());
+}
+
+/// Waits until a pod of the bad version on the canary has got this far.
+async fn until_pod(story: &Story, what: &str, is: impl Fn(&Pod) -> bool) {
+    story
+        .until(what, async || {
+            let pods = story.members[0].pods(&story.name).await;
+            pods.iter().any(|pod| pod.version != "v1" && is(pod)).then_some(())
+        })
+        .await;
+}
+
+/// Checks that only the canary has moved, and rolls it back.
+async fn roll_back(story: &Story) {
+    story.assert_fleet_is_untouched("v1").await;
+    let (wanted, runs) = story.versions("member1").await;
+    assert_eq!(wanted, "v2");
+    assert_ne!(runs, "v2", "the canary does not run it");
+    story.undo();
+    story.until_done("v1").await;
+    story.until_all_run("v1").await;
+    story.assert_fleet_is_untouched("v1").await;
+    story.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_never_gets_ready_stays_on_the_canary() {
+    let story = ask_for("never-ready", deployment("never-ready", "v2", &["never-ready"]), None).await;
+    until_pod(&story, "a pod that runs and is not ready", |pod| !pod.ready && pod.restarts == 0).await;
+    until_failed(&story).await;
+    roll_back(&story).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_exits_at_start_stays_on_the_canary() {
+    let story = ask_for("exits", deployment("exits", "v2", &["exit"]), None).await;
+    until_pod(&story, "a crash loop", |pod| pod.reasons.iter().any(|one| one == "CrashLoopBackOff")).await;
+    until_failed(&story).await;
+    roll_back(&story).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_whose_image_cannot_be_pulled_stays_on_the_canary() {
+    let mut bad = deployment("no-image", "v2", &["serve"]);
+    let container = &mut bad["spec"]["template"]["spec"]["containers"][0];
+    container["image"] = "aviary.test/missing:v2".into();
+    container["imagePullPolicy"] = "IfNotPresent".into();
+    let story = ask_for("no-image", bad, None).await;
+    until_pod(&story, "a failed pull", |pod| pod.reasons.iter().any(|one| one.contains("ImagePull"))).await;
+    until_failed(&story).await;
+    roll_back(&story).await;
+}
+
+/// Three restarts take longer than the soak, with the kubelet's back-off of 10 and 20 seconds.
+async fn until_it_has_crashed_for_longer_than_the_soak(story: &Story, reason: &str) {
+    until_pod(story, "a ready pod of the bad version", |pod| pod.ready).await;
+    until_pod(story, "three crashes", |pod| pod.restarts >= 3 && pod.reasons.iter().any(|one| one == reason))
+        .await;
+    let told = story.explain();
+    assert!(
+        told.contains(&format!("Deployment open-cluster-management-agent-addon/{}", story.name)),
+        "{told}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_crashes_in_its_soak_stays_on_the_canary() {
+    let bad = deployment("crashes", "v2", &["crash-after", "4s"]);
+    let story = ask_for("crashes", bad, Some("5s")).await;
+    until_it_has_crashed_for_longer_than_the_soak(&story, "Error").await;
+    roll_back(&story).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_is_killed_for_its_memory_stays_on_the_canary() {
+    let bad = deployment("leaks", "v2", &["leak-after", "3s"]);
+    let story = ask_for("leaks", bad, Some("5s")).await;
+    until_it_has_crashed_for_longer_than_the_soak(&story, "OOMKilled").await;
+    roll_back(&story).await;
+}

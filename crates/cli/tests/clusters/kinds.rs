@@ -1,0 +1,116 @@
+//! Workloads and objects other than Deployments.
+
+use serde_json::{Value, json};
+
+use crate::lane::shared;
+use crate::story::Story;
+use crate::workloads::{daemon_set, job, stateful_set};
+
+/// Upgrades from v1 to v2, and waits until the pods on every member are those of v2.
+async fn upgrade(story: &Story, pods: usize) {
+    for version in ["v1", "v2"] {
+        story.want(version).await;
+        story.until_done(version).await;
+        for member in &story.members {
+            let is_there = async || member.runs(&story.name, version, pods).await.then_some(());
+            story.until(&format!("the pods of {version} on {}", member.name), is_there).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_set_is_upgraded_on_every_node() {
+    let story = Story::new("daemon", shared()).await;
+    for version in ["v1", "v2"] {
+        story.publish(version, &json!([daemon_set("daemon", version)])).await;
+    }
+    upgrade(&story, 1).await;
+    story.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stateful_set_is_upgraded_pod_by_pod() {
+    let story = Story::new("stateful", shared()).await;
+    for version in ["v1", "v2"] {
+        story.publish(version, &json!([stateful_set("stateful", version)])).await;
+    }
+    upgrade(&story, 2).await;
+    story.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_of_each_version_runs_to_its_end_and_one_that_fails_stops_at_the_canary() {
+    let story = Story::new("task", shared()).await;
+    for (version, arguments) in [("v1", "finish"), ("v2", "finish"), ("v3", "exit")] {
+        story.publish(version, &json!([job("task", version, &[arguments])])).await;
+    }
+    for version in ["v1", "v2"] {
+        story.want(version).await;
+        story.until_done(version).await;
+        for member in &story.members {
+            let job = member.get("batch/v1", "Job", &format!("task-{version}")).await.expect("the Job");
+            assert_eq!(job["status"]["succeeded"], 1, "{}: {}", member.name, job["status"]);
+        }
+    }
+    for member in &story.members {
+        story
+            .until("the Job of v1 to go", async || {
+                member.get("batch/v1", "Job", "task-v1").await.is_none().then_some(())
+            })
+            .await;
+    }
+    story.want("v3").await;
+    story
+        .until("the canary to fail", async || {
+            let (reason, message) = story.progress("member1").await;
+            (reason == "UpgradeFailed" && message.contains("Job open-cluster-management-agent-addon/task-v3"))
+                .then_some(())
+        })
+        .await;
+    for member in &story.members[1..] {
+        assert!(member.get("batch/v1", "Job", "task-v3").await.is_none(), "{} has moved", member.name);
+        assert!(member.get("batch/v1", "Job", "task-v2").await.is_some(), "{} lost its Job", member.name);
+    }
+    story.undo();
+    story.until_done("v2").await;
+    story.finish().await;
+}
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.story.example.com"},
+        "spec": {
+            "group": "story.example.com", "scope": "Namespaced", "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    })
+}
+
+fn widget(size: &str) -> Value {
+    json!({
+        "apiVersion": "story.example.com/v1", "kind": "Widget", "metadata": {"name": "one", "namespace": "{{INSTALL_NAMESPACE}}"},
+        "spec": {"size": size},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_and_an_object_of_it_come_in_one_template() {
+    let story = Story::new("widgets", shared()).await;
+    for (version, size) in [("v1", "small"), ("v2", "large")] {
+        story.publish(version, &json!([definition(), widget(size)])).await;
+        story.want(version).await;
+        story.until_done(version).await;
+        for member in &story.members {
+            let widget = member.get("story.example.com/v1", "Widget", "one").await.expect("the object");
+            assert_eq!(widget["spec"]["size"], size, "{}", member.name);
+        }
+    }
+    story.undo();
+    story.until_done("v1").await;
+    for member in &story.members {
+        let widget = member.get("story.example.com/v1", "Widget", "one").await.expect("the object");
+        assert_eq!(widget["spec"]["size"], "small", "{}", member.name);
+    }
+    story.finish().await;
+}

@@ -1,0 +1,198 @@
+//! The clusters that all stories share: the hub with everything installed, the manager, and an
+//! agent for each member.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+
+use crate::registration;
+use crate::transcript::words;
+
+pub(crate) const NAMESPACE: &str = "open-cluster-management";
+/// The first is the canary.
+pub(crate) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+/// Longer than anything takes on a busy machine.
+pub(crate) const GIVE_UP: Duration = Duration::from_secs(240);
+
+static LANE: OnceLock<Lane> = OnceLock::new();
+static SETUP: Mutex<()> = Mutex::new(());
+static PEACE: RwLock<()> = RwLock::new(());
+
+pub(crate) struct Lane {
+    folder: PathBuf,
+    processes: Mutex<BTreeMap<String, Child>>,
+}
+
+/// Held while a story runs.
+pub(crate) enum Turn {
+    Shared(#[allow(dead_code, reason = "held")] RwLockReadGuard<'static, ()>),
+    Alone(#[allow(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>),
+}
+
+pub(crate) fn shared() -> Turn {
+    Turn::Shared(PEACE.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// For a story that disturbs the clusters.
+pub(crate) fn alone() -> Turn {
+    Turn::Alone(PEACE.write().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The clusters; the first caller installs everything.
+pub(crate) fn lane() -> &'static Lane {
+    let _setup: MutexGuard<'_, ()> = SETUP.lock().unwrap_or_else(PoisonError::into_inner);
+    LANE.get_or_init(|| {
+        let folder = std::env::var_os("AVIARY_CLUSTERS")
+            .expect("AVIARY_CLUSTERS to name the folder of the clusters: run make test-clusters");
+        let lane = Lane { folder: PathBuf::from(folder), processes: Mutex::default() };
+        lane.install();
+        lane.start_manager();
+        for member in MEMBERS {
+            lane.start_agent(member);
+        }
+        registration::start(lane.kubeconfig("hub"));
+        lane
+    })
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+impl Lane {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    pub(crate) fn kubeconfig(&self, cluster: &str) -> PathBuf {
+        self.folder.join(cluster).join("kubeconfig")
+    }
+
+    /// A client belongs to the runtime of its test.
+    pub(crate) async fn client(&self, cluster: &str) -> Client {
+        client(&self.kubeconfig(cluster)).await
+    }
+
+    /// Installs what `aviary manifests` prints, as users do.
+    fn install(&self) {
+        let manifests = self.aviary("manifests --without monitoring");
+        assert!(manifests.status.success(), "{}", String::from_utf8_lossy(&manifests.stderr));
+        let file = self.path("manifests.yaml");
+        std::fs::write(&file, manifests.stdout).unwrap();
+        let told = self.kubectl("hub", &format!("apply --server-side -f {}", file.display()));
+        let definitions = told
+            .lines()
+            .filter_map(|line| line.strip_prefix("customresourcedefinition.apiextensions.k8s.io/"));
+        for name in definitions.filter_map(|line| line.split(' ').next()) {
+            self.kubectl("hub", &format!("wait --for=condition=Established --timeout=60s crd/{name}"));
+        }
+        self.until("the roles to be put together", || {
+            self.kubectl("hub", "get clusterrole aviary-config-kinds -o json").contains("addontemplates")
+        });
+        let token = self.kubectl("hub", &format!("create token aviary-manager -n {NAMESPACE} --duration 8h"));
+        let admin = std::fs::read_to_string(self.kubeconfig("hub")).unwrap();
+        let (start, rest) = admin.split_once("user: {token: ").unwrap();
+        let (_, end) = rest.split_once('}').unwrap();
+        std::fs::write(
+            self.path("manager.kubeconfig"),
+            format!("{start}user: {{token: {}}}{end}", token.trim()),
+        )
+        .unwrap();
+    }
+
+    /// As in the Deployment, except for the addresses.
+    fn start_manager(&self) {
+        let deployment =
+            self.kubectl("hub", &format!("get deployment aviary-manager -n {NAMESPACE} -o json"));
+        let deployment: Value = serde_json::from_str(&deployment).unwrap();
+        let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aviary"));
+        command.args(arguments.iter().map(|argument| {
+            let argument = argument.as_str().unwrap().replace("$(POD_NAMESPACE)", NAMESPACE);
+            argument.replace(":8443", ":0").replace("0.0.0.0:8081", "127.0.0.1:0")
+        }));
+        command.arg("--verify").arg("--kubeconfig").arg(self.path("manager.kubeconfig"));
+        self.spawn("manager", command);
+    }
+
+    pub(crate) fn start_agent(&self, member: &str) {
+        let program = std::env::var_os("AVIARY_WORK_AGENT").expect("AVIARY_WORK_AGENT to name the agent");
+        let mut command = Command::new(program);
+        command.arg("--hub").arg(self.kubeconfig("hub")).arg("--member").arg(self.kubeconfig(member));
+        let stage = if member == MEMBERS[0] { "canary" } else { "fleet" };
+        command.args(["--cluster", member, "--label", &format!("stage={stage}"), "--poll", "2"]);
+        self.spawn(&agent(member), command);
+    }
+
+    fn spawn(&self, name: &str, mut command: Command) {
+        let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log"))).unwrap();
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        self.processes.lock().unwrap().insert(name.to_owned(), child);
+    }
+
+    /// Kills a process of ours, without a chance to clean up.
+    pub(crate) fn kill_agent(&self, member: &str) {
+        let mut child = self.processes.lock().unwrap().remove(&agent(member)).expect("it to run");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Kills a program of a cluster.
+    pub(crate) fn kill(&self, cluster: &str, program: &str) {
+        self.script("kill", cluster, program);
+    }
+
+    pub(crate) fn start(&self, cluster: &str, program: &str) {
+        self.script("start", cluster, program);
+    }
+
+    fn script(&self, verb: &str, cluster: &str, program: &str) {
+        let mut command = Command::new(root().join("hack/clusters.sh"));
+        let status = command.arg(verb).arg(&self.folder).args([cluster, program]).status().unwrap();
+        assert!(status.success(), "{verb} {program} of {cluster}: {status}");
+    }
+
+    /// Our command, with the hub's administrator.
+    pub(crate) fn aviary(&self, arguments: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aviary"));
+        command.args(words(arguments)).env("KUBECONFIG", self.kubeconfig("hub"));
+        command.output().unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn kubectl(&self, cluster: &str, arguments: &str) -> String {
+        let program = std::env::var("AVIARY_KUBECTL").unwrap_or_else(|_| "kubectl".into());
+        let mut command = Command::new(program);
+        command.arg("--kubeconfig").arg(self.kubeconfig(cluster)).args(words(arguments));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Polls, because no event reports it.
+    fn until(&self, what: &str, is: impl Fn() -> bool) {
+        let give_up = Instant::now() + GIVE_UP;
+        while !is() {
+            assert!(Instant::now() < give_up, "waited in vain for {what}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+fn agent(member: &str) -> String {
+    format!("agent-{member}")
+}
+
+pub(crate) async fn client(kubeconfig: &Path) -> Client {
+    let read = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
+}

@@ -1,0 +1,93 @@
+//! What is really there on a member.
+
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+/// Where add-ons run.
+pub(crate) const INSTALLED: &str = "open-cluster-management-agent-addon";
+
+pub(crate) struct Member {
+    pub(crate) name: &'static str,
+    pub(crate) client: Client,
+}
+
+/// A pod, reduced to what stories ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pod {
+    pub(crate) name: String,
+    /// The tag of its image.
+    pub(crate) version: String,
+    pub(crate) ready: bool,
+    pub(crate) restarts: i64,
+    /// Why its container waits or last ended, such as `CrashLoopBackOff` and `OOMKilled`.
+    pub(crate) reasons: Vec<String>,
+}
+
+impl Member {
+    fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.client.clone(), INSTALLED, &resource)
+    }
+
+    /// An object in the namespace of the add-ons, if it exists. A member that does not answer is
+    /// asked again by who polls.
+    pub(crate) async fn get(&self, api_version: &str, kind: &str, name: &str) -> Option<Value> {
+        self.api(api_version, kind).get_opt(name).await.ok().flatten().map(|object| json!(object))
+    }
+
+    pub(crate) async fn deployment(&self, name: &str) -> Option<Value> {
+        self.get("apps/v1", "Deployment", name).await
+    }
+
+    /// The pods of an add-on that are not being deleted.
+    pub(crate) async fn pods(&self, app: &str) -> Vec<Pod> {
+        let params = ListParams::default().labels(&format!("app={app}"));
+        let Ok(listed) = self.api("v1", "Pod").list(&params).await else { return Vec::new() };
+        listed
+            .items
+            .iter()
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+            .map(|pod| Pod::of(&json!(pod)))
+            .collect()
+    }
+
+    /// Whether exactly so many pods run, all at this version and ready.
+    pub(crate) async fn runs(&self, app: &str, version: &str, count: usize) -> bool {
+        let pods = self.pods(app).await;
+        pods.len() == count && pods.iter().all(|pod| pod.ready && pod.version == version)
+    }
+
+    /// Whether the node says of itself that it is ready.
+    pub(crate) async fn node_is_ready(&self) -> Option<bool> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
+        let node =
+            Api::<DynamicObject>::all_with(self.client.clone(), &resource).get(self.name).await.ok()?;
+        let conditions = node.data["status"]["conditions"].as_array()?;
+        Some(conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+    }
+}
+
+impl Pod {
+    fn of(pod: &Value) -> Self {
+        let container = &pod["status"]["containerStatuses"][0];
+        let image = pod["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+        let ready = pod["status"]["conditions"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"));
+        let reasons = ["/state/waiting/reason", "/state/terminated/reason", "/lastState/terminated/reason"];
+        Self {
+            name: pod["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            version: image.rsplit_once(':').map_or("", |(_, tag)| tag).to_owned(),
+            ready,
+            restarts: container["restartCount"].as_i64().unwrap_or(0),
+            reasons: reasons
+                .iter()
+                .filter_map(|at| container.pointer(at)?.as_str())
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Outages of what is outside Aviary: kubelets, agents, API servers; and a drain.
+
+use serde_json::json;
+
+use crate::lane::alone;
+use crate::member::INSTALLED;
+use crate::story::{Story, condition};
+use crate::workloads::deployment;
+
+async fn installed(name: &str) -> Story {
+    let story = Story::new(name, alone()).await;
+    for version in ["v1", "v2"] {
+        story.publish(version, &json!([deployment(name, version, &["serve"])])).await;
+    }
+    story.want("v1").await;
+    story.until_done("v1").await;
+    story.until_all_run("v1").await;
+    story
+}
+
+async fn until_upgraded(story: &Story) {
+    story.until_done("v2").await;
+    story.until_all_run("v2").await;
+    story.finish().await;
+}
+
+/// Waits until the agent has changed the Deployment on a member.
+async fn until_changed(story: &Story, member: usize) {
+    story
+        .until("the Deployment to change", async || {
+            let object = story.members[member].deployment(&story.name).await?;
+            (object["metadata"]["generation"].as_i64() > Some(1)).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_dies_in_mid_rollout_holds_it_until_it_is_back() {
+    let story = installed("dead-node").await;
+    story.lane.kill("member1", "kubelet");
+    story.want("v2").await;
+    until_changed(&story, 0).await;
+    story
+        .until("the node to be seen as dead", async || {
+            (story.members[0].node_is_ready().await == Some(false)).then_some(())
+        })
+        .await;
+    story
+        .until("the Deployment to be named", async || {
+            story.explain().contains(&format!("Deployment {INSTALLED}/dead-node")).then_some(())
+        })
+        .await;
+    story.assert_fleet_is_untouched("v1").await;
+    story.lane.start("member1", "kubelet");
+    until_upgraded(&story).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_killed_goes_on_where_it_was() {
+    let story = installed("dead-agent").await;
+    story.want("v2").await;
+    until_changed(&story, 0).await;
+    story.lane.kill_agent("member2");
+    // The others are done first; the one without an agent is unreachable and waits.
+    story
+        .until("member3 to run v2", async || story.members[2].runs("dead-agent", "v2", 2).await.then_some(()))
+        .await;
+    assert!(story.members[1].runs("dead-agent", "v1", 2).await, "its pods need no agent");
+    story.lane.start_agent("member2");
+    until_upgraded(&story).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_whose_api_server_restarts_goes_on_with_its_rollout() {
+    let story = installed("hub-restart").await;
+    story.want("v2").await;
+    until_changed(&story, 0).await;
+    story.lane.kill("hub", "kube-apiserver");
+    // The clusters do not need the hub.
+    story
+        .until("the canary's pods", async || {
+            story.members[0].runs("hub-restart", "v2", 2).await.then_some(())
+        })
+        .await;
+    story.lane.start("hub", "kube-apiserver");
+    until_upgraded(&story).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_is_away_is_passed_and_catches_up() {
+    let story = installed("away").await;
+    story.lane.kill("member2", "kube-apiserver");
+    story
+        .until("the hub to know", async || {
+            let explained = story.lane.kubectl("hub", "get managedcluster member2 -o json");
+            let cluster: serde_json::Value = serde_json::from_str(&explained).ok()?;
+            (condition(&cluster, "ManagedClusterConditionAvailable")["status"] != "True").then_some(())
+        })
+        .await;
+    story.want("v2").await;
+    story
+        .until("member3 to run v2", async || story.members[2].runs("away", "v2", 2).await.then_some(()))
+        .await;
+    let told = story.explain();
+    assert!(told.contains("member2"), "{told}");
+    story.lane.start("member2", "kube-apiserver");
+    until_upgraded(&story).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drain_of_settled_pods_flaps_nothing() {
+    let story = Story::new("drained", alone()).await;
+    let mut object = deployment("drained", "v1", &["serve"]);
+    object["spec"]["replicas"] = 4.into();
+    // Long enough for the agent to see that a replica is missing.
+    object["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["initialDelaySeconds"] = 5.into();
+    object["spec"]["strategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}});
+    story.publish("v1", &json!([object])).await;
+    story.want("v1").await;
+    story.until_done("v1").await;
+    let before = (story.addon().await.unwrap(), story.instance("member1").await.unwrap());
+    let canary = &story.members[0];
+    let pods = canary.pods("drained").await;
+    assert_eq!(pods.len(), 4, "{pods:?}");
+    for pod in pods {
+        // As kubectl drain evicts a pod; one at a time, as a disruption budget would have it.
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod.name, "namespace": INSTALLED}});
+        let file = story.lane.path("eviction.json");
+        std::fs::write(&file, eviction.to_string()).unwrap();
+        let path = format!("/api/v1/namespaces/{INSTALLED}/pods/{}/eviction", pod.name);
+        story.lane.kubectl("member1", &format!("create --raw {path} -f {}", file.display()));
+        // The agent has reported the replica that is missing.
+        story
+            .until("a report of three replicas", async || {
+                let work = story.work("member1").await?;
+                work["status"]
+                    .to_string()
+                    .contains(r#"{"fieldValue":{"integer":3,"type":"Integer"},"name":"aviary-available"}"#)
+                    .then_some(())
+            })
+            .await;
+        story
+            .until("the replica to be replaced", async || {
+                let pods = canary.pods("drained").await;
+                (pods.len() == 4 && pods.iter().all(|one| one.ready && one.name != pod.name)).then_some(())
+            })
+            .await;
+        story
+            .until("a report of four replicas", async || {
+                let work = story.work("member1").await?;
+                work["status"]
+                    .to_string()
+                    .contains(r#"{"fieldValue":{"integer":4,"type":"Integer"},"name":"aviary-available"}"#)
+                    .then_some(())
+            })
+            .await;
+    }
+    let after = (story.addon().await.unwrap(), story.instance("member1").await.unwrap());
+    for (before, after) in [(before.0, after.0), (before.1, after.1)] {
+        assert_eq!(before["status"], after["status"], "the status was written");
+        assert_eq!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"]);
+    }
+    story.finish().await;
+}

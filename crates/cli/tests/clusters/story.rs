@@ -1,0 +1,210 @@
+//! One add-on on the shared clusters: what a user does with it, and what the hub says about it.
+
+use std::time::Instant;
+
+use aviary_testing::objects::{self, ADDON_GROUP};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::lane::{GIVE_UP, Lane, MEMBERS, Turn, lane};
+use crate::member::Member;
+
+const API: &str = "addon.open-cluster-management.io/v1alpha1";
+
+/// An add-on with a canary of one cluster and two clusters behind it.
+pub(crate) struct Story {
+    pub(crate) name: String,
+    pub(crate) lane: &'static Lane,
+    pub(crate) hub: Client,
+    pub(crate) members: Vec<Member>,
+    soak: Option<&'static str>,
+    _turn: Turn,
+}
+
+impl Story {
+    pub(crate) async fn new(name: &str, turn: Turn) -> Self {
+        let lane = tokio::task::spawn_blocking(lane).await.unwrap();
+        let hub = lane.client("hub").await;
+        let mut members = Vec::new();
+        for name in MEMBERS {
+            members.push(Member { name, client: lane.client(name).await });
+        }
+        let story = Self { name: name.to_owned(), lane, hub, members, soak: None, _turn: turn };
+        for (placement, labels) in [("canary", json!({"stage": "canary"})), ("fleet", json!({}))] {
+            story.put(objects::placement_by_labels(placement, &labels)).await;
+        }
+        story
+    }
+
+    /// How long the canary must stay healthy.
+    pub(crate) fn soaking(self, soak: &'static str) -> Self {
+        Self { soak: Some(soak), ..self }
+    }
+
+    pub(crate) async fn put(&self, object: Value) {
+        aviary_testing::put(&self.hub, &object).await;
+    }
+
+    /// Publishes a version.
+    pub(crate) async fn publish(&self, version: &str, manifests: &Value) {
+        self.put(objects::template_of(&self.name, version, manifests)).await;
+        self.put(objects::hub_config(&format!("{}-{version}", self.name), version)).await;
+    }
+
+    /// Asks for a version on all clusters: first on the canary, then on one at a time.
+    pub(crate) async fn want(&self, version: &str) {
+        let config = format!("{}-{version}", self.name);
+        let mut addon = objects::addon_behind_canary(&self.name, &config, "1", "1");
+        let placements = &mut addon["spec"]["installStrategy"]["placements"];
+        placements[0]["rolloutStrategy"]["rollingUpdateWithCanary"]["maxConcurrentlyUpdating"] = 1.into();
+        placements[1]["rolloutStrategy"]["rollingUpdate"]["maxConcurrentlyUpdating"] = 1.into();
+        if let Some(soak) = self.soak {
+            placements[1]["rolloutStrategy"]["minSuccessTime"] = soak.into();
+        }
+        addon["spec"]["supportedConfigs"] = json!([{"group": ADDON_GROUP, "resource": "addonhubconfigs"}]);
+        self.put(addon).await;
+    }
+
+    /// Polls until something is so. What the members do is reported by no event of the hub.
+    pub(crate) async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+        let give_up = Instant::now() + GIVE_UP;
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            if Instant::now() > give_up {
+                panic!("{}: waited in vain for {what}\n{}", self.name, self.told().await);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+        }
+    }
+
+    /// Everything about the add-on, for a failure.
+    async fn told(&self) -> String {
+        let mut told = self.explain();
+        for member in &self.members {
+            told.push_str(&format!("{}: {:?}\n", member.name, member.pods(&self.name).await));
+            if let Some(work) = self.work(member.name).await {
+                told.push_str(&format!("{work:#}\n"));
+            }
+        }
+        told
+    }
+
+    async fn object(&self, version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+        let of =
+            json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": namespace, "name": name}});
+        aviary_testing::api_of(&self.hub, &of).get_opt(name).await.ok().flatten().map(|object| json!(object))
+    }
+
+    pub(crate) async fn addon(&self) -> Option<Value> {
+        self.object(API, "ClusterManagementAddOn", "", &self.name).await
+    }
+
+    pub(crate) async fn instance(&self, cluster: &str) -> Option<Value> {
+        self.object(API, "ManagedClusterAddOn", cluster, &self.name).await
+    }
+
+    pub(crate) async fn work(&self, cluster: &str) -> Option<Value> {
+        let name = format!("addon-{}-deploy-0", self.name);
+        self.object("work.open-cluster-management.io/v1", "ManifestWork", cluster, &name).await
+    }
+
+    /// The condition `Progressing` of an instance: its reason and its message.
+    pub(crate) async fn progress(&self, cluster: &str) -> (String, String) {
+        let instance = self.instance(cluster).await.unwrap_or_default();
+        let condition = condition(&instance, "Progressing");
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        (text("reason"), text("message"))
+    }
+
+    /// The version that a cluster is assigned, and the one that it is known to run.
+    pub(crate) async fn versions(&self, cluster: &str) -> (String, String) {
+        let instance = self.instance(cluster).await.unwrap_or_default();
+        let text = |field: &str| instance["status"][field].as_str().unwrap_or_default().to_owned();
+        (text("desiredVersion"), text("currentVersion"))
+    }
+
+    /// Waits until the add-on has succeeded, with all clusters at this version.
+    pub(crate) async fn until_done(&self, version: &str) {
+        self.until(&format!("{version} on all clusters"), async || {
+            let addon = self.addon().await?;
+            let succeeded = condition(&addon, "Succeeded")["status"] == "True";
+            let current = addon["status"]["observedGeneration"] == addon["metadata"]["generation"];
+            if !(succeeded && current) {
+                return None;
+            }
+            for member in &self.members {
+                if self.versions(member.name).await != (version.to_owned(), version.to_owned()) {
+                    return None;
+                }
+            }
+            Some(())
+        })
+        .await;
+    }
+
+    /// Waits until exactly two pods run on every member, all of a version and ready.
+    pub(crate) async fn until_all_run(&self, version: &str) {
+        for member in &self.members {
+            self.until(&format!("the pods of {version} on {}", member.name), async || {
+                member.runs(&self.name, version, 2).await.then_some(())
+            })
+            .await;
+        }
+    }
+
+    /// No cluster behind the canary has ever been touched since its install.
+    pub(crate) async fn assert_fleet_is_untouched(&self, version: &str) {
+        for member in &self.members[1..] {
+            let deployment = member.deployment(&self.name).await.expect("the Deployment");
+            assert_eq!(
+                deployment["metadata"]["generation"], 1,
+                "{}: the Deployment was changed",
+                member.name
+            );
+            let work = self.work(member.name).await.expect("the work");
+            assert_eq!(work["metadata"]["generation"], 1, "{}: the work was changed", member.name);
+            assert!(
+                member.runs(&self.name, version, 2).await,
+                "{}: {:?}",
+                member.name,
+                member.pods(&self.name).await
+            );
+            assert_eq!(self.versions(member.name).await.0, version, "{}", member.name);
+        }
+    }
+
+    /// What `aviary explain` prints.
+    pub(crate) fn explain(&self) -> String {
+        let output = self.lane.aviary(&format!("explain {}", self.name));
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    }
+
+    pub(crate) fn undo(&self) {
+        let output = self.lane.aviary(&format!("rollout undo {}", self.name));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Deletes the add-on, and waits until nothing of it is left on any member.
+    pub(crate) async fn finish(&self) {
+        let addon =
+            json!({"apiVersion": API, "kind": "ClusterManagementAddOn", "metadata": {"name": self.name}});
+        let params = kube::api::DeleteParams::background();
+        aviary_testing::api_of(&self.hub, &addon).delete(&self.name, &params).await.unwrap();
+        for member in &self.members {
+            self.until(&format!("{} to be empty", member.name), async || {
+                let gone =
+                    member.deployment(&self.name).await.is_none() && member.pods(&self.name).await.is_empty();
+                (gone && self.work(member.name).await.is_none()).then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+/// A condition of an object.
+pub(crate) fn condition(object: &Value, type_: &str) -> Value {
+    let all = object["status"]["conditions"].as_array();
+    all.into_iter().flatten().find(|one| one["type"] == type_).cloned().unwrap_or_default()
+}

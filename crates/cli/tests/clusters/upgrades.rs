@@ -1,0 +1,47 @@
+//! Good versions: an install, an upgrade through the canary, and the removal.
+
+use serde_json::json;
+
+use crate::lane::shared;
+use crate::story::{Story, condition};
+use crate::workloads::deployment;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_install_and_a_canary_upgrade_reach_real_pods_and_the_removal_leaves_none() {
+    let story = Story::new("greeter", shared()).await;
+    for version in ["v1", "v2"] {
+        story.publish(version, &json!([deployment("greeter", version, &["serve"])])).await;
+    }
+    story.want("v1").await;
+    story.until_done("v1").await;
+    // A cluster is done only when its pods are ready: nothing is left to wait for.
+    for member in &story.members {
+        assert!(member.runs("greeter", "v1", 2).await, "{:?}", member.pods("greeter").await);
+    }
+
+    story.want("v2").await;
+    // The fleet is not touched before the canary's pods run.
+    story
+        .until("v2 on the canary", async || {
+            let canary = story.members[0].runs("greeter", "v2", 2).await;
+            if !canary {
+                for member in &story.members[1..] {
+                    let generation = member.deployment("greeter").await?["metadata"]["generation"].clone();
+                    // Read again: the canary may have become ready in between.
+                    let still_not = !story.members[0].runs("greeter", "v2", 2).await;
+                    assert!(generation == 1 || !still_not, "{} moved before the canary", member.name);
+                }
+            }
+            canary.then_some(())
+        })
+        .await;
+    story.until_done("v2").await;
+    for member in &story.members {
+        story
+            .until("the old pods to end", async || member.runs("greeter", "v2", 2).await.then_some(()))
+            .await;
+        let available = condition(&story.instance(member.name).await.unwrap(), "Available");
+        assert_eq!(available["status"], "True", "{available}");
+    }
+    story.finish().await;
+}

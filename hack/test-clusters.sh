@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs the stories on real clusters: a hub and three members with kubelets and pods, in namespaces
+# of their own (hack/clusters.sh). Then runs docs/tutorial-real.md.
+#
+# Needs kubectl and what hack/clusters.sh needs; exits with 3 if something is missing. On failure it
+# prints the folder of the logs. With --install it only builds what is missing. Other arguments go to
+# the test program, such as the name of a story.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+CARGO="${CARGO:-cargo}"
+MEMBERS=3
+MEMORY=4
+
+hack/clusters.sh install
+free="$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1048576))"
+if [ "$free" -lt "$MEMORY" ]; then
+  echo "test-clusters: $free GiB of memory are free; the clusters need $MEMORY" >&2
+  exit 3
+fi
+hack/install-kubectl.sh
+[ "${1:-}" != --install ] || exit 0
+
+# There is no network inside, so everything is built before.
+"$CARGO" test --locked --workspace --test clusters --no-run
+"$CARGO" build --locked --profile test --workspace --bin aviary --example work-agent
+target="$(cd "${CARGO_TARGET_DIR:-target}" && pwd)"
+export AVIARY_WORK_AGENT="$target/debug/examples/work-agent"
+
+DIR="$(mktemp -d)"
+export AVIARY_CLUSTERS="$DIR"
+finish() {
+  local code=$?
+  if [ $code -eq 0 ]; then rm -rf "$DIR"; else echo "failed: the logs are in $DIR" >&2; fi
+}
+trap finish EXIT
+
+stories() {
+  local start=$SECONDS
+  hack/clusters.sh up "$AVIARY_CLUSTERS" "$MEMBERS"
+  echo "$MEMBERS members with a node each are ready after $((SECONDS - start)) s"
+  "$CARGO" test --offline --locked --workspace --test clusters -- --test-threads 10 "$@"
+}
+export -f stories
+export CARGO MEMBERS
+hack/clusters.sh run "$DIR" bash -euo pipefail -c 'stories "$@"' stories "$@"
