@@ -99,6 +99,9 @@ start() {
   token="$(openssl rand -hex 32)"
   [ -f "$DIR/sa.key" ] || openssl genrsa -out "$DIR/sa.key" 2048 2>/dev/null
   printf '%s,admin,admin,system:masters\n' "$token" >"$DIR/tokens.csv"
+  # The CA of client certificates: csrsigning-controller signs with it.
+  [ -f "$DIR/client-ca.crt" ] || openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=clients \
+    -keyout "$DIR/client-ca.key" -out "$DIR/client-ca.crt" 2>/dev/null
 
   # Records the requests of service accounts, and the role that allowed them.
   cat >"$DIR/audit-policy.yaml" <<YAML
@@ -118,6 +121,7 @@ YAML
     --bind-address 127.0.0.1 --secure-port "$port" --cert-dir "$DIR/certs" \
     --advertise-address 127.0.0.1 --endpoint-reconciler-type none \
     --service-cluster-ip-range 10.96.0.0/16 --authorization-mode RBAC --token-auth-file "$DIR/tokens.csv" \
+    --client-ca-file "$DIR/client-ca.crt" \
     --service-account-issuer https://kubernetes.default.svc \
     --service-account-key-file "$DIR/sa.key" --service-account-signing-key-file "$DIR/sa.key" \
     --enable-admission-plugins OwnerReferencesPermissionEnforcement \
@@ -147,7 +151,8 @@ YAML
     run kube-controller-manager "$controllers" --kubeconfig "$DIR/kubeconfig" \
       --authentication-kubeconfig "$DIR/kubeconfig" --authorization-kubeconfig "$DIR/kubeconfig" \
       --leader-elect=false --secure-port 0 --cert-dir "$DIR/certs" \
-      --controllers garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller,validatingadmissionpolicy-status-controller
+      --cluster-signing-cert-file "$DIR/client-ca.crt" --cluster-signing-key-file "$DIR/client-ca.key" \
+      --controllers garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller,validatingadmissionpolicy-status-controller,certificatesigningrequest-signing-controller
   fi
   say "ready: $DIR/kubeconfig"
 }

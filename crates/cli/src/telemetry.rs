@@ -68,6 +68,11 @@ pub(crate) struct Telemetry {
 }
 
 impl TelemetryArgs {
+    /// Only health checks.
+    pub(crate) fn of_health(health: Option<SocketAddr>) -> Self {
+        Self { health, metrics: None, metrics_cert: None, metrics_key: None }
+    }
+
     /// Starts serving, and returns the lines that show the addresses. Serves until the process
     /// ends.
     pub(crate) async fn start(&self, telemetry: &Telemetry) -> anyhow::Result<Printout> {

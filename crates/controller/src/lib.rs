@@ -5,6 +5,7 @@
 
 mod bounds;
 mod depth;
+mod election;
 mod events;
 mod execute;
 mod kinds;
@@ -39,12 +40,15 @@ use kube::Client;
 use tokio::sync::{oneshot, watch};
 
 pub use bounds::{AnswerTooLong, BoundAnswers, Bounded, BoundedService};
+pub use election::{Election, while_elected};
 pub use look::{Follower, Kept, LookError, Scope, View};
 pub use manager::Health;
 pub use metrics::Metrics;
 pub use pages::in_pages;
+pub use queue::WorkQueue;
 pub use reach::{Outage, Reach};
 pub use requests::{CountRequests, Counted};
+pub use revisions::stored_template;
 pub use skipped::Skipped;
 
 use execute::UNFENCED;

@@ -13,7 +13,7 @@ pub(crate) const QUIET: Duration = Duration::from_millis(50);
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
-pub(crate) struct WorkQueue<K> {
+pub struct WorkQueue<K> {
     due: BTreeMap<K, Instant>,
     busy: BTreeSet<K>,
     failures: BTreeMap<K, u32>,
@@ -34,19 +34,19 @@ impl<K> Default for WorkQueue<K> {
 
 impl<K: Ord + Clone> WorkQueue<K> {
     /// Makes a key due after `wait`, or earlier if it already was.
-    pub(crate) fn soon(&mut self, key: K, wait: Duration) {
+    pub fn soon(&mut self, key: K, wait: Duration) {
         let at = Instant::now() + wait;
         let due = self.due.entry(key).or_insert(at);
         *due = (*due).min(at);
     }
 
     /// Makes a key due after `wait`, unless something changes before.
-    pub(crate) fn later(&mut self, key: &K, wait: Duration) {
+    pub fn later(&mut self, key: &K, wait: Duration) {
         self.due.insert(key.clone(), Instant::now() + wait);
     }
 
     /// Retries a key that failed. Each further failure doubles the wait.
-    pub(crate) fn put_off(&mut self, key: &K) {
+    pub fn put_off(&mut self, key: &K) {
         let failures = self.failures.entry(key.clone()).or_insert(0);
         *failures += 1;
         let wait = backoff(*failures);
@@ -54,39 +54,39 @@ impl<K: Ord + Clone> WorkQueue<K> {
     }
 
     /// The same, and changes do not make the key due earlier.
-    pub(crate) fn suspend(&mut self, key: &K) {
+    pub fn suspend(&mut self, key: &K) {
         self.put_off(key);
         if let Some(at) = self.due.get(key) {
             self.not_before.insert(key.clone(), *at);
         }
     }
 
-    pub(crate) fn end_suspension(&mut self, key: &K) {
+    pub fn end_suspension(&mut self, key: &K) {
         self.not_before.remove(key);
     }
 
     /// The last attempt for the key succeeded.
-    pub(crate) fn succeeded(&mut self, key: &K) {
+    pub fn succeeded(&mut self, key: &K) {
         self.failures.remove(key);
     }
 
     /// Marks the key as in progress. It is not taken again until `end`.
-    pub(crate) fn begin(&mut self, key: K) {
+    pub fn begin(&mut self, key: K) {
         self.busy.insert(key);
     }
 
-    pub(crate) fn end(&mut self, key: &K) {
+    pub fn end(&mut self, key: &K) {
         self.busy.remove(key);
     }
 
     /// When the next key that `can` be taken is due.
-    pub(crate) fn next(&self, can: impl Fn(&K) -> bool) -> Option<Instant> {
+    pub fn next(&self, can: impl Fn(&K) -> bool) -> Option<Instant> {
         let ready = self.due.iter().filter(|(key, _)| !self.busy.contains(key) && can(key));
         ready.map(|(key, at)| self.earliest(key, *at)).min()
     }
 
     /// Takes the keys that are due now and `can` be taken.
-    pub(crate) fn take_ready(&mut self, can: impl Fn(&K) -> bool) -> Vec<K> {
+    pub fn take_ready(&mut self, can: impl Fn(&K) -> bool) -> Vec<K> {
         let now = Instant::now();
         let is_ready = |(key, at): &(&K, &Instant)| {
             self.earliest(key, **at) <= now && !self.busy.contains(key) && can(key)
@@ -103,11 +103,11 @@ impl<K: Ord + Clone> WorkQueue<K> {
     }
 
     /// Drops all due keys. Keys in progress stay.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.due.clear();
     }
 
-    pub(crate) fn end_suspensions(&mut self) {
+    pub fn end_suspensions(&mut self) {
         self.not_before.clear();
     }
 

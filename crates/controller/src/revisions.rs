@@ -95,6 +95,14 @@ pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
     Some(Kept { addon, owner, version: ObjectVersion::of(&object.metadata).version, what })
 }
 
+/// The add-on, hash and content of a template that is stored as a revision.
+pub fn stored_template(object: &ControllerRevision) -> Option<(String, Hash, Arc<Value>)> {
+    let Kept { addon, what: What::Content { hash, content }, .. } = read(object)? else { return None };
+    // Content of another kind has no manifests for agents.
+    content.pointer("/spec/agentSpec")?;
+    Some((addon.to_string(), hash, content))
+}
+
 fn is_withdrawn(object: &ControllerRevision) -> bool {
     object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(labels::WITHDRAWN))
 }

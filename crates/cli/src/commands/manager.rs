@@ -168,7 +168,7 @@ fn brake(text: &str) -> Result<Brake, String> {
     parts.ok_or_else(|| "must be a number and a percentage, such as 10,25%".into())
 }
 
-fn hostname() -> String {
+pub(super) fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if name.trim().is_empty() { "manager".to_owned() } else { name.trim().to_owned() }
 }

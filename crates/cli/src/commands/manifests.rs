@@ -42,11 +42,20 @@ pub(crate) struct Args {
     /// Leave out a part: monitoring, on a hub without the Prometheus operator
     #[arg(long, value_enum, value_name = "PART")]
     without: Vec<Part>,
+
+    /// Add an optional part: registration, for templates with spec.registration
+    #[arg(long, value_enum, value_name = "PART")]
+    with: Vec<OptionalPart>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     Monitoring,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OptionalPart {
+    Registration,
 }
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
@@ -55,6 +64,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         image: &args.image,
         namespace: &args.namespace,
         monitoring: !args.without.contains(&Part::Monitoring),
+        registration: args.with.contains(&OptionalPart::Registration),
     };
     let objects = package.objects()?;
     if session.output.format() == Some(Format::Json) {

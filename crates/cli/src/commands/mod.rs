@@ -14,6 +14,7 @@ mod lint;
 mod manager;
 mod manifests;
 mod plan;
+mod registration;
 mod rehearse;
 mod rollout;
 mod source;
@@ -78,6 +79,7 @@ pub(crate) enum Command {
     Demo(demo::Args),
     Hub(hub::Args),
     Manager(manager::Args),
+    Registration(registration::Args),
     Fleet(fleet::Args),
     Clusters(clusters::Args),
     Status(status::Args),
@@ -99,6 +101,7 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
         Command::Demo(args) => demo::run(args, session),
         Command::Hub(args) => hub::run(args, session),
         Command::Manager(args) => manager::run(args, session),
+        Command::Registration(args) => registration::run(args, session),
         Command::Fleet(args) => fleet::run(args, session),
         Command::Clusters(args) => clusters::run(args, session),
         Command::Status(args) => status::run(args, session),

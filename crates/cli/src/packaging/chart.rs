@@ -3,7 +3,10 @@
 
 use serde_json::Value;
 
-use super::{BASE, File, Flavor, MONITORING, NAMESPACE_FILE, PLACEMENT, Package, to_yaml};
+use super::{
+    BASE, File, Flavor, MONITORING, NAMESPACE_FILE, PLACEMENT, Package, REGISTRATION, REGISTRATION_TOKENS,
+    to_yaml,
+};
 
 const STANDALONE: &str = r#"eq .Values.flavor "standalone""#;
 
@@ -31,6 +34,21 @@ resources:
 
 # Additional arguments of `aviary manager`, such as --verify or --deletion-brake=20,50%.
 extraArgs: []
+
+registration:
+  # A separate process that registers the agents of add-ons whose templates have spec.registration.
+  # See docs/ocm.md.
+  enabled: false
+  # ClusterRoles, and Roles in any namespace, that it may bind for agents, by name.
+  clusterRoles: []
+  roles: []
+  # Signers that it may approve and sign for, each with the Secret of its CA:
+  # - {name: example.com/agent, secret: {namespace: open-cluster-management, name: agent-ca}}
+  signers: []
+  # Agents may use tokens of ServiceAccounts instead of certificates.
+  tokens: false
+  # Additional arguments of `aviary registration`, such as --grpc-server-account.
+  extraArgs: []
 
 monitoring:
   # A ServiceMonitor and alerts, which need the Prometheus operator, and a Grafana dashboard.
@@ -63,6 +81,86 @@ const DEFINITIONS: &str = r#"{{- if .Values.crds.install }}
 {{- end }}
 "#;
 
+/// What the values allow the registration. A rule without names would allow everything, so there is
+/// none for an empty list.
+const REGISTRATION_ALLOWED: &str = r#"{{- if .Values.registration.enabled }}
+{{- with .Values.registration }}
+{{- if or .clusterRoles .roles .signers }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: aviary-registration-values
+  labels:
+    app.kubernetes.io/name: aviary
+    addon.open-cluster-management.io/aggregate-to-registration: "true"
+rules:
+{{- if .clusterRoles }}
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles]
+  resourceNames: {{ toJson .clusterRoles }}
+  verbs: [bind]
+{{- end }}
+{{- if .roles }}
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles]
+  resourceNames: {{ toJson .roles }}
+  verbs: [bind]
+{{- end }}
+{{- range .signers }}
+- apiGroups: [certificates.k8s.io]
+  resources: [signers]
+  resourceNames: [{{ .name | quote }}]
+  verbs: [approve, sign]
+{{- end }}
+{{- end }}
+{{- range $index, $signer := .signers }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: aviary-registration-signer-{{ $index }}
+  namespace: {{ $signer.secret.namespace }}
+  labels:
+    app.kubernetes.io/name: aviary
+rules:
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [{{ $signer.secret.name | quote }}]
+  verbs: [get]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: aviary-registration-signer-{{ $index }}
+  namespace: {{ $signer.secret.namespace }}
+  labels:
+    app.kubernetes.io/name: aviary
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: aviary-registration-signer-{{ $index }}
+subjects:
+- kind: ServiceAccount
+  name: aviary-registration
+  namespace: {{ $.Release.Namespace }}
+{{- end }}
+{{- end }}
+{{- end }}
+"#;
+
+/// The arguments of the registration that follow from the values.
+const REGISTRATION_ARGUMENTS: &str = r#"{{- range .Values.registration.signers }}
+INDENT- {{ printf "--signer=%s=%s/%s" .name .secret.namespace .secret.name | quote }}
+{{- end }}
+{{- if .Values.registration.tokens }}
+INDENT- --tokens
+{{- end }}
+{{- range .Values.registration.extraArgs }}
+INDENT- {{ . | quote }}
+{{- end }}
+"#;
+
 const NOTES: &str = r#"The Aviary manager is installed in the namespace {{ .Release.Namespace }}.
 
   kubectl -n {{ .Release.Namespace }} rollout status deployment/aviary-manager
@@ -81,6 +179,22 @@ const SCHEMA: &str = r#"{
     "replicas": {"type": "integer", "minimum": 0},
     "resources": {"type": "object"},
     "extraArgs": {"type": "array", "items": {"type": "string"}},
+    "registration": {"type": "object", "additionalProperties": false, "properties": {
+      "enabled": {"type": "boolean"},
+      "clusterRoles": {"type": "array", "items": {"type": "string", "minLength": 1}},
+      "roles": {"type": "array", "items": {"type": "string", "minLength": 1}},
+      "signers": {"type": "array", "items": {
+        "type": "object", "additionalProperties": false, "required": ["name", "secret"], "properties": {
+          "name": {"type": "string", "minLength": 5},
+          "secret": {
+            "type": "object", "additionalProperties": false, "required": ["namespace", "name"],
+            "properties": {"namespace": {"type": "string", "minLength": 1}, "name": {"type": "string", "minLength": 1}}
+          }
+        }
+      }},
+      "tokens": {"type": "boolean"},
+      "extraArgs": {"type": "array", "items": {"type": "string"}}
+    }},
     "monitoring": {"type": "object", "additionalProperties": false, "properties": {"enabled": {"type": "boolean"}}},
     "crds": {"type": "object", "additionalProperties": false, "properties": {"install": {"type": "boolean"}}},
     "namespace": {"type": "object", "additionalProperties": false, "properties": {"create": {"type": "boolean"}}},
@@ -102,6 +216,7 @@ pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
         ("values.schema.json".to_owned(), SCHEMA.to_owned()),
         ("templates/NOTES.txt".to_owned(), NOTES.to_owned()),
         ("templates/definitions.yaml".to_owned(), DEFINITIONS.to_owned()),
+        ("templates/registration-allowed.yaml".to_owned(), REGISTRATION_ALLOWED.to_owned()),
         template(&NAMESPACE_FILE, Some(".Values.namespace.create"))?,
     ];
     for file in &BASE {
@@ -109,6 +224,12 @@ pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
     }
     for file in &PLACEMENT {
         files.push(template(file, Some(STANDALONE))?);
+    }
+    for file in &REGISTRATION {
+        files.push(template(file, Some(".Values.registration.enabled"))?);
+    }
+    for file in &REGISTRATION_TOKENS {
+        files.push(template(file, Some("and .Values.registration.enabled .Values.registration.tokens"))?);
     }
     for file in &MONITORING {
         files.push(template(file, Some(".Values.monitoring.enabled"))?);
@@ -123,6 +244,7 @@ fn template(file: &File, condition: Option<&str>) -> anyhow::Result<(String, Str
         image: "HELM_IMAGE",
         namespace: "HELM_NAMESPACE",
         monitoring: true,
+        registration: true,
     };
     let mut objects = package.read(file)?;
     objects.iter_mut().for_each(put_words);
@@ -131,7 +253,7 @@ fn template(file: &File, condition: Option<&str>) -> anyhow::Result<(String, Str
     for (word, expression) in WORDS {
         text = text.replace(word, expression);
     }
-    text = text.split_inclusive('\n').map(placement_argument).collect();
+    text = text.split_inclusive('\n').map(placement_argument).map(registration_arguments).collect();
     let text = match condition {
         Some(condition) => format!("{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"),
         None => text,
@@ -145,7 +267,22 @@ fn template(file: &File, condition: Option<&str>) -> anyhow::Result<(String, Str
 fn put_words(object: &mut Value) {
     if object["kind"] == "Deployment" {
         object["spec"]["replicas"] = "HELM_REPLICAS".into();
-        object["spec"]["template"]["spec"]["containers"][0]["resources"] = "HELM_RESOURCES".into();
+        let container = &mut object["spec"]["template"]["spec"]["containers"][0];
+        if container["name"] == "manager" {
+            container["resources"] = "HELM_RESOURCES".into();
+        }
+        if container["name"] == "registration"
+            && let Some(arguments) = container["args"].as_array_mut()
+        {
+            arguments.push("HELM_REGISTRATION_ARGUMENTS".into());
+        }
+    }
+}
+
+fn registration_arguments(line: String) -> String {
+    match line.split_once("- HELM_REGISTRATION_ARGUMENTS") {
+        Some((indent, _)) => REGISTRATION_ARGUMENTS.replace("INDENT", indent),
+        None => line,
     }
 }
 

@@ -55,6 +55,17 @@ const MONITORING: [File; 3] = [
     file!("monitoring", "dashboard.yaml"),
 ];
 
+const REGISTRATION: [File; 5] = [
+    file!("registration", "registration-account.yaml"),
+    file!("registration", "registration-roles.yaml"),
+    file!("registration", "registration-policy.yaml"),
+    file!("registration", "registration-network-policy.yaml"),
+    file!("registration", "registration-deployment.yaml"),
+];
+
+#[cfg(test)]
+const REGISTRATION_TOKENS: [File; 1] = [file!("registration-tokens", "registration-tokens.yaml")];
+
 /// The kind of hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Flavor {
@@ -73,6 +84,8 @@ pub(crate) struct Package<'a> {
     pub(crate) namespace: &'a str,
     /// Objects for the Prometheus operator and Grafana.
     pub(crate) monitoring: bool,
+    /// The registration of add-on agents.
+    pub(crate) registration: bool,
 }
 
 impl Package<'_> {
@@ -82,7 +95,8 @@ impl Package<'_> {
         objects.extend(self.definitions()?);
         let placement: &[File] = if self.flavor == Flavor::Standalone { &PLACEMENT } else { &[] };
         let monitoring: &[File] = if self.monitoring { &MONITORING } else { &[] };
-        for file in BASE.iter().chain(placement).chain(monitoring) {
+        let registration: &[File] = if self.registration { &REGISTRATION } else { &[] };
+        for file in BASE.iter().chain(placement).chain(registration).chain(monitoring) {
             objects.extend(self.read(file)?);
         }
         Ok(objects)
@@ -122,12 +136,14 @@ impl Package<'_> {
         if object.get("kind").and_then(Value::as_str) != Some("Deployment") {
             return;
         }
-        let Some(manager) = object.pointer_mut("/spec/template/spec/containers/0") else { return };
-        if let Some(image) = manager.get_mut("image") {
+        let is_manager = object.pointer("/metadata/name").and_then(Value::as_str) == Some("aviary-manager");
+        let Some(container) = object.pointer_mut("/spec/template/spec/containers/0") else { return };
+        if let Some(image) = container.get_mut("image") {
             *image = self.image.into();
         }
         if self.flavor == Flavor::Standalone
-            && let Some(Value::Array(arguments)) = manager.get_mut("args")
+            && is_manager
+            && let Some(Value::Array(arguments)) = container.get_mut("args")
         {
             arguments.push("--placement".into());
         }

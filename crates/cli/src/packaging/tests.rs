@@ -21,7 +21,9 @@ fn root() -> PathBuf {
 }
 
 fn package(flavor: Flavor) -> Vec<Value> {
-    Package { flavor, image: IMAGE, namespace: NAMESPACE, monitoring: true }.objects().unwrap()
+    Package { flavor, image: IMAGE, namespace: NAMESPACE, monitoring: true, registration: false }
+        .objects()
+        .unwrap()
 }
 
 fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -105,8 +107,13 @@ fn a_hub_of_open_cluster_management_keeps_what_is_its_own() {
 
 #[test]
 fn another_namespace_is_taken_everywhere_and_another_image() {
-    let package =
-        Package { flavor: Flavor::Standalone, image: "other:1", namespace: "elsewhere", monitoring: true };
+    let package = Package {
+        flavor: Flavor::Standalone,
+        image: "other:1",
+        namespace: "elsewhere",
+        monitoring: true,
+        registration: true,
+    };
     let objects = package.objects().unwrap();
     for object in &objects {
         if let Some(namespace) = object["metadata"]["namespace"].as_str() {
@@ -151,6 +158,60 @@ fn no_role_has_a_wildcard_or_a_right_that_leads_to_others() {
             assert_eq!(subjects[0]["name"], "aviary-manager", "{}", named(binding));
         }
     }
+}
+
+#[test]
+fn the_registration_has_its_own_account_and_only_the_rights_that_it_needs() {
+    let with = Package {
+        flavor: Flavor::Ocm,
+        image: IMAGE,
+        namespace: NAMESPACE,
+        monitoring: false,
+        registration: true,
+    };
+    let all = with.objects().unwrap();
+    let mut own: Vec<&Value> =
+        all.iter().filter(|object| named(object).starts_with("aviary-registration")).collect();
+    let tokens: Vec<Value> = serde_saphyr::from_multiple(REGISTRATION_TOKENS[0].1).unwrap();
+    own.extend(&tokens);
+    for role in
+        own.iter().filter(|object| ["Role", "ClusterRole"].contains(&object["kind"].as_str().unwrap()))
+    {
+        let name = named(role);
+        for rule in role["rules"].as_array().unwrap() {
+            let text = rule.to_string();
+            for forbidden in [
+                "*",
+                "\"secrets\"",
+                "\"escalate\"",
+                "\"bind\"",
+                "\"impersonate\"",
+                "\"sign\"",
+                "deletecollection",
+            ] {
+                assert!(!text.contains(forbidden), "{name}: {text}");
+            }
+            let names = &rule["resourceNames"];
+            if text.contains("\"approve\"") {
+                assert_eq!(names.to_string(), r#"["kubernetes.io/kube-apiserver-client"]"#, "{name}");
+            }
+            assert!(
+                !text.contains("serviceaccounts/token") || name == "aviary-registration-tokens",
+                "{name}: {text}"
+            );
+        }
+    }
+    for binding in own.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding")) {
+        for subject in binding["subjects"].as_array().into_iter().flatten() {
+            assert_eq!(subject["name"], "aviary-registration", "{}", named(binding));
+        }
+    }
+    let forbids = |policy: &Value| {
+        policy["kind"] == "ValidatingAdmissionPolicy" && policy.to_string().contains("serviceaccounts/token")
+    };
+    assert!(tokens.iter().any(forbids), "whoever turns tokens on also gets the policy");
+    let manager = of_kind(&all, "Deployment")[0];
+    assert!(named(manager) == "aviary-manager" && !manager.to_string().contains("registration"));
 }
 
 fn metrics_in(text: &str) -> BTreeSet<String> {

@@ -53,6 +53,24 @@ fn the_chart_says_what_the_command_says() {
     same(&server, "--set namespace.create=true", "");
     same(&server, "--set flavor=ocm,image=other:1", "--flavor ocm --image other:1");
     same(&server, "--set monitoring.enabled=false", "--without monitoring");
+    same(&server, "--set registration.enabled=true", "--with registration");
+    let signer = "registration.signers[0].name=example.com/a,registration.signers[0].secret.namespace=ns,registration.signers[0].secret.name=ca";
+    let listed = helm(
+        &server,
+        &format!(
+            "template {CHART} --kube-version 1.35.0 --namespace {NAMESPACE} --set registration.enabled=true,registration.tokens=true --set 'registration.clusterRoles={{reader}}' --set '{signer}'"
+        ),
+    );
+    for part in [
+        "- \"--signer=example.com/a=ns/ca\"\n",
+        "- --tokens\n",
+        "resourceNames: [\"reader\"]\n",
+        "resourceNames: [\"example.com/a\"]\n",
+        "resourceNames: [\"ca\"]\n",
+        "the registration may not request tokens",
+    ] {
+        assert!(listed.contains(part), "no {part:?} in {listed}");
+    }
     let with_more = helm(
         &server,
         &format!(

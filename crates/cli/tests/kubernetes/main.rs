@@ -13,6 +13,9 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "../../../registration/tests/core/csr.rs"]
+#[allow(dead_code, reason = "the table of the pure core uses more")]
+mod csr;
 #[path = "../processes/run.rs"]
 #[allow(dead_code, reason = "every test program uses its own part of the harness")]
 mod run;
@@ -24,6 +27,7 @@ mod server;
 mod helm;
 mod install;
 mod policies;
+mod registration;
 mod rights;
 mod rules;
 mod story;

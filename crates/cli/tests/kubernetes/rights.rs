@@ -1,5 +1,5 @@
-//! Compares the roles of the manager with every request that managers made on this server: no
-//! missing rules, no unused rules.
+//! Compares the roles of the manager, and of the registration, with every request that they made on
+//! this server: no missing rules, no unused rules.
 //!
 //! The requests come from the server's audit log. This must run after all other suites on the
 //! server.
@@ -9,7 +9,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::server::{NAMESPACE, server};
+use crate::server::{NAMESPACE, root, server};
 
 /// Config kinds that suites define, with a role that lets the manager read them.
 const KINDS_OF_SUITES: [&str; 3] =
@@ -58,14 +58,16 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// All rights in the roles that are bound to the manager.
-fn shipped(objects: &[Value]) -> BTreeSet<Right> {
+/// All rights in the roles that are bound to an account.
+fn shipped(objects: &[Value], account: &str) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
     for binding in objects.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding")) {
         if binding["roleRef"].is_null() {
             continue;
         }
-        assert_eq!(binding["subjects"][0]["name"], "aviary-manager");
+        if binding["subjects"][0]["name"] != account {
+            continue;
+        }
         let is_bound = |role: &&Value| {
             let aggregated = binding["roleRef"]["name"] == "aviary-config-kinds"
                 && role["metadata"]["labels"]["addon.open-cluster-management.io/aggregate-to-config-kinds"]
@@ -106,9 +108,9 @@ fn rights_of(rule: &Value, namespace: Option<&str>) -> Vec<Right> {
     rights
 }
 
-/// The requests of managers, each once, and whether they were allowed.
-fn asked(audit: &str) -> BTreeSet<(Right, bool)> {
-    let user = format!("system:serviceaccount:{NAMESPACE}:aviary-manager");
+/// The requests of an account, each once, and whether they were allowed.
+fn asked(audit: &str, account: &str) -> BTreeSet<(Right, bool)> {
+    let user = format!("system:serviceaccount:{NAMESPACE}:{account}");
     let mut asked = BTreeSet::new();
     for line in audit.lines() {
         let event: Value = serde_json::from_str(line).unwrap();
@@ -140,8 +142,8 @@ fn asked(audit: &str) -> BTreeSet<(Right, bool)> {
 fn the_manager_may_do_what_it_does_and_nothing_else() {
     let server = server("rights");
     let objects: Value = serde_json::from_str(&server.aviary("manifests -o json")).unwrap();
-    let shipped = shipped(objects["items"].as_array().unwrap());
-    let asked = asked(&fs::read_to_string(server.path("audit.log")).unwrap());
+    let shipped = shipped(objects["items"].as_array().unwrap(), "aviary-manager");
+    let asked = asked(&fs::read_to_string(server.path("audit.log")).unwrap(), "aviary-manager");
     assert!(asked.len() > 100, "the other suites have not run here: {} requests", asked.len());
 
     let missing: BTreeSet<String> = asked
@@ -166,4 +168,46 @@ fn the_manager_may_do_what_it_does_and_nothing_else() {
     };
     let unused: Vec<String> = shipped.iter().filter(|right| !used(right)).map(Right::told).collect();
     assert!(unused.is_empty(), "no suite has a manager do this: {unused:#?}");
+}
+
+/// What the suite's administrator allows, and what everyone may ask.
+const ALLOWED_IN_SUITE: [&str; 2] = ["get secrets", "create authorization.k8s.io selfsubjectaccessreviews"];
+
+/// Rights that no request uses: the server checks the first when a request is approved, the second
+/// when a Role is created; the others are for objects that somebody else has changed or made.
+const WITHOUT_REQUESTS: [&str; 5] = [
+    "approve certificates.k8s.io signers",
+    "create serviceaccounts/token",
+    "update rbac.authorization.k8s.io roles",
+    "get rbac.authorization.k8s.io roles",
+    "get serviceaccounts",
+];
+
+#[test]
+fn the_registration_may_do_what_it_does_and_nothing_else() {
+    let server = server("registration-rights");
+    let printed: Value =
+        serde_json::from_str(&server.aviary("manifests --with registration -o json")).unwrap();
+    let mut objects = printed["items"].as_array().unwrap().clone();
+    let tokens = root().join("deploy/kustomize/registration-tokens/registration-tokens.yaml");
+    objects.extend(serde_saphyr::from_multiple::<Value>(&fs::read_to_string(tokens).unwrap()).unwrap());
+    let shipped = shipped(&objects, "aviary-registration");
+    let asked = asked(&fs::read_to_string(server.path("audit.log")).unwrap(), "aviary-registration");
+    assert!(asked.len() > 20, "the other suites have not run here: {} requests", asked.len());
+    let missing: BTreeSet<String> = asked
+        .iter()
+        .filter(|(request, _)| !ALLOWED_IN_SUITE.contains(&request.plain().as_str()))
+        .filter(|(request, _)| !shipped.iter().any(|right| right.allows(request)))
+        .map(|(request, _)| request.told())
+        .collect();
+    assert!(missing.is_empty(), "the registration asks for what no role allows: {missing:#?}");
+    let refused: BTreeSet<String> =
+        asked.iter().filter(|(_, let_in)| !let_in).map(|(request, _)| request.told()).collect();
+    assert!(refused.is_empty(), "the server refused: {refused:#?}");
+    let used = |right: &Right| {
+        WITHOUT_REQUESTS.contains(&right.plain().as_str())
+            || asked.iter().any(|(request, _)| right.allows(request))
+    };
+    let unused: Vec<String> = shipped.iter().filter(|right| !used(right)).map(Right::told).collect();
+    assert!(unused.is_empty(), "no suite has the registration do this: {unused:#?}");
 }
