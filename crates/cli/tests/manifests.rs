@@ -227,6 +227,11 @@ fn help_and_wrong_usage() {
 
                       [possible values: monitoring]
 
+                  --with <PART>
+                      Add an optional part: registration, for templates with spec.registration
+
+                      [possible values: registration]
+
               -h, --help
                       Print help (see a summary with '-h')
 

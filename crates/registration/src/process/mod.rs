@@ -191,9 +191,6 @@ impl Loop {
         while let Ok((kind, change)) = self.changes.try_recv() {
             self.state.take(kind, change, now);
         }
-        for key in self.state.take_dirty() {
-            self.queue.soon(key, QUIET);
-        }
         let is_complete = self.state.is_complete();
         self.ready.send_if_modified(|ready| std::mem::replace(ready, is_complete) != is_complete);
     }
@@ -217,6 +214,9 @@ impl Loop {
     }
 
     fn start_work(&mut self) {
+        for key in self.state.take_dirty() {
+            self.queue.soon(key, QUIET);
+        }
         if !self.leads || !self.state.is_complete() {
             return;
         }

@@ -9,6 +9,7 @@
 )]
 
 mod csr;
+mod flood;
 mod grants;
 mod requests;
 mod signing;

@@ -14,7 +14,7 @@ use crate::csr::Draft;
 const CUSTOM: &str = "example.com/agent";
 const GRPC: &str = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
 }
 
@@ -43,11 +43,11 @@ fn template() -> Registrations {
     ]}}))
 }
 
-fn draft() -> Draft {
+pub(crate) fn draft() -> Draft {
     Draft { in_one_set: true, ..Draft::new(&of().default_user(), &of().groups()) }.with_dns(&of().dns_name())
 }
 
-fn request(draft: &Draft) -> Request {
+pub(crate) fn request(draft: &Draft) -> Request {
     let strings = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
     Request {
         name: "addon-c1-hello-x".into(),
