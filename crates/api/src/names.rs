@@ -95,6 +95,9 @@ pub mod annotations {
     /// removed, and never at install.
     pub const PRE_DELETE_HOOK: &str = "addon.open-cluster-management.io/addon-pre-delete";
 
+    /// On such Jobs and Pods: how long the hooks may take before the instance is deleted without them.
+    pub const PRE_DELETE_DEADLINE: &str = "addon.open-cluster-management.io/addon-pre-delete-deadline";
+
     /// On ManagedClusters: `"true"` excludes the cluster from install strategies.
     pub const DISABLE_AUTOMATIC_INSTALLATION: &str =
         "addon.open-cluster-management.io/disable-automatic-installation";
@@ -120,6 +123,10 @@ pub mod annotations {
 
 /// Finalizers.
 pub mod finalizers {
+    /// On instances: pre-delete hooks have to run before the instance goes. OCM's name.
+    pub const PRE_DELETE_HOOK: &str = "addon.open-cluster-management.io/addon-pre-delete";
+    /// On stored revisions: hooks of instances may still have to be rendered from them.
+    pub const HOOK_CONTENT: &str = "addon.open-cluster-management.io/hook-content";
     /// On works: the agent still has to remove what it applied.
     pub const MANIFEST_WORK_CLEANUP: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
     /// On ManagedClusters: the hub still has to remove what belongs to the cluster.
@@ -141,6 +148,8 @@ pub mod conditions {
     /// Instance: the assigned revision is applied and healthy; the message holds the start time of
     /// that revision.
     pub const REVISION_HEALTHY: &str = "RevisionHealthy";
+    /// Instance that is being deleted: its pre-delete hooks have completed. OCM's name.
+    pub const HOOK_COMPLETED: &str = "HookManifestCompleted";
     /// Add-on: all its placements could be read.
     pub const PLACEMENTS_RESOLVED: &str = "PlacementsResolved";
     /// Add-on: the brake holds deletions until they are approved.

@@ -301,7 +301,11 @@ impl Loop {
         };
         let started = Instant::now();
         let plan = snapshot.without_echoes(plan(&snapshot, now));
-        self.reporting.metrics.note_plan(&snapshot, &plan, started.elapsed(), now);
+        if snapshot.entry().present {
+            self.reporting.metrics.note_plan(&snapshot, &plan, started.elapsed(), now);
+        } else {
+            self.reporting.metrics.forget(addon);
+        }
         let broken = if self.settings.verify { broken_promise(&snapshot, &plan) } else { None };
         let job = Job::new(&snapshot, plan, executor);
         drop(snapshot);

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use aviary_api::names::finalizers::HOOK_CONTENT;
 use aviary_api::names::{ADDON_GROUP, labels};
 use aviary_engine::configs::{ConfigRef, GroupResource, Pin, Revision};
 use aviary_engine::hash::{self, Hash};
@@ -27,6 +28,8 @@ pub(crate) struct Kept {
     /// The uid of the add-on that owns it. A deleted one may have had the same name.
     pub(crate) owner: Option<Text>,
     pub(crate) version: Version,
+    /// It stays while hooks may need it, also after the add-on is deleted.
+    pub(crate) held: bool,
     pub(crate) what: What,
 }
 
@@ -92,7 +95,25 @@ pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
     let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
     let owner = owners.iter().find(|owner| owner.kind == OWNER && *owner.name == *addon);
     let owner = owner.map(|owner| owner.uid.as_str().into());
-    Some(Kept { addon, owner, version: ObjectVersion::of(&object.metadata).version, what })
+    let version = ObjectVersion::of(&object.metadata).version;
+    Some(Kept { addon, owner, version, held: is_held(object), what })
+}
+
+/// Whether it stays while hooks may need it.
+pub(crate) fn is_held(object: &ControllerRevision) -> bool {
+    object.metadata.finalizers.iter().flatten().any(|one| one == HOOK_CONTENT)
+}
+
+/// Holds a stored content. Nobody else puts finalizers on it before it is deleted.
+pub(crate) fn hold() -> Value {
+    json!({ "metadata": { "finalizers": [HOOK_CONTENT] } })
+}
+
+/// Lets a stored content go, as it is now.
+pub(crate) fn release(held: &ControllerRevision) -> Value {
+    let others = held.metadata.finalizers.iter().flatten().filter(|one| *one != HOOK_CONTENT);
+    let version = &held.metadata.resource_version;
+    json!({ "metadata": { "resourceVersion": version, "finalizers": others.collect::<Vec<_>>() } })
 }
 
 /// The add-on, hash and content of a template that is stored as a revision.
@@ -153,7 +174,11 @@ fn clipped(addon: &str) -> &str {
 
 pub(crate) fn content(owner: Owner<'_>, keep: &Keep) -> Value {
     let stored = Stored::Config { of: stored_pin(&keep.pin), content: (*keep.content).clone() };
-    object(owner, &content_name(owner.addon, &keep.pin.hash), 0, &stored)
+    let mut object = object(owner, &content_name(owner.addon, &keep.pin.hash), 0, &stored);
+    if keep.held {
+        object["metadata"]["finalizers"] = json!([HOOK_CONTENT]);
+    }
+    object
 }
 
 pub(crate) fn completed_name(addon: &str, placement: &PlacementName, number: i64) -> String {
@@ -208,7 +233,8 @@ mod tests {
         let hash = hash::spec_hash(&object);
         let config =
             ConfigRef { kind: GroupResource::new("g", "rs"), namespace: Some("ns".into()), name: "a".into() };
-        Keep { pin: Pin { config: Arc::new(config), hash }, content: Arc::new(hash::content(&object)) }
+        let pin = Pin { config: Arc::new(config), hash };
+        Keep { pin, content: Arc::new(hash::content(&object)), held: false }
     }
 
     const OWNER: Owner<'_> = Owner { namespace: "hub", addon: "helloworld", uid: "u" };
@@ -222,6 +248,19 @@ mod tests {
         };
         assert_eq!((&*addon, owner.as_deref()), ("helloworld", Some("u")));
         assert_eq!((hash, content), (keep.pin.hash, keep.content));
+    }
+
+    #[test]
+    fn a_content_that_hooks_need_is_held_until_it_is_released() {
+        let plain: ControllerRevision = serde_json::from_value(content(OWNER, &keep())).unwrap();
+        assert!(!read(&plain).unwrap().held);
+        let held = content(OWNER, &Keep { held: true, ..keep() });
+        let mut held: ControllerRevision = serde_json::from_value(held).unwrap();
+        assert!(read(&held).unwrap().held);
+        held.metadata.resource_version = Some("7".into());
+        held.metadata.finalizers.as_mut().unwrap().push("foregroundDeletion".into());
+        let released = json!({"metadata": {"resourceVersion": "7", "finalizers": ["foregroundDeletion"]}});
+        assert_eq!(release(&held), released);
     }
 
     #[test]

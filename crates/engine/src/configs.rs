@@ -59,6 +59,10 @@ impl GroupResource {
         [Self::hub_configs(), Self::templates()].contains(&self)
     }
 
+    pub(crate) fn is_templates(&self) -> bool {
+        self == Self::templates()
+    }
+
     /// Secrets are never configs: the content of configs is copied into revisions, which more
     /// people may read.
     pub(crate) fn is_secrets(&self) -> bool {

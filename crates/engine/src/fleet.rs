@@ -20,7 +20,7 @@ use crate::render::Templates;
 use crate::versions::MOST_VERSIONS;
 pub use cohorts::Cohort;
 use cohorts::Cohorts;
-pub use facts::{BudgetShare, ClusterFacts, InstanceFacts, WorkFacts};
+pub use facts::{BudgetShare, ClusterFacts, InstanceFacts, WorkFacts, WorkOwner};
 use lineup::{Claims, small};
 
 /// One add-on's clusters and placements at one moment.

@@ -6,6 +6,7 @@
 //! stricter.
 
 mod arrival;
+mod hooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -47,9 +48,17 @@ const STATUS_LIMIT: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub enum Deed<'a> {
     Create(&'a ClusterName),
-    Delete { cluster: &'a ClusterName, uid: &'a str },
+    Delete {
+        cluster: &'a ClusterName,
+        uid: &'a str,
+    },
     Instance(&'a ClusterName),
-    Work { cluster: &'a ClusterName, told: &'a Revision },
+    /// The finalizers of an instance.
+    Guard(&'a ClusterName),
+    Work {
+        cluster: &'a ClusterName,
+        told: &'a Revision,
+    },
     AddOn(&'a AddOnStatus),
     Complete(&'a PlacementName, &'a Revision),
 }
@@ -85,13 +94,17 @@ impl Series {
                 self.counts.follow(before, &delete.cluster, after);
                 return Vec::new();
             }
-            Write::Keep(_) | Write::Forget(_) | Write::Withdraw(..) | Write::Offer(_) => return Vec::new(),
+            Write::Guard(write) => Deed::Guard(&write.cluster),
+            Write::Keep(_) | Write::Hold(_) | Write::Forget(_) | Write::Withdraw(..) | Write::Offer(_) => {
+                return Vec::new();
+            }
         };
         let found = check_counted(before, deed, after, &mut self.counts);
         match deed {
             Deed::Create(cluster)
             | Deed::Delete { cluster, .. }
             | Deed::Instance(cluster)
+            | Deed::Guard(cluster)
             | Deed::Work { cluster, .. } => self.counts.follow(before, cluster, after),
             Deed::AddOn(_) | Deed::Complete(..) => {}
         }
@@ -152,6 +165,7 @@ fn check_counted(
         Deed::Create(cluster) => found.create(cluster),
         Deed::Delete { cluster, uid } => found.delete(cluster, uid),
         Deed::Instance(cluster) => found.instance(cluster, after),
+        Deed::Guard(cluster) => found.guard(cluster, after),
         Deed::Work { cluster, told } => found.work(cluster, told),
         Deed::AddOn(status) => found.addon(status),
         Deed::Complete(placement, revision) => found.completed(placement, revision),
@@ -322,6 +336,7 @@ impl<'a> Checker<'a> {
                 self.broken("S3", format!("the content of {} is rendered and not kept", pin.config));
             }
         }
+        self.guarded_before_deployed(cluster);
     }
 
     fn addon(&mut self, status: &AddOnStatus) {

@@ -21,6 +21,7 @@ pub mod explain;
 pub mod fleet;
 pub mod hash;
 pub mod health;
+pub mod hooks;
 pub mod install;
 pub mod invariants;
 pub mod limit;

@@ -8,6 +8,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aviary_api::names::finalizers::PRE_DELETE_HOOK;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -498,6 +499,8 @@ impl Template {
 #[derive(Clone, Debug, Default)]
 pub struct Revisions {
     pub contents: BTreeMap<Hash, Arc<Value>>,
+    /// The contents that stay while hooks may need them, also after the add-on is deleted.
+    pub held: BTreeSet<Hash>,
     /// Oldest first.
     pub completed: BTreeMap<PlacementName, Vec<Revision>>,
     /// Completed, and later rolled back from. Rolling out one of them again is an upgrade like any
@@ -529,6 +532,8 @@ pub struct Instance {
     pub resource_version: Text,
     pub generation: i64,
     pub deleting: bool,
+    /// What has to happen before it goes, once it is deleted.
+    pub finalizers: Vec<Text>,
     /// The install strategy that created it; `None` if a user did.
     pub marker: Option<Text>,
     /// The uid of the add-on that owns it.
@@ -541,6 +546,11 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// Pre-delete hooks run before it goes.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.finalizers.iter().any(|one| **one == *PRE_DELETE_HOOK)
+    }
+
     /// It has an override: its own config or version.
     pub(crate) fn has_own(&self) -> bool {
         !self.overrides.is_empty() || self.version.is_some()
@@ -555,6 +565,7 @@ pub struct InstanceSummary {
     pub(crate) install_namespace: TextId,
     pub(crate) generation: i64,
     pub(crate) deleting: bool,
+    pub(crate) guarded: bool,
     pub(crate) made_by: Maker,
     pub(crate) has_own: bool,
 }
@@ -579,6 +590,7 @@ impl Summarised for Instance {
             install_namespace: TextId::of(&self.install_namespace),
             generation: self.generation,
             deleting: self.deleting,
+            guarded: self.is_guarded(),
             made_by: match self.marker.as_deref() {
                 None => Maker::User,
                 Some("Placements") => Maker::Placements,
@@ -590,6 +602,11 @@ impl Summarised for Instance {
 }
 
 impl ByCluster<Instance> {
+    /// Whether pre-delete hooks run before any of them goes.
+    pub fn has_guarded(&self) -> bool {
+        self.entries().any(|entry| entry.summary.guarded)
+    }
+
     /// The instances that have an override.
     pub fn with_own(&self) -> impl Iterator<Item = &Arc<Instance>> {
         self.entries().filter(|entry| entry.summary.has_own).map(|entry| entry.value)

@@ -24,6 +24,7 @@ use crate::fleet::{Fleet, Governor};
 use crate::hash::Hash;
 use crate::health::Health;
 use crate::health::ObjectMark;
+use crate::hooks::{self, Ending};
 use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{AddOnStatus, Instance, InstanceStatus, Lookup, Observed};
@@ -75,6 +76,9 @@ pub enum Step {
     Settle,
     /// Statuses that assign an instance another revision.
     Start,
+    /// Finalizers of instances: put on before anything is deployed that needs pre-delete hooks, and
+    /// taken off when the hooks have run.
+    Guard,
     /// Works are rendered from what a status records, so they follow the statuses.
     Render,
     RemoveWorks,
@@ -91,6 +95,7 @@ impl Step {
             | Self::Delete
             | Self::Settle
             | Self::Start
+            | Self::Guard
             | Self::Render
             | Self::RemoveWorks
             | Self::Forget => false,
@@ -102,6 +107,8 @@ impl Step {
 #[derive(Clone, Debug)]
 pub enum Write {
     Keep(Keep),
+    /// Stored content stays while hooks may need it.
+    Hold(Hash),
     Withdraw(PlacementName, Revision),
     Complete(Completion),
     AddOn(Box<AddOnStatus>),
@@ -109,6 +116,7 @@ pub enum Write {
     Create(Create),
     Delete(Delete),
     Instance(StatusWrite),
+    Guard(GuardWrite),
     Work(Box<WorkWrite>),
     DeleteWork(SurplusWork),
     Forget(Hash),
@@ -165,14 +173,14 @@ impl Plan {
 
 /// The stages while they are being filled.
 #[derive(Debug, Default)]
-struct Drafts(BTreeMap<Step, Vec<Write>>);
+pub(crate) struct Drafts(BTreeMap<Step, Vec<Write>>);
 
 impl Drafts {
-    fn push(&mut self, step: Step, write: Write) {
+    pub(crate) fn push(&mut self, step: Step, write: Write) {
         self.0.entry(step).or_default().push(write);
     }
 
-    fn extend(&mut self, step: Step, writes: impl IntoIterator<Item = Write>) {
+    pub(crate) fn extend(&mut self, step: Step, writes: impl IntoIterator<Item = Write>) {
         let mut writes = writes.into_iter().peekable();
         if writes.peek().is_some() {
             self.0.entry(step).or_default().extend(writes);
@@ -200,6 +208,8 @@ pub struct Offer {
 pub struct Keep {
     pub pin: Pin,
     pub content: Arc<Value>,
+    /// Hooks may need it, also after the add-on is deleted.
+    pub held: bool,
 }
 
 /// The status of one instance, written on condition that the instance is unchanged.
@@ -220,6 +230,40 @@ impl Deref for StatusWrite {
     }
 }
 
+/// The finalizers of one instance, written on condition that the instance is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuardWrite {
+    pub cluster: ClusterName,
+    pub uid: Text,
+    pub resource_version: Text,
+    /// All that the instance should have.
+    pub finalizers: Vec<Text>,
+    /// Why hooks no longer hold it, if they do not.
+    pub ending: Option<Ending>,
+}
+
+impl GuardWrite {
+    pub(crate) fn new(instance: &Instance, finalizers: Vec<Text>, ending: Option<Ending>) -> Self {
+        let Instance { cluster, uid, resource_version, .. } = instance;
+        Self {
+            cluster: cluster.clone(),
+            uid: uid.clone(),
+            resource_version: resource_version.clone(),
+            finalizers,
+            ending,
+        }
+    }
+}
+
+/// Which of a cluster's works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkPart {
+    /// The deploy work of this index.
+    Deploy(usize),
+    /// The pre-delete hooks.
+    Hooks,
+}
+
 /// A work to create or to restore.
 #[derive(Clone, Debug)]
 pub struct WorkWrite {
@@ -228,17 +272,48 @@ pub struct WorkWrite {
     /// UID and resource version of the existing work.
     pub replaces: Option<(Text, Text)>,
     prepared: Arc<Prepared>,
-    index: usize,
+    part: WorkPart,
     install_namespace: Text,
     instance_uid: Text,
     told: Revision,
 }
 
 impl WorkWrite {
+    pub(crate) fn new(
+        instance: &Instance,
+        prepared: &Arc<Prepared>,
+        part: WorkPart,
+        replaces: Option<(Text, Text)>,
+    ) -> Self {
+        let name = match part {
+            WorkPart::Deploy(index) => prepared.work_name(index),
+            WorkPart::Hooks => prepared.hook_work_name(),
+        };
+        Self {
+            cluster: instance.cluster.clone(),
+            name,
+            replaces,
+            prepared: Arc::clone(prepared),
+            part,
+            install_namespace: instance.install_namespace.clone(),
+            instance_uid: instance.uid.clone(),
+            told: instance.status.told_revision(),
+        }
+    }
+
     /// The work to write.
     pub fn object(&self) -> Value {
-        let told: Vec<&Pin> = self.told.pins().iter().collect();
-        self.prepared.work(self.index, &self.site(), &told)
+        match self.part {
+            WorkPart::Deploy(index) => {
+                let told: Vec<&Pin> = self.told.pins().iter().collect();
+                self.prepared.work(index, &self.site(), &told)
+            }
+            WorkPart::Hooks => self.prepared.hook_work(&self.site()),
+        }
+    }
+
+    pub fn part(&self) -> WorkPart {
+        self.part
     }
 
     /// What it is rendered from.
@@ -257,6 +332,9 @@ impl WorkWrite {
 
     /// What is known about its health before the agent has reported anything.
     pub fn health_before_reports(&self) -> Health {
+        if self.part == WorkPart::Hooks {
+            return Health::Unknown { why: "the hooks have not completed".into() };
+        }
         match self.probed_object() {
             Some(object) => Health::Unknown {
                 why: format!("{object}: the work agent has not reported its health yet").into(),
@@ -267,15 +345,18 @@ impl WorkWrite {
 
     /// The first object whose health the agent is asked for.
     pub(crate) fn probed_object(&self) -> Option<String> {
-        let object = self.prepared.probed_object(self.index)?;
+        let WorkPart::Deploy(index) = self.part else { return None };
+        let object = self.prepared.probed_object(index)?;
         Some(object.replace("{{INSTALL_NAMESPACE}}", &self.install_namespace))
     }
 
     /// The objects in it; not worked out where the cluster has no other work.
     pub(crate) fn objects(&self) -> Vec<ObjectMark> {
-        match self.prepared.works() > 1 {
-            true => self.prepared.objects(self.index, &self.site()),
-            false => Vec::new(),
+        match self.part {
+            WorkPart::Deploy(index) if self.prepared.works() > 1 => {
+                self.prepared.objects(index, &self.site())
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -363,7 +444,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         return Plan::left_alone("its lifecycle annotation says that it manages itself");
     }
     if observed.addon.deleting {
-        return Plan::left_alone("it is being deleted, and its instances with it");
+        return leaving(observed, now);
     }
     let fleet = Fleet::line_up(observed);
     let install = install::decide(&fleet);
@@ -373,7 +454,10 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
 
     let mut drafts = Drafts::default();
     let clusters = members::decide(&fleet, &install, &outcomes, &free, now, &mut drafts);
-    drafts.extend(Step::Keep, keeps(&fleet).into_iter().map(Write::Keep));
+    let for_hooks = hooks::draft::needed(&fleet);
+    drafts.extend(Step::Keep, keeps(&fleet, &for_hooks).into_iter().map(Write::Keep));
+    drafts.extend(Step::Keep, hooks::draft::holds(observed, &for_hooks).into_iter().map(Write::Hold));
+    let hooks_until = hooks::draft::leaving(&fleet, now, &mut drafts);
     for (governor, outcome) in fleet.governors.iter().zip(&outcomes) {
         record(observed, governor, outcome, &mut drafts);
     }
@@ -397,10 +481,29 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let events = events.flat_map(|(governor, outcome)| events::of(&fleet, governor, outcome)).collect();
     let placements = fleet.governors.iter().zip(&outcomes);
     let placements = placements.map(|(governor, outcome)| placement(&fleet, governor, outcome)).collect();
-    let recheck_at = outcomes.iter().chain([&free]).filter_map(|outcome| outcome.recheck_at).min();
+    let recheck_at = outcomes.iter().chain([&free]).filter_map(|outcome| outcome.recheck_at);
+    let recheck_at = recheck_at.chain(hooks_until).min();
     let gates = outcomes.into_iter().filter_map(|outcome| outcome.aim.gate_problem);
     let problems = fleet.problems.into_iter().chain(install.problem).chain(gates).collect();
     Plan::new(drafts, events, Report { clusters, placements, problems, left_alone: None }, recheck_at)
+}
+
+/// An add-on that is being deleted, or that does not exist any more: nothing is rolled out. Hooks
+/// still run before its instances go, and what they are rendered from goes after them.
+fn leaving(observed: &Observed, now: Timestamp) -> Plan {
+    let report = Plan::left_alone("it is being deleted, and its instances with it").report;
+    if !observed.instances.has_guarded() && observed.revisions.held.is_empty() {
+        return Plan { report, ..Plan::default() };
+    }
+    let fleet = Fleet::line_up(observed);
+    let mut drafts = Drafts::default();
+    let recheck_at = hooks::draft::leaving(&fleet, now, &mut drafts);
+    let mut abandoned = install::abandoned(&observed.instances, &observed.clusters);
+    abandoned.retain(|delete| !observed.refused.contains_key(&delete.cluster));
+    drafts.extend(Step::Delete, abandoned.into_iter().map(Write::Delete));
+    let released = hooks::draft::released(observed, &fleet);
+    drafts.extend(Step::Forget, released.into_iter().map(Write::Forget));
+    Plan::new(drafts, Vec::new(), report, recheck_at)
 }
 
 /// Records completed and withdrawn revisions.
@@ -459,7 +562,7 @@ pub fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
 
 /// Contents of assigned and desired revisions that are not stored yet. The version shorthand needs
 /// no storage: its name is its content.
-fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
+fn keeps(fleet: &Fleet<'_>, for_hooks: &HashSet<Hash>) -> Vec<Keep> {
     let observed = fleet.observed;
     let wanted =
         fleet.governors.iter().chain([&fleet.free]).filter_map(|governor| governor.desired.as_ref().ok());
@@ -469,7 +572,10 @@ fn keeps(fleet: &Fleet<'_>) -> Vec<Keep> {
         .flat_map(Revision::pins)
         .chain(own)
         .filter(|pin| !observed.revisions.contents.contains_key(&pin.hash) && seen.insert(&pin.hash))
-        .filter_map(|pin| Some(Keep { pin: pin.clone(), content: Arc::clone(observed.content(pin)?) }))
+        .filter_map(|pin| {
+            let held = for_hooks.contains(&pin.hash);
+            Some(Keep { pin: pin.clone(), content: Arc::clone(observed.content(pin)?), held })
+        })
         .collect()
 }
 

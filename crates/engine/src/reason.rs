@@ -32,6 +32,8 @@ wire_enum! {
         WorksNotReported = "WorksNotReported",
         WorkNotAvailable = "WorkNotAvailable",
         WorkloadUnhealthy = "WorkloadUnhealthy",
+        /// OCM's name.
+        HookManifestIsNotCompleted = "HookManifestIsNotCompleted",
         // The clock of a revision. `Healthy` is also the reason of a placement without unhealthy
         // clusters.
         Healthy = "Healthy",
@@ -160,6 +162,7 @@ wire_enum! {
     /// The reason of a Kubernetes Event on an add-on.
     pub enum EventReason {
         CanaryPassed = "CanaryPassed",
+        HooksGivenUp = "HooksGivenUp",
         InvariantBroken = "InvariantBroken",
         ManagerTermUnreached = "ManagerTermUnreached",
         RolledBack = "RolledBack",
@@ -173,7 +176,8 @@ wire_enum! {
 impl EventReason {
     pub fn is_warning(self) -> bool {
         match self {
-            Self::InvariantBroken
+            Self::HooksGivenUp
+            | Self::InvariantBroken
             | Self::ManagerTermUnreached
             | Self::RolloutFailed
             | Self::RolloutHalted => true,

@@ -18,12 +18,16 @@ pub fn resource_status(work: &Value, healthy: bool) -> Value {
         });
         let rules = entry.and_then(|entry| entry["feedbackRules"].as_array()).into_iter().flatten();
         let asked = rules.filter_map(|rule| rule["jsonPaths"].as_array()).flatten();
-        let values: Vec<Value> = asked
+        let mut values: Vec<Value> = asked
             .filter_map(|path| {
                 let name = path["name"].as_str()?;
                 Some(json!({"name": name, "fieldValue": value(name, manifest, healthy)?}))
             })
             .collect();
+        let mut rules = entry.and_then(|entry| entry["feedbackRules"].as_array()).into_iter().flatten();
+        if rules.any(|rule| rule["type"] == "WellKnownStatus") {
+            values.extend(well_known(text("/kind"), healthy));
+        }
         json!({
             "resourceMeta": {
                 "ordinal": ordinal, "group": group, "version": version, "kind": text("/kind"), "name": name,
@@ -34,6 +38,17 @@ pub fn resource_status(work: &Value, healthy: bool) -> Value {
         })
     });
     json!({"manifests": manifests.collect::<Vec<_>>()})
+}
+
+/// What a real agent reports of Jobs and Pods without being told the paths.
+fn well_known(kind: &str, healthy: bool) -> Option<Value> {
+    let string =
+        |name: &str, text: &str| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
+    match kind {
+        "Job" if healthy => Some(string("JobComplete", "True")),
+        "Pod" => Some(string("PodPhase", if healthy { "Succeeded" } else { "Running" })),
+        _ => None,
+    }
 }
 
 fn value(name: &str, manifest: &Value, healthy: bool) -> Option<Value> {

@@ -6,7 +6,8 @@ use aviary_api::ManagedClusterAddOn;
 use aviary_api::names::{annotations, labels};
 use aviary_engine::install::{Create, Delete};
 use aviary_engine::name::{ClusterName, Text};
-use aviary_engine::plan::{StatusWrite, Write};
+use aviary_engine::plan::{GuardWrite, StatusWrite, Write};
+use aviary_engine::reason::EventReason;
 use aviary_engine::status::publish;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -89,6 +90,24 @@ impl Executor {
             events.extend(echo(&target.name, of, version, whole, how));
         }
         Outcome::Written(events)
+    }
+
+    /// Writes the finalizers of an instance. If it goes although its hooks have not completed, an
+    /// Event says so.
+    pub(super) async fn write_guard(&self, target: &Target, write: &GuardWrite) -> Outcome {
+        let patch = Patch::Merge(json!({"metadata": {
+            "uid": write.uid, "resourceVersion": write.resource_version, "finalizers": write.finalizers,
+        }}));
+        let written =
+            self.instances(&write.cluster).patch(&target.name, &PatchParams::default(), &patch).await;
+        if let Some(why) =
+            write.ending.and_then(|ending| ending.warning(&target.name)).filter(|_| written.is_ok())
+        {
+            tracing::warn!(addon = %target.name, cluster = %write.cluster, "{why}");
+            let note = format!("{}: {why}", write.cluster);
+            self.events.publish_one(target, EventReason::HooksGivenUp, &note).await;
+        }
+        Outcome::of_put(written)
     }
 
     /// Gives an instance another resource version. The annotation contains the add-on's resource

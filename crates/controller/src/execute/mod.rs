@@ -189,6 +189,7 @@ impl Executor {
         let owner = Owner { namespace: &self.namespace, addon, uid: &job.target.uid };
         let outcome = match write {
             Write::Keep(keep) => self.keep(owner, keep).await,
+            Write::Hold(hash) => self.hold(addon, hash).await,
             Write::Withdraw(placement, revision) => self.withdraw(&job.history, placement, revision).await,
             Write::Complete(completion) => self.complete(owner, &job.history, completion).await,
             Write::AddOn(status) => self.write_addon(job, Some((write, status))).await,
@@ -202,6 +203,7 @@ impl Executor {
                 }
                 outcome
             }
+            Write::Guard(write) => self.write_guard(&job.target, write).await,
             Write::Work(write) => self.write_work(addon, write).await,
             Write::DeleteWork(surplus) => self.delete_work(surplus).await,
             Write::Forget(hash) => self.forget(addon, hash).await,
@@ -308,6 +310,7 @@ fn refusable(write: &Write) -> Option<RefusedObject> {
         Write::Create(create) => Some(RefusedObject::NewInstance(create.cluster.clone())),
         Write::Delete(delete) => Some(RefusedObject::Instance(delete.cluster.clone())),
         Write::Instance(write) => Some(RefusedObject::Status(write.cluster.clone())),
+        Write::Guard(write) => Some(RefusedObject::Status(write.cluster.clone())),
         Write::Work(write) => Some(RefusedObject::Work(write.cluster.clone(), write.told().id())),
         Write::Offer(offer) => Some(RefusedObject::Offer(offer.config.clone())),
         _ => None,

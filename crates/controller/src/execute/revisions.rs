@@ -100,14 +100,35 @@ impl Executor {
         Outcome::Written(events)
     }
 
+    /// Keeps a stored content while hooks may need it.
+    pub(super) async fn hold(&self, addon: &str, hash: &Hash) -> Outcome {
+        let (name, patch) = (revisions::content_name(addon, hash), Patch::Merge(revisions::hold()));
+        Outcome::of_put(self.revisions().patch(&name, &PatchParams::default(), &patch).await)
+    }
+
     async fn delete_revision(&self, name: &str) -> Outcome {
         let gone =
             |uid: &str| Outcome::Written(vec![deleted::<ControllerRevision>(&self.namespace, name, uid)]);
         match self.revisions().delete(name, &DeleteParams::default()).await {
             Ok(answer) => {
+                if let Some(held) = answer.as_ref().left().filter(|one| revisions::is_held(one)) {
+                    return self.release_revision(name, held).await;
+                }
                 let details = answer.right().and_then(|status| status.details);
                 gone(details.map(|details| details.uid).unwrap_or_default().as_str())
             }
+            Err(kube::Error::Api(status)) if status.code == 404 => gone(""),
+            Err(error) => Outcome::of_error(error),
+        }
+    }
+
+    /// Lets a revision go that is being deleted and that its finalizer keeps: no hook needs it.
+    async fn release_revision(&self, name: &str, held: &ControllerRevision) -> Outcome {
+        let gone =
+            |uid: &str| Outcome::Written(vec![deleted::<ControllerRevision>(&self.namespace, name, uid)]);
+        let patch = Patch::Merge(revisions::release(held));
+        match self.revisions().patch(name, &PatchParams::default(), &patch).await {
+            Ok(held) => gone(held.metadata.uid.as_deref().unwrap_or_default()),
             Err(kube::Error::Api(status)) if status.code == 404 => gone(""),
             Err(error) => Outcome::of_error(error),
         }

@@ -22,6 +22,7 @@ impl Stores {
                     if let Some(entry) = self.addons.get_mut(&key.name) {
                         entry.present = false;
                         entry.addon = Default::default();
+                        entry.sort_kept();
                         let before = std::mem::take(&mut entry.looked_up);
                         self.change_looked_up(&before, &BTreeSet::new());
                     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aviary_engine::configs::Revision;
+use aviary_engine::hash::Hash;
 use aviary_engine::name::{PlacementName, Text};
+use serde_json::Value;
 
 use crate::progress::Booked;
 use crate::revisions::{Completed, Kept, What};
@@ -73,11 +75,19 @@ impl AddOnEntry {
 
     /// Sorts what is kept into contents and history, after either or the add-on has changed.
     pub(super) fn sort_kept(&mut self) {
-        let contents = kept_for(&self.kept, &self.addon.uid).filter_map(|(_, kept)| match &kept.what {
-            What::Content { hash, content } => Some((hash.clone(), Arc::clone(content))),
-            What::Completed(_) => None,
-        });
-        self.revisions.contents = contents.collect();
+        fn content(kept: &Kept) -> Option<(&Hash, &Arc<Value>)> {
+            match &kept.what {
+                What::Content { hash, content } => Some((hash, content)),
+                What::Completed(_) => None,
+            }
+        }
+        let own = kept_for(&self.kept, &self.addon.uid).map(|(_, kept)| kept);
+        // Instances of an earlier add-on of this name may still have to run their hooks.
+        let held = || self.kept.values().filter(|kept| kept.held).filter_map(content);
+        let contents = own.filter_map(content).chain(held());
+        self.revisions.contents =
+            contents.map(|(hash, content)| (hash.clone(), Arc::clone(content))).collect();
+        self.revisions.held = held().map(|(hash, _)| hash.clone()).collect();
         let (completed, withdrawn) = history(self.completed().map(|(_, completed)| completed));
         self.revisions.completed = completed;
         self.revisions.withdrawn = withdrawn;

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use aviary_engine::name::Text;
-use aviary_engine::observed::Observed;
+use aviary_engine::observed::{AddOn, Observed};
 use aviary_engine::status::refusals;
 
 use crate::stores::{AddOnEntry, Stores};
@@ -22,12 +22,16 @@ pub(crate) struct Snapshot<'s> {
 }
 
 impl Stores {
-    /// The add-on as it is now; `None` where it does not exist.
+    /// The add-on as it is now. One that does not exist is as if it were being deleted, while hooks
+    /// still have to run before its instances go; otherwise `None`.
     pub(crate) fn observe(&mut self, addon: &Text) -> Option<Snapshot<'_>> {
         let mut entry = self.addons.remove(addon)?;
         if !entry.present {
-            self.addons.insert(addon.clone(), entry);
-            return None;
+            if !entry.instances.has_guarded() && entry.revisions.held.is_empty() {
+                self.addons.insert(addon.clone(), entry);
+                return None;
+            }
+            entry.addon = AddOn { name: addon.clone(), deleting: true, ..AddOn::default() };
         }
         let mut problems = entry.problems.clone();
         problems.extend(entry.instance_problems.values().flatten().cloned());

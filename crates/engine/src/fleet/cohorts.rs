@@ -14,6 +14,7 @@ use crate::by_cluster::RowEntry;
 use crate::clock::Clock;
 use crate::configs::{Overrides, Resolver};
 use crate::evidence::{Evidence, is_rendered_as_told, name_taken, told_same};
+use crate::hooks::{self, HookWork};
 use crate::name::TextId;
 use crate::observed::{
     Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, Work, WorkHashes, WorkState,
@@ -44,6 +45,7 @@ struct InstanceKey {
     /// A place among the different overrides.
     overrides: Option<u32>,
     terminating: bool,
+    guarded: bool,
     other_owner: bool,
     made_by: Maker,
 }
@@ -156,6 +158,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 works: self.works_key(row.works, summary.uid),
                 overrides: if summary.has_own { self.overrides(row, instance.value) } else { None },
                 terminating: summary.deleting,
+                guarded: summary.guarded,
                 other_owner: summary.owner.is_some_and(|owner| owner != self.addon),
                 made_by: summary.made_by,
             }
@@ -295,12 +298,15 @@ impl<'a> ObjectsById<'a> {
             }
             _ => false,
         };
-        let &InstanceKey { generation, terminating, other_owner, made_by, .. } = key;
+        let &InstanceKey { generation, terminating, guarded, other_owner, made_by, .. } = key;
+        let hook_work = HookWork::of(&self.templates.observed().addon.name, &works);
         let clock = Clock::carried_by(status);
         Some(InstanceFacts {
             status,
             generation,
             terminating,
+            guarded,
+            hook_work,
             other_owner,
             made_by,
             overrides,
@@ -326,7 +332,11 @@ impl<'a> ObjectsById<'a> {
         tolerant: bool,
     ) -> Evidence {
         // A report on a work of a deleted instance proves nothing about this one.
-        let is_own = |work: &&WorkFacts<'a>| work.owner != WorkOwner::Other && work.belongs_to(rendering);
+        // Nor does one on the hooks that end it.
+        let hooks = hooks::work_name(&self.templates.observed().addon.name);
+        let is_own = |work: &&WorkFacts<'a>| {
+            work.owner != WorkOwner::Other && *work.name != *hooks && work.belongs_to(rendering)
+        };
         let own: Vec<WorkFacts<'a>> = works.iter().filter(is_own).copied().collect();
         // Only works without hashes are proved by their version.
         let version = own

@@ -13,6 +13,7 @@ use crate::clock::{Clock, Doubt};
 use crate::configs::{Overrides, Pin, Revision};
 use crate::evidence::{Evidence, told_same};
 use crate::health::Health;
+use crate::hooks::HookWork;
 use crate::name::same;
 use crate::observed::{
     ClusterSummary, Instance, InstanceStatus, Maker, Refusal, RefusedWrite, Unreachable, Work, WorkHashes,
@@ -91,6 +92,10 @@ pub struct InstanceFacts<'a> {
     pub generation: i64,
     /// It is being deleted.
     pub terminating: bool,
+    /// Pre-delete hooks run before it goes.
+    pub guarded: bool,
+    /// The state of the work with those hooks.
+    pub hook_work: HookWork,
     /// It belongs to an earlier add-on of this name.
     pub other_owner: bool,
     pub made_by: Maker,

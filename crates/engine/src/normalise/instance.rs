@@ -25,6 +25,7 @@ pub fn instance(object: &ManagedClusterAddOn) -> Result<(Instance, Vec<Problem>)
         resource_version: metadata.resource_version.as_deref().unwrap_or_default().into(),
         generation: metadata.generation.unwrap_or(0),
         deleting: metadata.deletion_timestamp.is_some(),
+        finalizers: metadata.finalizers.iter().flatten().map(|one| one.as_str().into()).collect(),
         marker: labels.and_then(|labels| text(labels.get(labels::INSTALLED_BY_STRATEGY))),
         owner: owner(metadata, "ClusterManagementAddOn"),
         install_namespace: text(spec.install_namespace.as_ref())

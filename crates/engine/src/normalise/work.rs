@@ -13,6 +13,7 @@ use super::text;
 use crate::configs::GroupResource;
 use crate::hash::{self, Hash};
 use crate::health::{self, ObjectMark, read::WorkHealth};
+use crate::hooks;
 use crate::name::Text;
 use crate::observed::{Seen, Work, WorkHashes, WorkState};
 use crate::shared::Shared;
@@ -27,9 +28,13 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let manifests = object.spec.manifests();
     let cluster = metadata.namespace.as_deref().unwrap_or_default();
-    let WorkHealth { health, intact } = health::read::of_work(object, &addon);
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let WorkHealth { health, intact } = match *name == hooks::work_name(&addon) {
+        true => WorkHealth { health: hooks::read::progress(object), intact: true },
+        false => health::read::of_work(object, &addon),
+    };
     let state = WorkState {
-        name: metadata.name.as_deref().unwrap_or_default().into(),
+        name: name.into(),
         deleting: metadata.deletion_timestamp.is_some(),
         version: text(labels.get(labels::ADDON_VERSION).or_else(|| labels.get(labels::DRAFT_ADDON_VERSION))),
         rendered_from: text(annotation(annotations::RENDERED_FROM)),

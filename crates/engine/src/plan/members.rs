@@ -9,6 +9,7 @@ use super::{ClusterReport, Drafts, StatusWrite, Step, Why, Write, works};
 use crate::by_cluster::Cursor;
 use crate::explain::{Decision, Wait};
 use crate::fleet::{ClusterFacts, Cohort, Fleet, InstanceFacts};
+use crate::hooks;
 use crate::install::Install;
 use crate::name::{ClusterName, Text};
 use crate::observed::{InstallStrategy, Instance, InstanceStatus, RefusedWrite, StatusFields, Work};
@@ -43,7 +44,7 @@ pub(super) fn decide(
     for line in &fleet.lines {
         let Some(answer) = answers.get_mut(line.cohort()).and_then(CohortAnswers::next) else { continue };
         if let Some(next) = &answer.next
-            && (next.status.is_some() || next.writes_works)
+            && (next.status.is_some() || next.writes_works || next.guards)
             && let Some(facts) = fleet.cohorts.get(line.cohort()).and_then(|one| one.facts.instance.as_ref())
         {
             objects.write(line.name, facts, next, drafts);
@@ -75,6 +76,9 @@ struct Next {
     /// Its works have to be written. They are rendered from the current status of the instance,
     /// never from the new one.
     writes_works: bool,
+    /// Its finalizer has to be put on. Nothing else is written for it in this pass: each write is
+    /// conditional on the instance being unchanged.
+    guards: bool,
 }
 
 impl CohortAnswers {
@@ -157,7 +161,11 @@ impl<'f> Scribe<'f> {
         let starts = decided.starts || status.as_ref().is_some_and(|next| !is_told(next));
         let renders =
             !starts && !facts.is_refused(RefusedWrite::Work) && matches!(instance.rendering, Some(Ok(_)));
-        Some(Next { status, starts, writes_works: renders && !instance.works_stand })
+        let has_hooks = matches!(&instance.rendering, Some(Ok(prepared)) if prepared.has_hooks());
+        if !starts && has_hooks && !instance.guarded && !facts.is_refused(RefusedWrite::Status) {
+            return Some(Next { status: None, starts: false, writes_works: false, guards: true });
+        }
+        Some(Next { status, starts, writes_works: renders && !instance.works_stand, guards: false })
     }
 }
 
@@ -177,6 +185,9 @@ struct ObjectCursors<'f> {
 impl ObjectCursors<'_> {
     fn write(&mut self, name: &ClusterName, facts: &InstanceFacts<'_>, next: &Next, drafts: &mut Drafts) {
         let Some(instance) = self.instances.hold(name) else { return };
+        if next.guards {
+            return drafts.push(Step::Guard, hooks::draft::guard(&instance));
+        }
         if next.writes_works {
             let works = self.works.take(name).map_or(&[][..], |works| works.value.as_slice());
             works::write(facts, &instance, works, drafts);

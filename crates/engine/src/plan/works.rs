@@ -1,9 +1,8 @@
 //! The works of one cluster: which to write now, and which to delete.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use super::{Drafts, Step, SurplusWork, WorkWrite, Write};
+use super::{Drafts, Step, SurplusWork, WorkPart, WorkWrite, Write};
 use crate::evidence::is_rendered_as_told;
 use crate::fleet::{InstanceFacts, WorkFacts};
 use crate::health::ObjectMark;
@@ -38,16 +37,9 @@ pub(super) fn write(facts: &InstanceFacts<'_>, instance: &Instance, works: &[Wor
     drafts.extend(
         Step::Render,
         due.writes.into_iter().map(|(index, there)| {
-            Write::Work(Box::new(WorkWrite {
-                cluster: instance.cluster.clone(),
-                name: prepared.work_name(index),
-                replaces: there.map(|work| (work.uid.clone(), work.resource_version.clone())),
-                prepared: Arc::clone(prepared),
-                index,
-                install_namespace: instance.install_namespace.clone(),
-                instance_uid: instance.uid.clone(),
-                told: instance.status.told_revision(),
-            }))
+            let replaces = there.map(|work| (work.uid.clone(), work.resource_version.clone()));
+            let write = WorkWrite::new(instance, prepared, WorkPart::Deploy(index), replaces);
+            Write::Work(Box::new(write))
         }),
     );
     let surplus = due.surplus.into_iter().map(|work| SurplusWork {

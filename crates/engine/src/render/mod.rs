@@ -12,6 +12,7 @@ mod variables;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aviary_api::names::{self, annotations, labels};
 use aviary_api::work::{ManifestConfigOption, check_spec};
@@ -57,6 +58,9 @@ pub struct Prepared {
     defined: BTreeMap<String, String>,
     /// The places of the manifests that are deployed: all but the hooks.
     deployed: Vec<usize>,
+    /// The places of the pre-delete hooks.
+    hooks: Vec<usize>,
+    hook_deadline: Duration,
     /// Which of the deployed manifests go into which work: the same for every cluster.
     split: Vec<Range<usize>>,
     /// Each deployed manifest that is probed.
@@ -155,6 +159,8 @@ impl Prepared {
             deployment,
             defined,
             deployed: Vec::new(),
+            hooks: Vec::new(),
+            hook_deadline: Duration::ZERO,
             split: Vec::new(),
             probed: Vec::new(),
             inputs,
@@ -177,9 +183,9 @@ impl Prepared {
             return Err(Problem::OptionsTooLarge { template: template() });
         }
         check_manifests(&self.template, self.raw_manifests())?;
-        let manifests = self.raw_manifests().iter().enumerate();
-        self.deployed =
-            manifests.filter(|(_, manifest)| !hooks::is_hook(manifest)).map(|(at, _)| at).collect();
+        self.check_hooks()?;
+        let all = 0..self.raw_manifests().len();
+        self.deployed = all.filter(|at| self.hooks.binary_search(at).is_err()).collect();
         if self.deployed.is_empty() {
             let why = "it has only pre-delete hooks: add what is to be installed".to_owned();
             return Err(Problem::TemplateMalformed { template: self.template.clone(), why });
@@ -239,10 +245,11 @@ impl Prepared {
         if let Some(fault) = instruct::fault(&author, self.deployed.len()) {
             return Err(malformed(fault));
         }
+        let Ok(cluster) = ClusterName::parse(&"c".repeat(names::MAX_NAME)) else { return Ok(()) };
+        self.check_hook_work(&cluster, names::DEFAULT_INSTALL_NAMESPACE)?;
         if self.agent().is_some_and(|agent| agent.keys().all(|key| key == "workload")) {
             return Ok(());
         }
-        let Ok(cluster) = ClusterName::parse(&"c".repeat(names::MAX_NAME)) else { return Ok(()) };
         (0..self.works()).try_for_each(|index| {
             let (spec, _) = self.spec(index, &cluster, names::DEFAULT_INSTALL_NAMESPACE);
             let faults = check_spec(&Value::Object(spec)).err().unwrap_or_default();

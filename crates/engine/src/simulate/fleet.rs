@@ -113,6 +113,7 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
                 resource_version: "0".into(),
                 generation: 1,
                 deleting: false,
+                finalizers: Vec::new(),
                 marker: Some("Placements".into()),
                 owner: Some(observed.addon.uid.clone()),
                 install_namespace: install_namespace.clone(),

@@ -11,7 +11,7 @@ use crate::health::Health;
 use crate::install::Create;
 use crate::name::{ClusterName, Text};
 use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes, WorkState};
-use crate::plan::{Completion, StatusWrite, WorkWrite, Write};
+use crate::plan::{Completion, GuardWrite, StatusWrite, WorkWrite, Write};
 use crate::shared::{Pool, Shared};
 
 /// The state of one add-on and everything related to it.
@@ -43,19 +43,23 @@ impl World {
         match write {
             Write::Keep(keep) => {
                 observed.revisions.contents.insert(keep.pin.hash.clone(), Arc::clone(&keep.content));
+                if keep.held {
+                    observed.revisions.held.insert(keep.pin.hash.clone());
+                }
                 true
             }
+            Write::Hold(hash) => {
+                let stored = observed.revisions.contents.contains_key(hash);
+                stored && observed.revisions.held.insert(hash.clone())
+            }
+            Write::Guard(write) => self.guard(write, version),
             Write::Create(create) => self.create(create, version),
             Write::Delete(delete) => {
                 let same = observed
                     .instances
                     .get(&delete.cluster)
                     .is_some_and(|instance| instance.uid == delete.uid);
-                if same {
-                    observed.instances.remove(&delete.cluster);
-                    observed.works.remove(&delete.cluster);
-                }
-                same
+                same && self.delete(&delete.cluster, version)
             }
             Write::AddOn(status) => {
                 observed.addon.status = (**status).clone();
@@ -86,6 +90,7 @@ impl World {
             }
             Write::Forget(hash) => {
                 observed.revisions.contents.remove(hash);
+                observed.revisions.held.remove(hash);
                 true
             }
         }
@@ -100,6 +105,7 @@ impl World {
                 resource_version: version,
                 generation: 1,
                 deleting: false,
+                finalizers: Vec::new(),
                 marker: Some(create.marker.into()),
                 owner: Some(self.observed.addon.uid.clone()),
                 install_namespace: create.install_namespace.clone(),
@@ -110,6 +116,35 @@ impl World {
             self.observed.instances.insert(create.cluster.clone(), instance);
         }
         absent
+    }
+
+    /// Deletes an instance. While it has finalizers, it stays.
+    pub fn delete(&mut self, cluster: &ClusterName, version: Text) -> bool {
+        let Some(mut instance) = self.observed.instances.get_mut(cluster) else { return false };
+        instance.deleting = true;
+        instance.resource_version = version;
+        let held = !instance.finalizers.is_empty();
+        drop(instance);
+        if !held {
+            self.observed.instances.remove(cluster);
+            self.observed.works.remove(cluster);
+        }
+        true
+    }
+
+    fn guard(&mut self, write: &GuardWrite, version: Text) -> bool {
+        let Some(mut instance) = self.observed.instances.get_mut(&write.cluster) else { return false };
+        if instance.uid != write.uid || instance.resource_version != write.resource_version {
+            return false;
+        }
+        instance.finalizers.clone_from(&write.finalizers);
+        instance.resource_version = version.clone();
+        let goes = instance.deleting && instance.finalizers.is_empty();
+        drop(instance);
+        if goes {
+            self.delete(&write.cluster, version);
+        }
+        true
     }
 
     fn write_status(&mut self, write: &StatusWrite, version: Text) -> bool {

@@ -32,14 +32,19 @@ pub(crate) const VOCABULARY: &[&str] = &[
 ];
 
 /// The conditions of an instance that we write.
-pub(crate) const OURS: [&str; 4] =
-    [conditions::PROGRESSING, conditions::CONFIGURED, conditions::AVAILABLE, conditions::REVISION_HEALTHY];
+pub(crate) const OURS: [&str; 5] = [
+    conditions::PROGRESSING,
+    conditions::CONFIGURED,
+    conditions::AVAILABLE,
+    conditions::REVISION_HEALTHY,
+    conditions::HOOK_COMPLETED,
+];
 
 /// The longest message of a condition. Names and texts of others are in them.
 const LONGEST_MESSAGE: usize = 4096;
 
 /// Sets a condition. The time changes only when the status does.
-fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: Stated) {
+pub(crate) fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: Stated) {
     let Stated { kind, status, reason, mut message } = new;
     if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
         message = Word::Owned(message.get(..end).unwrap_or_default().to_owned());
@@ -65,9 +70,9 @@ fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: St
 }
 
 /// A condition as it should be.
-struct Stated {
-    kind: &'static str,
-    status: &'static str,
-    reason: Reason,
-    message: Word,
+pub(crate) struct Stated {
+    pub(crate) kind: &'static str,
+    pub(crate) status: &'static str,
+    pub(crate) reason: Reason,
+    pub(crate) message: Word,
 }

@@ -243,6 +243,7 @@ impl Scene {
             resource_version: "0".into(),
             generation: 1,
             deleting: false,
+            finalizers: Vec::new(),
             marker: None,
             owner: None,
             install_namespace: "agents".into(),

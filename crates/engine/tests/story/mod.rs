@@ -19,6 +19,8 @@
 //! drop PLACEMENT                 the entry is removed from the list
 //! addon YAML                     the add-on's whole spec, as flow YAML
 //! user CLUSTER [YAML]            a user makes or edits an instance's spec
+//! remove CLUSTER…                a user deletes the instance
+//! uninstall                      a user deletes the add-on, and with it all instances
 //! offline|online|delete|ack|fail|unavailable|stuck CLUSTER…
 //! unready|broken|degraded|unreported CLUSTER…   applied and available; its Deployment is not updated, has failed, misses no
 //!                                more than it tolerates, or is not reported on
@@ -192,6 +194,13 @@ impl Story {
             "offline" => self.reach(rest, Some(Unreachable { since: Some(self.now) })),
             "online" => self.reach(rest, None),
             "delete" => names(rest).iter().for_each(|name| self.deleting(name)),
+            "remove" => names(rest).iter().for_each(|name| self.remove(name)),
+            "uninstall" => {
+                self.world.observed.addon.deleting = true;
+                let all: Vec<String> =
+                    self.world.observed.instances.keys().map(ToString::to_string).collect();
+                all.iter().for_each(|name| self.remove(name));
+            }
             "gone" => names(rest).iter().for_each(|name| {
                 self.world.observed.clusters.remove(&cluster(name));
             }),
@@ -250,6 +259,10 @@ impl Story {
             "note" => writeln!(self.told, "-- {rest}").unwrap(),
             other => panic!("no such verb: {other}"),
         }
+    }
+
+    fn remove(&mut self, name: &str) {
+        assert!(self.world.delete(&cluster(name), format!("removed-{name}").into()));
     }
 
     // --- set-up -----------------------------------------------------------------------------------------------------
