@@ -68,14 +68,14 @@ pub async fn put_whole(client: &Client, object: &Value) {
 
 /// Installs the CRDs, and waits until the hub serves them.
 pub async fn install_crds(client: &Client) {
-    install(client, as_values(aviary_api::crds::all())).await;
+    install(client, as_values(&aviary_api::crds::all())).await;
     until_durations_default_to(client, &Value::Null).await;
 }
 
 /// Installs CRDs in the shape of OCM's, and those that Aviary adds to an OCM hub. Waits until the
 /// hub serves them. See [`ocm::crds`] for `conversion`.
 pub async fn install_ocm_crds(client: &Client, conversion: Option<&Value>) {
-    let added = as_values(aviary_api::crds::added_to_ocm());
+    let added = as_values(&aviary_api::crds::added_to_ocm());
     install(client, ocm::crds(conversion).into_iter().chain(added).collect()).await;
     until_durations_default_to(client, &json!("0")).await;
 }
@@ -106,7 +106,7 @@ async fn until_durations_default_to(client: &Client, expected: &Value) {
     tokio::time::timeout(GIVE_UP, applied).await.expect("the hub to apply the schema of add-ons");
 }
 
-fn as_values(crds: Vec<CustomResourceDefinition>) -> Vec<Value> {
+fn as_values(crds: &[CustomResourceDefinition]) -> Vec<Value> {
     crds.iter().map(|crd| serde_json::to_value(crd).unwrap()).collect()
 }
 

@@ -23,7 +23,7 @@ pub fn crds(conversion: Option<&Value>) -> Vec<Value> {
         let version = head.version(fields);
         match crds.last_mut().filter(|crd| crd["metadata"]["name"] == head.name) {
             Some(crd) => crd["spec"]["versions"].as_array_mut().unwrap().push(version),
-            None => crds.push(head.crd(version, conversion)),
+            None => crds.push(head.crd(&version, conversion)),
         }
     }
     crds
@@ -59,7 +59,7 @@ impl<'t> Head<'t> {
         }
     }
 
-    fn crd(&self, version: Value, conversion: Option<&Value>) -> Value {
+    fn crd(&self, version: &Value, conversion: Option<&Value>) -> Value {
         let (plural, group) = self.name.split_once('.').unwrap();
         let none = json!({"strategy": "None"});
         let conversion = conversion.filter(|_| self.is_converted).unwrap_or(&none);
