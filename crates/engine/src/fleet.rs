@@ -158,6 +158,12 @@ impl<'a> Fleet<'a> {
     }
 
     /// The facts of the cluster at this position.
+    /// Whether `status.supportedConfigs` of instances is ours to write: on an OCM hub, that of an
+    /// add-on with its own manager belongs to that manager.
+    pub(crate) fn owns_supported(&self) -> bool {
+        self.renders || !self.observed.served.is_ocm()
+    }
+
     pub fn facts(&self, position: usize) -> Option<&ClusterFacts<'a>> {
         self.cohort_at(position).map(|cohort| &cohort.facts)
     }

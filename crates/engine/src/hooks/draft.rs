@@ -34,8 +34,11 @@ pub(crate) fn leaving(fleet: &Fleet<'_>, now: Timestamp, drafts: &mut Drafts) ->
             match step {
                 HookStep::Begin => {
                     draft.work(&instance, drafts);
-                    let status = draft.begun(&instance);
-                    drafts.push(Step::Settle, Write::Instance(StatusWrite { instance, status }));
+                    let (status, owns_supported) = (draft.begun(&instance), fleet.owns_supported());
+                    drafts.push(
+                        Step::Settle,
+                        Write::Instance(StatusWrite { instance, status, owns_supported }),
+                    );
                 }
                 HookStep::Write => draft.work(&instance, drafts),
                 HookStep::Retry => {

@@ -38,7 +38,7 @@ pub(super) fn decide(
     let mut objects = ObjectCursors {
         instances: fleet.observed.instances.cursor(),
         works: fleet.observed.works.cursor(),
-        owns_supported: fleet.renders || !fleet.observed.served.is_ocm(),
+        owns_supported: fleet.owns_supported(),
     };
     let mut reports = Vec::with_capacity(fleet.lines.len());
     for line in &fleet.lines {
