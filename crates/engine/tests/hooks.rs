@@ -8,13 +8,13 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 /// A Job that wipes what the agent leaves behind.
-fn hook(kind: &str, metadata: Value) -> Value {
+fn hook(kind: &str, metadata: &Value) -> Value {
     let version = if kind == "Job" { "batch/v1" } else { "v1" };
     let mut hook = json!({
         "apiVersion": version, "kind": kind, "metadata": { "name": "cleanup", "namespace": "{{INSTALL_NAMESPACE}}" },
         "spec": {},
     });
-    for (key, value) in metadata.as_object().expect("an object") {
+    for (key, value) in metadata.as_object().into_iter().flatten() {
         hook["metadata"][key] = value.clone();
     }
     hook
@@ -44,9 +44,7 @@ fn a_hook_is_never_part_of_what_is_installed() {
     let annotated = json!({ "annotations": { "addon.open-cluster-management.io/addon-pre-delete": "" } });
     let labelled = json!({ "labels": { "open-cluster-management.io/addon-pre-delete": "" } });
     for (kind, marks) in [("Job", &annotated), ("Pod", &annotated), ("Job", &labelled), ("Pod", &labelled)] {
-        for manifests in
-            [json!([agent(), hook(kind, marks.clone())]), json!([hook(kind, marks.clone()), agent()])]
-        {
+        for manifests in [json!([agent(), hook(kind, &marks)]), json!([hook(kind, &marks), agent()])] {
             let mut story = ready(&manifests, &json!({}));
             story.run("pass");
             let written = works(&story.world.observed, &story);
@@ -64,7 +62,7 @@ fn a_hook_is_never_part_of_what_is_installed() {
 fn the_deploy_work_of_a_template_with_a_hook_has_everything_else() {
     let marks = json!({ "annotations": { "addon.open-cluster-management.io/addon-pre-delete": "true" } });
     let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "setup" }, "spec": {} });
-    let mut with = ready(&json!([agent(), hook("Job", marks), job]), &json!({}));
+    let mut with = ready(&json!([agent(), hook("Job", &marks), job]), &json!({}));
     with.run("pass");
     assert_eq!(kinds(&works(&with.world.observed, &with)), ["Deployment agent", "Job setup"]);
     let without = ready(&json!([agent(), job]), &json!({}));
@@ -75,7 +73,7 @@ fn the_deploy_work_of_a_template_with_a_hook_has_everything_else() {
 #[test]
 fn a_template_of_nothing_but_hooks_is_named() {
     let marks = json!({ "annotations": { "addon.open-cluster-management.io/addon-pre-delete": "" } });
-    let mut story = ready(&json!([hook("Job", marks)]), &json!({}));
+    let mut story = ready(&json!([hook("Job", &marks)]), &json!({}));
     story.run("show a1");
     assert!(
         story.told.contains("it has only pre-delete hooks: add what is to be installed"),
@@ -85,9 +83,9 @@ fn a_template_of_nothing_but_hooks_is_named() {
 }
 
 /// Two clusters that run a template with a Job as hook, and the hook's own metadata.
-fn installed(metadata: Value) -> Story {
+fn installed(metadata: &Value) -> Story {
     let mut marks = json!({ "annotations": { "addon.open-cluster-management.io/addon-pre-delete": "" } });
-    for (key, value) in metadata.as_object().expect("an object") {
+    for (key, value) in metadata.as_object().into_iter().flatten() {
         marks["annotations"][key] = value.clone();
     }
     let mut story = Story::new();
@@ -95,7 +93,7 @@ fn installed(metadata: Value) -> Story {
         "metadata": { "name": "tpl" },
         "spec": {
             "addonName": "helloworld", "version": "v1",
-            "agentSpec": { "workload": { "manifests": [agent(), hook("Job", marks)] } },
+            "agentSpec": { "workload": { "manifests": [agent(), hook("Job", &marks)] } },
         },
     }));
     story.run("place prod: a1 a2\n rollout prod\n settle");
@@ -122,7 +120,7 @@ fn an_instance_gets_the_finalizer_before_anything_is_deployed() {
     story.put_template(&json!({
         "metadata": { "name": "tpl" },
         "spec": { "addonName": "helloworld", "version": "v1", "agentSpec": { "workload": { "manifests": [
-            agent(), hook("Job", json!({ "annotations": { FINALIZER: "" } })),
+            agent(), hook("Job", &json!({ "annotations": { FINALIZER: "" } })),
         ] } } },
     }));
     story.run("place prod: a1\n rollout prod");
@@ -138,7 +136,7 @@ fn an_instance_gets_the_finalizer_before_anything_is_deployed() {
 
 #[test]
 fn on_deletion_the_hooks_complete_before_anything_is_removed() {
-    let mut story = installed(json!({}));
+    let mut story = installed(&json!({}));
     story.run("stuck a1\n remove a1\n pass 3");
     assert_eq!(has_works(&story, "a1"), [DEPLOY, HOOKS], "the agent still runs while the hook does");
     assert_eq!(finalizers(&story, "a1").as_deref(), Some(&[FINALIZER.to_owned()][..]));
@@ -153,7 +151,7 @@ fn on_deletion_the_hooks_complete_before_anything_is_removed() {
 
 #[test]
 fn a_hook_that_failed_or_was_evicted_is_run_again() {
-    let mut story = installed(json!({}));
+    let mut story = installed(&json!({}));
     story.run("stuck a1\n remove a1\n pass 2");
     let uid = |story: &Story| {
         let works = story.world.observed.works.get(&cluster("a1")).expect("works");
@@ -175,7 +173,7 @@ fn after_the_deadline_the_instance_goes_without_its_hooks() {
         (json!({}), "9m50s", "20s"),
         (json!({ "addon.open-cluster-management.io/addon-pre-delete-deadline": "30m" }), "29m50s", "20s"),
     ] {
-        let mut story = installed(metadata);
+        let mut story = installed(&metadata);
         // The manager was away when it was deleted: the hooks get their whole time.
         story.run("offline a1\n stuck a1\n remove a1\n wait 2h\n pass 2");
         story.run(&format!("wait {before}\n pass"));
@@ -188,7 +186,7 @@ fn after_the_deadline_the_instance_goes_without_its_hooks() {
 #[test]
 fn an_unusable_deadline_is_named() {
     let marks = json!({ "annotations": { FINALIZER: "", "addon.open-cluster-management.io/addon-pre-delete-deadline": "soon" } });
-    let mut story = ready(&json!([agent(), hook("Job", marks)]), &json!({}));
+    let mut story = ready(&json!([agent(), hook("Job", &marks)]), &json!({}));
     story.run("show a1");
     let why = "Job.batch {{INSTALL_NAMESPACE}}/cleanup has an unusable deadline: \"soon\" is not a duration";
     assert!(story.told.contains(why), "{}", story.told);
@@ -196,14 +194,14 @@ fn an_unusable_deadline_is_named() {
 
 #[test]
 fn hooks_of_a_cluster_that_is_gone_hold_nothing() {
-    let mut story = installed(json!({}));
+    let mut story = installed(&json!({}));
     story.run("stuck a1\n remove a1\n pass 2\n gone a1\n pass");
     assert_eq!(finalizers(&story, "a1"), None);
 }
 
 #[test]
 fn a_cluster_that_is_being_deleted_still_runs_its_hooks() {
-    let mut story = installed(json!({}));
+    let mut story = installed(&json!({}));
     story.run("stuck a1\n delete a1\n pass 4");
     assert_eq!(has_works(&story, "a1"), [DEPLOY, HOOKS]);
     story.run("ack a1\n pass");
@@ -212,7 +210,7 @@ fn a_cluster_that_is_being_deleted_still_runs_its_hooks() {
 
 #[test]
 fn deleting_the_add_on_runs_the_hooks_and_keeps_what_they_are_rendered_from() {
-    let mut story = installed(json!({}));
+    let mut story = installed(&json!({}));
     let held = story.world.observed.revisions.held.clone();
     assert!(!held.is_empty(), "what hooks need outlives the add-on");
     story.run("stuck a1 a2\n uninstall");
@@ -234,7 +232,7 @@ fn deleting_the_add_on_runs_the_hooks_and_keeps_what_they_are_rendered_from() {
 
 #[test]
 fn an_instance_that_was_assigned_no_hooks_is_not_held() {
-    let mut story = installed(json!({}));
+    let mut story = installed(&json!({}));
     story.run("template v2\n settle\n remove a1\n pass");
     assert_eq!(finalizers(&story, "a1"), None, "its template has no hooks any more");
 }
@@ -255,7 +253,7 @@ fn hooks_of_an_add_on_with_its_own_manager_are_left_to_it() {
 
 #[test]
 fn the_work_of_the_hooks_is_ocms() {
-    let mut story = installed(json!({}));
+    let mut story = installed(&json!({}));
     story.run("stuck a1\n remove a1\n pass 0");
     let written = works(&story.world.observed, &story);
     let work =
