@@ -44,7 +44,7 @@ fn a_hook_is_never_part_of_what_is_installed() {
     let annotated = json!({ "annotations": { "addon.open-cluster-management.io/addon-pre-delete": "" } });
     let labelled = json!({ "labels": { "open-cluster-management.io/addon-pre-delete": "" } });
     for (kind, marks) in [("Job", &annotated), ("Pod", &annotated), ("Job", &labelled), ("Pod", &labelled)] {
-        for manifests in [json!([agent(), hook(kind, &marks)]), json!([hook(kind, &marks), agent()])] {
+        for manifests in [json!([agent(), hook(kind, marks)]), json!([hook(kind, marks), agent()])] {
             let mut story = ready(&manifests, &json!({}));
             story.run("pass");
             let written = works(&story.world.observed, &story);
