@@ -102,9 +102,12 @@ fn everything_is_printed_in_an_order_in_which_it_can_be_applied() {
 #[test]
 fn both_forms_say_the_same() {
     let desk = desk("manifests-forms");
-    for arguments in
-        ["", "--flavor ocm", "--without monitoring --image example.com/aviary:1 --namespace fleet"]
-    {
+    for arguments in [
+        "",
+        "--flavor ocm",
+        "--without monitoring --image example.com/aviary:1 --namespace fleet",
+        "--dashboard-host birds.example.org",
+    ] {
         let yaml = String::from_utf8(desk.output(&format!("manifests {arguments}")).stdout).unwrap();
         let stream: Vec<Value> = serde_saphyr::from_multiple(&yaml).unwrap();
         let list = desk.json(&format!("manifests -o json {arguments}"), 0);
@@ -184,7 +187,7 @@ fn help_and_wrong_usage() {
             $ aviary manifests --help
             Print everything to install on a hub, for kubectl apply -f -: custom resource definitions,
             namespace, service account and roles, the manager with two replicas, policies, metrics, alerts and a
-            dashboard.
+            Grafana dashboard. With --dashboard-host also the web dashboard.
 
             The repository has the same as kustomize overlays (deploy/kustomize) and as a Helm chart
             (deploy/helm/aviary). With -o json the output is one List.
@@ -222,6 +225,15 @@ fn help_and_wrong_usage() {
 
                       [default: open-cluster-management]
 
+                  --dashboard-host <HOST>
+                      Also install the web dashboard, read-only, at this host name: a Deployment, a Service and
+                      an Ingress. Its certificate must be in the Secret aviary-dashboard-tls
+
+                  --runbook-url <URL>
+                      Address of the page operations.md, for the links in alerts
+
+                      [default: docs/operations.md]
+
                   --without <PART>
                       Leave out a part: monitoring, on a hub without the Prometheus operator
 
@@ -243,6 +255,10 @@ fn help_and_wrong_usage() {
                 $ aviary manifests --flavor ocm --without monitoring --image my.example/aviary:1.0 |
                     kubectl apply --server-side -f -
 
+              With the web dashboard, for users with their own tokens
+                $ aviary manifests --dashboard-host aviary.example.com --image my.example/aviary:1.0 |
+                    kubectl apply --server-side -f -
+
               See the rights of the manager
                 $ aviary manifests -o json | jq '.items[] | select(.kind == "ClusterRole")'
         "#]],
@@ -261,6 +277,20 @@ fn help_and_wrong_usage() {
     desk.check("manifests --namespace Fleet", &expect![[r#"
         $ aviary manifests --namespace Fleet
         ! error: invalid value 'Fleet' for '--namespace <NAMESPACE>': must be the name of a namespace: at most 63 lower-case letters, digits and dashes
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]);
+    desk.check("manifests --dashboard-host birds.example.org:8443", &expect![[r#"
+        $ aviary manifests --dashboard-host birds.example.org:8443
+        ! error: invalid value 'birds.example.org:8443' for '--dashboard-host <HOST>': must be a host name in lower case, without a port
+        !
+        ! For more information, try '--help'.
+        exit 2
+    "#]]);
+    desk.check("manifests --runbook-url ops.md#x", &expect![[r#"
+        $ aviary manifests --runbook-url ops.md#x
+        ! error: invalid value 'ops.md#x' for '--runbook-url <URL>': must be an address without white space and without #
         !
         ! For more information, try '--help'.
         exit 2
@@ -299,6 +329,31 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
         (name(&object), object)
     };
     objects.into_iter().map(plain).collect()
+}
+
+/// The dashboard is a component that overlays may add.
+#[test]
+fn the_component_of_the_dashboard_says_what_the_command_says() {
+    let desk = desk("manifests-dashboard");
+    let kubectl = std::env::var("AVIARY_KUBECTL").unwrap_or_else(|_| "kubectl".into());
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kustomize").canonicalize().unwrap();
+    std::fs::create_dir_all(desk.path("overlay")).unwrap();
+    let folder = desk.path("overlay").canonicalize().unwrap();
+    let up = "../".repeat(folder.components().count() - 1);
+    let way = format!("{up}{}", deploy.strip_prefix("/").unwrap().display());
+    let text = format!(
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- {way}/overlays/standalone\ncomponents:\n- {way}/dashboard\n"
+    );
+    std::fs::write(folder.join("kustomization.yaml"), text).unwrap();
+    let output = Command::new(&kubectl).arg("kustomize").arg(&folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let built = by_name(serde_saphyr::from_multiple(&String::from_utf8(output.stdout).unwrap()).unwrap());
+    let list = desk.json("manifests -o json --dashboard-host aviary.example.com", 0);
+    let printed = by_name(list["items"].as_array().unwrap().clone());
+    assert_eq!(built.keys().collect::<Vec<_>>(), printed.keys().collect::<Vec<_>>());
+    for (name, object) in &printed {
+        assert!(built[name] == *object, "{name} differs");
+    }
 }
 
 #[test]

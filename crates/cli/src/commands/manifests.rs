@@ -8,7 +8,7 @@ use crate::packaging::{self, Flavor, Package};
 
 const DESCRIPTION: &str = "\
 Print everything to install on a hub, for kubectl apply -f -: custom resource definitions, namespace, service account and roles, \
-the manager with two replicas, policies, metrics, alerts and a dashboard.
+the manager with two replicas, policies, metrics, alerts and a Grafana dashboard. With --dashboard-host also the web dashboard.
 
 The repository has the same as kustomize overlays (deploy/kustomize) and as a Helm chart (deploy/helm/aviary). \
 With -o json the output is one List.";
@@ -22,6 +22,10 @@ Examples:
 
   Install on an Open Cluster Management hub without the Prometheus operator
     $ aviary manifests --flavor ocm --without monitoring --image my.example/aviary:1.0 |
+        kubectl apply --server-side -f -
+
+  With the web dashboard, for users with their own tokens
+    $ aviary manifests --dashboard-host aviary.example.com --image my.example/aviary:1.0 |
         kubectl apply --server-side -f -
 
   See the rights of the manager
@@ -38,6 +42,15 @@ pub(crate) struct Args {
     /// Namespace of the manager
     #[arg(long, value_name = "NAMESPACE", default_value = packaging::NAMESPACE, value_parser = namespace)]
     namespace: String,
+
+    /// Also install the web dashboard, read-only, at this host name: a Deployment, a Service and an
+    /// Ingress. Its certificate must be in the Secret aviary-dashboard-tls
+    #[arg(long, value_name = "HOST", value_parser = host)]
+    dashboard_host: Option<String>,
+
+    /// Address of the page operations.md, for the links in alerts
+    #[arg(long, value_name = "URL", default_value = packaging::RUNBOOK, value_parser = runbook)]
+    runbook_url: String,
 
     /// Leave out a part: monitoring, on a hub without the Prometheus operator
     #[arg(long, value_enum, value_name = "PART")]
@@ -65,6 +78,8 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         namespace: &args.namespace,
         monitoring: !args.without.contains(&Part::Monitoring),
         registration: args.with.contains(&OptionalPart::Registration),
+        dashboard: args.dashboard_host.as_deref(),
+        runbook: &args.runbook_url,
     };
     let objects = package.objects()?;
     if session.output.format() == Some(Format::Json) {
@@ -80,6 +95,29 @@ fn image(text: &str) -> Result<String, String> {
         return Err("must be the name of an image, without white space".to_owned());
     }
     Ok(text.to_owned())
+}
+
+fn runbook(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_graphic() && c != '#';
+    match !text.is_empty() && text.chars().all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err("must be an address without white space and without #".to_owned()),
+    }
+}
+
+/// An Ingress accepts only names in lower case.
+fn host(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.chars().all(fits)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    match text.len() <= 253 && text.split('.').all(is_label) {
+        true => Ok(text.to_owned()),
+        false => Err("must be a host name in lower case, without a port".to_owned()),
+    }
 }
 
 fn namespace(text: &str) -> Result<String, String> {

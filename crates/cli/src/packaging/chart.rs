@@ -4,27 +4,122 @@
 use serde_json::Value;
 
 use super::{
-    BASE, File, Flavor, MONITORING, NAMESPACE_FILE, PLACEMENT, Package, REGISTRATION, REGISTRATION_TOKENS,
-    to_yaml,
+    BASE, DASHBOARD, File, Flavor, MONITORING, NAMESPACE_FILE, PLACEMENT, Package, REGISTRATION,
+    REGISTRATION_TOKENS, to_yaml,
 };
 
 const STANDALONE: &str = r#"eq .Values.flavor "standalone""#;
 
 /// Placeholders and their Helm expressions.
-const WORDS: [(&str, &str); 4] = [
+const WORDS: [(&str, &str); 9] = [
     ("HELM_NAMESPACE", "{{ .Release.Namespace }}"),
-    ("HELM_IMAGE", "{{ .Values.image | quote }}"),
+    ("HELM_IMAGE", r#"{{ include "aviary.image" . | quote }}"#),
+    ("HELM_HOST", "{{ .Values.dashboard.host }}"),
+    ("HELM_TLS_SECRET", "{{ .Values.dashboard.tlsSecret | quote }}"),
+    ("HELM_RUNBOOK", "{{ .Values.monitoring.runbookUrl }}"),
+    ("HELM_INTERVAL", "{{ .Values.monitoring.interval }}"),
     ("HELM_REPLICAS", "{{ .Values.replicas }}"),
     ("HELM_RESOURCES", "{{ toJson .Values.resources }}"),
+    ("HELM_DASHBOARD_RESOURCES", "{{ toJson .Values.dashboard.resources }}"),
 ];
+
+/// A line that stands for several fields, or for none.
+fn several(line: &str) -> Option<String> {
+    let indent = line.len() - line.trim_start().len();
+    let key = line.split([' ', ':', '\n']).find(|word| word.starts_with("HELM_"))?;
+    let include = |what: &str| {
+        format!(
+            "{{{{- with include \"aviary.{what}\" . }}}}\n{{{{ . | trim | indent {indent} }}}}\n{{{{- end }}}}\n"
+        )
+    };
+    let values = |path: &str, field: &str| {
+        format!(
+            "{{{{- with .Values.{path} }}}}\n{}{field}: {{{{ toJson . }}}}\n{{{{- end }}}}\n",
+            " ".repeat(indent)
+        )
+    };
+    Some(match key {
+        "HELM_LABELS" => include("labels"),
+        "HELM_MONITORING_LABELS" => include("labels") + &include("monitoringLabels"),
+        "HELM_POD" => include("pod"),
+        "HELM_POD_LABELS" => format!(
+            "{{{{- with .Values.podLabels }}}}\n{{{{ toYaml . | indent {indent} }}}}\n{{{{- end }}}}\n"
+        ),
+        "HELM_PULL_POLICY" => values("image.pullPolicy", "imagePullPolicy"),
+        "HELM_INGRESS_CLASS" => values("dashboard.ingress.className", "ingressClassName"),
+        "HELM_INGRESS_ANNOTATIONS" => values("dashboard.ingress.annotations", "annotations"),
+        _ => return None,
+    })
+}
+
+const HELPERS: &str = r#"{{/* The image: registry/repository:tag, or by digest. A registry for all charts has precedence. */}}
+{{- define "aviary.image" -}}
+{{- $global := .Values.global | default dict }}
+{{- $registry := $global.imageRegistry | default .Values.image.registry }}
+{{- with $registry }}{{ . | trimSuffix "/" }}/{{ end }}{{ .Values.image.repository }}
+{{- if .Values.image.digest }}@{{ .Values.image.digest }}
+{{- else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{/* The labels of every object. They are no part of any selector, so they may change. */}}
+{{- define "aviary.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+app.kubernetes.io/part-of: aviary
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels by which a Prometheus finds its ServiceMonitors and rules. */}}
+{{- define "aviary.monitoringLabels" -}}
+{{- with .Values.monitoring.labels }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Where the pods run, and how their image is pulled. */}}
+{{- define "aviary.pod" -}}
+{{- $global := .Values.global | default dict }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{ toJson . }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{ toJson . }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity: {{ toJson . }}
+{{- end }}
+{{- with .Values.imagePullSecrets | default $global.imagePullSecrets }}
+imagePullSecrets: {{ toJson . }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- end }}
+"#;
 
 const VALUES: &str = r#"# The kind of hub: standalone (installs every custom resource definition, and the manager decides
 # placements), or ocm (an Open Cluster Management hub, which already has clusters, placements and
 # works).
 flavor: standalone
 
-# Image of the manager. The nodes of the hub must be able to pull it.
-image: IMAGE
+# The image, as registry/repository:tag. The nodes of the hub must be able to pull it.
+image:
+  # For example registry.example.com/platform. global.imageRegistry has precedence.
+  registry: ""
+  repository: aviary
+  # The version of the chart, if it is empty.
+  tag: ""
+  # For example sha256:…; then the tag is not used.
+  digest: ""
+  # IfNotPresent, Always or Never; the hub decides if it is empty.
+  pullPolicy: ""
+
+# Names of Secrets, as in [{name: registry}]. global.imagePullSecrets applies if it is empty.
+imagePullSecrets: []
 
 replicas: 2
 
@@ -50,9 +145,45 @@ registration:
   # Additional arguments of `aviary registration`, such as --grpc-server-account.
   extraArgs: []
 
+# Where the pods run, of the manager and of all others. Replicas of the manager are spread over nodes
+# and zones anyway.
+nodeSelector: {}
+tolerations: []
+affinity: {}
+priorityClassName: ""
+
+# Additional labels of every object, and of the pods.
+commonLabels: {}
+podLabels: {}
+
+dashboard:
+  # The web dashboard, for users with their own tokens: a Deployment, a Service and an Ingress.
+  enabled: false
+  # Its host name.
+  host: aviary.example.com
+  # A Secret with a certificate for the host (tls.crt, tls.key), for the dashboard and for the Ingress.
+  tlsSecret: aviary-dashboard-tls
+  # Read-only, unless this is true. Then users can also do what the hub allows their tokens.
+  enableWrites: false
+  resources:
+    requests: {cpu: 20m, memory: 64Mi}
+    limits: {memory: 512Mi}
+  ingress:
+    enabled: true
+    className: ""
+    # The ingress controller must connect with HTTPS. For ingress-nginx:
+    # nginx.ingress.kubernetes.io/backend-protocol: HTTPS
+    annotations: {}
+
 monitoring:
   # A ServiceMonitor and alerts, which need the Prometheus operator, and a Grafana dashboard.
   enabled: true
+  # Labels of the ServiceMonitor and of the alerts, by which your Prometheus finds them, as in
+  # {release: prometheus}.
+  labels: {}
+  interval: 30s
+  # Where you serve the page operations.md. Every alert links to a section of it.
+  runbookUrl: docs/operations.md
 
 crds:
   # The CRDs are upgraded with the chart, and kept when it is uninstalled.
@@ -92,6 +223,7 @@ kind: ClusterRole
 metadata:
   name: aviary-registration-values
   labels:
+{{ include "aviary.labels" $ | trim | indent 4 }}
     app.kubernetes.io/name: aviary
     addon.open-cluster-management.io/aggregate-to-registration: "true"
 rules:
@@ -122,6 +254,7 @@ metadata:
   name: aviary-registration-signer-{{ $index }}
   namespace: {{ $signer.secret.namespace }}
   labels:
+{{ include "aviary.labels" $ | trim | indent 4 }}
     app.kubernetes.io/name: aviary
 rules:
 - apiGroups: [""]
@@ -135,6 +268,7 @@ metadata:
   name: aviary-registration-signer-{{ $index }}
   namespace: {{ $signer.secret.namespace }}
   labels:
+{{ include "aviary.labels" $ | trim | indent 4 }}
     app.kubernetes.io/name: aviary
 roleRef:
   apiGroup: rbac.authorization.k8s.io
@@ -165,17 +299,36 @@ const NOTES: &str = r#"The Aviary manager is installed in the namespace {{ .Rele
 
   kubectl -n {{ .Release.Namespace }} rollout status deployment/aviary-manager
   aviary status
+{{- if .Values.dashboard.enabled }}
+
+The dashboard is at https://{{ .Values.dashboard.host }}/. Its certificate must be in the Secret
+{{ .Values.dashboard.tlsSecret }}. Bind the ClusterRole aviary-dashboard-viewer to its users.
+{{- end }}
 
 Uninstalling the chart keeps the custom resource definitions and all their objects.
 "#;
 
-const SCHEMA: &str = r#"{
+const SCHEMA: &str = r##"{
   "$schema": "http://json-schema.org/draft-07/schema#",
   "type": "object",
   "additionalProperties": false,
+  "definitions": {
+    "labels": {"type": "object", "additionalProperties": {"type": "string"}}
+  },
   "properties": {
     "flavor": {"enum": ["standalone", "ocm"]},
-    "image": {"type": "string", "minLength": 1},
+    "image": {
+      "type": "object",
+      "additionalProperties": false,
+      "properties": {
+        "registry": {"type": "string", "pattern": "^[^\\s]*$"},
+        "repository": {"type": "string", "pattern": "^[^\\s]+$"},
+        "tag": {"type": "string", "pattern": "^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?$"},
+        "digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
+        "pullPolicy": {"enum": ["", "Always", "IfNotPresent", "Never"]}
+      }
+    },
+    "imagePullSecrets": {"type": "array", "items": {"type": "object"}},
     "replicas": {"type": "integer", "minimum": 0},
     "resources": {"type": "object"},
     "extraArgs": {"type": "array", "items": {"type": "string"}},
@@ -195,13 +348,48 @@ const SCHEMA: &str = r#"{
       "tokens": {"type": "boolean"},
       "extraArgs": {"type": "array", "items": {"type": "string"}}
     }},
-    "monitoring": {"type": "object", "additionalProperties": false, "properties": {"enabled": {"type": "boolean"}}},
+    "nodeSelector": {"$ref": "#/definitions/labels"},
+    "tolerations": {"type": "array", "items": {"type": "object"}},
+    "affinity": {"type": "object"},
+    "priorityClassName": {"type": "string"},
+    "commonLabels": {"$ref": "#/definitions/labels"},
+    "podLabels": {"$ref": "#/definitions/labels"},
+    "dashboard": {
+      "type": "object",
+      "additionalProperties": false,
+      "properties": {
+        "enabled": {"type": "boolean"},
+        "host": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"},
+        "tlsSecret": {"type": "string", "minLength": 1},
+        "enableWrites": {"type": "boolean"},
+        "resources": {"type": "object"},
+        "ingress": {
+          "type": "object",
+          "additionalProperties": false,
+          "properties": {
+            "enabled": {"type": "boolean"},
+            "className": {"type": "string"},
+            "annotations": {"$ref": "#/definitions/labels"}
+          }
+        }
+      }
+    },
+    "monitoring": {
+      "type": "object",
+      "additionalProperties": false,
+      "properties": {
+        "enabled": {"type": "boolean"},
+        "labels": {"$ref": "#/definitions/labels"},
+        "interval": {"type": "string", "pattern": "^[0-9]+(ms|s|m|h)$"},
+        "runbookUrl": {"type": "string", "pattern": "^[^\\s#]+$"}
+      }
+    },
     "crds": {"type": "object", "additionalProperties": false, "properties": {"install": {"type": "boolean"}}},
     "namespace": {"type": "object", "additionalProperties": false, "properties": {"create": {"type": "boolean"}}},
     "global": {"type": "object"}
   }
 }
-"#;
+"##;
 
 /// Every file of the chart by its path, except the symbolic link to the CRDs.
 pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
@@ -212,8 +400,9 @@ pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
     );
     let mut files = vec![
         ("Chart.yaml".to_owned(), about),
-        ("values.yaml".to_owned(), VALUES.replace("IMAGE", super::IMAGE)),
+        ("values.yaml".to_owned(), VALUES.to_owned()),
         ("values.schema.json".to_owned(), SCHEMA.to_owned()),
+        ("templates/_helpers.tpl".to_owned(), HELPERS.to_owned()),
         ("templates/NOTES.txt".to_owned(), NOTES.to_owned()),
         ("templates/definitions.yaml".to_owned(), DEFINITIONS.to_owned()),
         ("templates/registration-allowed.yaml".to_owned(), REGISTRATION_ALLOWED.to_owned()),
@@ -231,6 +420,9 @@ pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
     for file in &REGISTRATION_TOKENS {
         files.push(template(file, Some("and .Values.registration.enabled .Values.registration.tokens"))?);
     }
+    for file in &DASHBOARD {
+        files.push(template(file, Some(".Values.dashboard.enabled"))?);
+    }
     for file in &MONITORING {
         files.push(template(file, Some(".Values.monitoring.enabled"))?);
     }
@@ -245,51 +437,94 @@ fn template(file: &File, condition: Option<&str>) -> anyhow::Result<(String, Str
         namespace: "HELM_NAMESPACE",
         monitoring: true,
         registration: true,
+        dashboard: Some("HELM_HOST"),
+        runbook: "HELM_RUNBOOK",
     };
     let mut objects = package.read(file)?;
     objects.iter_mut().for_each(put_words);
-    // Escapes braces that Prometheus and Grafana expand, so that Helm does not.
-    let mut text = to_yaml(&objects)?.replace("{{", r#"{{ "{{" }}"#);
-    for (word, expression) in WORDS {
-        text = text.replace(word, expression);
+    let mut text = String::new();
+    for object in &objects {
+        // Escapes braces that Prometheus and Grafana expand, so that Helm does not.
+        let mut one = to_yaml(std::slice::from_ref(object))?.replace("{{", r#"{{ "{{" }}"#);
+        for (word, expression) in WORDS {
+            one = one.replace(word, expression);
+        }
+        let one: String =
+            one.split_inclusive('\n').map(|line| several(line).unwrap_or_else(|| argument(line))).collect();
+        match object["kind"] == "Ingress" {
+            true => text.push_str(&only_if(".Values.dashboard.ingress.enabled", &one)),
+            false => text.push_str(&one),
+        }
     }
-    text = text.split_inclusive('\n').map(placement_argument).map(registration_arguments).collect();
-    let text = match condition {
-        Some(condition) => format!("{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"),
-        None => text,
-    };
+    if let Some(condition) = condition {
+        text = only_if(condition, &text);
+    }
     Ok((
         format!("templates/{}", file.0),
         format!("# Generated by `make manifests` from deploy/kustomize.\n{text}"),
     ))
 }
 
+fn only_if(condition: &str, text: &str) -> String {
+    format!("{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n")
+}
+
 fn put_words(object: &mut Value) {
-    if object["kind"] == "Deployment" {
-        object["spec"]["replicas"] = "HELM_REPLICAS".into();
-        let container = &mut object["spec"]["template"]["spec"]["containers"][0];
-        if container["name"] == "manager" {
-            container["resources"] = "HELM_RESOURCES".into();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    let labels = match kind.as_str() {
+        "ServiceMonitor" | "PrometheusRule" => "HELM_MONITORING_LABELS",
+        _ => "HELM_LABELS",
+    };
+    object["metadata"]["labels"][labels] = "".into();
+    match kind.as_str() {
+        "Deployment" => {
+            let of_dashboard = name == "aviary-dashboard";
+            if !of_dashboard {
+                object["spec"]["replicas"] = "HELM_REPLICAS".into();
+            }
+            let template = &mut object["spec"]["template"];
+            template["metadata"]["labels"]["HELM_POD_LABELS"] = "".into();
+            template["spec"]["HELM_POD"] = "".into();
+            let container = &mut template["spec"]["containers"][0];
+            container["imagePullPolicy"] = "HELM_PULL_POLICY".into();
+            match name.as_str() {
+                "aviary-dashboard" => container["resources"] = "HELM_DASHBOARD_RESOURCES".into(),
+                "aviary-manager" => container["resources"] = "HELM_RESOURCES".into(),
+                _ => {}
+            }
+            if container["name"] == "registration"
+                && let Some(arguments) = container["args"].as_array_mut()
+            {
+                arguments.push("HELM_REGISTRATION_ARGUMENTS".into());
+            }
+            if of_dashboard {
+                template["spec"]["volumes"][0]["secret"]["secretName"] = "HELM_TLS_SECRET".into();
+            }
         }
-        if container["name"] == "registration"
-            && let Some(arguments) = container["args"].as_array_mut()
-        {
-            arguments.push("HELM_REGISTRATION_ARGUMENTS".into());
+        "Ingress" => {
+            object["metadata"]["HELM_INGRESS_ANNOTATIONS"] = "".into();
+            object["spec"]["HELM_INGRESS_CLASS"] = "".into();
+            object["spec"]["tls"][0]["secretName"] = "HELM_TLS_SECRET".into();
         }
+        "ServiceMonitor" => object["spec"]["endpoints"][0]["interval"] = "HELM_INTERVAL".into(),
+        _ => {}
     }
 }
 
-fn registration_arguments(line: String) -> String {
-    match line.split_once("- HELM_REGISTRATION_ARGUMENTS") {
-        Some((indent, _)) => REGISTRATION_ARGUMENTS.replace("INDENT", indent),
-        None => line,
+/// Arguments that depend on a value. Those from the values follow the last argument of the manager.
+fn argument(line: &str) -> String {
+    if let Some((indent, _)) = line.split_once("- --placement") {
+        let more =
+            format!("{{{{- range .Values.extraArgs }}}}\n{indent}- {{{{ . | quote }}}}\n{{{{- end }}}}\n");
+        return only_if(STANDALONE, line) + &more;
     }
-}
-
-/// The last argument exists only on one kind of hub. The arguments from the values follow it.
-fn placement_argument(line: &str) -> String {
-    let Some((indent, _)) = line.split_once("- --placement") else { return line.to_owned() };
-    format!(
-        "{{{{- if {STANDALONE} }}}}\n{line}{{{{- end }}}}\n{{{{- range .Values.extraArgs }}}}\n{indent}- {{{{ . | quote }}}}\n{{{{- end }}}}\n"
-    )
+    if let Some((indent, _)) = line.split_once("- HELM_REGISTRATION_ARGUMENTS") {
+        return REGISTRATION_ARGUMENTS.replace("INDENT", indent);
+    }
+    if let Some((indent, _)) = line.split_once("- --allowed-host=") {
+        return line.to_owned()
+            + &only_if(".Values.dashboard.enableWrites", &format!("{indent}- --enable-writes\n"));
+    }
+    line.to_owned()
 }

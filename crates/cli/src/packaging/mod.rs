@@ -19,6 +19,10 @@ pub(crate) const NAMESPACE: &str = "open-cluster-management";
 /// The image that the files use.
 pub(crate) const IMAGE: &str = concat!("aviary:", env!("CARGO_PKG_VERSION"));
 
+/// The host of the dashboard, and the place of the operations page, that the files use.
+const HOST: &str = "aviary.example.com";
+pub(crate) const RUNBOOK: &str = "docs/operations.md";
+
 /// OCM's operator compares this annotation with its own version, and does not replace a CRD that is
 /// newer.
 const OPERATOR_VERSION: &str = "operator.open-cluster-management.io/version";
@@ -48,6 +52,8 @@ const BASE: [File; 9] = [
 ];
 
 const PLACEMENT: [File; 1] = [file!("placement", "placement-roles.yaml")];
+
+const DASHBOARD: [File; 1] = [file!("dashboard", "web-dashboard.yaml")];
 
 const MONITORING: [File; 3] = [
     file!("monitoring", "service-monitor.yaml"),
@@ -86,6 +92,10 @@ pub(crate) struct Package<'a> {
     pub(crate) monitoring: bool,
     /// The registration of add-on agents.
     pub(crate) registration: bool,
+    /// The host of the web dashboard, if it is installed.
+    pub(crate) dashboard: Option<&'a str>,
+    /// Where docs/operations.md is served, for the links in alerts.
+    pub(crate) runbook: &'a str,
 }
 
 impl Package<'_> {
@@ -96,7 +106,9 @@ impl Package<'_> {
         let placement: &[File] = if self.flavor == Flavor::Standalone { &PLACEMENT } else { &[] };
         let monitoring: &[File] = if self.monitoring { &MONITORING } else { &[] };
         let registration: &[File] = if self.registration { &REGISTRATION } else { &[] };
-        for file in BASE.iter().chain(placement).chain(registration).chain(monitoring) {
+        let dashboard: &[File] = if self.dashboard.is_some() { &DASHBOARD } else { &[] };
+        let parts = [&BASE[..], placement, registration, dashboard, monitoring];
+        for file in parts.into_iter().flatten() {
             objects.extend(self.read(file)?);
         }
         Ok(objects)
@@ -132,35 +144,41 @@ impl Package<'_> {
     }
 
     fn fit(&self, object: &mut Value) {
-        rename(object, self.namespace);
-        if object.get("kind").and_then(Value::as_str) != Some("Deployment") {
-            return;
-        }
-        let is_manager = object.pointer("/metadata/name").and_then(Value::as_str) == Some("aviary-manager");
-        let Some(container) = object.pointer_mut("/spec/template/spec/containers/0") else { return };
-        if let Some(image) = container.get_mut("image") {
-            *image = self.image.into();
-        }
+        let account = |namespace: &str| format!("system:serviceaccount:{namespace}:");
+        let (ours, theirs) = (account(NAMESPACE), account(self.namespace));
+        each_text(object, &|text| match text.as_str() {
+            NAMESPACE => self.namespace.clone_into(text),
+            IMAGE => self.image.clone_into(text),
+            _ => {
+                *text = text.replace(&ours, &theirs);
+                if let Some(host) = self.dashboard {
+                    *text = text.replace(HOST, host);
+                }
+                if let Some(section) = text.strip_prefix(RUNBOOK).filter(|rest| rest.starts_with('#')) {
+                    *text = format!("{}{section}", self.runbook);
+                }
+            }
+        });
         if self.flavor == Flavor::Standalone
-            && is_manager
-            && let Some(Value::Array(arguments)) = container.get_mut("args")
+            && is_deployment(object, "aviary-manager")
+            && let Some(Value::Array(arguments)) = object.pointer_mut("/spec/template/spec/containers/0/args")
         {
             arguments.push("--placement".into());
         }
     }
 }
 
-/// Replaces the manager's namespace: in fields that contain only a namespace, and in the name of
-/// its service account.
-fn rename(value: &mut Value, namespace: &str) {
+fn is_deployment(object: &Value, name: &str) -> bool {
+    let text = |path| object.pointer(path).and_then(Value::as_str);
+    text("/kind") == Some("Deployment") && text("/metadata/name") == Some(name)
+}
+
+/// Changes every text in a value.
+fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
     match value {
-        Value::String(text) if text == NAMESPACE => *text = namespace.to_owned(),
-        Value::String(text) => {
-            let account = |namespace: &str| format!("system:serviceaccount:{namespace}:");
-            *text = text.replace(&account(NAMESPACE), &account(namespace));
-        }
-        Value::Array(list) => list.iter_mut().for_each(|one| rename(one, namespace)),
-        Value::Object(map) => map.values_mut().for_each(|one| rename(one, namespace)),
+        Value::String(text) => change(text),
+        Value::Array(list) => list.iter_mut().for_each(|one| each_text(one, change)),
+        Value::Object(map) => map.values_mut().for_each(|one| each_text(one, change)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

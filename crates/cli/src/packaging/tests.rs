@@ -21,9 +21,16 @@ fn root() -> PathBuf {
 }
 
 fn package(flavor: Flavor) -> Vec<Value> {
-    Package { flavor, image: IMAGE, namespace: NAMESPACE, monitoring: true, registration: false }
-        .objects()
-        .unwrap()
+    let package = Package {
+        flavor,
+        image: IMAGE,
+        namespace: NAMESPACE,
+        monitoring: true,
+        registration: false,
+        dashboard: Some(HOST),
+        runbook: RUNBOOK,
+    };
+    package.objects().unwrap()
 }
 
 fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -113,6 +120,8 @@ fn another_namespace_is_taken_everywhere_and_another_image() {
         namespace: "elsewhere",
         monitoring: true,
         registration: true,
+        dashboard: Some("birds.example.org"),
+        runbook: "https://docs.example.org/operations",
     };
     let objects = package.objects().unwrap();
     for object in &objects {
@@ -129,6 +138,11 @@ fn another_namespace_is_taken_everywhere_and_another_image() {
         text.contains("system:serviceaccount:elsewhere:aviary-manager") && text.contains("image: other:1\n")
     );
     assert!(!text.contains("system:serviceaccount:open-cluster-management:"));
+    assert!(!text.contains(IMAGE) && !text.contains(HOST) && !text.contains("docs/operations.md"));
+    assert!(
+        text.contains("- --allowed-host=birds.example.org\n") && text.contains("host: birds.example.org\n")
+    );
+    assert!(text.contains("runbook_url: https://docs.example.org/operations#no-leader\n"));
     // The namespaces that any instance may take configs from are independent of the manager's
     // namespace.
     assert!(text.contains("'', request.namespace, 'open-cluster-management'"));
@@ -168,6 +182,8 @@ fn the_registration_has_its_own_account_and_only_the_rights_that_it_needs() {
         namespace: NAMESPACE,
         monitoring: false,
         registration: true,
+        dashboard: None,
+        runbook: RUNBOOK,
     };
     let all = with.objects().unwrap();
     let mut own: Vec<&Value> =
@@ -253,8 +269,47 @@ fn every_alert_names_a_part_of_the_operations_page() {
         .collect();
     let objects = package(Flavor::Standalone);
     for rule in of_kind(&objects, "PrometheusRule")[0]["spec"]["groups"][0]["rules"].as_array().unwrap() {
-        let runbook = rule["annotations"]["runbook"].as_str().unwrap();
+        let runbook = rule["annotations"]["runbook_url"].as_str().unwrap();
         let heading = runbook.strip_prefix("docs/operations.md#").unwrap();
         assert!(headings.contains(heading), "{}: there is no {heading:?}", rule["alert"]);
     }
+}
+
+/// A misspelt reason would never fire.
+#[test]
+fn alerts_speak_of_reasons_and_states_that_exist() {
+    let objects = package(Flavor::Standalone);
+    let rules = of_kind(&objects, "PrometheusRule")[0]["spec"]["groups"][0]["rules"].as_array().unwrap();
+    let mut reasons = BTreeSet::new();
+    for rule in rules {
+        let parts = rule["expr"].as_str().unwrap().split("reason=\"").skip(1);
+        reasons.extend(parts.map(|part| part.split('"').next().unwrap()));
+    }
+    let page = fs::read_to_string(root().join("docs/operations.md")).unwrap();
+    for reason in &reasons {
+        assert!(page.contains(&format!("`{reason}`")), "{reason} is no reason of the operations page");
+    }
+    assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["DeletionHeld", "Halted"]);
+}
+
+#[test]
+fn the_dashboard_has_no_credentials_and_is_read_only() {
+    let objects = package(Flavor::Ocm);
+    let is_of_dashboard =
+        |object: &&Value| object["metadata"]["labels"]["app.kubernetes.io/component"] == "dashboard";
+    let own: Vec<&Value> = objects.iter().filter(is_of_dashboard).collect();
+    let kinds: Vec<&str> = own.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["ServiceAccount", "ClusterRole", "NetworkPolicy", "Service", "Deployment", "Ingress"]);
+    let bound = objects.iter().filter(|object| !object["subjects"].is_null());
+    assert!(bound.clone().all(|object| object["subjects"][0]["name"] != "aviary-dashboard"), "it has a role");
+    let verbs = own[1]["rules"].as_array().unwrap().iter().flat_map(|rule| rule["verbs"].as_array().unwrap());
+    assert!(verbs.clone().all(|verb| ["get", "list", "watch"].contains(&verb.as_str().unwrap())));
+    let pod = &own[4]["spec"]["template"]["spec"];
+    assert_eq!(
+        (&own[0]["automountServiceAccountToken"], &pod["automountServiceAccountToken"]),
+        (&false.into(), &false.into())
+    );
+    let arguments = pod["containers"][0]["args"].to_string();
+    assert!(!arguments.contains("--enable-writes") && !arguments.contains("--placement"), "{arguments}");
+    assert!(!pod.to_string().contains("serviceAccountToken\""), "a token is mounted: {pod}");
 }

@@ -9,6 +9,15 @@ use crate::transcript::plain_numbers;
 
 const CHART: &str = "aviary deploy/helm/aviary";
 
+/// Labels that only objects of a chart have.
+const LABELS: [&str; 5] = [
+    "helm.sh/chart",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/version",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/part-of",
+];
+
 /// Objects by kind and name, without Helm's additions.
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let mut named = BTreeMap::new();
@@ -20,6 +29,9 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
             if annotations.is_empty() {
                 metadata.remove("annotations");
             }
+        }
+        if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
+            labels.retain(|name, _| !LABELS.contains(&name.as_str()));
         }
         let name =
             format!("{} {}", object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
@@ -51,7 +63,16 @@ fn the_chart_says_what_the_command_says() {
     let server = installed("helm-template");
     same(&server, "", "");
     same(&server, "--set namespace.create=true", "");
-    same(&server, "--set flavor=ocm,image=other:1", "--flavor ocm --image other:1");
+    same(
+        &server,
+        "--set flavor=ocm,image.registry=birds.example.org/,image.repository=other,image.tag=v1",
+        "--flavor ocm --image birds.example.org/other:v1",
+    );
+    same(
+        &server,
+        "--set dashboard.enabled=true,dashboard.host=birds.example.org,monitoring.runbookUrl=https://birds.example.org/ops",
+        "--dashboard-host birds.example.org --runbook-url https://birds.example.org/ops",
+    );
     same(&server, "--set monitoring.enabled=false", "--without monitoring");
     same(&server, "--set registration.enabled=true", "--with registration");
     let signer = "registration.signers[0].name=example.com/a,registration.signers[0].secret.namespace=ns,registration.signers[0].secret.name=ca";
@@ -79,6 +100,74 @@ fn the_chart_says_what_the_command_says() {
     );
     for part in ["replicas: 3\n", "- \"--verify\"\n", "- \"--history-limit=5\"\n"] {
         assert!(with_more.contains(part), "no {part:?} in {with_more}");
+    }
+}
+
+/// Where pods run, how their image is found, and how Prometheus finds us, for production.
+#[test]
+fn the_values_of_a_production_hub_reach_the_objects() {
+    let server = installed("helm-values");
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let values = format!(
+        r#"{{"global": {{"imageRegistry": "birds.example.org/mirror"}},
+        "image": {{"registry": "not.used", "digest": "{digest}", "pullPolicy": "Always"}},
+        "imagePullSecrets": [{{"name": "pull"}}], "nodeSelector": {{"pool": "infra"}},
+        "tolerations": [{{"key": "infra", "operator": "Exists"}}],
+        "affinity": {{"nodeAffinity": {{}}}}, "priorityClassName": "system-cluster-critical",
+        "commonLabels": {{"team": "fleet"}}, "podLabels": {{"cost": "fleet"}},
+        "monitoring": {{"labels": {{"release": "prometheus"}}, "interval": "1m"}},
+        "dashboard": {{"enabled": true, "enableWrites": true, "tlsSecret": "wildcard",
+        "ingress": {{"className": "nginx", "annotations": {{"a.example/b": "c"}}}}}}}}"#
+    );
+    std::fs::write(server.desk.path("values.json"), values).unwrap();
+    let file = server.desk.path("values.json");
+    let command =
+        format!("template {CHART} --kube-version 1.35.0 --namespace {NAMESPACE} -f {}", file.display());
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&helm(&server, &command)).unwrap();
+    let of = |kind: &str, name: &str| {
+        let is = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        objects.iter().find(is).unwrap_or_else(|| panic!("no {kind} {name}"))
+    };
+    for name in ["aviary-manager", "aviary-dashboard"] {
+        let template = &of("Deployment", name)["spec"]["template"];
+        assert_eq!(template["metadata"]["labels"]["cost"], "fleet");
+        let pod = &template["spec"];
+        let container = &pod["containers"][0];
+        assert_eq!(container["image"], format!("birds.example.org/mirror/aviary@{digest}"));
+        assert_eq!(
+            (&container["imagePullPolicy"], &pod["priorityClassName"]),
+            (&"Always".into(), &"system-cluster-critical".into())
+        );
+        assert_eq!(
+            (&pod["imagePullSecrets"][0]["name"], &pod["nodeSelector"]["pool"]),
+            (&"pull".into(), &"infra".into())
+        );
+        assert_eq!(
+            (&pod["tolerations"][0]["key"], pod["affinity"]["nodeAffinity"].is_object()),
+            (&"infra".into(), true)
+        );
+    }
+    for kind in ["ServiceMonitor", "PrometheusRule"] {
+        assert_eq!(of(kind, "aviary-manager")["metadata"]["labels"]["release"], "prometheus");
+    }
+    assert_eq!(of("ServiceMonitor", "aviary-manager")["spec"]["endpoints"][0]["interval"], "1m");
+    let dashboard = &of("Deployment", "aviary-dashboard")["spec"]["template"]["spec"];
+    assert!(dashboard["containers"][0]["args"].as_array().unwrap().contains(&"--enable-writes".into()));
+    assert_eq!(dashboard["volumes"][0]["secret"]["secretName"], "wildcard");
+    let ingress = of("Ingress", "aviary-dashboard");
+    assert_eq!(
+        (&ingress["spec"]["ingressClassName"], &ingress["spec"]["tls"][0]["secretName"]),
+        (&"nginx".into(), &"wildcard".into())
+    );
+    assert_eq!(ingress["metadata"]["annotations"]["a.example/b"], "c");
+    for object in
+        objects.iter().filter(|object| !object.is_null() && object["kind"] != "CustomResourceDefinition")
+    {
+        let labels = &object["metadata"]["labels"];
+        for label in LABELS {
+            assert!(labels[label].is_string(), "{} has no {label}", object["metadata"]["name"]);
+        }
+        assert_eq!((&labels["team"], &labels["app.kubernetes.io/name"]), (&"fleet".into(), &"aviary".into()));
     }
 }
 
