@@ -11,4 +11,5 @@ mod lint;
 mod manifests;
 mod plan;
 mod rehearse;
+mod release;
 mod transcript;
