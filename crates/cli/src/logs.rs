@@ -38,10 +38,30 @@ pub(crate) struct LogArgs {
     log_format: LogFormat,
 }
 
+/// The client logs every request that fails. A view of the hub reports an outage as a whole instead.
+const WITHOUT_REQUESTS: &str = "kube_client::client=off,kube_runtime=off";
+
 /// Installs the logger. From now on, events go to standard error.
 pub(crate) fn start(args: &LogArgs) -> anyhow::Result<()> {
+    start_with(args, &args.log)
+}
+
+/// The same for a command that only looks at a hub, and that has its own words for a hub that is away.
+pub(crate) fn start_for_view(args: &LogArgs) -> anyhow::Result<()> {
+    start_with(args, &of_view(&args.log))
+}
+
+/// Whoever names the client in the filter gets what it logs.
+fn of_view(filter: &str) -> String {
+    match filter.contains("kube_") {
+        true => filter.to_owned(),
+        false => format!("{filter},{WITHOUT_REQUESTS}"),
+    }
+}
+
+fn start_with(args: &LogArgs, filter: &str) -> anyhow::Result<()> {
     let filter =
-        EnvFilter::try_new(&args.log).with_context(|| format!("--log {} is not a valid filter", args.log))?;
+        EnvFilter::try_new(filter).with_context(|| format!("--log {} is not a valid filter", args.log))?;
     let started = subscriber(filter, args.log_format, io::stderr).try_init();
     started.map_err(|error| anyhow!("failed to start logging: {error}"))
 }
@@ -152,6 +172,22 @@ mod tests {
         with_default(&subscriber, log);
         let bytes = kept.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_view_does_not_log_failed_requests_unless_it_is_asked_to() {
+        let lines = |filter: &str| {
+            let kept = Kept::default();
+            let to = kept.clone();
+            let subscriber = subscriber(EnvFilter::new(of_view(filter)), LogFormat::Text, move || to.clone());
+            with_default(&subscriber, || {
+                tracing::error!(target: "kube_client::client::builder", "failed with error");
+                tracing::warn!("the hub is unreachable");
+            });
+            let bytes = kept.0.lock().unwrap().clone();
+            String::from_utf8(bytes).unwrap().lines().count()
+        };
+        assert_eq!((lines("info"), lines("debug"), lines("info,kube_client=error")), (1, 1, 2));
     }
 
     #[test]

@@ -7,9 +7,14 @@ import { Panel } from './panel.js';
 import { Placements } from './placements.js';
 import { Banners, bar, chip, Events, Reasons, Revisions } from './sections.js';
 import { Legend, Squares } from './squares.js';
+import { get } from './api.js';
+import { Results, timeLeft } from './results.js';
 import { Rollout } from './state.js';
 import { Timeline } from './timeline.js';
-import { counted, number, since, stateOf } from './words.js';
+import { counted, hubNow, number, short, since, stateOf } from './words.js';
+
+/** A search waits this long for the next key, in milliseconds. */
+const TYPING = 200;
 
 export class AddOnView {
   /**
@@ -25,7 +30,9 @@ export class AddOnView {
     this.built = false;
     this.writes = info.writes;
     this.draw = framed(() => this.render());
-    this.panel = new Panel(panel, addon, () => this.unselect());
+    this.panel = new Panel(panel, addon, () => this.unselect(), info.writes ? (cluster) => confirm(addon, 'retry', { cluster, words: cluster }) : null);
+    /** The last search by labels, and the clusters that it found. @type {{asked: string, names: Set<string> | null, error: string}} */
+    this.labels = { asked: '', names: null, error: '' };
     this.loading = h('p.empty', { role: 'status' }, 'Reading…');
     main.append(h('p.crumbs', {}, h('a', { href: '#/' }, '← All add-ons')), this.loading);
     document.title = `${addon} · Aviary`;
@@ -33,6 +40,7 @@ export class AddOnView {
 
   close() {
     this.draw.cancel();
+    clearTimeout(this.typing);
     this.panel.destroy();
     this.squares?.close();
     this.timeline?.close();
@@ -86,16 +94,19 @@ export class AddOnView {
     this.state = chip();
     this.version = h('span.fact', {}, '');
     this.wait = h('span.fact', {}, '');
+    this.left = h('span.fact.left', {}, '');
+    this.paused = h('span.tag.warning', {}, '');
     this.message = h('p.lede', {}, '');
     this.progress = bar();
     this.total = h('span.numbers.soft', {}, '');
     this.pauseButton = h('button', { type: 'button', click: () => act(rollout.addon.paused ? 'resume' : 'pause') }, '');
     const undo = h('button', { type: 'button', click: () => act('undo') }, 'Undo…');
+    this.retryButton = h('button', { type: 'button', hidden: true, click: () => act('retry', { words: 'the failed clusters' }) }, 'Retry failed…');
     const header = h(
       'header.addon-header',
       {},
-      h('div.heading', {}, h('div', {}, this.title, this.names), act ? h('div.actions', {}, this.pauseButton, undo) : null),
-      h('div.state-line', {}, this.state.node, this.version, this.wait),
+      h('div.heading', {}, h('div', {}, this.title, this.names), act ? h('div.actions', {}, this.retryButton, this.pauseButton, undo) : null),
+      h('div.state-line', {}, this.state.node, this.paused, this.version, this.wait, this.left),
       this.message,
       h('div.total', {}, this.progress.node, this.total),
     );
@@ -105,13 +116,15 @@ export class AddOnView {
     this.inspector = h('p.inspector', { 'aria-live': 'polite' }, 'Point at a square to see its cluster, or use the arrow keys; Enter opens it.');
     this.squares = new Squares(rollout, { open, tell: (words) => text(this.inspector, words) });
     this.legend = new Legend(() => this.find());
-    this.search = h('input.search', { type: 'search', placeholder: 'Find clusters by name, reason or revision', 'aria-label': 'Find clusters', input: () => this.find(), keydown: (event) => this.searchKey(event) });
+    this.search = h('input.search', { type: 'search', placeholder: 'Name, reason, revision or key=value', 'aria-label': 'Find clusters by name, reason, revision or label', input: () => this.find(), keydown: (event) => this.searchKey(event) });
     this.found = h('span.found.numbers', { role: 'status' }, '');
+    this.results = new Results(rollout, open);
     this.squares.node.append(this.placements.node);
     const clusters = h(
       'section.clusters',
       { 'aria-labelledby': 'clusters-title' },
       h('div.clusters-head', {}, h('h2', { id: 'clusters-title' }, 'Clusters'), this.legend.node, h('div.find', {}, this.search, this.found)),
+      this.results.node,
       this.squares.node,
       this.inspector,
     );
@@ -164,6 +177,10 @@ export class AddOnView {
     optional(this.version, addon.version ? `version ${addon.version}` : '');
     const waited = since(addon.oldestWaitSince);
     optional(this.wait, waited ? `oldest wait ${waited}` : '');
+    optional(this.left, addon.state === 'Progressing' && !addon.paused ? timeLeft(this.rollout.timeline, addon, hubNow()) : '');
+    attribute(this.retryButton, 'hidden', !addon.failed);
+    const held = addon.placements.filter((placement) => placement.paused).map((placement) => short(placement.name));
+    optional(this.paused, held.length ? `paused: ${held.join(', ')}` : '');
     text(this.message, why(addon));
     this.progress.update(addon);
     const all = addon.settled + addon.inFlight + addon.failed + addon.waiting;
@@ -181,17 +198,42 @@ export class AddOnView {
     const kind = this.legend.picked;
     if (!wanted && kind === null) return null;
     const { clusters } = this.rollout;
+    const is = (row) => kind === null || clusters.kind[row] === kind;
+    if (isSelector(wanted)) {
+      const { asked, names } = this.labels;
+      return asked === this.search.value.trim() && names ? (row) => is(row) && names.has(clusters.name[row]) : null;
+    }
     const inWords = this.rollout.dictionary.map((entry) => entry.toLowerCase().includes(wanted));
-    return (row) =>
-      (kind === null || clusters.kind[row] === kind) &&
-      (!wanted || clusters.name[row].toLowerCase().includes(wanted) || inWords[clusters.message[row]] || inWords[clusters.revision[row]]);
+    return (row) => is(row) && (!wanted || clusters.name[row].toLowerCase().includes(wanted) || inWords[clusters.message[row]] || inWords[clusters.revision[row]]);
   }
 
   find() {
+    const asked = this.search.value.trim();
+    if (isSelector(asked) && this.labels.asked !== asked) this.findLabels(asked);
     const matches = this.matcher();
-    const { count, first } = this.squares.highlight(matches);
-    this.first = first;
-    text(this.found, matches ? `${counted(count, 'cluster')} found` : '');
+    const { count, rows } = this.squares.highlight(matches);
+    this.first = rows[0] ?? -1;
+    const waits = isSelector(asked) && !matches;
+    text(this.found, matches ? `${counted(count, 'cluster')} found` : waits ? this.labels.error || 'searching…' : '');
+    this.results.update(matches ? rows : null);
+  }
+
+  /** Asks the server which clusters have labels: the page does not know them. */
+  findLabels(asked) {
+    this.labels = { asked, names: null, error: '' };
+    clearTimeout(this.typing);
+    this.typing = setTimeout(async () => {
+      const answer = { asked, names: null, error: '' };
+      try {
+        const { clusters } = await get(`/api/addons/${encodeURIComponent(this.addon)}/clusters?labels=${encodeURIComponent(asked)}`);
+        answer.names = new Set(clusters);
+      } catch (error) {
+        answer.error = error.message;
+      }
+      if (this.labels.asked !== asked || !this.built) return;
+      this.labels = answer;
+      this.find();
+    }, TYPING);
   }
 
   searchKey(event) {
@@ -254,4 +296,9 @@ function why({ reasons, message }) {
   const parts = [told(most('failed'), 'failed'), told(most('waiting'), 'waits')].filter(Boolean);
   if (!parts.length) parts.push(told(most('inFlight'), 'in flight'));
   return parts.filter(Boolean).join(' ') || message;
+}
+
+/** Whether a search is one by labels: `key=value`, `key!=value` or `!key`. */
+function isSelector(text) {
+  return text.includes('=') || text.startsWith('!');
 }

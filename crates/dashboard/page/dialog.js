@@ -8,6 +8,7 @@ const WORDS = {
   pause: ['Pause', 'Clusters in flight finish; no new ones start until you resume.'],
   resume: ['Resume', 'Clusters start again, as the budget allows.'],
   undo: ['Undo', 'Rolls back to the previous revision, within the same budget. No canary delays it.'],
+  retry: ['Retry', 'Lets failed clusters try the same revision again. Nothing is deleted or restarted on them.'],
   acknowledge: ['Approve', 'Approves the deletions that the brake holds.'],
 };
 
@@ -15,7 +16,7 @@ const WORDS = {
  * Opens the dialog for an action on an add-on.
  * @param {string} addon
  * @param {string} action
- * @param {{words?: string, placement?: string, toRevision?: number, acknowledge?: string}} [details] `words` are for the title
+ * @param {{words?: string, placement?: string, toRevision?: number, acknowledge?: string, cluster?: string}} [details] `words` are for the title
  */
 export function confirm(addon, action, { words, ...details } = {}) {
   const node = /** @type {HTMLDialogElement} */ (document.getElementById('dialog'));

@@ -92,6 +92,7 @@ function row(first) {
   const progress = bar();
   const title = h('span.addon-title', {}, '');
   const name = h('span.addon-name', {}, '');
+  const paused = h('span.tag.warning', { hidden: true }, 'paused');
   const message = h('span.addon-message', {}, '');
   const counts = h('span.addon-counts', {}, '');
   const version = h('span.value', {}, '');
@@ -101,7 +102,7 @@ function row(first) {
     'a.addon.card',
     { href: `#/addon/${encodeURIComponent(first.name)}` },
     h('span.addon-state', {}, state.node),
-    h('span.addon-who', {}, h('span.addon-names', {}, title, name), message),
+    h('span.addon-who', {}, h('span.addon-names', {}, title, name, paused), message),
     h('span.addon-bar', {}, progress.node, counts),
     fact('Version', version, 'version'),
     fact('Oldest wait', wait, 'wait'),
@@ -111,6 +112,8 @@ function row(first) {
     update: (/** @type {Summary} */ addon) => {
       state.update(addon.state, addon.paused);
       attribute(link, 'data-state', addon.state);
+      // Also if nothing waits at the moment: the next change would.
+      attribute(paused, 'hidden', !addon.paused);
       text(title, addon.displayName || addon.name);
       optional(name, addon.displayName && addon.displayName !== addon.name ? addon.name : '');
       text(message, addon.message);

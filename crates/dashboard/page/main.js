@@ -6,10 +6,20 @@ import { get, Refused, takeToken, token } from './api.js';
 import { attribute, h, optional, text } from './dom.js';
 import { ListView } from './list.js';
 import { Stream } from './stream.js';
-import { clock, hubSays, moment } from './words.js';
+import { atHub, clock, freeze, hubSays, moment } from './words.js';
 
 const $ = (id) => document.getElementById(id);
-const page = { info: null, view: null, stream: null, heard: null };
+const page = {
+  info: null,
+  view: null,
+  stream: null,
+  heard: null,
+  /** The connection to the dashboard's server. @type {{state: string, since?: number, cause?: string}} */
+  link: { state: 'connecting' },
+  /** The outage of the hub. @type {import('./messages').HubOutage | null} */
+  outage: null,
+  stale: false,
+};
 
 /** `#/addon/NAME` and `#/addon/NAME/cluster/CLUSTER`; anything else is the list. */
 function route() {
@@ -54,10 +64,11 @@ function follow(path) {
   connection('connecting');
   page.stream = new Stream(path, {
     event: (name, data) => {
+      if (name === 'hub') return hub(data.unreachable);
       if (data.now) hubSays(data.now);
       page.heard = Date.now();
       page.view.event(name, data);
-      connection('live');
+      tellConnection();
     },
     state: connection,
     refused: (message) => {
@@ -67,20 +78,65 @@ function follow(path) {
   });
 }
 
+/**
+ * The connection to the dashboard's server.
+ * @param {string} state connecting, live or reconnecting
+ * @param {number} [since]
+ * @param {string} [cause]
+ */
 function connection(state, since, cause) {
-  const node = $('connection');
-  attribute(node, 'data-state', state);
-  text($('connection-text'), state === 'reconnecting' ? `reconnecting since ${moment(since)}` : state);
-  optional($('last-change'), state === 'live' && page.heard ? `last change ${clock(page.heard)}` : '');
-  attribute(node, 'title', cause ?? null);
-  document.body.classList.toggle('stale', state === 'reconnecting');
+  // A new stream reports an outage of the hub again.
+  if (state !== page.link.state) page.outage = null;
+  page.link = { state, since, cause };
+  tellConnection();
   if (state === 'reconnecting' && cause) page.view?.trouble?.(cause);
+}
+
+/**
+ * The server's connection to the hub.
+ * @param {import('./messages').HubOutage | null} unreachable
+ */
+function hub(unreachable) {
+  page.outage = unreachable;
+  tellConnection();
+}
+
+/** Says how fresh the page is: live, or since when it is not and why. */
+function tellConnection() {
+  const { outage, link } = page;
+  const lost = link.state === 'reconnecting';
+  const node = $('connection');
+  attribute(node, 'data-state', outage ? 'unreachable' : link.state);
+  text($('connection-text'), outage ? 'hub unreachable' : lost ? `reconnecting since ${moment(link.since)}` : link.state);
+  optional($('last-change'), link.state === 'live' && !outage && page.heard ? `last change ${clock(page.heard)}` : '');
+  const cause = outage ? outage.cause : link.cause;
+  attribute(node, 'title', cause ?? null);
+  optional($('trouble'), outage ? hubTrouble(outage) : lost ? linkTrouble(link) : '');
+  const stale = Boolean(outage) || lost;
+  document.body.classList.toggle('stale', stale);
+  freeze(outage ? Date.parse(outage.since) : lost && page.view ? atHub(link.since) : null);
+  if (stale !== page.stale) page.view?.tick?.();
+  page.stale = stale;
+}
+
+function hubTrouble({ since, cause }) {
+  return `Hub unreachable since ${moment(since)}: ${cause}. This page shows the state of that time and continues by itself.`;
+}
+
+/** @param {{since?: number, cause?: string}} link */
+function linkTrouble({ since, cause }) {
+  return `No connection to the dashboard since ${moment(since)}${cause ? `: ${cause}` : ''}. This page continues by itself.`;
 }
 
 /** Asks for a token if there is none or it was refused. */
 function askForToken(message) {
   leave();
   page.info = null;
+  page.outage = null;
+  page.link = { state: 'refused' };
+  freeze(null);
+  optional($('trouble'), '');
+  document.body.classList.remove('stale');
   attribute($('connection'), 'data-state', 'refused');
   text($('connection-text'), 'not signed in');
   optional($('last-change'), '');
@@ -125,6 +181,8 @@ async function start() {
   }
   text($('server'), page.info.server);
   optional($('mode'), page.info.writes ? '' : 'read-only');
+  optional($('user'), page.info.user ?? '');
+  attribute($('user'), 'title', page.info.user ? 'How the hub knows you' : null);
   attribute(document.body, 'data-version', page.info.version);
   show();
 }

@@ -152,6 +152,16 @@ export interface ListDelta {
   gone: string[];
 }
 
+export interface HubOutage {
+  since: string;
+  cause: string;
+}
+
+/** The event `hub`, when the hub becomes unreachable or reachable. */
+export interface HubMessage {
+  unreachable: HubOutage | null;
+}
+
 export interface Condition {
   type: string;
   status: string;
@@ -165,6 +175,8 @@ export interface Manifest {
   namespace: string | null;
   name: string | null;
   conditions: Condition[];
+  feedback: [string, string][];
+  content: string | null;
 }
 
 export interface Work {
@@ -180,7 +192,10 @@ export interface ClusterDetail {
   kind: ClusterKind;
   code: string;
   message: string;
+  desired: string | null;
+  /** What it is assigned. */
   revision: string | null;
+  applied: string | null;
   labels: Record<string, string>;
   available: string | null;
   conditions: Condition[];
@@ -194,4 +209,5 @@ export interface Info {
   server: string;
   writes: boolean;
   mode: string;
+  user: string | null;
 }

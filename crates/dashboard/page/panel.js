@@ -9,8 +9,9 @@ import { moment, WORDS } from './words.js';
 /** @typedef {import('./messages').Condition} Condition */
 
 export class Panel {
-  /** `closed` is called when the user closes it. */
-  constructor(node, addon, closed) {
+  /** `closed` is called when the user closes it; `retry` retries a cluster, and is null if the dashboard is read-only. */
+  constructor(node, addon, closed, retry) {
+    this.retry = retry;
     this.node = node;
     this.addon = addon;
     this.closed = closed;
@@ -70,7 +71,9 @@ export class Panel {
     const open = new Set([...this.body.querySelectorAll('details[open]')].map((one) => one.dataset.name));
     const facts = [
       ['Placement', detail.placement ?? 'none'],
-      ['Revision', detail.revision],
+      ['Desired', detail.desired],
+      ['Assigned', detail.revision ?? 'nothing yet'],
+      ['Applied', detail.applied ?? 'nothing yet'],
       ['Available', detail.available],
       ['Reason', detail.code],
     ];
@@ -81,7 +84,8 @@ export class Panel {
       h('dl.facts', {}, ...facts.filter(([, value]) => value).flatMap(([label, value]) => [h('dt', {}, label), h('dd', {}, value)])),
       labels.length ? h('ul.labels', { 'aria-label': 'Labels' }, ...labels.map(([key, value]) => h('li', {}, value ? `${key}=${value}` : key))) : '',
       ...next(detail.next),
-      h('h3', {}, 'Conditions'),
+      this.retry && detail.kind === 'failed' ? h('p', {}, h('button', { type: 'button', click: () => this.retry(detail.cluster) }, 'Retry…')) : '',
+      h('h3', {}, 'Health'),
       conditions(detail.conditions),
       h('h3', {}, 'Works'),
       ...works(detail.works, open),
@@ -143,10 +147,29 @@ function works(all, open) {
           { 'data-name': name, open: open.has(name) || bad },
           h('summary', {}, h('strong', {}, manifest.kind), ' ', h('span', {}, where), ' ', h('span.soft', {}, verdict(manifest.conditions))),
           conditions(manifest.conditions),
+          ...feedback(manifest.feedback),
+          ...content(manifest, `${name} content`, open),
         );
       }),
     ),
   );
+}
+
+/** What the agent reports about the object. @param {[string, string][]} values */
+function feedback(values) {
+  if (!values?.length) return [];
+  return [h('dl.facts.feedback', {}, ...values.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]))];
+}
+
+/**
+ * The manifest as it was rendered.
+ * @param {import('./messages').Manifest} manifest
+ * @param {string} name
+ * @param {Set<string>} open
+ */
+function content(manifest, name, open) {
+  if (!manifest.content) return [];
+  return [h('details.content', { 'data-name': name, open: open.has(name) }, h('summary', {}, 'Rendered manifest'), h('pre', { tabindex: 0 }, manifest.content))];
 }
 
 /** @param {Condition[]} all */

@@ -42,6 +42,7 @@ export class Placements {
     const step = h('span.step', { 'aria-hidden': 'true' }, '');
     const name = h('h3', {}, '');
     const space = h('span.soft', {}, '');
+    const held = h('span.tag.warning', { hidden: true }, 'paused');
     const message = h('p.message', {}, '');
     const strategy = h('span', {}, '');
     const figures = h('span.numbers', {}, '');
@@ -54,7 +55,7 @@ export class Placements {
     const node = h(
       'section.card.placement',
       {},
-      h('div.placement-head', {}, step, h('div.placement-name', {}, name, space), state.node),
+      h('div.placement-head', {}, step, h('div.placement-name', {}, name, space, held), state.node),
       message,
       gate.node,
       h('div.placement-bar', {}, progress.node, figures),
@@ -71,6 +72,7 @@ export class Placements {
         text(name, short(placement.name));
         optional(space, placement.name.includes('/') ? placement.name.slice(0, placement.name.indexOf('/')) : '');
         state.update(placement.state, placement.paused);
+        attribute(held, 'hidden', !placement.paused);
         // A closed gate shows the same, with its reason.
         const shut = placement.gate && !placement.gate.open;
         optional(message, shut && placement.message.includes(placement.gate.message) ? '' : placement.message);

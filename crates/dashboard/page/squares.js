@@ -301,11 +301,10 @@ export class Squares {
     }
   }
 
-  /** Dims every cluster that does not match. Returns how many do, and the first. */
+  /** Dims every cluster that does not match. Returns how many do, and their rows in the order of the squares. */
   highlight(matches) {
     const { name } = this.rollout.clusters;
     let count = 0;
-    let first = -1;
     this.hits = matches ? new Uint8Array(name.length) : null;
     for (let row = 0; matches && row < name.length; row += 1) {
       if (!matches(row)) continue;
@@ -313,8 +312,9 @@ export class Squares {
       count += 1;
     }
     this.draw();
-    if (count) first = this.groups.flatMap((group) => [group.cells.find((row) => this.hits[row]) ?? -1]).find((row) => row >= 0) ?? -1;
-    return { count, first };
+    const rows = [];
+    if (count) for (const group of this.groups) for (const row of group.cells) if (this.hits[row]) rows.push(row);
+    return { count, rows };
   }
 
   choose(row) {

@@ -53,8 +53,21 @@ export function hubSays(now) {
   if (Number.isFinite(at)) ahead = at - Date.now();
 }
 
+/** When the page was last up to date, while it is not. @type {number | null} */
+let frozen = null;
+
+/** Stops the hub's clock at a time, while nothing newer is known: an age must not grow on stale data. */
+export function freeze(at) {
+  frozen = at;
+}
+
 export function hubNow() {
-  return Date.now() + ahead;
+  return frozen ?? Date.now() + ahead;
+}
+
+/** A time of this page's clock, as a time of the hub's. */
+export function atHub(here) {
+  return here + ahead;
 }
 
 export function clock(date) {

@@ -22,7 +22,7 @@ use subtle::ConstantTimeEq;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::refusal::Refusal;
-use crate::watcher::Watcher;
+use crate::watcher::{OutageLog, Watcher};
 use crate::{Settings, guard};
 
 /// Longer than any token that is issued.
@@ -121,6 +121,7 @@ pub(crate) struct Doorkeeper {
     kept: Mutex<Option<Arc<Watcher>>>,
     looks: Arc<Semaphore>,
     questions: Semaphore,
+    outages: Arc<OutageLog>,
 }
 
 impl Doorkeeper {
@@ -133,6 +134,7 @@ impl Doorkeeper {
             kept: Mutex::default(),
             looks: Arc::new(Semaphore::new(MOST_LOOKS)),
             questions: Semaphore::new(MOST_QUESTIONS),
+            outages: Arc::default(),
         }
     }
 
@@ -207,7 +209,8 @@ impl Doorkeeper {
             false => None,
         };
         let scope = Scope { namespace: self.namespace.clone(), addon: None };
-        let watcher = Watcher::start(&caller.client, scope, &self.clock, place).await.map_err(Shut::Look)?;
+        let watcher = Watcher::start(&caller.client, scope, &self.clock, &self.outages, place);
+        let watcher = watcher.await.map_err(Shut::Look)?;
         *look = Arc::downgrade(&watcher);
         if !caller.own {
             *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&watcher));

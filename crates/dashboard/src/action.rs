@@ -16,6 +16,8 @@ pub enum Verb {
     Undo,
     /// Approve the deletions that the brake holds.
     Acknowledge,
+    /// Let failed clusters try the same revision again.
+    Retry,
 }
 
 /// A requested action.
@@ -32,6 +34,9 @@ pub struct Action {
     /// The number of deletions that the user has seen and approves.
     #[serde(default)]
     pub acknowledge: Option<String>,
+    /// One cluster to retry; all failed ones if it is absent.
+    #[serde(default)]
+    pub cluster: Option<String>,
     /// Show what would happen, and write nothing.
     pub dry_run: bool,
 }
@@ -44,10 +49,13 @@ impl Action {
             Verb::Acknowledge if self.acknowledge.is_none() && !self.dry_run => {
                 wrong("give the number of deletions to approve: it may have changed since it was shown")
             }
-            Verb::Pause | Verb::Resume | Verb::Undo if self.acknowledge.is_some() => {
+            Verb::Pause | Verb::Resume | Verb::Undo | Verb::Acknowledge if self.cluster.is_some() => {
+                wrong("a cluster can only be given with retry")
+            }
+            Verb::Pause | Verb::Resume | Verb::Undo | Verb::Retry if self.acknowledge.is_some() => {
                 wrong("only deletions can be approved")
             }
-            Verb::Pause | Verb::Resume | Verb::Acknowledge if self.to_revision.is_some() => {
+            Verb::Pause | Verb::Resume | Verb::Acknowledge | Verb::Retry if self.to_revision.is_some() => {
                 wrong("a revision can only be given with undo")
             }
             Verb::Acknowledge if self.placement.is_some() => {

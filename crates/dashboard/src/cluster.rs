@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use aviary_api::ManifestWork;
 use aviary_api::names::labels;
+use aviary_api::work::FieldValue;
+use aviary_engine::configs::{Pin, Revision};
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::{Condition, Observed};
-use aviary_engine::plan::Plan;
+use aviary_engine::plan::{self, Plan};
 use aviary_engine::reason::Reason;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
@@ -18,6 +20,11 @@ use crate::summary::seconds;
 
 /// More works than an add-on has on one cluster.
 const MOST_WORKS: u32 = 100;
+/// The maximum size of the manifests that are shown: of one, and of all.
+const LONGEST_MANIFEST: usize = 32 << 10;
+const MOST_CONTENT: usize = 512 << 10;
+/// The longest value that an agent reports on a manifest, in characters.
+const LONGEST_VALUE: usize = 256;
 
 /// What is known about a cluster without a request to the hub.
 #[derive(Debug, Serialize)]
@@ -27,7 +34,10 @@ pub(crate) struct Found {
     kind: ClusterKind,
     code: Reason,
     message: String,
+    /// What its placement wants, what it is assigned, and what it has applied.
+    desired: Option<String>,
     revision: Option<String>,
+    applied: Option<String>,
     labels: BTreeMap<String, String>,
     available: Option<String>,
     conditions: Vec<ConditionLine>,
@@ -48,14 +58,26 @@ impl Found {
                 None => "unreachable".to_owned(),
             },
         });
-        let conditions = observed.instances.get(name).map(|instance| &instance.status.conditions);
+        let instance = observed.instances.get(name);
+        let conditions = instance.map(|instance| &instance.status.conditions);
+        let applied: Vec<Pin> = instance
+            .into_iter()
+            .flat_map(|instance| &instance.status.references)
+            .filter_map(|reference| reference.applied.clone())
+            .collect();
+        let applied =
+            (!applied.is_empty()).then(|| plan::label(observed, &Revision::new(applied)).to_string());
+        let desired =
+            report.placement.and_then(|index| plan.report.placements.get(index)?.desired.as_deref());
         Some(Self {
             cluster: name.to_string(),
             placement: placement.map(|spec| spec.name.to_string()),
             kind: ClusterKind::of(&report.decision),
             code: report.decision.code(),
             message: report.decision.to_string(),
+            desired: desired.map(str::to_owned),
             revision: report.told.as_deref().map(str::to_owned),
+            applied,
             labels: cluster.map(|cluster| cluster.labels.clone()).unwrap_or_default(),
             available,
             conditions: conditions.into_iter().flatten().map(of_instance).collect(),
@@ -88,6 +110,10 @@ struct ManifestLine {
     namespace: Option<String>,
     name: Option<String>,
     conditions: Vec<ConditionLine>,
+    /// Fields of its status that the agent reports, with their values.
+    feedback: Vec<(String, String)>,
+    /// The manifest as it was rendered.
+    content: Option<String>,
 }
 
 /// Everything about one cluster.
@@ -137,28 +163,94 @@ fn work(work: &ManifestWork) -> WorkLine {
     let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     let reported = status.and_then(|status| status.resource_status.as_ref());
     let reported = reported.map(|reported| reported.manifests.as_slice()).unwrap_or_default();
-    let manifests = match reported {
-        // The agent has not reported yet: lists the manifests of the work.
-        [] => work.spec.manifests().iter().map(given).collect(),
-        reported => reported
-            .iter()
-            .map(|manifest| ManifestLine {
-                kind: manifest.resource_meta.kind.clone(),
-                namespace: manifest.resource_meta.namespace.clone(),
-                name: manifest.resource_meta.name.clone(),
-                conditions: manifest.conditions.iter().map(of_work).collect(),
-            })
-            .collect(),
-    };
+    let mut room = MOST_CONTENT;
+    let mut manifests: Vec<ManifestLine> =
+        work.spec.manifests().iter().map(|manifest| given(manifest, &mut room)).collect();
+    for report in reported {
+        let meta = &report.resource_meta;
+        let feedback = report.status_feedback.iter().flat_map(|feedback| &feedback.values);
+        let line = ManifestLine {
+            kind: meta.kind.clone(),
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            conditions: report.conditions.iter().map(of_work).collect(),
+            feedback: feedback.map(|value| (value.name.clone(), value_of(&value.field_value))).collect(),
+            content: None,
+        };
+        let place = meta.ordinal.and_then(|ordinal| usize::try_from(ordinal).ok());
+        match place.and_then(|place| manifests.get_mut(place)).filter(|given| given.is_of(&line)) {
+            Some(given) => *given = ManifestLine { content: given.content.take(), ..line },
+            // An older generation of the work had it.
+            None => manifests.push(line),
+        }
+    }
     WorkLine { name: work.name_any(), conditions: conditions.iter().map(of_work).collect(), manifests }
 }
 
-fn given(manifest: &Value) -> ManifestLine {
+impl ManifestLine {
+    fn is_of(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.name == other.name
+    }
+}
+
+fn given(manifest: &Value, room: &mut usize) -> ManifestLine {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     ManifestLine {
         kind: text("/kind"),
         namespace: text("/metadata/namespace"),
         name: text("/metadata/name"),
         conditions: Vec::new(),
+        feedback: Vec::new(),
+        content: content(manifest, room),
+    }
+}
+
+/// A manifest as text, within what is left of the limit. The values of a Secret are hidden.
+fn content(manifest: &Value, room: &mut usize) -> Option<String> {
+    let mut manifest = manifest.clone();
+    if manifest.get("kind").and_then(Value::as_str) == Some("Secret") {
+        for field in ["data", "stringData"] {
+            let values = manifest.get_mut(field).and_then(Value::as_object_mut);
+            values
+                .into_iter()
+                .flat_map(|values| values.values_mut())
+                .for_each(|value| *value = "(hidden)".into());
+        }
+    }
+    let mut text = serde_json::to_string_pretty(&manifest).ok()?;
+    if text.len() > LONGEST_MANIFEST {
+        text.truncate(text.floor_char_boundary(LONGEST_MANIFEST));
+        text.push('…');
+    }
+    *room = room.checked_sub(text.len())?;
+    Some(text)
+}
+
+fn value_of(value: &FieldValue) -> String {
+    let FieldValue { type_: _, integer, string, boolean, json_raw } = value;
+    let text = string.clone().or_else(|| json_raw.clone());
+    let text = text.or_else(|| integer.map(|number| number.to_string()));
+    let text = text.or_else(|| boolean.map(|flag| flag.to_string())).unwrap_or_default();
+    text.chars().take(LONGEST_VALUE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn manifests_are_shown_without_secrets_and_within_a_limit() {
+        let secret = json!({"kind": "Secret", "data": {"key": "aGVsbG8="}, "stringData": {"other": "hello"}});
+        let text = content(&secret, &mut MOST_CONTENT.clone()).unwrap();
+        assert!(
+            text.contains("\"key\": \"(hidden)\"") && !text.contains("hello") && !text.contains("aGVs"),
+            "{text}"
+        );
+        let large = json!({"kind": "ConfigMap", "data": {"x": "é".repeat(LONGEST_MANIFEST)}});
+        let mut room = 2 * LONGEST_MANIFEST;
+        assert!(content(&large, &mut room).unwrap().len() <= LONGEST_MANIFEST + 3);
+        assert_eq!(content(&large, &mut room), None, "there is no room for a second one");
     }
 }

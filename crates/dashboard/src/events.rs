@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 
+use aviary_controller::Reach;
 use futures_util::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::Api;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, DefaultBackoff, watcher};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -45,17 +46,19 @@ pub(crate) struct EventLine {
 }
 
 /// Watches the Events about add-ons, until the receiver is dropped, if the user may read them.
-pub(crate) fn follow(client: &Client) -> mpsc::Receiver<Happened> {
+pub(crate) fn follow(client: &Client, reach: Reach) -> mpsc::Receiver<Happened> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let api: Api<Event> = Api::namespaced(client.clone(), NAMESPACE);
     let config = watcher::Config::default().fields(&format!("regarding.kind={KIND}"));
     tokio::spawn(async move {
-        let mut events = pin!(watcher(api, config).default_backoff());
+        let mut events = pin!(watcher(api, config));
+        let mut backoff = DefaultBackoff::default();
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
                 () = sender.closed() => return,
             };
+            let failed = matches!(event, Some(Err(_)));
             match event {
                 Some(Ok(watcher::Event::Apply(event) | watcher::Event::InitApply(event))) => {
                     let Some(happened) = Happened::of(&event) else { continue };
@@ -70,6 +73,9 @@ pub(crate) fn follow(client: &Client) -> mpsc::Receiver<Happened> {
                 }
                 Some(_) => {}
                 None => return,
+            }
+            if !failed || reach.rest(backoff.next().unwrap_or_default()).await {
+                backoff.reset();
             }
         }
     });

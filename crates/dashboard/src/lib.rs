@@ -7,11 +7,13 @@
 
 mod access;
 mod action;
+mod actor;
 mod cluster;
 mod columns;
 mod detail;
 mod events;
 mod guard;
+mod labels;
 mod list;
 mod messages;
 mod page;
@@ -83,12 +85,15 @@ pub(crate) struct Shared {
     pub(crate) doorkeeper: Doorkeeper,
     /// Set while closing, because streams do not end by themselves.
     pub(crate) closing: watch::Sender<bool>,
+    /// Set when somebody has opened the page.
+    pub(crate) visited: watch::Sender<bool>,
 }
 
 impl Dashboard {
     pub fn new(settings: Settings) -> Self {
         let doorkeeper = Doorkeeper::new(&settings);
-        Self { shared: Arc::new(Shared { settings, doorkeeper, closing: watch::Sender::new(false) }) }
+        let (closing, visited) = (watch::Sender::new(false), watch::Sender::new(false));
+        Self { shared: Arc::new(Shared { settings, doorkeeper, closing, visited }) }
     }
 
     /// Reads the hub for the first time, if that needs no user's token. Fails if the hub cannot be
@@ -99,6 +104,12 @@ impl Dashboard {
 
     pub fn router(&self) -> Router {
         routes::router(&self.shared)
+    }
+
+    /// Waits until somebody has opened the page.
+    pub async fn visited(&self) {
+        // The channel cannot close: this holds its sender.
+        let _ = self.shared.visited.subscribe().wait_for(|visited| *visited).await;
     }
 
     /// Ends all streams. Pages reconnect when the dashboard is available again.

@@ -47,6 +47,7 @@ const FILES: &[File] = files! {
     JS "/sections.js" "sections.js";
     JS "/panel.js" "panel.js";
     JS "/dialog.js" "dialog.js";
+    JS "/results.js" "results.js";
 };
 
 /// The page alone, with its usual headers.

@@ -20,7 +20,7 @@ use crate::cluster::ClusterAnswer;
 use crate::guard::{self, Guard};
 use crate::refusal::Refusal;
 use crate::topic::Place;
-use crate::{Shared, cluster, page, stream};
+use crate::{Shared, actor, cluster, labels, page, stream};
 
 /// The maximum size of an action.
 const MOST_BODY: usize = 16 << 10;
@@ -34,6 +34,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     Router::new()
         .route("/api/info", get(info))
         .route("/api/stream", get(events))
+        .route("/api/addons/{addon}/clusters", get(some_clusters))
         .route("/api/addons/{addon}/clusters/{cluster}", get(one_cluster))
         .route("/api/addons/{addon}/actions", post(act))
         .method_not_allowed_fallback(|| async { wrong_method() })
@@ -87,13 +88,14 @@ async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
 
 type Who = Extension<Arc<Caller>>;
 
-async fn info(State(shared): State<Arc<Shared>>) -> Json<Value> {
+async fn info(State(shared): State<Arc<Shared>>, Extension(caller): Who) -> Json<Value> {
     let settings = &shared.settings;
     Json(json!({
         "version": settings.version,
         "writes": settings.operate.is_some(),
         "server": settings.server,
         "mode": shared.doorkeeper.mode(),
+        "user": actor::name(&caller.client).await,
     }))
 }
 
@@ -112,6 +114,7 @@ async fn events(
         )
     })?;
     let place = last_seen(request.headers());
+    shared.visited.send_replace(true);
     let closing = shared.closing.subscribe();
     Ok(match addon {
         None => {
@@ -172,6 +175,30 @@ async fn one_cluster(
     Ok(Json(ClusterAnswer { found, works, next }))
 }
 
+/// The clusters with these labels.
+async fn some_clusters(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Who,
+    Path(addon): Path<String>,
+    request: Request,
+) -> Result<Json<Value>, Refusal> {
+    let addon = addon_name(&addon)?;
+    let query = request.uri().query().unwrap_or_default();
+    let mut asked = form_urlencoded::parse(query.as_bytes());
+    let (Some((key, text)), None) = (asked.next(), asked.next()) else {
+        return Err(Refusal::wrong("give the labels as ?labels=SELECTOR"));
+    };
+    if key != "labels" {
+        return Err(Refusal::wrong("give the labels as ?labels=SELECTOR"));
+    }
+    let selector = labels::parse(&text).map_err(Refusal::wrong)?;
+    let watcher = shared.doorkeeper.watch(&caller).await?;
+    let found = watcher.select(addon.clone(), selector).await.ok_or_else(lost)?;
+    let found = found.ok_or_else(|| Refusal::not_found(format!("there is no add-on {addon}")))?;
+    let names: Vec<&str> = found.iter().map(ClusterName::as_str).collect();
+    Ok(Json(json!({ "clusters": names })))
+}
+
 async fn act(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Who,
@@ -185,7 +212,10 @@ async fn act(
     let addon = addon_name(&addon)?;
     let action = asked(request).await?;
     action.check()?;
-    let answer = operate.operate(caller.client.clone(), addon.to_string(), action).await;
+    let answer = operate.operate(caller.client.clone(), addon.to_string(), action.clone()).await;
+    if answer.as_ref().is_ok_and(|answer| answer.done) {
+        actor::record(&caller.client, &addon, &action, (shared.settings.clock)()).await;
+    }
     answer.map(|answer| Json(answer).into_response()).map_err(|refusal| match refusal.status {
         // The hub rejected the credentials of the kubeconfig, not the user's token.
         StatusCode::UNAUTHORIZED if !caller.own => Refusal { status: StatusCode::BAD_GATEWAY, ..refusal },

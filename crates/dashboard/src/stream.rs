@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aviary_controller::Outage;
 use axum::body::Body;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
+use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use crate::access::LINGER;
-use crate::topic::{Picture, Place, Topic};
+use crate::summary::seconds;
+use crate::topic::{Picture, Place, Topic, data};
 use crate::watcher::Watcher;
 
 /// A keep-alive is sent this often, so that proxies do not close the stream.
@@ -25,6 +28,9 @@ struct Reader<S> {
     topic: Arc<Topic<S>>,
     news: watch::Receiver<u64>,
     place: Option<Place>,
+    outage: watch::Receiver<Option<Outage>>,
+    /// The outage that was sent.
+    told: Option<Outage>,
     closing: watch::Receiver<bool>,
     last: Instant,
     _seat: OwnedSemaphorePermit,
@@ -54,9 +60,17 @@ pub(crate) fn answer<S: Picture + Send + 'static>(
     place: Option<Place>,
     closing: watch::Receiver<bool>,
 ) -> Response {
-    let news = topic.listen();
-    let reader =
-        Reader { topic, news, place, closing, last: Instant::now(), _seat: seat, _look: Look(Some(watcher)) };
+    let reader = Reader {
+        news: topic.listen(),
+        topic,
+        place,
+        outage: watcher.reach().subscribe(),
+        told: None,
+        closing,
+        last: Instant::now(),
+        _seat: seat,
+        _look: Look(Some(watcher)),
+    };
     let frames = stream::unfold(reader, |mut reader| async {
         let frame = reader.next().await?;
         Some((Ok::<_, std::convert::Infallible>(frame), reader))
@@ -80,8 +94,16 @@ impl<S: Picture> Reader<S> {
                 self.last = Instant::now();
                 return Some(frames);
             }
+            let outage = self.outage.borrow_and_update().clone();
+            if outage != self.told {
+                self.last = Instant::now();
+                let frame = hub_frame(outage.as_ref());
+                self.told = outage;
+                return Some(frame);
+            }
             tokio::select! {
                 changed = self.news.changed() => changed.ok()?,
+                changed = self.outage.changed() => changed.ok()?,
                 closing = self.closing.changed() => closing.ok()?,
                 () = tokio::time::sleep_until(self.last + SIGN_OF_LIFE) => {
                     self.last = Instant::now();
@@ -92,8 +114,26 @@ impl<S: Picture> Reader<S> {
     }
 }
 
+/// The event `hub`: whether the hub answers. It has no id, because it is no part of the state.
+fn hub_frame(outage: Option<&Outage>) -> Bytes {
+    let unreachable = outage.map(|outage| HubOutage { since: seconds(outage.since), cause: &outage.cause });
+    format!("event: hub\ndata: {}\n\n", data(&HubMessage { unreachable })).into()
+}
+
+#[derive(Serialize)]
+struct HubMessage<'a> {
+    unreachable: Option<HubOutage<'a>>,
+}
+
+#[derive(Serialize)]
+struct HubOutage<'a> {
+    since: String,
+    cause: &'a str,
+}
+
 #[cfg(test)]
 mod tests {
+    use aviary_controller::Reach;
     use tokio::sync::Semaphore;
 
     use super::*;
@@ -103,10 +143,13 @@ mod tests {
     async fn a_silent_stream_gives_a_sign_of_life_and_nothing_else() {
         let topic = Arc::new(Topic::new(Some(List::new("2026-01-01T00:00:00Z"))));
         let (close, closing) = watch::channel(false);
+        let reach = Reach::default();
         let mut reader = Reader {
             news: topic.listen(),
             topic,
             place: None,
+            outage: reach.subscribe(),
+            told: None,
             closing,
             last: Instant::now(),
             _seat: Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap(),

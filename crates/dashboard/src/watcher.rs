@@ -6,14 +6,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use aviary_controller::{Clock, Follower, LookError, Scope, View};
+use aviary_controller::{Clock, Follower, LookError, Outage, Reach, Scope, View};
 use aviary_engine::fleet::Fleet;
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, Plan};
+use aviary_engine::selector::Selector;
 use aviary_engine::verdict;
 use jiff::Timestamp;
 use kube::Client;
@@ -42,12 +43,14 @@ pub(crate) struct Watcher {
     list: Arc<Topic<List>>,
     seats: Arc<Semaphore>,
     over: Arc<AtomicBool>,
+    reach: Reach,
     _place: Option<OwnedSemaphorePermit>,
 }
 
 enum Command {
     Detail(Text, oneshot::Sender<Arc<Topic<Detail>>>),
     Cluster(Text, ClusterName, oneshot::Sender<Option<Found>>),
+    Select(Text, Selector, oneshot::Sender<Option<Vec<ClusterName>>>),
 }
 
 impl Watcher {
@@ -56,15 +59,18 @@ impl Watcher {
         client: &Client,
         scope: Scope,
         clock: &Clock,
+        outages: &Arc<OutageLog>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Result<Arc<Self>, LookError> {
         let follower = View::read(client, scope).await?.follow();
+        let reach = follower.reach().clone();
         let (commands, received) = mpsc::channel(COMMANDS_WAITING);
         let list = Arc::new(Topic::new(Some(List::new(&seconds(clock())))));
         let over = Arc::new(AtomicBool::new(false));
         let mut look = Look {
             follower,
             clock: Arc::clone(clock),
+            outage: OutageNote { log: Arc::clone(outages), reported: false },
             chronicle: Chronicle::default(),
             list: Arc::clone(&list),
             details: HashMap::new(),
@@ -76,7 +82,7 @@ impl Watcher {
         look.dirty.extend(look.follower.view().addons());
         // The list is ready before anybody requests it.
         look.work_out();
-        let happened = events::follow(client);
+        let happened = events::follow(client, reach.clone());
         let ended = Arc::clone(&over);
         tokio::spawn(async move {
             if let Err(error) = look.go_on(received, happened).await {
@@ -93,6 +99,7 @@ impl Watcher {
             list,
             seats: Arc::new(Semaphore::new(MOST_STREAMS)),
             over,
+            reach,
             _place: place,
         }))
     }
@@ -104,6 +111,11 @@ impl Watcher {
 
     pub(crate) fn list(&self) -> Arc<Topic<List>> {
         Arc::clone(&self.list)
+    }
+
+    /// Whether the hub answers.
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     /// Reserves a stream.
@@ -125,12 +137,70 @@ impl Watcher {
         self.commands.send(Command::Cluster(addon, cluster, reply)).await.ok()?;
         answer.await.ok()
     }
+
+    /// The clusters of an add-on whose labels match. The outer `None` means that the watcher has ended;
+    /// the inner, that there is no such add-on.
+    pub(crate) async fn select(&self, addon: Text, selector: Selector) -> Option<Option<Vec<ClusterName>>> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Select(addon, selector, reply)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+/// The clusters of an add-on whose labels match: those with an instance, and those that it selects.
+fn selected(observed: &Observed, selector: &Selector) -> Vec<ClusterName> {
+    let matches = |name: &&ClusterName| {
+        observed.clusters.get(name).is_some_and(|cluster| selector.matches(&cluster.labels))
+    };
+    let fleet = Fleet::line_up(observed);
+    fleet.lines.iter().map(|line| line.name).filter(matches).cloned().collect()
+}
+
+/// How many watchers see an outage of the hub: it is logged once, however many users there are.
+#[derive(Debug, Default)]
+pub(crate) struct OutageLog(AtomicUsize);
+
+/// Whether one watcher has reported the outage that it sees.
+struct OutageNote {
+    log: Arc<OutageLog>,
+    reported: bool,
+}
+
+impl OutageNote {
+    fn take(&mut self, outage: Option<&Outage>) {
+        if outage.is_some() == self.reported {
+            return;
+        }
+        self.reported = outage.is_some();
+        match outage {
+            Some(Outage { since, cause }) => {
+                if self.log.0.fetch_add(1, Ordering::AcqRel) == 0 {
+                    let since = seconds(*since);
+                    tracing::warn!(since, cause, "the hub is unreachable; pages say since when");
+                }
+            }
+            None => {
+                if self.log.0.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    tracing::info!("the hub is reachable again");
+                }
+            }
+        }
+    }
+}
+
+impl Drop for OutageNote {
+    fn drop(&mut self) {
+        if self.reported {
+            self.log.0.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
 }
 
 /// The state of the watcher, and what was sent.
 struct Look {
     follower: Follower,
     clock: Clock,
+    outage: OutageNote,
     chronicle: Chronicle,
     list: Arc<Topic<List>>,
     details: HashMap<Text, Watched>,
@@ -172,6 +242,8 @@ impl Look {
                 },
                 changed = self.follower.changed_addons() => {
                     self.dirty.extend(changed?);
+                    let outage = self.follower.outage();
+                    self.outage.take(outage.as_ref());
                     if let Some(refusal) = self.follower.take_refusal() {
                         return Err(refusal);
                     }
@@ -183,6 +255,12 @@ impl Look {
                 () = sleep_until(due) => self.work_out(),
             }
         }
+    }
+
+    /// The time for decisions. It stands still while the hub is unreachable: a deadline that passes then
+    /// says nothing about a cluster.
+    fn now(&self) -> Timestamp {
+        self.follower.outage().map_or_else(|| (self.clock)(), |outage| outage.since)
     }
 
     fn end(&self) {
@@ -200,6 +278,7 @@ impl Look {
         let dirty = (!self.dirty.is_empty()).then_some(self.rested);
         // Decisions are made in whole seconds: slightly later, the second is certainly over.
         let recheck = self.rechecks.values().min().map(|at| when(*at) + Duration::from_secs(1));
+        let recheck = recheck.filter(|_| self.follower.outage().is_none());
         let point = self.timelines.values().filter_map(Timeline::due).map(|(at, _)| when(at)).min();
         let left =
             self.details.values().filter_map(|watched| watched.alone_since).min().map(|at| at + LINGER);
@@ -216,7 +295,9 @@ impl Look {
         let begun = Instant::now();
         self.forget_unwatched(begun);
         let now = (self.clock)();
-        self.dirty.extend(self.rechecks.iter().filter(|(_, at)| **at < now).map(|(addon, _)| addon.clone()));
+        let decided = self.now();
+        self.dirty
+            .extend(self.rechecks.iter().filter(|(_, at)| **at < decided).map(|(addon, _)| addon.clone()));
         if begun >= self.rested && !self.dirty.is_empty() {
             let mut summaries = Vec::new();
             for addon in std::mem::take(&mut self.dirty) {
@@ -268,6 +349,7 @@ impl Look {
 
     /// Asks the engine. Computes only what will be sent.
     fn pass(&mut self, addon: &Text, now: Timestamp, whole: bool) -> Option<Pass> {
+        let now = self.now().min(now);
         let seeds = !self.timelines.contains_key(addon);
         let events = if whole { self.chronicle.of(addon) } else { Vec::new() };
         let view = self.follower.view();
@@ -299,12 +381,16 @@ impl Look {
                 let _ = reply.send(self.detail(addon));
             }
             Command::Cluster(addon, cluster, reply) => {
-                let now = (self.clock)();
+                let now = self.now();
                 let find = |observed: &Observed| {
                     let plan: Plan = plan::plan(observed, now);
                     Found::of(observed, &plan, &cluster)
                 };
                 let _ = reply.send(self.follower.view().observe(&addon, find).flatten());
+            }
+            Command::Select(addon, selector, reply) => {
+                let find = |observed: &Observed| selected(observed, &selector);
+                let _ = reply.send(self.follower.view().observe(&addon, find));
             }
         }
     }

@@ -111,6 +111,14 @@ impl Process {
         rest
     }
 
+    /// Stops it with a signal, and returns the lines of its standard error.
+    pub fn stop_and_log(mut self, signal: &str) -> Vec<String> {
+        self.signal(signal);
+        self.child.wait().unwrap();
+        // The sender is dropped when the stream ends.
+        self.err.iter().collect()
+    }
+
     /// Kills it, without a chance to clean up.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

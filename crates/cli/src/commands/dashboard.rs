@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 async fn show(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     // Registered first, so that no signal is lost during startup.
     let stopped = stop_signal()?;
-    logs::start(&args.logs)?;
+    logs::start_for_view(&args.logs)?;
     let listener = listen(args.listen, "--listen").await?;
     let hosts = hosts(args.listen, &args.allowed_hosts)?;
     let site = match (&args.tls_cert, &args.tls_key) {
@@ -240,6 +240,11 @@ impl Site {
         });
         let task = tokio::spawn(served);
         Ok(Self { address: format!("https://{address}/"), server, dashboard, stop, task })
+    }
+
+    /// Waits until somebody has opened the page.
+    pub(crate) async fn visited(&self) {
+        self.dashboard.visited().await;
     }
 
     pub(crate) async fn close(self) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ mod picture;
 mod record;
 mod story;
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,6 +83,10 @@ pub(crate) struct Args {
     /// Exit after the last step, with a summary
     #[arg(long)]
     once: bool,
+
+    /// Begin only when the dashboard is opened or Enter is pressed; the default on a terminal
+    #[arg(long, conflicts_with = "once")]
+    wait: bool,
 
     /// Keep the hub's data in this directory, which is created if it does not exist. By default the
     /// data is in memory and discarded on exit
@@ -180,9 +185,11 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         async move { fleet.run(stop).await }
     });
     let mut stage = Stage::new(client, cast, news, writes);
-    let curtain = match told_before {
-        true => Curtain::Told,
-        false => stage.play(&mut session.output, &mut stopped).await?,
+    let audience = site.as_ref().filter(|_| !told_before && waits(args));
+    let curtain = match (told_before, audience) {
+        (true, _) => Curtain::Told,
+        (false, Some(site)) if !is_opened(site, session, &mut stopped).await? => Curtain::Interrupted,
+        (false, _) => stage.play(&mut session.output, &mut stopped).await?,
     };
     if !told_before {
         tell_end(args, session, &stage, &curtain)?;
@@ -200,6 +207,40 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     // With --once, an interrupted demo counts as failed.
     let well = curtain == Curtain::Told || (curtain == Curtain::Interrupted && !args.once);
     Ok(if well { Outcome::Done } else { Outcome::NotDone })
+}
+
+/// Whether the first step waits for somebody to look: a demo takes less time than opening a page.
+fn waits(args: &Args) -> bool {
+    args.wait || (!args.once && std::io::stdin().is_terminal() && std::io::stdout().is_terminal())
+}
+
+/// Waits until the page is opened or Enter is pressed. Returns `false` if the demo is stopped instead.
+async fn is_opened(
+    site: &Site,
+    session: &mut Session,
+    stopped: &mut (impl Future<Output = ()> + Unpin),
+) -> anyhow::Result<bool> {
+    session.output.line("Open the dashboard, or press Enter: then the first step begins.")?;
+    session.output.finish()?;
+    let (enter, entered) = oneshot::channel();
+    // Nothing can end this thread, and it ends with the process.
+    std::thread::spawn(move || {
+        let read = std::io::stdin().read_line(&mut String::new());
+        // At its end, standard input says nothing.
+        if read.is_ok_and(|bytes| bytes > 0) {
+            let _ = enter.send(());
+        }
+    });
+    let entered = async {
+        if entered.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    Ok(tokio::select! {
+        () = site.visited() => true,
+        () = entered => true,
+        () = stopped => false,
+    })
 }
 
 /// Whether the add-on exists from an earlier demo.

@@ -3,7 +3,7 @@
 
 pub(super) mod acknowledge;
 mod history;
-mod retry;
+pub(super) mod retry;
 mod spec;
 pub(super) mod switch;
 pub(super) mod undo;

@@ -59,11 +59,18 @@ async fn story(browser: &Browser) -> Vec<Seen> {
 async fn the_page_of_the_demo_shows_the_canary_fill_the_fleet_wait_and_then_fill() {
     let desk = desk("browser-demo");
     let demo = Process::start_until(
-        desk.command(&format!("demo --clusters {} --latency 300ms..900ms --data-dir data", FLEET + CANARY)),
-        "#token=",
+        desk.command(&format!(
+            "demo --wait --clusters {} --latency 300ms..900ms --data-dir data",
+            FLEET + CANARY
+        )),
+        "Open the dashboard",
     );
     let browser = Browser::start(DESK).await;
     let address = demo.word("dashboard");
+    // Nothing begins before somebody looks.
+    let hub = Hub::of(&desk, "data/kubeconfig").await;
+    let addons: Api<aviary_api::ClusterManagementAddOn> = Api::all(hub.client.clone());
+    assert!(addons.list(&Default::default()).await.unwrap().items.is_empty());
     browser.open(address).await;
     browser.until("the add-on to be listed", "return document.querySelector('.addon')").await;
     browser.run(NOTE).await;

@@ -21,9 +21,11 @@ mod transcript;
 
 mod access;
 mod demo;
+mod find;
 mod hostile;
 mod keyboard;
 mod list;
+mod outage;
 mod restart;
 mod scale;
 mod shapes;

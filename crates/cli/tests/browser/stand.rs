@@ -109,7 +109,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     match path.as_str() {
         "/api/info" => plain(
             StatusCode::OK,
-            &json!({"version": "1.2.3", "writes": shared.writes, "server": "hub.example:6443", "mode": "kubeconfig"}),
+            &json!({"version": "1.2.3", "writes": shared.writes, "server": "hub.example:6443", "mode": "kubeconfig", "user": "alice"}),
         ),
         "/api/stream" if query.is_empty() => {
             let first = format!("id: made-0\nevent: addons\ndata: {}\n\n", shared.list);
@@ -124,6 +124,14 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
                     stream(&shared, &shared.said, &first, 0)
                 }
             }
+        }
+        // Every second cluster has the labels that are asked for.
+        _ if path.ends_with("/clusters") && query == "labels=cloud%3Daws" => {
+            let names = shared.detail["clusters"]["name"].as_array().unwrap().iter().step_by(2);
+            plain(StatusCode::OK, &json!({"clusters": names.collect::<Vec<_>>()}))
+        }
+        _ if path.ends_with("/clusters") => {
+            plain(StatusCode::BAD_REQUEST, &json!({"error": "no such labels"}))
         }
         _ if path.contains("/clusters/") => plain(StatusCode::OK, &shared.cluster),
         _ if path.ends_with("/actions") => {
@@ -251,13 +259,14 @@ pub(crate) fn detail(shares: &[Share]) -> Value {
 /// The details of a cluster.
 pub(crate) fn cluster(name: &str) -> Value {
     json!({
-        "cluster": name, "placement": "default/fleet", "kind": "failed", "code": "Failed", "message": "its work cannot be applied", "revision": "rev-b",
+        "cluster": name, "placement": "default/fleet", "kind": "failed", "code": "Failed", "message": "its work cannot be applied", "desired": "rev-c", "revision": "rev-b", "applied": "rev-a",
         "labels": {"cloud": "aws"}, "available": "False",
         "conditions": [{"type": "Available", "status": "False", "reason": "NotApplied", "message": "no pod runs", "lastTransitionTime": "2026-01-01T00:05:00Z"}],
         "works": [{"name": "addon-hello-deploy-0",
             "conditions": [{"type": "Applied", "status": "False", "reason": "Failed", "message": "refused", "lastTransitionTime": "2026-01-01T00:05:00Z"}],
             "manifests": [{"kind": "Deployment", "namespace": "default", "name": "agent",
-                "conditions": [{"type": "Applied", "status": "False", "reason": "Forbidden", "message": "not allowed", "lastTransitionTime": null}]}]}],
+                "conditions": [{"type": "Applied", "status": "False", "reason": "Forbidden", "message": "not allowed", "lastTransitionTime": null}],
+                "feedback": [["ReadyReplicas", "0"]], "content": "{\"kind\": \"Deployment\", \"note\": \"<b>text</b>\"}"}]}],
         "next": format!("aviary explain hello {name}"),
     })
 }

@@ -48,6 +48,7 @@ fn the_fleet_of_a_hub_is_rehearsed_with_a_change() {
         "default/fleet: timeline",
         "default/canary: exposure",
         "<svg ",
+        "<path class=\"waiting\" ",
         "Stalls after",
     ] {
         assert!(page.contains(part), "no {part:?} in {page}");

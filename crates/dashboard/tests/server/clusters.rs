@@ -7,7 +7,7 @@ use crate::world::{World, addon, hub};
 #[tokio::test(flavor = "multi_thread")]
 async fn info_says_what_is_served() {
     let world = World::quiet().await;
-    let told = json!({"version": "1.2.3", "writes": true, "server": "https://hub.example:6443", "mode": "kubeconfig"});
+    let told = json!({"version": "1.2.3", "writes": true, "server": "https://hub.example:6443", "mode": "kubeconfig", "user": "system:admin"});
     assert_eq!(world.get("/api/info").await, (200, told));
 }
 
@@ -18,10 +18,12 @@ async fn a_cluster_is_told_with_its_conditions_and_its_works() {
     assert_eq!(status, 200, "{detail}");
     let fields: Vec<&str> = detail.as_object().unwrap().keys().map(String::as_str).collect();
     let contract = [
+        "applied",
         "available",
         "cluster",
         "code",
         "conditions",
+        "desired",
         "kind",
         "labels",
         "message",
@@ -50,6 +52,47 @@ async fn a_cluster_is_told_with_its_conditions_and_its_works() {
     assert_eq!(applied["status"], "True");
     let manifest = &work["manifests"][0];
     assert_eq!((&manifest["kind"], &manifest["name"]), (&json!("ConfigMap"), &json!("agent")));
+    assert_eq!(work["manifests"].as_array().unwrap().len(), 1, "once, as given and as reported");
+    assert_eq!((&detail["desired"], &detail["applied"]), (&json!("v1.0.0"), &json!("v1.0.0")));
+    let content: Value = serde_json::from_str(manifest["content"].as_str().unwrap()).unwrap();
+    assert_eq!((&content["kind"], &content["metadata"]["name"]), (&json!("ConfigMap"), &json!("agent")));
+    assert!(manifest["conditions"].as_array().unwrap().iter().any(|one| one["type"] == "Applied"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_are_found_by_their_labels() {
+    let world = World::installed(4, 2).await;
+    let find =
+        async |labels: &str| world.get(&format!("/api/addons/helloworld/clusters?labels={labels}")).await;
+    let names = |(status, found): (u16, Value)| {
+        assert_eq!(status, 200, "{found}");
+        found["clusters"].as_array().unwrap().len()
+    };
+    assert_eq!(names(find("stage%3Dcanary").await), 2);
+    assert_eq!(names(find("stage!%3Dcanary").await), 4);
+    assert_eq!(names(find("stage").await), 6);
+    assert_eq!(names(find("!stage").await), 0);
+    for wrong in ["", "%3Dx", "a%20b%3Dc", "stage&labels=x"] {
+        assert_eq!(find(wrong).await.0, 400, "{wrong}");
+    }
+    assert_eq!(world.get("/api/addons/helloworld/clusters").await.0, 400);
+    assert_eq!(world.get("/api/addons/nobody/clusters?labels=stage").await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_action_is_recorded_with_the_name_of_its_user() {
+    let world = World::installed(4, 2).await;
+    let dry = json!({"action": "pause", "placement": "default/fleet", "dryRun": true});
+    assert_eq!(world.post("/api/addons/helloworld/actions", dry).await.0, 200);
+    let real = json!({"action": "pause", "placement": "default/fleet", "dryRun": false});
+    assert_eq!(world.post("/api/addons/helloworld/actions", real).await.0, 200);
+    let is_action = |event: &Value| event["reason"] == "Paused";
+    let told = |state: &Value| state["events"].as_array().unwrap().iter().any(is_action);
+    let state = world.until("the action to be recorded", told).await;
+    let events: Vec<&Value> =
+        state["events"].as_array().unwrap().iter().filter(|one| is_action(one)).collect();
+    assert_eq!(events.len(), 1, "a dry run is no action");
+    assert_eq!(events[0]["message"], "system:admin paused the rollout of default/fleet with the dashboard");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
 
-use crate::commands::rollout::{Writing, acknowledge, switch, undo};
+use crate::commands::rollout::{Writing, acknowledge, retry, switch, undo};
 use crate::connect::{Connection, Refused};
 use crate::live::told;
 
@@ -88,6 +88,11 @@ impl Operator {
                 let seen = action.acknowledge.as_deref();
                 let held = acknowledge::apply(connection, &mut view, addon, seen, now, writing).await?;
                 letting_go(addon, &held)
+            }
+            Verb::Retry => {
+                let clusters: Vec<String> = action.cluster.iter().cloned().collect();
+                let asked = retry::Asked { addon, placement, clusters: &clusters };
+                trying_again(&retry::apply(connection, &mut view, asked, writing, now).await?)
             }
         };
         Ok(Answer { blast, lines, done: !action.dry_run })
@@ -200,5 +205,25 @@ fn letting_go(addon: &str, held: &acknowledge::Acknowledged) -> (String, Vec<Str
     if held.clusters.len() > NAMED {
         lines.push(format!("and {} more", held.clusters.len() - NAMED));
     }
+    (blast, lines)
+}
+
+fn trying_again(told: &retry::Told) -> (String, Vec<String>) {
+    let count = told.retried.len();
+    let blast = match (count, told.left_alone.is_empty()) {
+        (0, true) => "No cluster has failed: there is nothing to retry.".to_owned(),
+        (0, false) => "None of the failed clusters can try again.".to_owned(),
+        _ => format!(
+            "{} {} the same revision again, within the budget.",
+            counted(count, "cluster"),
+            if count == 1 { "tries" } else { "try" }
+        ),
+    };
+    let tried = told.retried.iter().map(|one| one.cluster.clone());
+    let skipped = told.left_alone.iter().map(|one| format!("{} is skipped: {}", one.cluster, one.why));
+    let mut lines: Vec<String> = tried.chain(skipped).collect();
+    let more = lines.len().saturating_sub(NAMED);
+    lines.truncate(NAMED);
+    lines.extend((more > 0).then(|| format!("and {more} more")));
     (blast, lines)
 }

@@ -28,9 +28,9 @@ p.sub,figcaption,.axis{color:var(--soft)}table{border-collapse:collapse;width:10
 th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}\
 figure{margin:1.5rem 0;padding:1rem;background:var(--card);border-radius:8px;overflow-x:auto}svg{width:100%;height:auto;min-width:480px}\
 .verdict{font-size:1.15rem;font-weight:600}.well{color:var(--done)}.ill{color:var(--failed)}\
-.done{fill:var(--done)}.moving{fill:var(--moving)}.failed{fill:var(--failed)}.grid{stroke:var(--line);stroke-width:1}.budget{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:6 4;fill:none}\
+.done{fill:var(--done)}.moving{fill:var(--moving)}.failed{fill:var(--failed)}.waiting{fill:var(--line);fill-opacity:.6}.grid{stroke:var(--line);stroke-width:1}.budget{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:6 4;fill:none}\
 text{font:12px system-ui,sans-serif;fill:var(--soft)}.key{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .3em 0 1em}\
-.key.done{background:var(--done)}.key.moving{background:var(--moving)}.key.failed{background:var(--failed)}details{margin:.3rem 0}";
+.key.done{background:var(--done)}.key.moving{background:var(--moving)}.key.failed{background:var(--failed)}.key.waiting{background:var(--line)}details{margin:.3rem 0}";
 
 pub(super) fn render(report: &RehearsalReport, program: &str) -> String {
     let names: Vec<&str> = report.add_ons.iter().map(|addon| addon.name.as_str()).collect();
@@ -89,7 +89,7 @@ fn render_addon(out: &mut String, addon: &AddOnReport) {
             shown(runs.worst_seconds),
         );
     }
-    out.push_str("<p class=\"sub\">In the charts, from below:<span class=\"key done\"></span>updated<span class=\"key moving\"></span>in flight<span class=\"key failed\"></span>failed</p>\n");
+    out.push_str("<p class=\"sub\">In the charts, from below:<span class=\"key done\"></span>updated<span class=\"key moving\"></span>in flight<span class=\"key failed\"></span>failed<span class=\"key waiting\"></span>waiting</p>\n");
     for (index, end) in first.placements.iter().enumerate() {
         timeline(out, &first.timeline, index, end, first.seconds);
         exposure(out, &first.timeline, index, end, first.seconds);
@@ -101,16 +101,17 @@ fn render_addon(out: &mut String, addon: &AddOnReport) {
 /// The height of a layer at one reading.
 type Height = fn(&Point) -> usize;
 
-/// One reading of a placement: the time and three counts.
+/// One reading of a placement: the time and the counts.
 struct Point {
     seconds: u64,
+    all: usize,
     done: usize,
     moving: usize,
     failed: usize,
 }
 
 /// The readings of one placement, limited to what a screen can show; always includes the last.
-fn points(timeline: &[Moment], placement: usize) -> Vec<Point> {
+fn points(timeline: &[Moment], placement: usize, all: usize) -> Vec<Point> {
     let step = timeline.len().div_ceil(MOST_POINTS).max(1);
     let last = timeline.len().saturating_sub(1);
     timeline
@@ -120,22 +121,24 @@ fn points(timeline: &[Moment], placement: usize) -> Vec<Point> {
         .filter_map(|(_, moment)| {
             let at = moment.placements.get(placement)?;
             let moving = at.in_flight.saturating_sub(at.failed);
-            Some(Point { seconds: moment.seconds, done: at.done, moving, failed: at.failed })
+            Some(Point { seconds: moment.seconds, all, done: at.done, moving, failed: at.failed })
         })
         .collect()
 }
 
-/// The progress over time: settled, in flight and failed clusters, stacked.
+/// The progress over time: settled, in flight, failed and waiting clusters, stacked. Together they are all
+/// clusters, so that no time looks like missing data.
 fn timeline(out: &mut String, moments: &[Moment], placement: usize, end: &PlacementEnd, seconds: u64) {
-    let points = points(moments, placement);
+    let points = points(moments, placement, end.governed);
     let chart = Chart { most: end.governed.max(1), seconds: seconds.max(1) };
     let name = escaped(&end.placement);
     let _ = writeln!(out, "<figure>\n<h3>{name}: timeline</h3>");
     chart.open(out, &format!("Clusters of {} over time", end.placement));
-    let layers: [(&str, Height, Height); 3] = [
+    let layers: [(&str, Height, Height); 4] = [
         ("done", |_| 0, |at| at.done),
         ("moving", |at| at.done, |at| at.done + at.moving),
         ("failed", |at| at.done + at.moving, |at| at.done + at.moving + at.failed),
+        ("waiting", |at| (at.done + at.moving + at.failed).min(at.all), |at| at.all),
     ];
     for (class, low, high) in layers {
         chart.area(out, class, &points, low, high);
@@ -152,7 +155,7 @@ fn timeline(out: &mut String, moments: &[Moment], placement: usize, end: &Placem
 
 /// The number of exposed clusters over time, compared with the budget.
 fn exposure(out: &mut String, moments: &[Moment], placement: usize, end: &PlacementEnd, seconds: u64) {
-    let points = points(moments, placement);
+    let points = points(moments, placement, end.governed);
     let chart = Chart { most: end.peak_exposed.max(end.budget).max(1), seconds: seconds.max(1) };
     let _ = writeln!(out, "<figure>\n<h3>{}: exposure</h3>", escaped(&end.placement));
     chart.open(out, &format!("Clusters of {} in flight or failed over time", end.placement));
@@ -240,6 +243,7 @@ impl Chart {
         let title = match class {
             "done" => "updated",
             "moving" => "in flight",
+            "waiting" => "waiting",
             _ => "failed",
         };
         let _ = writeln!(out, "<path class=\"{class}\" d=\"{path}Z\"><title>{title}</title></path>");

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 use aviary_api::names::conditions::REVISION_HEALTHY;
 use aviary_api::{ManagedClusterAddOn, ManifestWork};
+use aviary_controller::View;
 use aviary_engine::explain::{Decision, Flight};
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::observed::{Observed, Seen};
@@ -75,25 +76,25 @@ pub(super) struct Args {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+pub(crate) struct Told {
     version: u32,
     add_on: String,
     dry_run: bool,
-    retried: Vec<Retried>,
-    left_alone: Vec<LeftAlone>,
+    pub(crate) retried: Vec<Retried>,
+    pub(crate) left_alone: Vec<LeftAlone>,
 }
 
 #[derive(Debug, Serialize)]
-struct Retried {
-    cluster: String,
+pub(crate) struct Retried {
+    pub(crate) cluster: String,
     works: Vec<String>,
     clock: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct LeftAlone {
-    cluster: String,
-    why: String,
+pub(crate) struct LeftAlone {
+    pub(crate) cluster: String,
+    pub(crate) why: String,
 }
 
 /// A failed cluster, and what to do about it.
@@ -114,23 +115,48 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
             chosen.into_iter().next().map(|entry| entry.name)
         }
     };
-    let failed =
-        live.view.observe(&which.addon, |observed| failed(observed, placement.as_deref(), session.now));
-    let mut failed = failed.unwrap_or_default();
-    if !args.cluster.is_empty() {
-        for asked in &args.cluster {
+    let asked = Asked { addon: &which.addon, placement: placement.as_deref(), clusters: &args.cluster };
+    let told = apply(&live.connection, &mut live.view, asked, args.writing, session.now).await?;
+    let outcome = if told.left_alone.is_empty() { Outcome::Done } else { Outcome::NotDone };
+    if !session.output.data(&told)? {
+        let text = render(&told, args, &session.program);
+        session.output.text(&text)?;
+    }
+    Ok(outcome)
+}
+
+/// Which clusters to retry.
+pub(crate) struct Asked<'a> {
+    pub(crate) addon: &'a str,
+    /// As namespace/name; all if it is absent.
+    pub(crate) placement: Option<&'a str>,
+    /// All failed ones if it is empty.
+    pub(crate) clusters: &'a [String],
+}
+
+/// Lets the failed clusters try again.
+pub(crate) async fn apply(
+    connection: &Connection,
+    view: &mut View,
+    asked: Asked<'_>,
+    writing: Writing,
+    now: Timestamp,
+) -> anyhow::Result<Told> {
+    let Asked { addon, placement, clusters } = asked;
+    let mut failed = view.observe(addon, |observed| failed(observed, placement, now)).unwrap_or_default();
+    if !clusters.is_empty() {
+        for asked in clusters {
             if !failed.iter().any(|one| one.cluster.as_str() == asked) {
-                bail!("add-on {} has not failed on cluster {asked}: there is nothing to retry", which.addon);
+                bail!("add-on {addon} has not failed on cluster {asked}: there is nothing to retry");
             }
         }
-        failed.retain(|one| args.cluster.iter().any(|asked| asked == one.cluster.as_str()));
+        failed.retain(|one| clusters.iter().any(|asked| asked == one.cluster.as_str()));
     }
-    let writer =
-        Writer { connection: &live.connection, addon: &which.addon, writing: args.writing, now: session.now };
+    let writer = Writer { connection, addon, writing, now };
     let mut told = Told {
         version: 1,
-        add_on: which.addon.clone(),
-        dry_run: args.writing.dry_run,
+        add_on: addon.to_owned(),
+        dry_run: writing.dry_run,
         retried: Vec::new(),
         left_alone: Vec::new(),
     };
@@ -150,12 +176,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
             Err(error) => told.left_alone.push(LeftAlone { cluster, why: format!("{error:#}") }),
         }
     }
-    let outcome = if told.left_alone.is_empty() { Outcome::Done } else { Outcome::NotDone };
-    if !session.output.data(&told)? {
-        let text = render(&told, args, &session.program);
-        session.output.text(&text)?;
-    }
-    Ok(outcome)
+    Ok(told)
 }
 
 fn failed(observed: &Observed, placement: Option<&str>, now: Timestamp) -> Vec<Failed> {
