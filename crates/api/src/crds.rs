@@ -13,11 +13,15 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+pub use beta::{CONVERTED, ConversionService};
+
 use crate::{
     AddOnDeploymentConfig, AddOnHubConfig, AddOnTemplate, ClusterManagementAddOn, ManagedCluster,
     ManagedClusterAddOn, ManagedClusterSet, ManagedClusterSetBinding, ManifestWork, Placement,
     PlacementDecision,
 };
+
+mod beta;
 
 /// Default limit for the length of a string.
 const MAX_LENGTH: u32 = 1024;
@@ -49,6 +53,16 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         crd::<PlacementDecision>(&[]),
         manifest_work(),
     ]
+}
+
+/// Every CRD, with v1beta1 of the add-on kinds beside v1alpha1. Two of them need a conversion, which
+/// `service` provides. On the embedded hub, any does.
+pub fn with_beta(service: &ConversionService<'_>) -> Vec<CustomResourceDefinition> {
+    let mut all = all();
+    for crd in &mut all {
+        beta::add(crd, service);
+    }
+    all
 }
 
 /// The kinds that an Open Cluster Management hub already has. There, they are OCM's: Aviary neither
@@ -127,7 +141,8 @@ fn with_optional_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefini
     crd
 }
 
-fn root<T: JsonSchema>(rules: &[(&str, &str)]) -> Value {
+/// The structural schema of a type.
+fn generated<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -135,6 +150,11 @@ fn root<T: JsonSchema>(rules: &[(&str, &str)]) -> Value {
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     structural(&mut schema, "");
+    schema
+}
+
+fn root<T: JsonSchema>(rules: &[(&str, &str)]) -> Value {
+    let mut schema = generated::<T>();
     if let Value::Object(root) = &mut schema {
         require_spec(root);
         if !rules.is_empty() {

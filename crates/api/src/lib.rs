@@ -10,6 +10,7 @@
 pub mod addon;
 pub mod cluster;
 pub mod condition;
+pub mod convert;
 pub mod crds;
 mod guarded;
 pub mod int_or_percent;

@@ -44,6 +44,12 @@ pub(crate) fn rules(rules: &'static [(&'static str, &'static str)]) -> impl Tran
 /// OCM's rule for a derived condition.
 pub(crate) const CEL_NAMES_ITS_CONDITION: &str = "self.type != 'CEL' || self.condition != \"\"";
 
+/// The name that v1beta1 reserves for "no default" is never the name of a config.
+pub(crate) const NOT_RESERVED: &[(&str, &str)] = &[(
+    "self.name != '__reserved_no_default__'",
+    "__reserved_no_default__ is not the name of a config: to support a kind without a default, leave the default out",
+)];
+
 /// Marks the schema of a spec that must not be filled in by default.
 pub(crate) const SPEC_IS_ASKED_FOR: &str = "x-aviary-spec-is-asked-for";
 

@@ -1,13 +1,13 @@
 //! Checks what the API server requires of a CRD's schema, and what keeps the estimated cost of CEL
 //! rules low.
 
-use crate::support::{schemas, walk};
+use crate::support::{beta_schemas, schemas, walk};
 use serde_json::{Value, json};
 
 /// Fails if `fault` returns something for any schema of any kind.
 fn check(fault: impl Fn(&str, &Value) -> Option<String>) {
     let mut faults = Vec::new();
-    for (kind, schema) in schemas() {
+    for (kind, schema) in schemas().iter().chain(beta_schemas()) {
         walk("", schema, &mut |path, schema| {
             faults.extend(fault(path, schema).map(|fault| format!("{kind} {path}: {fault}")));
         });

@@ -4,6 +4,7 @@
 
 mod api_reference_is_current;
 mod cel_rules;
+mod conversion;
 mod crds_are_current;
 mod crds_are_structural;
 mod manifest_work;

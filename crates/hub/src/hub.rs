@@ -1,5 +1,6 @@
 //! The hub: the state that its parts share, how it opens and how it stops.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::api::read::snapshots::Snapshots;
 use crate::api::status::Failure;
 use crate::api::write::{Body, Mode, Scope, create};
 use crate::collector::{self, Queue};
-use crate::kinds::resource::{Resource, Table};
+use crate::kinds::resource::{Converter, Resource, Table};
 use crate::kinds::{builtin, crd};
 use crate::security::access::Role;
 use crate::security::tokens::Identity;
@@ -43,6 +44,9 @@ pub struct Options {
     pub event_bytes_kept: usize,
     /// Objects of kind `Event` are deleted after this time.
     pub event_lifetime: Duration,
+    /// Conversions between the versions of CRDs, by their names. They are used for CRDs whose
+    /// conversion strategy is `Webhook`; for other CRDs that strategy is refused.
+    pub converters: BTreeMap<String, Converter>,
 }
 
 impl Default for Options {
@@ -57,18 +61,28 @@ impl Default for Options {
             events_kept: limits.events,
             event_bytes_kept: limits.bytes,
             event_lifetime: Duration::from_secs(3600),
+            converters: BTreeMap::new(),
         }
     }
 }
 
 impl std::fmt::Debug for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { clock: _, chance: _, most_watches, events_kept, event_bytes_kept, event_lifetime } = self;
+        let Self {
+            clock: _,
+            chance: _,
+            most_watches,
+            events_kept,
+            event_bytes_kept,
+            event_lifetime,
+            converters,
+        } = self;
         f.debug_struct("Options")
             .field("most_watches", most_watches)
             .field("events_kept", events_kept)
             .field("event_bytes_kept", event_bytes_kept)
             .field("event_lifetime", event_lifetime)
+            .field("converters", converters)
             .finish_non_exhaustive()
     }
 }
@@ -113,7 +127,7 @@ impl Hub {
     }
 
     async fn start(opened: Opened, options: Options) -> Result<Self, OpenError> {
-        let table = Arc::new(restore(&opened.state)?);
+        let table = Arc::new(restore(&opened.state, &options)?);
         Self::start_with(opened, table, options).await
     }
 
@@ -225,14 +239,16 @@ fn add_row(table: &mut Table, stored: &Stored) -> Result<(), String> {
     if !crd::is_established(&object) {
         return Ok(());
     }
-    let mut resource = crd::resource(&object).map_err(|causes| format!("{causes:?}"))?;
+    let converter = table.converter(stored.name()).cloned();
+    let mut resource = crd::resource(&object, converter.as_ref()).map_err(|causes| format!("{causes:?}"))?;
     resource.terminating = stored.facts.terminating;
     table.insert(resource);
     Ok(())
 }
 
-fn restore(state: &State) -> Result<Table, OpenError> {
-    let mut table = builtin::table().map_err(|causes| OpenError::BuiltIn(format!("{causes:?}")))?;
+fn restore(state: &State, options: &Options) -> Result<Table, OpenError> {
+    let table = builtin::table().map_err(|causes| OpenError::BuiltIn(format!("{causes:?}")))?;
+    let mut table = table.with_converters(options.converters.clone());
     for stored in state.objects(builtin::CRDS).values() {
         let name = stored.name().to_owned();
         add_row(&mut table, stored).map_err(|why| OpenError::Crd { name, why })?;

@@ -14,4 +14,5 @@ mod store;
 
 pub use endpoint::{Endpoint, EndpointError, ServeError};
 pub use hub::{Chance, Clock, Hub, OpenError, Options};
+pub use kinds::resource::Converter;
 pub use store::DiskError;

@@ -98,6 +98,19 @@ impl Authority {
         create(KeyPair::generate()?, now)
     }
 
+    /// A new authority and its key, PEM, for whoever keeps it.
+    pub fn generate(now: Timestamp) -> Result<(Self, String), AuthorityError> {
+        let key = KeyPair::generate()?;
+        let pem = key.serialize_pem();
+        Ok((create(key, now)?, pem))
+    }
+
+    /// The authority that [`Authority::generate`] made, from its certificate and its key.
+    pub fn from_pem(certificate: &str, key: &str, now: Timestamp) -> Result<Self, AuthorityError> {
+        let (certificate_path, key_path) = (Path::new(CERTIFICATE_FILE), Path::new(KEY_FILE));
+        load(certificate.to_owned(), parse_key(key, key_path)?, certificate_path, key_path, now)
+    }
+
     /// The root certificate, as it goes into a kubeconfig.
     pub fn pem(&self) -> &str {
         &self.pem

@@ -26,7 +26,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(3600);
 /// The certificate for TLS clients: one for all names.
 #[derive(Debug)]
 pub struct ServerCertificate {
-    authority: Arc<Authority>,
+    authority: RwLock<Arc<Authority>>,
     names: Vec<String>,
     current: RwLock<Issued>,
 }
@@ -46,7 +46,8 @@ impl ServerCertificate {
     ) -> Result<Arc<Self>, AuthorityError> {
         let names = hosts.subject_names();
         let key = Arc::new(authority.issue(names.clone(), now, LIFETIME)?);
-        Ok(Arc::new(Self { authority, names, current: RwLock::new(Issued { key, at: now }) }))
+        let current = RwLock::new(Issued { key, at: now });
+        Ok(Arc::new(Self { authority: RwLock::new(authority), names, current }))
     }
 
     /// Replaces the certificate if it is due; new connections use the new one, existing ones
@@ -55,10 +56,24 @@ impl ServerCertificate {
         if !self.is_due(now) {
             return Ok(false);
         }
-        // Signed outside the lock: handshakes do not wait for it.
-        let key = Arc::new(self.authority.issue(self.names.clone(), now, LIFETIME)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Issued { key, at: now };
+        let authority = Arc::clone(&self.authority.read().unwrap_or_else(PoisonError::into_inner));
+        self.replace(&authority, now)?;
         Ok(true)
+    }
+
+    /// Replaces the certificate by one of another authority. New connections use it, existing ones
+    /// continue.
+    pub fn follow(&self, authority: Arc<Authority>, now: Timestamp) -> Result<(), AuthorityError> {
+        self.replace(&authority, now)?;
+        *self.authority.write().unwrap_or_else(PoisonError::into_inner) = authority;
+        Ok(())
+    }
+
+    fn replace(&self, authority: &Authority, now: Timestamp) -> Result<(), AuthorityError> {
+        // Signed outside the lock: handshakes do not wait for it.
+        let key = Arc::new(authority.issue(self.names.clone(), now, LIFETIME)?);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Issued { key, at: now };
+        Ok(())
     }
 
     fn is_due(&self, now: Timestamp) -> bool {
@@ -177,6 +192,21 @@ mod tests {
         let shown = handshake(&server, &authority, "localhost").await.unwrap();
         assert!(!certificate.renew_if_due(now).unwrap());
         assert_eq!(handshake(&server, &authority, "localhost").await.unwrap(), shown);
+    }
+
+    #[tokio::test]
+    async fn a_new_connection_sees_a_certificate_of_the_new_authority() {
+        let now = Timestamp::now();
+        let (old, certificate) = fixture(&AllowedHosts::loopback(), now);
+        let server = acceptor(&certificate);
+        let (new, key) = Authority::generate(now).unwrap();
+        let new = Arc::new(Authority::from_pem(new.pem(), &key, now).unwrap());
+        certificate.follow(Arc::clone(&new), now).unwrap();
+        handshake(&server, &new, "localhost").await.unwrap();
+        handshake(&server, &old, "localhost").await.unwrap_err();
+        // Renewals are signed by the new one too.
+        assert!(certificate.renew_if_due(now + DAY * 25).unwrap());
+        handshake(&server, &old, "localhost").await.unwrap_err();
     }
 
     #[test]

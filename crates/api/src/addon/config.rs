@@ -24,7 +24,7 @@ pub struct ConfigGroupResource {
 /// A config object, without its type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = schema::required(&["name"]))]
+#[schemars(transform = schema::required(&["name"]), transform = schema::rules(schema::NOT_RESERVED))]
 pub struct ConfigReferent {
     /// Namespace of the config; leave it out for a cluster-scoped one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,10 @@ pub struct ConfigReferent {
 /// A reference to one config.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = schema::required(&["resource", "name"]))]
+#[schemars(
+    transform = schema::required(&["resource", "name"]),
+    transform = schema::rules(schema::NOT_RESERVED),
+)]
 pub struct AddOnConfig {
     /// API group of the config; empty for the core group.
     #[serde(deserialize_with = "lenient::or_default")]

@@ -8,6 +8,7 @@ pub mod config;
 pub mod install_strategy;
 pub mod managed_cluster_addon;
 pub mod rollout_strategy;
+pub mod v1beta1;
 
 pub use addon_deployment_config::*;
 pub use addon_hub_config::*;

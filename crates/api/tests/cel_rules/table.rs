@@ -13,6 +13,7 @@ const WELL_KNOWN: &str = "manifestConfigs: [{resourceIdentifier: {resource: jobs
 
 const CONCURRENCY: &str = "must be a whole number of at least 1, or a whole percentage from 1% to 100%";
 const FAILURES: &str = "must be a whole number of at least 0, or a whole percentage from 0% to 100%";
+const RESERVED: &str = "__reserved_no_default__ is not the name of a config: to support a kind without a default, leave the default out";
 const VERSIONS: &str =
     "desiredVersion and installVersion mean the same: set one of them, or both to the same value";
 
@@ -215,6 +216,28 @@ pub(crate) fn rejected() -> Vec<(&'static str, String, &'static str, &'static st
             CONCURRENCY,
         ),
     ];
+    let reserved = "{resource: configs, name: __reserved_no_default__}";
+    for (kind, object, at) in [
+        (ADD_ON, spec(&format!("defaultConfigs: [{reserved}]")), "spec.defaultConfigs[]"),
+        (
+            ADD_ON,
+            spec("supportedConfigs: [{resource: configs, defaultConfig: {name: __reserved_no_default__}}]"),
+            "spec.supportedConfigs[].defaultConfig",
+        ),
+        (
+            ADD_ON,
+            placements(&format!("{{name: a, namespace: b, configs: [{reserved}]}}")),
+            "spec.installStrategy.placements[].configs[]",
+        ),
+        (
+            ADD_ON,
+            placements(&format!("{{name: a, namespace: b, addonTemplate: {{configs: [{reserved}]}}}}")),
+            "spec.installStrategy.placements[].addonTemplate.configs[]",
+        ),
+        (INSTANCE, spec(&format!("configs: [{reserved}]")), "spec.configs[]"),
+    ] {
+        rejected.push((kind, object, at, RESERVED));
+    }
     let nameless = "manifestConfigs: [{resourceIdentifier: {resource: jobs, name: a}, conditionRules: [{type: CEL, condition: ''}]}]";
     for (kind, object, at) in [
         (WORK, spec(nameless), "spec.manifestConfigs[].conditionRules[]"),

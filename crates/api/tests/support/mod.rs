@@ -12,6 +12,26 @@ pub(crate) fn schemas() -> &'static [(String, Value)] {
     &SCHEMAS
 }
 
+static BETA_SCHEMAS: LazyLock<Vec<(String, Value)>> = LazyLock::new(generate_beta);
+
+/// The kinds that are also served as v1beta1, with that schema.
+pub(crate) fn beta_schemas() -> &'static [(String, Value)] {
+    &BETA_SCHEMAS
+}
+
+fn generate_beta() -> Vec<(String, Value)> {
+    let service =
+        crds::ConversionService { namespace: "a", name: "b", port: 443, path: "/convert", ca_bundle: None };
+    let all = crds::with_beta(&service).into_iter();
+    all.filter_map(|crd| {
+        let version =
+            crd.spec.versions.iter().find(|version| version.name == "v1beta1" && !version.storage)?;
+        let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+        Some((format!("{} v1beta1", crd.spec.names.kind), serde_json::to_value(schema).unwrap()))
+    })
+    .collect()
+}
+
 fn generate() -> Vec<(String, Value)> {
     crds::all()
         .into_iter()

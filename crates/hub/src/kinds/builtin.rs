@@ -10,6 +10,7 @@ use crate::formats::apply::ownership;
 use crate::formats::jsonpath::JsonPath;
 use crate::formats::table::Columns;
 use crate::kinds::resource::{Form, Names, Naming, Origin, Resource, Table, Traits, Version};
+use crate::store::object::type_suffix;
 
 pub(crate) const NAMESPACES: &str = "namespaces";
 pub(crate) const EVENTS: &str = "events";
@@ -75,6 +76,7 @@ impl Row {
             .filter_map(|path| Some(((*path).to_owned(), JsonPath::parse(&format!(".{path}")).ok()?)));
         let version = Version {
             name: "v1".into(),
+            suffix: type_suffix(&api_version, self.kind),
             api_version,
             served: true,
             storage: self.form == Form::AsStored,
@@ -104,6 +106,7 @@ impl Row {
             namespaced: self.namespaced,
             versions: vec![version],
             terminating: false,
+            converter: None,
             traits: Traits {
                 origin: Origin::BuiltIn,
                 generation: self.generation,

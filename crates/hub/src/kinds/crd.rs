@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::formats::jsonpath::JsonPath;
 use crate::formats::metadata::{forbidden, invalid, is_label, is_subdomain, not_supported, required};
 use crate::formats::table::Columns;
-use crate::kinds::resource::{Form, Names, Naming, Origin, Resource, Table, Traits, Version};
+use crate::kinds::resource::{Converter, Form, Names, Naming, Origin, Resource, Table, Traits, Version};
+use crate::store::object::type_suffix;
 
 /// Keeps a CRD until its objects are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -23,12 +24,13 @@ pub(crate) fn admit(
 ) -> Result<(), Vec<Cause>> {
     complete(object);
     let spec = object.get("spec").cloned().unwrap_or_default();
-    let mut causes = check(object, &spec);
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let mut causes = check(object, &spec, table.converter(name).is_some());
     if let Some(old) = old {
         check_change(old, object, &mut causes);
     }
     if causes.is_empty()
-        && let Err(found) = resource(object)
+        && let Err(found) = resource(object, None)
     {
         causes = found;
     }
@@ -76,7 +78,7 @@ fn add_finalizer(object: &mut Value) {
     }
 }
 
-fn check(object: &Value, spec: &Value) -> Vec<Cause> {
+fn check(object: &Value, spec: &Value, has_converter: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let Value::Object(spec) = spec else { return vec![required("spec", "")] };
     let empty = Map::new();
@@ -134,6 +136,7 @@ fn check(object: &Value, spec: &Value) -> Vec<Cause> {
     }
     match spec.get("conversion").and_then(|conversion| conversion.get("strategy")).and_then(Value::as_str) {
         Some("None") => {}
+        Some("Webhook") if has_converter => {}
         Some("Webhook") => causes.push(invalid(
             "spec.conversion.strategy",
             "Webhook",
@@ -310,7 +313,8 @@ pub(crate) fn is_established(object: &Value) -> bool {
 }
 
 /// The row of a CRD. Compiles every schema and every rule; a failure is an error, never skipped.
-pub(crate) fn resource(object: &Value) -> Result<Resource, Vec<Cause>> {
+/// `converter` is used if the CRD asks for more than a change of the name.
+pub(crate) fn resource(object: &Value, converter: Option<&Converter>) -> Result<Resource, Vec<Cause>> {
     let spec = object.get("spec").and_then(Value::as_object).ok_or_else(|| vec![required("spec", "")])?;
     let group = text(spec, "group").to_owned();
     let names = spec.get("names").map(names).unwrap_or_default();
@@ -321,7 +325,7 @@ pub(crate) fn resource(object: &Value) -> Result<Resource, Vec<Cause>> {
         let at = format!("spec.versions[{index}]");
         // For a single version, Kubernetes reports the path from before CRDs had versions.
         let schema_at = if single { "spec.validation".to_owned() } else { format!("{at}.schema") };
-        match version(&group, raw, &at, &schema_at) {
+        match version(&group, &names.kind, raw, &at, &schema_at) {
             Ok(version) => compiled.push(version),
             Err(found) => causes.extend(found),
         }
@@ -337,6 +341,7 @@ pub(crate) fn resource(object: &Value) -> Result<Resource, Vec<Cause>> {
         namespaced: text(spec, "scope") == "Namespaced",
         versions: compiled,
         terminating: false,
+        converter: converter.filter(|_| converts(spec)).cloned(),
         traits: Traits {
             origin: Origin::Custom,
             generation: true,
@@ -349,7 +354,13 @@ pub(crate) fn resource(object: &Value) -> Result<Resource, Vec<Cause>> {
     })
 }
 
-fn version(group: &str, raw: &Value, at: &str, schema_at: &str) -> Result<Version, Vec<Cause>> {
+/// Whether the versions of a CRD differ in more than their name.
+fn converts(spec: &Map<String, Value>) -> bool {
+    let strategy = spec.get("conversion").and_then(|conversion| conversion.get("strategy"));
+    strategy.and_then(Value::as_str) == Some("Webhook")
+}
+
+fn version(group: &str, kind: &str, raw: &Value, at: &str, schema_at: &str) -> Result<Version, Vec<Cause>> {
     let flag = |name: &str| raw.get(name) == Some(&json!(true));
     let name = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let schema = raw.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
@@ -381,6 +392,7 @@ fn version(group: &str, raw: &Value, at: &str, schema_at: &str) -> Result<Versio
         served: flag("served"),
         storage: flag("storage"),
         name,
+        suffix: type_suffix(&api_version, kind),
         api_version,
         admission,
         ownership: None,

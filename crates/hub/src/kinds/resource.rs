@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::api::status::About;
 use crate::formats::jsonpath::JsonPath;
 use crate::formats::table::Columns;
-use crate::store::object::ResourceId;
+use crate::store::object::{ResourceId, Stored};
 
 /// One kind.
 #[derive(Debug)]
@@ -26,6 +26,34 @@ pub(crate) struct Resource {
     pub(crate) traits: Traits,
     /// Its CRD is being deleted: nothing new may be created.
     pub(crate) terminating: bool,
+    /// How its versions are converted, if they differ in more than their name.
+    pub(crate) converter: Option<Converter>,
+}
+
+/// Converts objects between the versions of a kind.
+///
+/// The hub takes it as a function, so that it need not know any kind. It is called with the object
+/// and the apiVersion to convert it to. As the object may be stored, it must not fail for a version
+/// that only reads ask for: then the object is served as it is stored, under the other name.
+#[derive(Clone)]
+pub struct Converter(Arc<ConvertFn>);
+
+type ConvertFn = dyn Fn(Value, &str) -> Result<Value, String> + Send + Sync;
+
+impl Converter {
+    pub fn new(convert: impl Fn(Value, &str) -> Result<Value, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(convert))
+    }
+
+    pub(crate) fn convert(&self, object: Value, api_version: &str) -> Result<Value, String> {
+        (self.0)(object, api_version)
+    }
+}
+
+impl std::fmt::Debug for Converter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Converter")
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -44,6 +72,8 @@ pub(crate) struct Version {
     pub(crate) name: String,
     /// `group/version`, or `v1`.
     pub(crate) api_version: String,
+    /// The end of every object that is stored in this version.
+    pub(crate) suffix: String,
     pub(crate) served: bool,
     pub(crate) storage: bool,
     pub(crate) admission: Admission,
@@ -121,15 +151,33 @@ impl Resource {
     pub(crate) fn serves_stored_bytes(&self, version: &Version) -> bool {
         self.traits.form == Form::AsStored && self.versions.len() == 1 && version.storage
     }
+
+    /// Whether this stored object can be sent unchanged in `version`. With several versions, the
+    /// storage version may have changed since the object was stored.
+    pub(crate) fn serves_bytes_of(&self, version: &Version, stored: &Stored) -> bool {
+        self.serves_stored_bytes(version)
+            || self.traits.form == Form::AsStored && version.storage && stored.ends_with(&version.suffix)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     /// By group, then plural.
     rows: BTreeMap<String, BTreeMap<String, Arc<Resource>>>,
+    /// The conversions that the hub was given, by the name of the CRD.
+    converters: BTreeMap<String, Converter>,
 }
 
 impl Table {
+    pub(crate) fn with_converters(mut self, converters: BTreeMap<String, Converter>) -> Self {
+        self.converters = converters;
+        self
+    }
+
+    pub(crate) fn converter(&self, crd: &str) -> Option<&Converter> {
+        self.converters.get(crd)
+    }
+
     pub(crate) fn insert(&mut self, resource: Resource) {
         let group = self.rows.entry(resource.group.clone()).or_default();
         group.insert(resource.names.plural.clone(), Arc::new(resource));

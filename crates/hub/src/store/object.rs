@@ -51,6 +51,13 @@ pub(crate) struct Owner {
     pub(crate) block_owner_deletion: Option<bool>,
 }
 
+impl Stored {
+    /// Whether the encoding ends with this; see [`type_suffix`].
+    pub(crate) fn ends_with(&self, suffix: &str) -> bool {
+        self.json.ends_with(suffix.as_bytes())
+    }
+}
+
 /// An encoded object without its resource version.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {

@@ -126,7 +126,7 @@ impl View {
     pub(crate) fn object(&self, stored: &Stored) -> Bytes {
         match self.parts() {
             Some((resource, version))
-                if self.shape == Shape::Object && resource.serves_stored_bytes(version) =>
+                if self.shape == Shape::Object && resource.serves_bytes_of(version, stored) =>
             {
                 stored.json.clone()
             }

@@ -191,7 +191,7 @@ impl Watch {
             (true, false) => EventKind::Deleted,
             (false, false) => return None,
         };
-        if kind == event.kind && self.sends_stored_bytes() {
+        if kind == event.kind && self.sends_stored_bytes(&event.object) {
             return Some(event.line());
         }
         if kind == EventKind::Deleted && event.kind != kind {
@@ -202,10 +202,10 @@ impl Watch {
         Some(self.line(kind, &event.object))
     }
 
-    fn sends_stored_bytes(&self) -> bool {
+    fn sends_stored_bytes(&self, object: &Stored) -> bool {
         let resource = &self.view.scope.resource;
         self.view.shape == Shape::Object
-            && self.view.scope.version().is_some_and(|version| resource.serves_stored_bytes(version))
+            && self.view.scope.version().is_some_and(|version| resource.serves_bytes_of(version, object))
             && resource.traits.form == Form::AsStored
     }
 

@@ -6,10 +6,11 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::apply::put_managers;
-use super::{Answer, Body, Content, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text};
+use super::{
+    Answer, Body, Content, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text, to_stored,
+};
 use crate::api::status::Failure;
 use crate::formats::apply::Managers;
-use crate::formats::form;
 use crate::formats::metadata;
 use crate::hub::Inner;
 use crate::kinds::builtin::{NAMESPACES, RBAC_GROUP};
@@ -115,7 +116,7 @@ async fn try_create(
     mode: Mode<'_>,
 ) -> Result<Option<Answer>, Failure> {
     let admitted = admit(hub, scope, body, None, mode.unknown_fields)?;
-    let mut object = form::stored(&scope.resource, admitted.object);
+    let mut object = to_stored(scope, admitted.object)?;
     if let Some(managers) = managers {
         put_managers(&mut object, managers);
     }

@@ -19,6 +19,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use crate::api::status::{About, Failure};
+use crate::formats::form;
 use crate::formats::metadata;
 use crate::hub::Inner;
 use crate::kinds::builtin::CONTROLLER_REVISIONS;
@@ -182,6 +183,14 @@ fn admit(
     }
     let warnings = if unknown_fields == UnknownFields::Warn { oddities } else { Vec::new() };
     Ok(Admitted { object, warnings })
+}
+
+/// The stored form of an admitted object.
+fn to_stored(scope: &Scope, object: Value) -> Result<Value, Failure> {
+    let of = scope.version().map(|version| version.api_version.clone()).unwrap_or_default();
+    let kind = &scope.resource.names.kind;
+    form::stored(&scope.resource, object)
+        .map_err(|why| Failure::failed(format!("conversion webhook for {of}, Kind={kind} failed: {why}")))
 }
 
 /// As in Go's decoding, a null counts as absent.

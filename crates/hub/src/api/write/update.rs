@@ -9,7 +9,7 @@ use super::create::{create, create_applied};
 use super::patch::Patch;
 use super::{
     Answer, Body, Content, MOST_TRIES, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text,
-    too_busy,
+    to_stored, too_busy,
 };
 use crate::api::negotiate::no_number;
 use crate::api::status::Failure;
@@ -194,7 +194,7 @@ fn work_out(
         Some(managers) => managers,
         None => apply::recorded(scope, part, &old, &object, claimed, mode.manager, hub.now())?,
     };
-    let mut object = form::stored(&scope.resource, object);
+    let mut object = to_stored(scope, object)?;
     put_managers(&mut object, &managers);
     if same(&object, &before, &managers) {
         return Ok((Step::Nothing, admitted.warnings));
