@@ -9,6 +9,7 @@ mod change;
 mod checks;
 mod commands;
 mod connect;
+mod conversion;
 mod difference;
 mod documents;
 mod findings;

@@ -2,6 +2,7 @@
 //! folders are separate programs.
 
 mod commands;
+mod conversion;
 mod demo;
 mod dependency_edges;
 mod docs_are_true;

@@ -67,12 +67,7 @@ fn everything_is_printed_in_an_order_in_which_it_can_be_applied() {
     "#]]
     .assert_eq(&listed(&desk, ""));
     expect![[r#"
-        Namespace fleet
-        CustomResourceDefinition clustermanagementaddons.addon.open-cluster-management.io
-        CustomResourceDefinition managedclusteraddons.addon.open-cluster-management.io
         CustomResourceDefinition addonhubconfigs.addon.open-cluster-management.io
-        CustomResourceDefinition addondeploymentconfigs.addon.open-cluster-management.io
-        CustomResourceDefinition addontemplates.addon.open-cluster-management.io
         ServiceAccount fleet/aviary-manager
         ClusterRole aviary-manager
         ClusterRoleBinding aviary-manager
@@ -95,6 +90,8 @@ fn everything_is_printed_in_an_order_in_which_it_can_be_applied() {
         PodDisruptionBudget fleet/aviary-manager
         Service fleet/aviary-manager-metrics
         Deployment fleet/aviary-manager
+        Role open-cluster-management-hub/aviary-manager-ocm
+        RoleBinding open-cluster-management-hub/aviary-manager-ocm
     "#]]
     .assert_eq(&listed(&desk, "--flavor ocm --without monitoring --namespace fleet"));
 }
@@ -201,8 +198,8 @@ fn help_and_wrong_usage() {
                       Possible values:
                       - standalone: A hub without Open Cluster Management: installs every CRD, and the manager
                         decides placements
-                      - ocm:        An Open Cluster Management hub, which already has clusters, placements and
-                        works
+                      - ocm:        An Open Cluster Management hub: keeps its namespace and its kinds as they
+                        are, and adds only the kinds that it lacks
 
                       [default: standalone]
 
@@ -233,6 +230,10 @@ fn help_and_wrong_usage() {
                       Address of the page operations.md, for the links in alerts
 
                       [default: docs/operations.md]
+
+                  --v1beta1
+                      Also serve v1beta1 of the add-on kinds, for add-ons written for Open Cluster Management
+                      1.3 or later: the managers convert it. An OCM hub does so itself
 
                   --without <PART>
                       Leave out a part: monitoring, on a hub without the Prometheus operator

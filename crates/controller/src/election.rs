@@ -61,6 +61,7 @@ pub async fn while_elected<F: Future<Output = ()>>(
         clock: election.clock,
         duration: duration.max(Duration::from_secs(1)),
         tenure: tenure.clone(),
+        rival_in: None,
     };
     let tell = async {
         while leadership.changed().await.is_ok() {

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::execute::said;
+use crate::rival::{OCM_LEASE, rival};
 use crate::tenure::Tenure;
 
 /// The default of how long a silent leader keeps the lease.
@@ -48,6 +49,8 @@ pub(crate) struct Candidate {
     /// How long a silent leader keeps the lease.
     pub(crate) duration: Duration,
     pub(crate) tenure: Tenure,
+    /// Where the Lease of OCM's add-on manager is. While that manager runs, this one does not lead.
+    pub(crate) rival_in: Option<String>,
 }
 
 /// What a candidate remembers between attempts.
@@ -56,6 +59,8 @@ struct Memory {
     seen: Option<Sighting>,
     term: Option<Term>,
     leases: u32,
+    /// OCM's add-on manager ran when it was last looked for.
+    has_rival: bool,
     /// The most transitions of any Lease that was seen or written: a term never goes back below.
     highest: i32,
 }
@@ -135,8 +140,29 @@ impl Candidate {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
+    /// Whether OCM's add-on manager runs. If the hub does not say, the attempt fails: nobody knows
+    /// then who writes.
+    async fn has_rival(&self, memory: &mut Memory) -> Result<bool, kube::Error> {
+        let Some(namespace) = &self.rival_in else { return Ok(false) };
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), namespace);
+        let lease = leases.get_opt(OCM_LEASE).await?;
+        let rival = lease.and_then(|lease| rival(&lease, (self.clock)()));
+        if let Some(rival) = rival.as_ref().filter(|_| !memory.has_rival) {
+            tracing::warn!(
+                holder = rival.holder,
+                renewed = %rival.renewed,
+                "the add-on manager of Open Cluster Management runs; this one does not lead"
+            );
+        }
+        memory.has_rival = rival.is_some();
+        Ok(memory.has_rival)
+    }
+
     /// One attempt; returns the term if we lead.
     async fn attempt(&self, memory: &mut Memory) -> Result<Option<Term>, kube::Error> {
+        if self.has_rival(memory).await? {
+            return Ok(None);
+        }
         let Some(lease) = self.api().get_opt(&self.name).await? else {
             return self.create(memory).await;
         };
@@ -323,6 +349,7 @@ mod tests {
             clock: Arc::new(|| Timestamp::UNIX_EPOCH),
             duration: DURATION,
             tenure: Tenure::default(),
+            rival_in: None,
         };
         let lease = |holder: &str, transitions: i32| -> Lease {
             let spec = json!({"holderIdentity": holder, "leaseTransitions": transitions, "leaseDurationSeconds": 15});
@@ -348,6 +375,7 @@ mod tests {
             clock: Arc::new(|| Timestamp::UNIX_EPOCH),
             duration: DURATION,
             tenure: tenure.clone(),
+            rival_in: None,
         };
         let (sender, mut leadership) = watch::channel(Leadership::Waiting);
         let began = Instant::now();

@@ -22,6 +22,7 @@ mod queue;
 mod reach;
 mod requests;
 mod revisions;
+mod rival;
 mod schemas;
 mod seen;
 mod skipped;
@@ -49,6 +50,7 @@ pub use queue::WorkQueue;
 pub use reach::{Outage, Reach};
 pub use requests::{CountRequests, Counted};
 pub use revisions::stored_template;
+pub use rival::{OCM_LEASE, OCM_NAMESPACE, Rival, rival};
 pub use skipped::Skipped;
 
 use execute::UNFENCED;
@@ -99,6 +101,7 @@ pub struct Manager {
     health: watch::Sender<Health>,
     metrics: Metrics,
     lease: Duration,
+    rival_in: Option<String>,
 }
 
 impl std::fmt::Debug for Manager {
@@ -115,6 +118,7 @@ impl Manager {
             health: watch::Sender::new(Health::default()),
             metrics: Metrics::default(),
             lease: leader::DURATION,
+            rival_in: None,
         }
     }
 
@@ -123,6 +127,14 @@ impl Manager {
     #[must_use]
     pub fn with_lease(mut self, duration: Duration) -> Self {
         self.lease = duration.max(Duration::from_secs(1));
+        self
+    }
+
+    /// Does not lead while the add-on manager of Open Cluster Management holds its Lease in this
+    /// namespace. Needs leader election.
+    #[must_use]
+    pub fn beside_ocm(mut self, namespace: Option<String>) -> Self {
+        self.rival_in = namespace;
         self
     }
 
@@ -139,7 +151,7 @@ impl Manager {
 
     /// Runs until `stop` completes; then finishes its writes and hands over.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
-        let Self { client, settings, health, metrics, lease } = self;
+        let Self { client, settings, health, metrics, lease, rival_in } = self;
         let client = depth::shallow(client);
         let reporting = Reporting { health, metrics };
         let (candidacy, leadership) = watch::channel(Leadership::Waiting);
@@ -156,6 +168,7 @@ impl Manager {
             clock: Arc::clone(&settings.clock),
             duration: lease,
             tenure: tenure.clone(),
+            rival_in,
         };
         let client = tenure.guard(client);
         tokio::select! {

@@ -5,7 +5,9 @@ use aviary_api::crds;
 use serde_json::json;
 
 use super::{Outcome, Session};
+use crate::conversion;
 use crate::output::Format;
+use crate::packaging::NAMESPACE;
 
 const DESCRIPTION: &str = "\
 Print the custom resource definitions, for kubectl apply -f -.
@@ -22,10 +24,17 @@ Examples:
 
   List their names
     $ aviary crds -o json | jq -r '.items[].metadata.name'")]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Also serve v1beta1 of the add-on kinds, converted by the managers in this namespace
+    #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, default_missing_value = NAMESPACE, require_equals = true)]
+    v1beta1: Option<String>,
+}
 
-pub(crate) fn run(_: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
-    let all = crds::all();
+pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let all = match &args.v1beta1 {
+        Some(namespace) => crds::with_beta(&conversion::service(namespace)),
+        None => crds::all(),
+    };
     if session.output.format() == Some(Format::Json) {
         session.output.data(&json!({ "apiVersion": "v1", "kind": "List", "items": all }))?;
         return Ok(Outcome::Done);

@@ -22,7 +22,7 @@ use aviary_engine::observed;
 use aviary_engine::simulate::agents::Profile;
 use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Member, Scope};
 use aviary_hub::security::{Identity, Role};
-use aviary_hub::{Endpoint, Hub, Options};
+use aviary_hub::{Endpoint, Hub};
 use aviary_serve::write_private;
 use axum::extract::Request;
 use axum::http::Method;
@@ -344,13 +344,13 @@ impl House {
         let address = listener.local_addr().context("failed to read the address")?;
         let (hub, endpoint, directory, scratch) = match &args.data_dir {
             Some(directory) => {
-                let hub = Hub::open(directory, Options::default()).await.context("failed to open the hub")?;
+                let hub = Hub::open(directory, hub::options()).await.context("failed to open the hub")?;
                 let endpoint = Endpoint::open(&hub, directory, &[])?;
                 (hub, endpoint, directory.clone(), None)
             }
             None => {
                 let scratch = scratch()?;
-                let hub = Hub::ephemeral(Options::default()).await.context("failed to start the hub")?;
+                let hub = Hub::ephemeral(hub::options()).await.context("failed to start the hub")?;
                 let endpoint = Endpoint::ephemeral(&hub, &[])?;
                 (hub, endpoint, scratch.path().to_owned(), Some(scratch))
             }

@@ -13,7 +13,9 @@ use kube::api::{Api, PostParams};
 use serde::Deserialize;
 
 use super::{Outcome, Session, typed};
+use crate::conversion;
 use crate::output::Printout;
+use crate::packaging::NAMESPACE;
 use crate::process::{listen, stop_signal};
 
 const DESCRIPTION: &str = "\
@@ -108,19 +110,24 @@ async fn open(args: &Args) -> anyhow::Result<(Hub, Endpoint)> {
         vec![args.listen.ip().to_string()]
     };
     if args.ephemeral {
-        let hub = Hub::ephemeral(Options::default()).await.context("failed to start the hub")?;
+        let hub = Hub::ephemeral(options()).await.context("failed to start the hub")?;
         let endpoint = Endpoint::ephemeral(&hub, &hosts)?;
         return Ok((hub, endpoint));
     }
-    let hub = Hub::open(&args.data_dir, Options::default()).await.context("failed to open the hub")?;
+    let hub = Hub::open(&args.data_dir, options()).await.context("failed to open the hub")?;
     let endpoint = Endpoint::open(&hub, &args.data_dir, &hosts)?;
     Ok((hub, endpoint))
+}
+
+/// A hub that also serves v1beta1 of the add-on kinds.
+pub(super) fn options() -> Options {
+    Options { converters: conversion::converters(), ..Options::default() }
 }
 
 /// Creates or updates the CRDs. Returns a line with their number.
 pub(super) async fn install_kinds(hub: &Hub) -> anyhow::Result<String> {
     let api: Api<CustomResourceDefinition> = Api::all(hub.client());
-    let all = crds::all();
+    let all = crds::with_beta(&conversion::service(NAMESPACE));
     for crd in &all {
         let name = crd.metadata.name.clone().unwrap_or_default();
         let failed = || format!("failed to install the CRD {name}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use aviary_controller::{Clock, Manager, Metrics, Settings};
 use aviary_engine::observed::{Brake, Options};
 use clap::ArgAction;
@@ -15,6 +15,8 @@ use kube::core::ObjectMeta;
 
 use super::{Outcome, Session};
 use crate::connect::{Connection, HubArgs, refused};
+use crate::conversion::{self, ConversionArgs, Surroundings};
+
 use crate::logs::{self, LogArgs};
 use crate::output::Printout;
 use crate::process::stop_signal;
@@ -51,6 +53,9 @@ pub(crate) struct Args {
     telemetry: TelemetryArgs,
 
     #[command(flatten)]
+    conversion: ConversionArgs,
+
+    #[command(flatten)]
     logs: LogArgs,
 
     /// Also decide placements, on a hub without a placement controller
@@ -64,6 +69,11 @@ pub(crate) struct Args {
     /// Lease duration in seconds: how long a silent leader keeps the lease
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..))]
     lease_duration: u16,
+
+    /// Namespace of Open Cluster Management's controllers. While its add-on manager holds its Lease
+    /// there, this manager does not lead
+    #[arg(long, value_name = "NAMESPACE")]
+    ocm_namespace: Option<String>,
 
     /// Require approval before a change deletes more than NUMBER and more than PERCENT of an
     /// add-on's instances at once
@@ -96,6 +106,9 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 }
 
 async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
+    if args.ocm_namespace.is_some() && !args.leader_elect {
+        bail!("--ocm-namespace needs leader election: omit --leader-elect=false");
+    }
     let stopped = stop_signal()?;
     let metrics = Metrics::default();
     let Connection { client, server } = args.hub.connect_counted(&metrics).await?;
@@ -122,7 +135,14 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     };
     let manager = Manager::new(client.clone(), settings)
         .with_metrics(metrics.clone())
-        .with_lease(Duration::from_secs(args.lease_duration.into()));
+        .with_lease(Duration::from_secs(args.lease_duration.into()))
+        .beside_ocm(args.ocm_namespace.clone());
+    let around = Surroundings {
+        client: client.clone(),
+        namespace: args.namespace.clone(),
+        clock: Arc::clone(&clock),
+        health: manager.health(),
+    };
     let telemetry = Telemetry { health: manager.health(), metrics, clock, client };
     let mut told =
         Printout::of(format_args!("Manager {identity} running on {server}, version {}", version.git_version));
@@ -130,6 +150,9 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
         told.line(format_args!("  created  namespace {}", args.namespace));
     }
     told.add(&args.telemetry.start(&telemetry).await?);
+    if let Some(address) = args.conversion.start(around).await? {
+        told.line(format_args!("  convert  https://{address}{}", conversion::PATH));
+    }
     told.line("Press Ctrl-C to stop.");
     session.output.text(&told)?;
     session.output.finish()?;

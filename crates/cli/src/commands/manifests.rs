@@ -1,5 +1,6 @@
 //! `aviary manifests`: prints everything to install on a real hub.
 
+use anyhow::bail;
 use serde_json::json;
 
 use super::{Outcome, Session};
@@ -52,6 +53,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", default_value = packaging::RUNBOOK, value_parser = runbook)]
     runbook_url: String,
 
+    /// Also serve v1beta1 of the add-on kinds, for add-ons written for Open Cluster Management 1.3 or
+    /// later: the managers convert it. An OCM hub does so itself
+    #[arg(long)]
+    v1beta1: bool,
+
     /// Leave out a part: monitoring, on a hub without the Prometheus operator
     #[arg(long, value_enum, value_name = "PART")]
     without: Vec<Part>,
@@ -80,7 +86,11 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         registration: args.with.contains(&OptionalPart::Registration),
         dashboard: args.dashboard_host.as_deref(),
         runbook: &args.runbook_url,
+        v1beta1: args.v1beta1,
     };
+    if args.v1beta1 && args.flavor == Flavor::Ocm {
+        bail!("an Open Cluster Management hub converts v1beta1 itself: --v1beta1 is for --flavor standalone");
+    }
     let objects = package.objects()?;
     if session.output.format() == Some(Format::Json) {
         session.output.data(&json!({ "apiVersion": "v1", "kind": "List", "items": objects }))?;

@@ -1,6 +1,7 @@
 //! One file per command. A command gets its arguments and a [`Session`], writes to the session's
 //! output, and returns its outcome.
 
+mod cleanup;
 mod clusters;
 mod completion;
 mod crds;
@@ -14,6 +15,7 @@ mod lint;
 mod manager;
 mod manifests;
 mod plan;
+mod preflight;
 mod registration;
 mod rehearse;
 mod rollout;
@@ -92,6 +94,8 @@ pub(crate) enum Command {
     Hash(hash::Args),
     Crds(crds::Args),
     Manifests(manifests::Args),
+    Preflight(preflight::Args),
+    Cleanup(cleanup::Args),
     Completion(completion::Args),
     Version(version::Args),
 }
@@ -114,6 +118,8 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
         Command::Hash(args) => hash::run(args, session),
         Command::Crds(args) => crds::run(args, session),
         Command::Manifests(args) => manifests::run(args, session),
+        Command::Preflight(args) => preflight::run(args, session),
+        Command::Cleanup(args) => cleanup::run(args, session),
         Command::Completion(args) => completion::run(args, session),
         Command::Version(args) => version::run(args, session),
     }

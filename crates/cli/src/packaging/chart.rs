@@ -1,14 +1,16 @@
 //! Generates the Helm chart from the files of `deploy/kustomize`: a placeholder is inserted for
 //! each value, and replaced by a Helm expression in the text.
 
+use aviary_api::crds;
 use serde_json::Value;
 
 use super::{
-    BASE, DASHBOARD, File, Flavor, MONITORING, NAMESPACE_FILE, PLACEMENT, Package, REGISTRATION,
-    REGISTRATION_TOKENS, to_yaml,
+    BASE, DASHBOARD, File, Flavor, MONITORING, NAMESPACE_FILE, OCM, OCM_ARGUMENT, PLACEMENT, Package,
+    REGISTRATION, REGISTRATION_TOKENS, to_yaml,
 };
 
 const STANDALONE: &str = r#"eq .Values.flavor "standalone""#;
+const ON_OCM: &str = r#"eq .Values.flavor "ocm""#;
 
 /// Placeholders and their Helm expressions.
 const WORDS: [(&str, &str); 9] = [
@@ -103,7 +105,7 @@ priorityClassName: {{ . | quote }}
 
 const VALUES: &str = r#"# The kind of hub: standalone (installs every custom resource definition, and the manager decides
 # placements), or ocm (an Open Cluster Management hub, which already has clusters, placements and
-# works).
+# works: nothing of it is changed).
 flavor: standalone
 
 # The image, as registry/repository:tag. The nodes of the hub must be able to pull it.
@@ -197,16 +199,11 @@ namespace:
 
 const DEFINITIONS: &str = r#"{{- if .Values.crds.install }}
 {{- $kept := "\nmetadata:\n  annotations:\n    helm.sh/resource-policy: keep\n" }}
-{{- $newer := printf "%s    operator.open-cluster-management.io/version: 999.0.0\n" $kept }}
-{{- $annotated := ternary $kept $newer (eq .Values.flavor "standalone") }}
-{{- range $path, $_ := .Files.Glob "definitions/addon.*.yaml" }}
+{{- $ofOcm := list OF_OCM }}
+{{- range $path, $_ := .Files.Glob "definitions/{addon,cluster,work}.*.yaml" }}
+{{- if or (eq $.Values.flavor "standalone") (not (has (base $path) $ofOcm)) }}
 ---
-{{ $.Files.Get $path | replace "\nmetadata:\n" $annotated }}
-{{- end }}
-{{- if eq .Values.flavor "standalone" }}
-{{- range $path, $_ := .Files.Glob "definitions/{cluster,work}.*.yaml" }}
----
-{{ $.Files.Get $path | replace "\nmetadata:\n" $annotated }}
+{{ $.Files.Get $path | replace "\nmetadata:\n" $kept }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -404,7 +401,7 @@ pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
         ("values.schema.json".to_owned(), SCHEMA.to_owned()),
         ("templates/_helpers.tpl".to_owned(), HELPERS.to_owned()),
         ("templates/NOTES.txt".to_owned(), NOTES.to_owned()),
-        ("templates/definitions.yaml".to_owned(), DEFINITIONS.to_owned()),
+        ("templates/definitions.yaml".to_owned(), DEFINITIONS.replace("OF_OCM", &files_of_ocm())),
         ("templates/registration-allowed.yaml".to_owned(), REGISTRATION_ALLOWED.to_owned()),
         template(&NAMESPACE_FILE, Some(".Values.namespace.create"))?,
     ];
@@ -413,6 +410,9 @@ pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
     }
     for file in &PLACEMENT {
         files.push(template(file, Some(STANDALONE))?);
+    }
+    for file in &OCM {
+        files.push(template(file, Some(ON_OCM))?);
     }
     for file in &REGISTRATION {
         files.push(template(file, Some(".Values.registration.enabled"))?);
@@ -429,6 +429,14 @@ pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
     Ok(files)
 }
 
+/// The files of the kinds that an OCM hub already has, as arguments of a template.
+fn files_of_ocm() -> String {
+    let added: Vec<String> = crds::added_to_ocm().iter().map(crds::file_name).collect();
+    let all = crds::all();
+    let files = all.iter().map(crds::file_name).filter(|file| !added.contains(file));
+    files.map(|file| format!("\"{file}\"")).collect::<Vec<_>>().join(" ")
+}
+
 /// Turns a file into a template, optionally with a condition.
 fn template(file: &File, condition: Option<&str>) -> anyhow::Result<(String, String)> {
     let package = Package {
@@ -439,6 +447,7 @@ fn template(file: &File, condition: Option<&str>) -> anyhow::Result<(String, Str
         registration: true,
         dashboard: Some("HELM_HOST"),
         runbook: "HELM_RUNBOOK",
+        v1beta1: false,
     };
     let mut objects = package.read(file)?;
     objects.iter_mut().for_each(put_words);
@@ -517,7 +526,9 @@ fn argument(line: &str) -> String {
     if let Some((indent, _)) = line.split_once("- --placement") {
         let more =
             format!("{{{{- range .Values.extraArgs }}}}\n{indent}- {{{{ . | quote }}}}\n{{{{- end }}}}\n");
-        return only_if(STANDALONE, line) + &more;
+        return format!(
+            "{{{{- if {STANDALONE} }}}}\n{line}{{{{- else }}}}\n{indent}- {OCM_ARGUMENT}\n{{{{- end }}}}\n{more}"
+        );
     }
     if let Some((indent, _)) = line.split_once("- HELM_REGISTRATION_ARGUMENTS") {
         return REGISTRATION_ARGUMENTS.replace("INDENT", indent);

@@ -10,9 +10,10 @@ mod tests;
 
 use anyhow::Context as _;
 use aviary_api::crds;
-use aviary_api::names::{CLUSTER_GROUP, WORK_GROUP};
 use clap::ValueEnum;
 use serde_json::{Value, json};
+
+use crate::conversion;
 
 /// The namespace that the files use.
 pub(crate) const NAMESPACE: &str = "open-cluster-management";
@@ -22,11 +23,6 @@ pub(crate) const IMAGE: &str = concat!("aviary:", env!("CARGO_PKG_VERSION"));
 /// The host of the dashboard, and the place of the operations page, that the files use.
 const HOST: &str = "aviary.example.com";
 pub(crate) const RUNBOOK: &str = "docs/operations.md";
-
-/// OCM's operator compares this annotation with its own version, and does not replace a CRD that is
-/// newer.
-const OPERATOR_VERSION: &str = "operator.open-cluster-management.io/version";
-const NEWER_THAN_ANY: &str = "999.0.0";
 
 /// A file of `deploy/kustomize`: its name and content.
 type File = (&'static str, &'static str);
@@ -55,6 +51,21 @@ const PLACEMENT: [File; 1] = [file!("placement", "placement-roles.yaml")];
 
 const DASHBOARD: [File; 1] = [file!("dashboard", "web-dashboard.yaml")];
 
+const OCM: [File; 1] = [file!("ocm", "ocm-roles.yaml")];
+
+/// The namespace of OCM's controllers, in which its add-on manager has its Lease.
+const OCM_ARGUMENT: &str = "--ocm-namespace=open-cluster-management-hub";
+
+const CONVERSION: [File; 3] = [
+    file!("conversion", "conversion-secret.yaml"),
+    file!("conversion", "conversion-roles.yaml"),
+    file!("conversion", "conversion-service.yaml"),
+];
+
+/// The argument and the port of a manager that converts.
+const CONVERSION_ARGUMENT: &str = "--conversion=0.0.0.0:9443";
+const CONVERSION_PORT: u16 = 9443;
+
 const MONITORING: [File; 3] = [
     file!("monitoring", "service-monitor.yaml"),
     file!("monitoring", "alerts.yaml"),
@@ -78,7 +89,8 @@ pub(crate) enum Flavor {
     /// A hub without Open Cluster Management: installs every CRD, and the manager decides
     /// placements
     Standalone,
-    /// An Open Cluster Management hub, which already has clusters, placements and works
+    /// An Open Cluster Management hub: keeps its namespace and its kinds as they are, and adds only
+    /// the kinds that it lacks
     Ocm,
 }
 
@@ -96,18 +108,28 @@ pub(crate) struct Package<'a> {
     pub(crate) dashboard: Option<&'a str>,
     /// Where docs/operations.md is served, for the links in alerts.
     pub(crate) runbook: &'a str,
+    /// Also serve v1beta1 of the add-on kinds, converted by the managers.
+    pub(crate) v1beta1: bool,
 }
 
 impl Package<'_> {
     /// Every object, in an order in which they can be applied.
     pub(crate) fn objects(&self) -> anyhow::Result<Vec<Value>> {
-        let mut objects = self.read(&NAMESPACE_FILE)?;
+        // On an OCM hub the namespace is that of OCM's operator.
+        let mut objects = match self.flavor {
+            Flavor::Standalone => self.read(&NAMESPACE_FILE)?,
+            Flavor::Ocm => Vec::new(),
+        };
         objects.extend(self.definitions()?);
-        let placement: &[File] = if self.flavor == Flavor::Standalone { &PLACEMENT } else { &[] };
+        let of_flavor: &[File] = match self.flavor {
+            Flavor::Standalone => &PLACEMENT,
+            Flavor::Ocm => &OCM,
+        };
         let monitoring: &[File] = if self.monitoring { &MONITORING } else { &[] };
         let registration: &[File] = if self.registration { &REGISTRATION } else { &[] };
         let dashboard: &[File] = if self.dashboard.is_some() { &DASHBOARD } else { &[] };
-        let parts = [&BASE[..], placement, registration, dashboard, monitoring];
+        let conversion: &[File] = if self.v1beta1 { &CONVERSION } else { &[] };
+        let parts = [&BASE[..], of_flavor, conversion, registration, dashboard, monitoring];
         for file in parts.into_iter().flatten() {
             objects.extend(self.read(file)?);
         }
@@ -115,22 +137,16 @@ impl Package<'_> {
     }
 
     fn definitions(&self) -> anyhow::Result<Vec<Value>> {
-        let mut definitions = Vec::new();
-        for crd in crds::all() {
-            let theirs = [CLUSTER_GROUP, WORK_GROUP].contains(&crd.spec.group.as_str());
-            if self.flavor == Flavor::Ocm && theirs {
-                continue;
-            }
-            let mut definition = serde_json::to_value(&crd)
-                .with_context(|| format!("failed to write {} as JSON", crds::file_name(&crd)))?;
-            if self.flavor == Flavor::Ocm
-                && let Some(metadata) = definition.get_mut("metadata").and_then(Value::as_object_mut)
-            {
-                metadata.insert("annotations".to_owned(), json!({ OPERATOR_VERSION: NEWER_THAN_ANY }));
-            }
-            definitions.push(definition);
-        }
-        Ok(definitions)
+        let crds = match self.flavor {
+            Flavor::Standalone if self.v1beta1 => crds::with_beta(&conversion::service(self.namespace)),
+            Flavor::Standalone => crds::all(),
+            Flavor::Ocm => crds::added_to_ocm(),
+        };
+        let to_json = |crd| {
+            serde_json::to_value(crd)
+                .with_context(|| format!("failed to write {} as JSON", crds::file_name(crd)))
+        };
+        crds.iter().map(to_json).collect()
     }
 
     /// Reads the objects of a file and adapts them.
@@ -159,11 +175,23 @@ impl Package<'_> {
                 }
             }
         });
-        if self.flavor == Flavor::Standalone
-            && is_deployment(object, "aviary-manager")
-            && let Some(Value::Array(arguments)) = object.pointer_mut("/spec/template/spec/containers/0/args")
+        if !is_deployment(object, "aviary-manager") {
+            return;
+        }
+        let Some(container) = object.pointer_mut("/spec/template/spec/containers/0") else { return };
+        if let Some(Value::Array(arguments)) = container.get_mut("args") {
+            arguments.push(match self.flavor {
+                Flavor::Standalone => "--placement".into(),
+                Flavor::Ocm => OCM_ARGUMENT.into(),
+            });
+            if self.v1beta1 {
+                arguments.push(CONVERSION_ARGUMENT.into());
+            }
+        }
+        if self.v1beta1
+            && let Some(Value::Array(ports)) = container.get_mut("ports")
         {
-            arguments.push("--placement".into());
+            ports.push(json!({"name": "conversion", "containerPort": CONVERSION_PORT, "protocol": "TCP"}));
         }
     }
 }

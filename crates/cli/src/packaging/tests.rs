@@ -29,6 +29,7 @@ fn package(flavor: Flavor) -> Vec<Value> {
         registration: false,
         dashboard: Some(HOST),
         runbook: RUNBOOK,
+        v1beta1: false,
     };
     package.objects().unwrap()
 }
@@ -87,14 +88,20 @@ fn a_hub_of_open_cluster_management_keeps_what_is_its_own() {
     expect![[r#"
         ClusterRole aviary-placement
         ClusterRoleBinding aviary-placement
+        CustomResourceDefinition addondeploymentconfigs.addon.open-cluster-management.io
+        CustomResourceDefinition addontemplates.addon.open-cluster-management.io
+        CustomResourceDefinition clustermanagementaddons.addon.open-cluster-management.io
+        CustomResourceDefinition managedclusteraddons.addon.open-cluster-management.io
         CustomResourceDefinition managedclusters.cluster.open-cluster-management.io
         CustomResourceDefinition managedclustersetbindings.cluster.open-cluster-management.io
         CustomResourceDefinition managedclustersets.cluster.open-cluster-management.io
         CustomResourceDefinition manifestworks.work.open-cluster-management.io
         CustomResourceDefinition placementdecisions.cluster.open-cluster-management.io
-        CustomResourceDefinition placements.cluster.open-cluster-management.io"#]]
+        CustomResourceDefinition placements.cluster.open-cluster-management.io
+        Namespace open-cluster-management"#]]
     .assert_eq(&missing.join("\n"));
-    assert!(names(Flavor::Ocm).is_subset(&names(Flavor::Standalone)));
+    let added: Vec<String> = names(Flavor::Ocm).difference(&names(Flavor::Standalone)).cloned().collect();
+    assert_eq!(added, ["Role aviary-manager-ocm", "RoleBinding aviary-manager-ocm"]);
     let arguments = |flavor| {
         let objects = package(flavor);
         let deployment = of_kind(&objects, "Deployment")[0].clone();
@@ -102,14 +109,64 @@ fn a_hub_of_open_cluster_management_keeps_what_is_its_own() {
     };
     assert!(arguments(Flavor::Standalone).contains("--placement"));
     assert!(!arguments(Flavor::Ocm).contains("--placement"));
-    for definition in of_kind(&package(Flavor::Ocm), "CustomResourceDefinition") {
-        assert_eq!(
-            definition["metadata"]["annotations"][OPERATOR_VERSION],
-            NEWER_THAN_ANY,
-            "{}",
-            named(definition)
-        );
+    // Whoever deletes what was installed deletes no kind and no namespace of OCM.
+    for object in package(Flavor::Ocm) {
+        assert!(!crds::is_of_ocm(named(&object)) && object["kind"] != "Namespace", "{}", named(&object));
     }
+}
+
+#[test]
+fn v1beta1_is_converted_by_the_managers_in_their_namespace() {
+    let package = Package {
+        flavor: Flavor::Standalone,
+        image: IMAGE,
+        namespace: "elsewhere",
+        monitoring: false,
+        registration: false,
+        dashboard: None,
+        runbook: RUNBOOK,
+        v1beta1: true,
+    };
+    let objects = package.objects().unwrap();
+    let converted: Vec<&Value> = of_kind(&objects, "CustomResourceDefinition")
+        .into_iter()
+        .filter(|crd| crd["spec"]["conversion"]["strategy"] == "Webhook")
+        .collect();
+    let names: Vec<&str> = converted.iter().map(|crd| named(crd)).collect();
+    assert_eq!(names, crds::CONVERTED);
+    let service =
+        of_kind(&objects, "Service").into_iter().find(|one| named(one) == conversion::NAME).unwrap();
+    for crd in converted {
+        let called = &crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"];
+        assert_eq!(called["name"], service["metadata"]["name"]);
+        assert_eq!(
+            (&called["namespace"], &service["metadata"]["namespace"]),
+            (&"elsewhere".into(), &"elsewhere".into())
+        );
+        assert_eq!(called["port"], service["spec"]["ports"][0]["port"]);
+    }
+    let deployment = of_kind(&objects, "Deployment")[0];
+    let manager = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert!(manager["args"].as_array().unwrap().contains(&CONVERSION_ARGUMENT.into()));
+    assert!(CONVERSION_ARGUMENT.ends_with(&format!(":{CONVERSION_PORT}")));
+    let secret = of_kind(&objects, "Secret")[0];
+    assert!(secret.get("data").is_none() && named(secret) == conversion::NAME, "the manager fills it");
+    // Rights to one Secret and two CRDs, by name.
+    let rules = |kind: &str| -> Vec<Value> {
+        let role = of_kind(&objects, kind).into_iter().find(|role| named(role) == conversion::NAME).unwrap();
+        role["rules"].as_array().unwrap().clone()
+    };
+    assert_eq!(
+        rules("Role"),
+        [
+            json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [conversion::NAME], "verbs": ["get", "update"]})
+        ]
+    );
+    assert_eq!(
+        rules("ClusterRole"),
+        [json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+            "resourceNames": crds::CONVERTED, "verbs": ["get", "patch"]})]
+    );
 }
 
 #[test]
@@ -122,6 +179,7 @@ fn another_namespace_is_taken_everywhere_and_another_image() {
         registration: true,
         dashboard: Some("birds.example.org"),
         runbook: "https://docs.example.org/operations",
+        v1beta1: false,
     };
     let objects = package.objects().unwrap();
     for object in &objects {
@@ -184,6 +242,7 @@ fn the_registration_has_its_own_account_and_only_the_rights_that_it_needs() {
         registration: true,
         dashboard: None,
         runbook: RUNBOOK,
+        v1beta1: false,
     };
     let all = with.objects().unwrap();
     let mut own: Vec<&Value> =

@@ -24,8 +24,10 @@ mod transcript;
 
 mod server;
 
+mod conversion;
 mod helm;
 mod install;
+mod ocm;
 mod policies;
 mod registration;
 mod rights;

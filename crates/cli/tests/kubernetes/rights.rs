@@ -141,7 +141,7 @@ fn asked(audit: &str, account: &str) -> BTreeSet<(Right, bool)> {
 #[test]
 fn the_manager_may_do_what_it_does_and_nothing_else() {
     let server = server("rights");
-    let objects: Value = serde_json::from_str(&server.aviary("manifests -o json")).unwrap();
+    let objects: Value = serde_json::from_str(&server.aviary("manifests --v1beta1 -o json")).unwrap();
     let shipped = shipped(objects["items"].as_array().unwrap(), "aviary-manager");
     let asked = asked(&fs::read_to_string(server.path("audit.log")).unwrap(), "aviary-manager");
     assert!(asked.len() > 100, "the other suites have not run here: {} requests", asked.len());

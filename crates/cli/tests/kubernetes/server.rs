@@ -69,6 +69,9 @@ impl Server {
             self.kubectl("apply -f -", definition.as_bytes());
             self.kubectl(&format!("wait --for=condition=Established crd/{kind}s.monitoring.coreos.com"), b"");
         }
+        // Where an OCM hub has its controllers.
+        let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: open-cluster-management-hub}\n";
+        self.kubectl("apply -f -", namespace.as_bytes());
         let manifests = self.aviary("manifests");
         let told = self.kubectl("apply -f -", manifests.as_bytes());
         for line in told.lines().filter(|line| line.starts_with("customresourcedefinition")) {

@@ -14,6 +14,7 @@ mod errors;
 mod explain;
 mod help;
 mod hostile;
+mod ocm;
 mod plan;
 mod plugin;
 mod rehearse;

@@ -1,8 +1,15 @@
 //! A hub whose add-on kinds are those of Open Cluster Management.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::world::World;
+use aviary_controller::{Manager, OCM_LEASE, OCM_NAMESPACE, Settings};
+use aviary_engine::observed::Options;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::world::{GIVE_UP, World};
 
 const ADDONS: &str = "addon.open-cluster-management.io/v1alpha1";
 
@@ -68,4 +75,43 @@ async fn its_instances_have_a_namespace_by_default_and_no_version() {
     aviary_testing::put(&world.client, &object).await;
     let stored = read(&world, &object).await;
     assert_eq!(stored["spec"], json!({"installNamespace": "open-cluster-management-agent-addon"}));
+}
+
+fn ocms_lease(age: i64) -> Value {
+    let renewed = Timestamp::now() - SignedDuration::from_secs(age);
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": OCM_LEASE, "namespace": OCM_NAMESPACE},
+        "spec": {"holderIdentity": "ocm", "leaseDurationSeconds": 137, "renewTime": format!("{renewed:.6}")},
+    })
+}
+
+#[tokio::test]
+async fn a_manager_stops_leading_while_ocms_manager_runs() {
+    let world = World::on_ocm().await;
+    aviary_testing::put(&world.client, &aviary_testing::objects::namespace(OCM_NAMESPACE)).await;
+    aviary_testing::put(&world.client, &ocms_lease(140)).await;
+    let settings = Settings {
+        namespace: "open-cluster-management".into(),
+        identity: "beside".into(),
+        leader_elect: true,
+        verify: true,
+        placement: false,
+        options: Options::default(),
+        clock: Arc::new(Timestamp::now),
+    };
+    let manager = Manager::new(world.client.clone(), settings)
+        .with_lease(Duration::from_secs(3))
+        .beside_ocm(Some(OCM_NAMESPACE.into()));
+    let mut health = manager.health();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let task = tokio::spawn(manager.run(async { drop(stopped.await) }));
+    for (age, leads) in [(140, true), (1, false), (140, true)] {
+        aviary_testing::put(&world.client, &ocms_lease(age)).await;
+        let wait = health.wait_for(|health| health.leading == leads);
+        let seen = tokio::time::timeout(GIVE_UP, wait).await;
+        assert!(seen.is_ok(), "OCM's manager renewed its Lease {age} s ago");
+    }
+    drop(stop);
+    task.await.unwrap();
 }

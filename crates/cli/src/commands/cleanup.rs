@@ -1,0 +1,262 @@
+//! `aviary cleanup`: removes what a manager leaves on a hub, so that another can take over.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use aviary_api::names::{ADDON_GROUP, annotations, labels};
+use aviary_controller::LEASE;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
+    Preconditions,
+};
+use kube::core::PartialObjectMeta;
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{Outcome, Session};
+use crate::connect::{Connection, HubArgs, refused};
+use crate::output::Printout;
+
+const DESCRIPTION: &str = "\
+Remove what Aviary leaves on a hub, after its managers have stopped: the marker and term on add-ons and instances, stored revisions and \
+rollout records with their finalizers, the Lease, and role bindings of aviary registration.
+
+Add-ons, instances, works and everything on the clusters stay as they are. Without --yes it only prints what it would remove.";
+
+/// How many objects are read at a time.
+const PAGE: u32 = 500;
+/// On role bindings that `aviary registration` made.
+const REGISTRATION_OF: &str = "addon.open-cluster-management.io/registration-of";
+const TEMPLATE_NAME: &str = "open-cluster-management.io/addon-template-name";
+
+/// Remove what Aviary leaves on a hub, so that another manager can take over
+#[derive(Debug, clap::Args)]
+#[command(long_about = DESCRIPTION, after_help = "\
+Examples:
+  See what would be removed
+    $ aviary cleanup
+
+  Go back to the add-on manager of Open Cluster Management
+    $ aviary manifests --flavor ocm -o json | jq '.items |= map(select(.kind != \"CustomResourceDefinition\"))' |
+        kubectl delete --ignore-not-found -f -
+    $ aviary cleanup --yes")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    hub: HubArgs,
+
+    /// Namespace of the manager
+    #[arg(long, value_name = "NAMESPACE", default_value = crate::packaging::NAMESPACE)]
+    namespace: String,
+
+    /// Remove it
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What was found, and removed with `--yes`.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Removed {
+    removed: bool,
+    /// The number of objects, by what is removed of them.
+    counts: BTreeMap<&'static str, usize>,
+}
+
+pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("failed to start the runtime")?;
+    let removed = runtime.block_on(clean(args, session))?;
+    if !session.output.data(&removed)? {
+        let head = if removed.removed { "Removed:" } else { "Would remove (add --yes to do it):" };
+        let mut text = Printout::of(head);
+        for (what, count) in &removed.counts {
+            text.line(format_args!("  {count:>6}  {what}"));
+        }
+        session.output.text(&text)?;
+    }
+    Ok(Outcome::Done)
+}
+
+async fn clean(args: &Args, session: &Session) -> anyhow::Result<Removed> {
+    let connection = args.hub.connect().await?;
+    let hand = Hand { connection: &connection, yes: args.yes };
+    hand.check_no_manager(&args.namespace, session).await?;
+    let mut counts = BTreeMap::new();
+    let terms = [annotations::MANAGER_TERM, annotations::MANAGER_IDENTITY];
+    let addons = hand.strip("ClusterManagementAddOn", &[], &terms).await?;
+    counts.insert("add-ons: term", addons);
+    let instances = hand.strip("ManagedClusterAddOn", &[labels::INSTALLED_BY_STRATEGY], &terms).await?;
+    counts.insert("instances: marker and term", instances);
+    counts.insert("rollout records", hand.records().await?);
+    let revisions: Api<ControllerRevision> = Api::namespaced(connection.client.clone(), &args.namespace);
+    let ours = ListParams::default().labels(labels::ADDON_NAME);
+    counts.insert("stored revisions", hand.delete_all(&revisions, ours, |_| true).await?);
+    let bindings: Api<RoleBinding> = Api::all(connection.client.clone());
+    let of_registration =
+        |binding: &PartialObjectMeta<RoleBinding>| binding.annotations().contains_key(REGISTRATION_OF);
+    let ours = ListParams::default().labels(TEMPLATE_NAME);
+    counts.insert("role bindings of registration", hand.delete_all(&bindings, ours, of_registration).await?);
+    let leases: Api<Lease> = Api::namespaced(connection.client.clone(), &args.namespace);
+    let ours = ListParams::default().fields(&format!("metadata.name={LEASE}"));
+    counts.insert("leases", hand.delete_all(&leases, ours, |_| true).await?);
+    Ok(Removed { removed: args.yes, counts })
+}
+
+struct Hand<'c> {
+    connection: &'c Connection,
+    yes: bool,
+}
+
+impl Hand<'_> {
+    fn refused(&self, doing: &str, error: &kube::Error) -> anyhow::Error {
+        refused(doing, error, &self.connection.server)
+    }
+
+    /// A manager that runs would write everything again.
+    async fn check_no_manager(&self, namespace: &str, session: &Session) -> anyhow::Result<()> {
+        let leases: Api<Lease> = Api::namespaced(self.connection.client.clone(), namespace);
+        let lease = leases.get_opt(LEASE).await.map_err(|error| self.refused("read the Lease", &error))?;
+        let Some(spec) = lease.and_then(|lease| lease.spec) else { return Ok(()) };
+        let holder = spec.holder_identity.unwrap_or_default();
+        let kept_for = i64::from(spec.lease_duration_seconds.unwrap_or(15));
+        let age = spec.renew_time.map(|time| session.now.duration_since(time.0).as_secs());
+        if !holder.is_empty() && age.is_some_and(|age| age < 2 * kept_for) {
+            bail!(
+                "manager {holder} runs on this hub: stop all managers first, then wait for {} s",
+                2 * kept_for
+            );
+        }
+        Ok(())
+    }
+
+    /// Removes labels and annotations from all objects of an add-on kind.
+    async fn strip(&self, kind: &str, labels: &[&str], annotations: &[&str]) -> anyhow::Result<usize> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(ADDON_GROUP, "v1alpha1", kind));
+        let all: Api<DynamicObject> = Api::all_with(self.connection.client.clone(), &resource);
+        let doing = format!("change the {}.{ADDON_GROUP}", resource.plural);
+        let mut count = 0;
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            let page = all.list_metadata(&params).await.map_err(|error| self.refused(&doing, &error))?;
+            for object in &page.items {
+                let Some(patch) = without(object, labels, annotations) else { continue };
+                count += 1;
+                if !self.yes {
+                    continue;
+                }
+                let one: Api<DynamicObject> = match object.namespace() {
+                    Some(namespace) => {
+                        Api::namespaced_with(self.connection.client.clone(), &namespace, &resource)
+                    }
+                    None => all.clone(),
+                };
+                let name = object.name_any();
+                let patched = one.patch_metadata(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+                patched.map_err(|error| self.refused(&doing, &error))?;
+            }
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Records exist only on hubs that serve the kind.
+    async fn records(&self) -> anyhow::Result<usize> {
+        let gvk = GroupVersionKind::gvk(ADDON_GROUP, "v1alpha1", "AddOnRolloutRecord");
+        let all: Api<DynamicObject> =
+            Api::all_with(self.connection.client.clone(), &ApiResource::from_gvk(&gvk));
+        match all.list_metadata(&ListParams::default().limit(1)).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(0),
+            _ => self.delete_all(&all, ListParams::default(), |_| true).await,
+        }
+    }
+
+    /// Deletes objects, and their finalizers with them: nobody is left to remove those.
+    async fn delete_all<K>(
+        &self,
+        all: &Api<K>,
+        params: ListParams,
+        is_ours: impl Fn(&PartialObjectMeta<K>) -> bool,
+    ) -> anyhow::Result<usize>
+    where
+        K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    {
+        let doing = format!("delete from {}", all.resource_url());
+        let mut count = 0;
+        let mut params = params.limit(PAGE);
+        loop {
+            let page = all.list_metadata(&params).await.map_err(|error| self.refused(&doing, &error))?;
+            for object in page.items.iter().filter(|object| is_ours(object)) {
+                count += 1;
+                if self.yes {
+                    self.delete(object, all).await.map_err(|error| self.refused(&doing, &error))?;
+                }
+            }
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                return Ok(count);
+            }
+        }
+    }
+
+    async fn delete<K>(&self, object: &PartialObjectMeta<K>, all: &Api<K>) -> Result<(), kube::Error>
+    where
+        K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    {
+        let (name, uid) = (object.name_any(), object.uid());
+        let url = all.resource_url();
+        let url = match object.namespace() {
+            // The list may be of all namespaces.
+            Some(namespace) if !url.contains("/namespaces/") => in_namespace(url, &namespace),
+            _ => url.to_owned(),
+        };
+        let requests = kube::core::Request::new(url);
+        if !object.finalizers().is_empty() {
+            let patch = json!({"metadata": {"uid": uid, "finalizers": null}});
+            let request = requests.patch(&name, &PatchParams::default(), &Patch::Merge(patch));
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            gone_is_fine(self.connection.client.request_text(request).await)?;
+        }
+        let preconditions = Some(Preconditions { uid, resource_version: None });
+        let params = DeleteParams { preconditions, ..DeleteParams::background() };
+        let request = requests.delete(&name, &params).map_err(kube::Error::BuildRequest)?;
+        gone_is_fine(self.connection.client.request_text(request).await)
+    }
+}
+
+fn gone_is_fine(answer: Result<String, kube::Error>) -> Result<(), kube::Error> {
+    match answer {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// The address of the same kind in one namespace.
+fn in_namespace(url: &str, namespace: &str) -> String {
+    let (version, plural) = url.rsplit_once('/').unwrap_or(("", url));
+    format!("{version}/namespaces/{namespace}/{plural}")
+}
+
+/// The patch that removes these labels and annotations, on condition that the object is unchanged.
+/// `None` if it has none of them.
+fn without(
+    object: &PartialObjectMeta<DynamicObject>,
+    labels: &[&str],
+    annotations: &[&str],
+) -> Option<Value> {
+    let found = |keys: &[&str], on: &BTreeMap<String, String>| -> Map<String, Value> {
+        keys.iter().filter(|key| on.contains_key(**key)).map(|key| ((*key).to_owned(), Value::Null)).collect()
+    };
+    let labels = found(labels, object.labels());
+    let annotations = found(annotations, object.annotations());
+    if labels.is_empty() && annotations.is_empty() {
+        return None;
+    }
+    let version = object.resource_version();
+    Some(json!({"metadata": {"resourceVersion": version, "labels": labels, "annotations": annotations}}))
+}

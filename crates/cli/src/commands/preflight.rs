@@ -1,0 +1,238 @@
+//! `aviary preflight`: what a hub serves, and what is in the way of a manager.
+
+mod fields;
+
+use std::collections::BTreeSet;
+
+use anyhow::Context as _;
+use aviary_api::crds;
+use aviary_controller::{LEASE, OCM_LEASE, OCM_NAMESPACE, rival};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+use serde::Serialize;
+
+use super::{Outcome, Session};
+use crate::connect::{Connection, HubArgs, refused};
+use crate::output::{Printout, Style, Table};
+
+const DESCRIPTION: &str = "\
+Check a hub before a manager runs on it: which kind of hub it is, which versions of each kind it serves and whether they can be read, \
+which of Aviary's fields its schemas do not keep, and what is in the way.
+
+It only reads. The exit code is 1 if something is in the way.";
+
+/// Check what a hub serves, and what is in the way of a manager
+#[derive(Debug, clap::Args)]
+#[command(long_about = DESCRIPTION, after_help = "\
+Examples:
+  Check the hub of the current kubeconfig
+    $ aviary preflight
+
+  Check a hosted Open Cluster Management hub
+    $ aviary preflight --ocm-namespace my-hub -o json")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    hub: HubArgs,
+
+    /// Namespace of Open Cluster Management's controllers
+    #[arg(long, value_name = "NAMESPACE", default_value = OCM_NAMESPACE)]
+    ocm_namespace: String,
+}
+
+/// The kind of a hub, by the definition of its add-ons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Flavor {
+    /// Its add-on kinds are Aviary's.
+    Standalone,
+    /// Its add-on kinds are OCM's.
+    Ocm,
+    /// It has no add-on kinds.
+    Empty,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    server: String,
+    version: String,
+    flavor: Flavor,
+    kinds: Vec<KindReport>,
+    /// Fields that Aviary writes elsewhere, because this hub would drop them.
+    not_kept: Vec<String>,
+    in_the_way: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KindReport {
+    name: String,
+    versions: Vec<VersionReport>,
+    stored: String,
+}
+
+#[derive(Debug, Serialize)]
+struct VersionReport {
+    name: String,
+    /// Why its objects cannot be read.
+    problem: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let report = runtime.context("failed to start the runtime")?.block_on(inspect(args, session))?;
+    let outcome = if report.in_the_way.is_empty() { Outcome::Done } else { Outcome::NotDone };
+    if !session.output.data(&report)? {
+        let text = text(&report, session);
+        session.output.text(&text)?;
+    }
+    Ok(outcome)
+}
+
+async fn inspect(args: &Args, session: &Session) -> anyhow::Result<Report> {
+    let connection = args.hub.connect().await?;
+    let Connection { client, server } = &connection;
+    let version = client.apiserver_version().await;
+    let version = version.map_err(|error| refused("ask the hub for its version", &error, server))?;
+    let found: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut kinds = Vec::new();
+    let mut in_the_way = Vec::new();
+    let mut not_kept = Vec::new();
+    let mut flavor = Flavor::Empty;
+    for ours in crds::all() {
+        let name = ours.metadata.name.clone().unwrap_or_default();
+        let doing = format!("read the definition of {name}");
+        let served = found.get_opt(&name).await.map_err(|error| refused(&doing, &error, server))?;
+        let Some(served) = served else {
+            in_the_way.push(absent(&name));
+            continue;
+        };
+        let missing = fields::missing(&ours, &served);
+        if name == crds::CONVERTED[0] {
+            let is_ours = !missing.iter().any(|field| field == "status.conditions");
+            flavor = if is_ours { Flavor::Standalone } else { Flavor::Ocm };
+        }
+        let kind = &ours.spec.names.kind;
+        not_kept.extend(missing.into_iter().map(|field| format!("{kind} {field}")));
+        let needed = ours.spec.versions.first().map(|version| version.name.as_str()).unwrap_or_default();
+        kinds.push(kind_report(&connection, &served, needed, &mut in_the_way).await);
+    }
+    if flavor == Flavor::Empty {
+        in_the_way.clear();
+        in_the_way
+            .push("the hub has none of the add-on kinds: install them with aviary manifests".to_owned());
+    }
+    in_the_way.extend(other_manager(&connection, &args.ocm_namespace, session).await);
+    Ok(Report { server: server.clone(), version: version.git_version, flavor, kinds, not_kept, in_the_way })
+}
+
+fn absent(name: &str) -> String {
+    let remedy =
+        if crds::is_of_ocm(name) { "the hub is incomplete" } else { "install it with aviary manifests" };
+    format!("the hub does not serve {name}: {remedy}")
+}
+
+/// Reads one object in every served version. On a hub with a conversion webhook, that tries the
+/// webhook too.
+async fn kind_report(
+    connection: &Connection,
+    crd: &CustomResourceDefinition,
+    needed: &str,
+    in_the_way: &mut Vec<String>,
+) -> KindReport {
+    let (spec, name) = (&crd.spec, crd.metadata.name.clone().unwrap_or_default());
+    let mut versions = Vec::new();
+    for version in spec.versions.iter().filter(|version| version.served) {
+        let gvk = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, &spec.names.plural);
+        let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), &resource);
+        let read = api.list(&ListParams::default().limit(1)).await;
+        let problem = read.err().map(|error| {
+            refused(&format!("read {name} in {}", version.name), &error, &connection.server).to_string()
+        });
+        versions.push(VersionReport { name: version.name.clone(), problem });
+    }
+    match versions.iter().find(|version| version.name == needed) {
+        None => in_the_way.push(format!("{name} is not served as {needed}, which Aviary uses")),
+        Some(version) => in_the_way.extend(version.problem.clone()),
+    }
+    let stored = spec.versions.iter().find(|version| version.storage);
+    KindReport { name, versions, stored: stored.map(|version| version.name.clone()).unwrap_or_default() }
+}
+
+/// Whether OCM's add-on manager runs.
+async fn other_manager(connection: &Connection, namespace: &str, session: &Session) -> Option<String> {
+    let leases: Api<Lease> = Api::namespaced(connection.client.clone(), namespace);
+    match leases.get_opt(OCM_LEASE).await {
+        Ok(lease) => {
+            let rival = rival(&lease?, session.now)?;
+            Some(format!(
+                "the add-on manager of Open Cluster Management runs: {} holds the Lease {namespace}/{OCM_LEASE} and renewed it at \
+                 {}: disable the feature AddonManagement of the ClusterManager, and wait until the Lease {LEASE} has one holder",
+                rival.holder, rival.renewed
+            ))
+        }
+        Err(error) => {
+            let doing = format!("find out whether the Lease {namespace}/{OCM_LEASE} is held");
+            Some(refused(&doing, &error, &connection.server).to_string())
+        }
+    }
+}
+
+fn text(report: &Report, session: &Session) -> Printout {
+    let mut text = Printout::of(format_args!("Hub {}, version {}", report.server, report.version));
+    text.line(match report.flavor {
+        Flavor::Standalone => "  Its add-on kinds are Aviary's (--flavor standalone).",
+        Flavor::Ocm => "  Its add-on kinds are those of Open Cluster Management (--flavor ocm).",
+        Flavor::Empty => "  It has no add-on kinds.",
+    });
+    if !report.kinds.is_empty() {
+        text.gap();
+        text.add(&kinds(report).render(session.output.paint));
+    }
+    if !report.not_kept.is_empty() {
+        text.gap();
+        text.line("Fields of Aviary that this hub's schemas do not keep, and that are not written there:");
+        for field in &report.not_kept {
+            text.line(format_args!("  {field}"));
+        }
+    }
+    text.gap();
+    if report.in_the_way.is_empty() {
+        text.line("Nothing is in the way.");
+    } else {
+        text.line("In the way:");
+        for problem in &report.in_the_way {
+            text.line(format_args!("  - {problem}"));
+        }
+    }
+    text
+}
+
+fn kinds(report: &Report) -> Table {
+    let mut table = Table::default();
+    table.head(&["KIND", "SERVED", "STORED", "READABLE"]);
+    for kind in &report.kinds {
+        let served: Vec<&str> = kind.versions.iter().map(|version| version.name.as_str()).collect();
+        let unread: BTreeSet<&str> = kind
+            .versions
+            .iter()
+            .filter(|version| version.problem.is_some())
+            .map(|version| version.name.as_str())
+            .collect();
+        let (style, readable) = if unread.is_empty() {
+            (Style::Plain, "yes".to_owned())
+        } else {
+            (Style::Red, format!("not {}", unread.into_iter().collect::<Vec<_>>().join(", ")))
+        };
+        table.row([
+            (Style::Plain, kind.name.clone()),
+            (Style::Plain, served.join(", ")),
+            (Style::Plain, kind.stored.clone()),
+            (style, readable),
+        ]);
+    }
+    table
+}
