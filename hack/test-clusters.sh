@@ -39,7 +39,7 @@ stories() {
   local start=$SECONDS
   hack/clusters.sh up "$AVIARY_CLUSTERS" "$MEMBERS"
   echo "$MEMBERS members with a node each are ready after $((SECONDS - start)) s"
-  "$CARGO" test --offline --locked --workspace --test clusters -- --test-threads 10 "$@"
+  "$CARGO" test --offline --locked --workspace --test clusters -- --test-threads 20 "$@"
 }
 export -f stories
 export CARGO MEMBERS

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -23,7 +23,18 @@ pub(crate) const GIVE_UP: Duration = Duration::from_secs(240);
 
 static LANE: OnceLock<Lane> = OnceLock::new();
 static SETUP: Mutex<()> = Mutex::new(());
-static PEACE: RwLock<()> = RwLock::new(());
+static TURNS: Turns = Turns { held: Mutex::new(Held { shared: 0, alone: false }), changed: Condvar::new() };
+
+/// Who uses the clusters now. Stories that disturb nothing go first, all at once.
+struct Turns {
+    held: Mutex<Held>,
+    changed: Condvar,
+}
+
+struct Held {
+    shared: usize,
+    alone: bool,
+}
 
 pub(crate) struct Lane {
     folder: PathBuf,
@@ -32,17 +43,39 @@ pub(crate) struct Lane {
 
 /// Held while a story runs.
 pub(crate) enum Turn {
-    Shared(#[allow(dead_code, reason = "held")] RwLockReadGuard<'static, ()>),
-    Alone(#[allow(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>),
+    Shared,
+    Alone,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lane().heal();
+        }
+        let mut held = TURNS.held.lock().unwrap_or_else(PoisonError::into_inner);
+        match self {
+            Self::Shared => held.shared -= 1,
+            Self::Alone => held.alone = false,
+        }
+        TURNS.changed.notify_all();
+    }
 }
 
 pub(crate) fn shared() -> Turn {
-    Turn::Shared(PEACE.read().unwrap_or_else(PoisonError::into_inner))
+    let held = TURNS.held.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held = TURNS.changed.wait_while(held, |held| held.alone).unwrap_or_else(PoisonError::into_inner);
+    held.shared += 1;
+    Turn::Shared
 }
 
-/// For a story that disturbs the clusters.
+/// For a story that disturbs the clusters. It waits until all others have ended.
 pub(crate) fn alone() -> Turn {
-    Turn::Alone(PEACE.write().unwrap_or_else(PoisonError::into_inner))
+    // This takes so long that all others have taken their turn.
+    lane();
+    let held = TURNS.held.lock().unwrap_or_else(PoisonError::into_inner);
+    let taken = TURNS.changed.wait_while(held, |held| held.alone || held.shared > 0);
+    taken.unwrap_or_else(PoisonError::into_inner).alone = true;
+    Turn::Alone
 }
 
 /// The clusters; the first caller installs everything.
@@ -143,6 +176,24 @@ impl Lane {
         let mut child = self.processes.lock().unwrap().remove(&agent(member)).expect("it to run");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Starts what a failed story has left dead, so that it fails no other.
+    fn heal(&self) {
+        for member in MEMBERS {
+            let is_alive =
+                self.processes.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&agent(member));
+            if !is_alive {
+                self.start_agent(member);
+            }
+        }
+        for (cluster, program) in
+            [("hub", "kube-apiserver"), ("member2", "kube-apiserver"), ("member1", "kubelet")]
+        {
+            if !self.path(cluster).join(format!("{program}.pid")).exists() {
+                self.start(cluster, program);
+            }
+        }
     }
 
     /// Kills a program of a cluster.

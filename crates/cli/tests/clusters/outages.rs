@@ -1,6 +1,6 @@
 //! Outages of what is outside Aviary: kubelets, agents, API servers; and a drain.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::lane::alone;
 use crate::member::INSTALLED;
@@ -55,17 +55,37 @@ async fn a_node_that_dies_in_mid_rollout_holds_it_until_it_is_back() {
     until_upgraded(&story).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_is_killed_goes_on_where_it_was() {
-    let story = installed("dead-agent").await;
-    story.want("v2").await;
-    until_changed(&story, 0).await;
-    story.lane.kill_agent("member2");
-    // The others are done first; the one without an agent is unreachable and waits.
+/// Waits until the hub has noticed that a cluster does not answer.
+async fn until_unreachable(story: &Story, cluster: &str) {
     story
-        .until("member3 to run v2", async || story.members[2].runs("dead-agent", "v2", 2).await.then_some(()))
+        .until("the hub to notice", async || {
+            let object = story.lane.kubectl("hub", &format!("get managedcluster {cluster} -o json"));
+            let object: Value = serde_json::from_str(&object).ok()?;
+            (condition(&object, "ManagedClusterConditionAvailable")["status"] != "True").then_some(())
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_killed_in_flight_keeps_its_slot_and_goes_on_where_it_was() {
+    let story = installed("dead-agent").await;
+    story.lane.kill_agent("member2");
+    story.want("v2").await;
+    // The lease has not expired yet, so member2 is started, and nothing reports from it.
+    story
+        .until("member2 to be assigned v2", async || {
+            (story.versions("member2").await.0 == "v2").then_some(())
+        })
+        .await;
+    until_unreachable(&story, "member2").await;
+    story
+        .until("the reason", async || {
+            let told = story.explain();
+            (told.contains("member2") && told.to_lowercase().contains("offline")).then_some(())
+        })
         .await;
     assert!(story.members[1].runs("dead-agent", "v1", 2).await, "its pods need no agent");
+    assert!(story.members[2].runs("dead-agent", "v1", 2).await, "the budget of one cluster is in use");
     story.lane.start_agent("member2");
     until_upgraded(&story).await;
 }
@@ -90,13 +110,7 @@ async fn a_hub_whose_api_server_restarts_goes_on_with_its_rollout() {
 async fn a_member_that_is_away_is_passed_and_catches_up() {
     let story = installed("away").await;
     story.lane.kill("member2", "kube-apiserver");
-    story
-        .until("the hub to know", async || {
-            let explained = story.lane.kubectl("hub", "get managedcluster member2 -o json");
-            let cluster: serde_json::Value = serde_json::from_str(&explained).ok()?;
-            (condition(&cluster, "ManagedClusterConditionAvailable")["status"] != "True").then_some(())
-        })
-        .await;
+    until_unreachable(&story, "member2").await;
     story.want("v2").await;
     story
         .until("member3 to run v2", async || story.members[2].runs("away", "v2", 2).await.then_some(()))
