@@ -48,9 +48,12 @@ async fn until_pod(story: &Story, what: &str, is: impl Fn(&Pod) -> bool) {
 /// Checks that only the canary has moved, and rolls it back.
 async fn roll_back(story: &Story) {
     story.assert_fleet_is_untouched("v1").await;
-    let (wanted, runs) = story.versions("member1").await;
-    assert_eq!(wanted, "v2");
-    assert_ne!(runs, "v2", "the canary does not run it");
+    assert_eq!(story.versions("member1").await.0, "v2");
+    let addon = story.addon().await.expect("the add-on");
+    let fleet = &addon["status"]["installProgression"][0];
+    assert_eq!(fleet["name"], "fleet", "{fleet}");
+    let told = fleet["conditions"][0]["message"].as_str().unwrap_or_default();
+    assert!(told.starts_with("waitingForCanary..."), "{told}");
     story.undo();
     story.until_done("v1").await;
     story.until_all_run("v1").await;

@@ -95,7 +95,7 @@ pub(crate) fn lane() -> &'static Lane {
     })
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 

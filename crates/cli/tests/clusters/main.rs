@@ -25,6 +25,7 @@ mod workloads;
 
 mod bad_versions;
 mod kinds;
+mod lacks;
 mod outages;
 mod tutorial;
 mod upgrades;
