@@ -1,5 +1,7 @@
 //! Reads a hub: the same snapshots that a manager there uses for its decisions. Writes nothing.
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, anyhow};
 use aviary_api::ClusterManagementAddOn;
 use aviary_controller::{LEASE, LookError, Scope, View};
@@ -8,7 +10,13 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
+use crate::commands::typed;
 use crate::connect::{Connection, HubArgs, refused};
+use crate::nearest::did_you_mean;
+use crate::output::first_few;
+
+/// Where a manager runs, unless it was told otherwise.
+const MANAGER_NAMESPACE: &str = "open-cluster-management";
 
 /// A lease that has not been renewed for this long has no holder.
 const STALE: SignedDuration = SignedDuration::from_secs(60);
@@ -20,7 +28,7 @@ pub(crate) struct LiveArgs {
     pub(crate) hub: HubArgs,
 
     /// Namespace where the manager keeps its lease and revisions
-    #[arg(long, value_name = "NAMESPACE", default_value = "open-cluster-management")]
+    #[arg(long, value_name = "NAMESPACE", default_value = MANAGER_NAMESPACE)]
     pub(crate) manager_namespace: String,
 }
 
@@ -41,6 +49,15 @@ pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
 }
 
 impl LiveArgs {
+    /// The options as the user would type them again, with a leading space.
+    pub(crate) fn typed(&self) -> String {
+        let namespace = match self.manager_namespace.as_str() {
+            MANAGER_NAMESPACE => String::new(),
+            other => format!(" {}", typed("--manager-namespace", &[PathBuf::from(other)])),
+        };
+        format!("{namespace}{}", self.hub.typed())
+    }
+
     /// Reads one add-on with everything related to it, or all add-ons.
     pub(crate) async fn read(&self, addon: Option<&str>) -> anyhow::Result<Live> {
         let connection = self.hub.connect().await?;
@@ -116,14 +133,17 @@ pub(crate) fn check_name(addon: &str) -> anyhow::Result<()> {
 /// An error for an unknown add-on, which lists the existing ones.
 pub(crate) async fn unknown(addon: &str, connection: &Connection) -> anyhow::Error {
     let api: Api<ClusterManagementAddOn> = Api::all(connection.client.clone());
-    let names: Vec<String> = match api.list_metadata(&ListParams::default().limit(20)).await {
+    let names: Vec<String> = match api.list_metadata(&ListParams::default().limit(500)).await {
         Ok(list) => list.items.iter().map(ResourceExt::name_any).collect(),
         Err(error) => {
             let doing = "list clustermanagementaddons.addon.open-cluster-management.io";
             return refused(doing, &error, &connection.server);
         }
     };
-    let there =
-        if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
-    anyhow!("there is no add-on {addon} on {}: {there}", connection.server)
+    let there = match names.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("it has {}", first_few(&names)),
+    };
+    let meant = did_you_mean(addon, names.iter().map(String::as_str));
+    anyhow!("there is no add-on {addon} on {}: {there}{meant}", connection.server)
 }

@@ -16,6 +16,7 @@ mod findings;
 mod kinds;
 mod live;
 mod logs;
+mod nearest;
 mod objects;
 mod output;
 mod packaging;

@@ -231,6 +231,27 @@ impl Printout {
         self.0.push('\n');
     }
 
+    /// Adds a text that is broken between words into lines of at most [`WIDTH`] columns. `first` and
+    /// `rest` are the beginnings of the first and of every further line.
+    pub(crate) fn wrapped(&mut self, first: &str, rest: &str, text: &str) {
+        let mut line = first.to_owned();
+        let mut is_empty = true;
+        for word in text.split(' ') {
+            let gap = usize::from(!is_empty);
+            if !is_empty && shown_width(&line) + gap + shown_width(word) > WIDTH {
+                self.line(&line);
+                line = rest.to_owned();
+                is_empty = true;
+            }
+            if !is_empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            is_empty = false;
+        }
+        self.line(line.trim_end());
+    }
+
     /// Adds an empty line.
     pub(crate) fn gap(&mut self) {
         self.0.push('\n');
@@ -265,6 +286,15 @@ impl<L: fmt::Display> FromIterator<L> for Printout {
         lines.into_iter().for_each(|line| text.line(line));
         text
     }
+}
+
+/// The columns that text fits into, unless a single word is longer.
+pub(crate) const WIDTH: usize = 80;
+
+/// How many columns a text takes, without its colour marks and with escapes as they are shown.
+pub(crate) fn shown_width(text: &str) -> usize {
+    let plain: String = text.chars().filter(|c| code_of(*c).is_none()).collect();
+    visible(&plain).to_string().width()
 }
 
 /// Ends a colour inside a [`Printout`]. Colours are marked with characters that Unicode reserves
@@ -413,6 +443,19 @@ mod tests {
         table.row([(Style::Plain, "名前".to_owned()), (Style::Plain, "x".to_owned())]);
         table.row([(Style::Plain, "name".to_owned()), (Style::Plain, "y".to_owned())]);
         assert_eq!(table.render(Paint { on: false }).coloured(Paint { on: false }), "  名前  x\n  name  y\n");
+    }
+
+    #[test]
+    fn text_is_broken_between_words_and_never_inside_one() {
+        let paint = Paint { on: true };
+        let mut out = Printout::default();
+        let text = format!("{} {} end", paint.paint(Style::Red, "state"), "word ".repeat(30).trim_end());
+        out.wrapped("- ", "  ", &text);
+        out.wrapped("- ", "  ", &"x".repeat(100));
+        let plain = out.coloured(Paint { on: false });
+        let lines: Vec<&str> = plain.lines().collect();
+        assert_eq!(lines.iter().map(|line| line.len()).collect::<Vec<_>>(), [78, 78, 10, 102]);
+        assert!(lines[1].starts_with("  word") && lines[2] == "  word end", "{plain}");
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Kubernetes Events on the add-on, one for each transition.
 //!
-//! A failure to publish an Event blocks nothing.
+//! A failure to publish an Event blocks nothing. Events are listed in the order in which they
+//! happened: by name, and by every time that kubectl sorts by.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use aviary_api::ClusterManagementAddOn;
 use aviary_api::visible::visible;
 use aviary_engine::plan;
 use aviary_engine::reason::EventReason;
-use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::{Client, Resource};
 
@@ -19,19 +23,24 @@ use crate::execute::Target;
 const LONGEST_NOTE: usize = 1000;
 /// The namespace of Events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
+/// The reporting controller.
+const COMPONENT: &str = "aviary-manager";
 
 /// Publishes every Event separately. kube's recorder merges Events of one reason and keeps only the
-/// first note.
+/// first note. Events of the core group, because only those may have the times that `kubectl get
+/// --sort-by` and `kubectl describe` use.
 #[derive(Clone)]
 pub(crate) struct Events {
     api: Api<Event>,
     identity: String,
     clock: Clock,
+    /// The time of the last Event, in microseconds.
+    last: Arc<AtomicI64>,
 }
 
 impl Events {
     pub(crate) fn new(client: Client, identity: &str, clock: Clock) -> Self {
-        Self { api: Api::namespaced(client, NAMESPACE), identity: identity.to_owned(), clock }
+        Self { api: Api::namespaced(client, NAMESPACE), identity: identity.to_owned(), clock, last: Arc::default() }
     }
 
     pub(crate) async fn publish(&self, about: &Target, events: &[plan::Event]) {
@@ -41,29 +50,50 @@ impl Events {
         }
     }
 
+    /// The current time, or a microsecond after the last Event: no two have the same time.
+    fn next_time(&self) -> Timestamp {
+        let now = (self.clock)();
+        let next = |last: i64| now.as_microsecond().max(last.saturating_add(1));
+        let last = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        // The closure always returns a value.
+        let last = last.unwrap_or_else(|last| last);
+        Timestamp::from_microsecond(next(last)).unwrap_or(now)
+    }
+
     pub(crate) async fn publish_one(&self, about: &Target, reason: EventReason, note: &str) {
+        let at = self.next_time();
+        let seconds = Timestamp::from_second(at.as_second()).unwrap_or(at);
         let event = Event {
-            metadata: ObjectMeta { generate_name: Some(format!("{}-", about.name)), ..ObjectMeta::default() },
+            metadata: ObjectMeta { name: Some(name(about, at)), ..ObjectMeta::default() },
             type_: Some(if reason.is_warning() { "Warning" } else { "Normal" }.into()),
             reason: Some(reason.to_string()),
-            note: Some(as_note(note)),
+            message: Some(as_note(note)),
             action: Some("Rollout".into()),
-            event_time: Some(MicroTime((self.clock)())),
-            reporting_controller: Some("aviary-manager".into()),
+            event_time: Some(MicroTime(at)),
+            first_timestamp: Some(Time(seconds)),
+            last_timestamp: Some(Time(seconds)),
+            count: Some(1),
+            source: Some(EventSource { component: Some(COMPONENT.into()), ..EventSource::default() }),
+            reporting_component: Some(COMPONENT.into()),
             reporting_instance: Some(self.identity.clone()),
-            regarding: Some(ObjectReference {
+            involved_object: ObjectReference {
                 api_version: Some(ClusterManagementAddOn::api_version(&()).into_owned()),
                 kind: Some(ClusterManagementAddOn::kind(&()).into_owned()),
                 name: Some(about.name.to_string()),
                 uid: Some(about.uid.to_string()),
                 ..ObjectReference::default()
-            }),
+            },
             ..Event::default()
         };
         if let Err(error) = self.api.create(&PostParams::default(), &event).await {
             tracing::warn!(addon = %about.name, %reason, %error, "an event could not be published");
         }
     }
+}
+
+/// The name of an Event. Names of one add-on sort by time, because every time has as many digits.
+fn name(about: &Target, at: Timestamp) -> String {
+    format!("{}.{:016x}", about.name, at.as_microsecond())
 }
 
 /// A text that Kubernetes accepts as a note, and that is safe to show on a terminal.

@@ -304,7 +304,7 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
             let progressing =
                 recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
             Standing {
-                in_flight: placement.counts.in_flight,
+                in_flight: placement.counts.slots_used,
                 budget: placement.counts.budget,
                 settled: placement.counts.settled,
                 failed: placement.counts.failed,

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     fn why(decision: Decision) -> Arc<Why> {
-        Arc::new(Why { placement: Some(0), decision, told: Some("v1".into()) })
+        Arc::new(Why { placement: Some(0), decision, told: Some("v1".into()), was_told: None })
     }
 
     /// Clusters c0, c1, … with these reasons.
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn full(in_flight: usize) -> Arc<Why> {
-        why(Decision::Hold(Wait::BudgetFull { in_flight, budget: 5 }))
+        why(Decision::Hold(Wait::BudgetFull { in_flight, failed: 0, unhealthy: 0, budget: 5 }))
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
         assert!(known().take(&rows(settled(), &[(2, 0)])).is_none());
         assert!(known().take(&rows(settled(), &[(0, 0), (1, 0), (2, 0)])).is_some());
         let elsewhere =
-            Arc::new(Why { placement: Some(1), decision: Decision::Settled, told: Some("v1".into()) });
+            Arc::new(Why { placement: Some(1), ..Why::clone(&why(Decision::Settled)) });
         assert!(known().take(&rows(vec![elsewhere], &[(0, 0), (2, 0)])).is_none());
     }
 }

@@ -180,7 +180,7 @@ fn brake(problem: &Problem) -> Option<BrakeLine> {
 /// In the order of the add-on's list.
 fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementLine> {
     let specs = observed.addon.strategy.placements();
-    let positions = positions(specs);
+    let positions = verdict::positions(specs);
     let waits = canary_waits(specs.len(), &plan.report.clusters);
     let lines = plan.report.placements.iter().zip(specs).zip(positions).zip(waits);
     lines
@@ -188,8 +188,7 @@ fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementLine> {
             let counts = &report.counts;
             let recorded = observed.addon.status.placements.get(&spec.name);
             let good = recorded.and_then(|recorded| recorded.known_good.as_ref());
-            // Settled on the desired revision, on the way to it, failed, and not started.
-            let moving = counts.in_flight.saturating_sub(counts.failed);
+            let tally = &report.tally;
             PlacementLine {
                 name: report.name.to_string(),
                 position,
@@ -197,11 +196,11 @@ fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementLine> {
                 message: report.message.clone(),
                 strategy: strategy(&spec.rollout),
                 budget: verdict::budget(spec, counts),
-                in_flight: moving,
+                in_flight: tally.in_flight,
                 governed: counts.governed,
-                done: counts.done,
-                failed: counts.failed,
-                waiting: counts.governed.saturating_sub(counts.done + moving + counts.failed),
+                done: tally.settled,
+                failed: tally.failed,
+                waiting: tally.waiting + tally.leaving,
                 gate: gate(spec, report, wait),
                 paused: spec.rollout.paused,
                 wants: report.desired.as_deref().map(str::to_owned),
@@ -234,33 +233,6 @@ fn gate(spec: &PlacementSpec, report: &PlacementReport, wait: Option<String>) ->
     };
     let message = shut.clone().unwrap_or_else(|| format!("open: the desired revision has passed {canary}"));
     Some(GateLine { canary, open: shut.is_none(), message })
-}
-
-/// The rank of each placement in the order in which a revision reaches them: a canary comes before
-/// the placements that wait for it.
-fn positions(specs: &[PlacementSpec]) -> Vec<usize> {
-    let canary_of = |spec: &PlacementSpec| {
-        let canary = spec.rollout.canary.as_ref()?;
-        specs.iter().position(|other| other.name == *canary)
-    };
-    let depth = |mut at: usize| {
-        let mut depth = 0;
-        // A cycle is reported as a problem elsewhere. Here the loop only has to terminate.
-        while let Some(canary) = specs.get(at).and_then(canary_of).filter(|_| depth <= specs.len()) {
-            at = canary;
-            depth += 1;
-        }
-        depth
-    };
-    let mut order: Vec<usize> = (0..specs.len()).collect();
-    order.sort_by_key(|&at| (depth(at), at));
-    let mut positions = vec![0; specs.len()];
-    for (rank, at) in order.into_iter().enumerate() {
-        if let Some(position) = positions.get_mut(at) {
-            *position = rank;
-        }
-    }
-    positions
 }
 
 fn strategy(rollout: &Rollout) -> String {

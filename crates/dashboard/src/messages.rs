@@ -4,9 +4,10 @@
 //! Owns the structure of these messages and nothing else. In a change, an omitted field is
 //! unchanged.
 
-use aviary_engine::explain::{Decision, Phase};
+use aviary_engine::explain::Decision;
 use aviary_engine::name::Text;
 use aviary_engine::reason::Reason;
+use aviary_engine::tally::ClusterState;
 use aviary_engine::verdict::Verdict;
 use serde::Serialize;
 
@@ -27,12 +28,12 @@ pub(crate) enum ClusterKind {
 
 impl ClusterKind {
     pub(crate) fn of(decision: &Decision) -> Self {
-        match decision.phase() {
-            Phase::Settled => Self::Settled,
-            Phase::InFlight | Phase::Starting => Self::InFlight,
-            Phase::Failed => Self::Failed,
-            Phase::Waiting | Phase::Creating => Self::Waiting,
-            Phase::Deleting | Phase::Leaving => Self::Removing,
+        match decision.state() {
+            ClusterState::Settled => Self::Settled,
+            ClusterState::InFlight => Self::InFlight,
+            ClusterState::Failed => Self::Failed,
+            ClusterState::Waiting => Self::Waiting,
+            ClusterState::Leaving => Self::Removing,
         }
     }
 

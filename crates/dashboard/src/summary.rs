@@ -6,7 +6,8 @@ use aviary_engine::observed::{Condition, Observed};
 use aviary_engine::plan::Plan;
 use aviary_engine::problem::Problem;
 use aviary_engine::reason::Reason;
-use aviary_engine::verdict::{self, ClusterTally, Verdict};
+use aviary_engine::tally::ClusterTally;
+use aviary_engine::verdict::{self, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -37,7 +38,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     pub(crate) fn of(observed: &Observed, plan: &Plan, problems: &[Problem], title: &Title) -> Self {
-        let tally = ClusterTally::of(plan);
+        let tally = ClusterTally::of(&plan.report.clusters);
         let (state, message) = verdict::judge(observed, plan, &tally, problems);
         let name = observed.addon.name.clone();
         let placements = observed.addon.strategy.placements();
@@ -50,7 +51,7 @@ impl Summary {
             settled: tally.settled,
             in_flight: tally.in_flight,
             failed: tally.failed,
-            waiting: tally.waiting,
+            waiting: tally.waiting + tally.leaving,
             placements: placements.len(),
             version: wanted(plan),
             oldest_wait_since: oldest_wait(observed, plan).map(seconds),
@@ -77,7 +78,7 @@ fn wanted(plan: &Plan) -> Option<Text> {
 
 /// Since when clusters have been waiting for a rollout that is in progress or has stopped.
 fn oldest_wait(observed: &Observed, plan: &Plan) -> Option<Timestamp> {
-    let waiting = plan.report.placements.iter().filter(|placement| placement.counts.waiting > 0);
+    let waiting = plan.report.placements.iter().filter(|placement| placement.tally.waiting > 0);
     let since = waiting.filter_map(|placement| {
         let recorded = observed.addon.status.placements.get(&placement.name)?;
         let condition = Condition::find(&recorded.conditions, PROGRESSING)?;

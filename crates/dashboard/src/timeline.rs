@@ -5,9 +5,9 @@
 //! second point is removed.
 
 use aviary_api::names::conditions::PROGRESSING;
-use aviary_engine::explain::Phase;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::Plan;
+use aviary_engine::tally::ClusterState;
 use jiff::{SignedDuration, Timestamp};
 
 /// Seconds since 1970; settled, in flight, failed, waiting.
@@ -41,11 +41,11 @@ impl Timeline {
             .clusters
             .iter()
             .filter_map(|cluster| {
-                let kind = match cluster.decision.phase() {
-                    Phase::Settled => 0,
-                    Phase::InFlight => 1,
-                    Phase::Failed => 2,
-                    _ => return None,
+                let kind = match cluster.decision.state() {
+                    ClusterState::Settled => 0,
+                    ClusterState::InFlight => 1,
+                    ClusterState::Failed => 2,
+                    ClusterState::Waiting | ClusterState::Leaving => return None,
                 };
                 let status = &observed.instances.get(&cluster.cluster)?.status;
                 Some((status.condition(PROGRESSING)?.since?.as_second(), kind))

@@ -357,7 +357,7 @@ impl Look {
         let title = Title { display_name, description };
         let history = if whole { view.history(addon) } else { Vec::new() };
         let (pass, line) = view.observe(addon, |observed| {
-            let plan = plan::plan(observed, now);
+            let plan = plan::plan(observed, now).recorded();
             let fleet = Fleet::line_up(observed);
             let problems = verdict::problems_in(&fleet, plan.report.problems.iter());
             let summary = Summary::of(observed, &plan, &problems, &title);
@@ -383,7 +383,7 @@ impl Look {
             Command::Cluster(addon, cluster, reply) => {
                 let now = self.now();
                 let find = |observed: &Observed| {
-                    let plan: Plan = plan::plan(observed, now);
+                    let plan: Plan = plan::plan(observed, now).recorded();
                     Found::of(observed, &plan, &cluster)
                 };
                 let _ = reply.send(self.follower.view().observe(&addon, find).flatten());

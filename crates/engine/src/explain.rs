@@ -89,8 +89,12 @@ pub enum Flight {
 /// Small, because every cluster of a fleet has one. Long parts are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
+    /// Every slot is taken: by clusters in flight, by failed ones, or by clusters that are unhealthy
+    /// on their current revision.
     BudgetFull {
         in_flight: usize,
+        failed: usize,
+        unhealthy: usize,
         budget: usize,
     },
     Canary(Arc<CanaryWait>),
@@ -133,6 +137,11 @@ pub enum Wait {
     OtherOwner,
     /// There is no known good revision to install yet.
     NothingKnownGood,
+    /// It has no instance yet, and nothing is in the way. Only a recorded state, never a decision.
+    NotCreated,
+    /// It has not been assigned its revision yet, and nothing is in the way. Only a recorded state,
+    /// never a decision.
+    NotStarted,
 }
 
 /// What a canary gate waits for.
@@ -268,6 +277,8 @@ impl Wait {
             Self::Terminating => Reason::Terminating,
             Self::OtherOwner => Reason::OtherOwner,
             Self::NothingKnownGood => Reason::NothingKnownGood,
+            Self::NotCreated => Reason::NotCreated,
+            Self::NotStarted => Reason::NotStarted,
         }
     }
 }
@@ -319,8 +330,18 @@ fn write_offline(f: &mut fmt::Formatter<'_>, since: Option<Timestamp>, what: &st
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BudgetFull { in_flight, budget } => {
+            Self::BudgetFull { in_flight, failed: 0, unhealthy: 0, budget } => {
                 write!(f, "budget full: {in_flight} of {budget} in flight")
+            }
+            Self::BudgetFull { in_flight, failed, unhealthy, budget } => {
+                let slots = in_flight + failed + unhealthy;
+                write!(f, "budget full: {slots} of {budget} slots taken")?;
+                let parts = [(in_flight, "in flight"), (failed, "failed"), (unhealthy, "unhealthy")];
+                let parts = parts.into_iter().filter(|(count, _)| **count > 0);
+                for (at, (count, what)) in parts.enumerate() {
+                    write!(f, "{} {count} {what}", if at == 0 { ":" } else { "," })?;
+                }
+                Ok(())
             }
             Self::Canary(wait) => wait.fmt(f),
             Self::KnownGoodFirst { left } => {
@@ -346,6 +367,8 @@ impl fmt::Display for Wait {
             Self::Terminating => f.write_str("the instance is being deleted"),
             Self::OtherOwner => f.write_str("the instance belongs to an earlier add-on of this name"),
             Self::NothingKnownGood => f.write_str("no known good revision to install yet"),
+            Self::NotCreated => f.write_str("selected; its instance has not been created yet"),
+            Self::NotStarted => f.write_str("not started yet"),
         }
     }
 }

@@ -39,6 +39,7 @@ pub mod served;
 pub mod shared;
 pub mod simulate;
 pub mod status;
+pub mod tally;
 pub mod verdict;
 pub mod versions;
 mod wire;

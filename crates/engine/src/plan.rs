@@ -33,6 +33,7 @@ use crate::reason::{EventReason, Reason};
 use crate::render::{Prepared, WorkSite};
 use crate::rollout::{self, Counts, PlacementOutcome, State};
 use crate::status;
+use crate::tally::ClusterTally;
 use crate::versions::MOST_VERSIONS;
 
 /// The writes in a safe order, and the reasons for them.
@@ -137,6 +138,13 @@ impl Plan {
         let mut drafts = Drafts::default();
         drafts.extend(Step::Delete, deletes.into_iter().map(Write::Delete));
         Self::new(drafts, Vec::new(), Report::default(), None)
+    }
+
+    /// The same plan, with a report of recorded facts instead of planned ones. For everything that
+    /// shows a state.
+    pub fn recorded(mut self) -> Self {
+        self.report = self.report.recorded();
+        self
     }
 
     /// Nothing has to be written.
@@ -422,6 +430,8 @@ pub struct Why {
     pub decision: Decision,
     /// The version or, without versions, the revision that it is assigned after this pass.
     pub told: Option<Text>,
+    /// The same before this pass, as the hub records it.
+    pub was_told: Option<Text>,
 }
 
 #[derive(Clone, Debug)]
@@ -429,11 +439,25 @@ pub struct PlacementReport {
     pub name: PlacementName,
     pub state: State,
     pub counts: Counts,
+    /// The governed clusters by recorded state.
+    pub tally: ClusterTally,
     /// The condition `Progressing` in the status.
     pub reason: Reason,
     pub message: String,
     pub desired: Option<Text>,
     pub target: Option<Text>,
+}
+
+impl PlacementReport {
+    /// Takes the starts of this plan back out of the counts: they are planned, not recorded.
+    pub(crate) fn without_starts(&mut self, starts: usize) {
+        let prefix = |on_target: usize| format!("{on_target}/{} ", self.counts.governed);
+        let on_target = self.counts.on_target.saturating_sub(starts);
+        if let Some(rest) = self.message.strip_prefix(&prefix(self.counts.on_target)) {
+            self.message = format!("{}{rest}", prefix(on_target));
+        }
+        self.counts.on_target = on_target;
+    }
 }
 
 /// Decides everything about one add-on.
@@ -480,7 +504,11 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let events = fleet.governors.iter().zip(&outcomes);
     let events = events.flat_map(|(governor, outcome)| events::of(&fleet, governor, outcome)).collect();
     let placements = fleet.governors.iter().zip(&outcomes);
-    let placements = placements.map(|(governor, outcome)| placement(&fleet, governor, outcome)).collect();
+    let (tallies, _) = ClusterTally::by_placement(fleet.governors.len(), &clusters, Decision::state);
+    let placements = placements.zip(tallies);
+    let placements = placements
+        .map(|((governor, outcome), tally)| placement(&fleet, governor, outcome, tally))
+        .collect();
     let recheck_at = outcomes.iter().chain([&free]).filter_map(|outcome| outcome.recheck_at);
     let recheck_at = recheck_at.chain(hooks_until).min();
     let gates = outcomes.into_iter().filter_map(|outcome| outcome.aim.gate_problem);
@@ -518,12 +546,18 @@ fn record(observed: &Observed, governor: &Governor<'_>, outcome: &PlacementOutco
     drafts.extend(Step::Withdraw, withdrawn.map(|revision| Write::Withdraw(name.clone(), revision.clone())));
 }
 
-fn placement(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> PlacementReport {
+fn placement(
+    fleet: &Fleet<'_>,
+    governor: &Governor<'_>,
+    outcome: &PlacementOutcome,
+    tally: ClusterTally,
+) -> PlacementReport {
     let (_, reason, message) = status::addon::summary(fleet, governor, outcome);
     PlacementReport {
         name: governor.spec.name.clone(),
         state: outcome.state.clone(),
         counts: outcome.counts,
+        tally,
         reason,
         message,
         desired: outcome.aim.desired.as_ref().ok().map(|revision| label(fleet.observed, revision)),

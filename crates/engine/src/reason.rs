@@ -66,6 +66,8 @@ wire_enum! {
         Install = "Install",
         Kept = "Kept",
         KnownGoodFirst = "KnownGoodFirst",
+        NotCreated = "NotCreated",
+        NotStarted = "NotStarted",
         NothingKnownGood = "NothingKnownGood",
         Offline = "Offline",
         OfflineInFlight = "OfflineInFlight",

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::explain::{Decision, Phase, Wait};
+use crate::explain::Decision;
 use crate::fleet::Fleet;
 use crate::name::ClusterName;
 use crate::observed::{Observed, Pace, PlacementSpec, Selection};
@@ -14,40 +14,11 @@ use crate::plan::{ClusterReport, PlacementReport, Plan, Step, Why};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Counts, State};
+use crate::tally::{ClusterState, ClusterTally};
 use crate::wire::wire_enum;
 
 /// How many different messages with the same reason are shown separately.
 const MOST_TEXTS: usize = 4;
-
-/// The clusters of an add-on, counted by decision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClusterTally {
-    pub clusters: usize,
-    pub settled: usize,
-    pub in_flight: usize,
-    pub failed: usize,
-    /// All others: waiting, being created, or being deleted.
-    pub waiting: usize,
-    /// Clusters that are not at rest.
-    pub unsettled: usize,
-}
-
-impl ClusterTally {
-    pub fn of(plan: &Plan) -> Self {
-        let mut tally = Self { clusters: plan.report.clusters.len(), ..Self::default() };
-        for cluster in &plan.report.clusters {
-            let count = match cluster.decision.phase() {
-                Phase::Settled => &mut tally.settled,
-                Phase::Failed => &mut tally.failed,
-                Phase::InFlight | Phase::Starting => &mut tally.in_flight,
-                Phase::Waiting | Phase::Leaving | Phase::Creating | Phase::Deleting => &mut tally.waiting,
-            };
-            *count += 1;
-            tally.unsettled += usize::from(!is_at_rest(&cluster.decision));
-        }
-        tally
-    }
-}
 
 wire_enum! {
     /// The state of an add-on or of a placement in one word.
@@ -93,11 +64,11 @@ pub fn judge(
     if let Some(problem) = problems.iter().find(|problem| !problem.is_warning()) {
         return (Verdict::Failed, problem.to_string());
     }
-    if report.placements.is_empty() && tally.failed > 0 && tally.failed == tally.unsettled {
+    if report.placements.is_empty() && tally.failed > 0 && tally.failed == tally.unsettled() {
         return (Verdict::Failed, format!("{settled}, {} failed", tally.failed));
     }
-    if tally.unsettled > 0 {
-        return (Verdict::Progressing, settled);
+    if tally.unsettled() > 0 {
+        return (Verdict::Progressing, format!("{settled}{}", paused(observed, plan)));
     }
     if let Some(pending) = not_taken_up(observed, plan) {
         return (Verdict::Progressing, pending);
@@ -105,14 +76,26 @@ pub fn judge(
     (Verdict::Done, settled)
 }
 
+/// Names the paused placements that still have clusters to start.
+fn paused(observed: &Observed, plan: &Plan) -> String {
+    let placements = observed.addon.strategy.placements().iter().zip(&plan.report.placements);
+    let paused = placements.filter(|(spec, report)| spec.rollout.paused && report.tally.waiting > 0);
+    let names: Vec<String> = paused.map(|(spec, _)| spec.name.to_string()).collect();
+    if names.is_empty() { String::new() } else { format!("; paused: {}", names.join(", ")) }
+}
+
 /// A change that the manager has not processed yet. Without this check, a script that applies a
 /// change and waits would see success before anything has started.
-fn not_taken_up(observed: &Observed, plan: &Plan) -> Option<String> {
+pub fn not_taken_up(observed: &Observed, plan: &Plan) -> Option<String> {
     let mut placements = observed.addon.strategy.placements().iter().map(|spec| &spec.name);
     let undecided =
         placements.find(|name| observed.placements.get(*name).is_some_and(Selection::is_undecided));
     if let Some(name) = undecided {
         return Some(format!("{name}: no placement controller has decided yet which clusters it selects"));
+    }
+    let addon = &observed.addon;
+    if addon.status.observed_generation.is_some_and(|seen| seen != addon.generation) {
+        return Some("the manager has not processed the change yet".to_owned());
     }
     // A change of a single instance, such as an override, shows only here.
     let pending = [Step::Reserve, Step::Settle, Step::Start, Step::Render];
@@ -122,7 +105,7 @@ fn not_taken_up(observed: &Observed, plan: &Plan) -> Option<String> {
 
 /// Whether nothing more will happen to the cluster.
 pub fn is_at_rest(decision: &Decision) -> bool {
-    matches!(decision, Decision::Settled | Decision::Hold(Wait::Kept))
+    decision.state() == ClusterState::Settled
 }
 
 impl PlacementReport {
@@ -149,6 +132,33 @@ pub fn budget(spec: &PlacementSpec, counts: &Counts) -> Option<usize> {
         Pace::Rolling(_) | Pace::RollingByGroupSize => Some(counts.budget),
         Pace::AllAtOnce | Pace::PerGroup => None,
     }
+}
+
+/// The rank of each placement in the order in which a revision reaches them: a canary comes before
+/// the placements that wait for it.
+pub fn positions(specs: &[PlacementSpec]) -> Vec<usize> {
+    let canary_of = |spec: &PlacementSpec| {
+        let canary = spec.rollout.canary.as_ref()?;
+        specs.iter().position(|other| other.name == *canary)
+    };
+    let depth = |mut at: usize| {
+        let mut depth = 0;
+        // A cycle is reported as a problem elsewhere. Here the loop only has to terminate.
+        while let Some(canary) = specs.get(at).and_then(canary_of).filter(|_| depth <= specs.len()) {
+            at = canary;
+            depth += 1;
+        }
+        depth
+    };
+    let mut order: Vec<usize> = (0..specs.len()).collect();
+    order.sort_by_key(|&at| (depth(at), at));
+    let mut positions = vec![0; specs.len()];
+    for (rank, at) in order.into_iter().enumerate() {
+        if let Some(position) = positions.get_mut(at) {
+            *position = rank;
+        }
+    }
+    positions
 }
 
 /// All problems, each once: those given, those of the placements' revisions, and those of

@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use aviary_controller::View;
-use aviary_engine::explain::Decision;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, ClusterReport, Plan};
 use aviary_engine::reason::Reason;
-use aviary_engine::verdict::Verdict;
+use aviary_engine::verdict::{self, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -152,7 +151,7 @@ async fn explain(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> 
 
 fn whole(view: &mut View, advisor: &Advisor<'_>, notes: Vec<String>, now: Timestamp) -> Option<Explanation> {
     view.observe(advisor.addon, |observed| {
-        let plan = plan::plan(observed, now);
+        let plan = plan::plan(observed, now).recorded();
         let AddOnState { name, state, message, placements, problems, .. } = AddOnState::of(observed, &plan);
         let reasons = reasons(observed, &plan, advisor);
         let now = seconds(now).to_string();
@@ -164,7 +163,7 @@ fn whole(view: &mut View, advisor: &Advisor<'_>, notes: Vec<String>, now: Timest
 /// placements, the largest group first.
 fn reasons(observed: &Observed, plan: &Plan, advisor: &Advisor<'_>) -> Vec<ReasonGroup> {
     let mut by_placement: BTreeMap<usize, Vec<&ClusterReport>> = BTreeMap::new();
-    for cluster in plan.report.clusters.iter().filter(|cluster| cluster.decision != Decision::Settled) {
+    for cluster in plan.report.clusters.iter().filter(|cluster| !verdict::is_at_rest(&cluster.decision)) {
         by_placement.entry(cluster.placement.unwrap_or(usize::MAX)).or_default().push(cluster);
     }
     let mut reasons = Vec::new();

@@ -8,9 +8,11 @@ mod spec;
 pub(super) mod switch;
 pub(super) mod undo;
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
-use super::{Outcome, Session};
+use super::{Outcome, Session, status, typed};
 use crate::live::{LiveArgs, block_on};
 
 const EXAMPLES: &str = "\
@@ -27,7 +29,7 @@ Examples:
   Let failed clusters try again
     $ aviary rollout retry helloworld";
 
-/// Operate a rollout: pause, resume, undo, history, retry
+/// Operate a rollout: pause, resume, undo, history, retry, status
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -42,6 +44,7 @@ enum Verb {
     Undo(undo::Args),
     History(history::Args),
     Retry(retry::Args),
+    Status(status::Args),
 }
 
 /// Selects a rollout.
@@ -57,6 +60,22 @@ struct Which {
 
     #[command(flatten)]
     live: LiveArgs,
+}
+
+impl Which {
+    /// The add-on and the options as the user would type them again: a hint must not widen what was
+    /// asked for.
+    fn typed(&self) -> String {
+        format!("{}{}", self.addon, self.options())
+    }
+
+    /// The options alone, with a leading space.
+    fn options(&self) -> String {
+        let placement = self.placement.as_ref();
+        let placement =
+            placement.map(|name| format!(" {}", typed("--placement", &[PathBuf::from(name)])));
+        format!("{}{}", placement.unwrap_or_default(), self.live.typed())
+    }
 }
 
 /// How to write.
@@ -82,6 +101,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
             Verb::Undo(args) => undo::run(args, session).await,
             Verb::History(args) => history::run(args, session).await,
             Verb::Retry(args) => retry::run(args, session).await,
+            Verb::Status(args) => status::show(args, session).await,
         }
     })
 }

@@ -9,6 +9,7 @@ use anyhow::{anyhow, bail};
 use aviary_controller::Follower;
 use aviary_engine::duration;
 use aviary_engine::plan;
+use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -23,7 +24,11 @@ Show the progress of rollouts: the add-on, its placements, and the clusters that
 
 The report is computed from the current state of the hub, by the same code as the manager's decisions. Without ADDON it has one \
 line per add-on. With -w it is updated until everything is done or something has failed: on a terminal it is redrawn, \
-otherwise every change prints a line.";
+otherwise every change prints a line. A change counts as done only after the manager has observed it. --for waits for something else.
+
+Every cluster is in one of these states. Settled: it runs the desired revision and has been healthy for long enough. In flight: it is \
+assigned a revision, and has neither settled on it nor failed. Failed: it is assigned a revision and failed. Waiting: it is not \
+assigned its revision yet. Leaving: it is no longer selected, or is being deleted.";
 
 const STRUCTURE: &str = "\
 Signs in a bar: # updated, > in flight, x failed, . not started.
@@ -36,19 +41,24 @@ Output with -o json, with -w when it ends:
     name
     state        Done, Progressing, Failed or LeftAlone
     message      the same as text
-    clusters, settled, inFlight, failed, waiting
-    placements[] {placement, state, done, reason, message, desired, target, canary,
-                 paused, budget, governed, onTarget, settled, inFlight, failed, waiting};
-                 done: settled on desired; settled: settled on target, which may be an
-                 earlier revision while a canary is waiting
-    unsettled[]  {cluster, placement, kind, reason, message, told}; told: the assigned
-                 version or revision
+    observed     the manager has processed the latest change of the add-on
+    clusters, settled, inFlight, failed, waiting, leaving
+                 the first is the sum of the others
+    placements[] {placement, state, reason, message, desired, target, canary, paused,
+                 budget, slotsUsed, governed, settled, inFlight, failed, waiting, leaving,
+                 onTarget, done}; governed is the sum of the five counts after it;
+                 slotsUsed: slots of the budget taken by clusters that are in flight,
+                 failed or unhealthy; onTarget: assigned the target, which may be an
+                 earlier revision while a canary is waiting; done: the same as settled
+    unsettled[]  {cluster, placement, kind, reason, message, told}; kind: one of the
+                 states above; told: the assigned version or revision
     problems[]   {severity, reason, message}
 
 Exit codes:
   0 everything is done; 1 the hub could not be read; 2 wrong usage;
   3 something is still in progress, or -w timed out;
-  4 something has failed, is halted, or needs manual approval";
+  4 something has failed, is halted, or needs manual approval;
+  with --for, 0 means that it happened, and 4 that it cannot happen any more";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +69,10 @@ Examples:
     $ aviary status helloworld -o wide
 
   Wait in CI until a rollout is done, for at most half an hour
-    $ kubectl apply -f addon.yaml && aviary status helloworld -w --timeout 30m";
+    $ kubectl apply -f addon.yaml && aviary status helloworld -w --timeout 30m
+
+  Wait only until the canary has passed
+    $ aviary status helloworld --for canary-passed --timeout 30m";
 
 /// Show the progress of rollouts; the exit code is the outcome
 #[derive(Debug, clap::Args)]
@@ -73,12 +86,36 @@ pub(crate) struct Args {
     #[arg(short, long)]
     watch: bool,
 
+    /// Wait for this: settled, every cluster runs its desired revision; canary-passed, no placement
+    /// waits for its canary any more; halted, the rollout has failed or stopped. Implies --watch
+    #[arg(long = "for", value_name = "STATE", value_enum)]
+    until: Option<Until>,
+
     /// Give up after this long, such as 90s, 30m or 2h; implies --watch
     #[arg(long, value_name = "DURATION", value_parser = limit)]
     timeout: Option<Duration>,
 
     #[command(flatten)]
     live: LiveArgs,
+}
+
+/// What to wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Until {
+    #[default]
+    Settled,
+    CanaryPassed,
+    Halted,
+}
+
+impl Args {
+    fn watches(&self) -> bool {
+        self.watch || self.until.is_some() || self.timeout.is_some()
+    }
+
+    fn outcome(&self, report: &StatusReport) -> Outcome {
+        report.outcome_for(self.until.unwrap_or_default())
+    }
 }
 
 fn limit(text: &str) -> anyhow::Result<Duration> {
@@ -92,15 +129,18 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     block_on(show(args, session))
 }
 
-async fn show(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+pub(super) async fn show(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let mut live = args.live.read(args.addon.as_deref()).await?;
     let mut report = StatusReport::of(&mut live.view, session.now);
-    if !args.watch && args.timeout.is_none() {
+    if !args.watches() {
         if report.outcome() != Outcome::Done {
             report.notes.extend(args.live.manager_note(&live.connection.client, session.now).await);
         }
         finish(args, session, &report, true)?;
         return Ok(report.outcome());
+    }
+    if args.until == Some(Until::CanaryPassed) && !report.has_canary() {
+        bail!("no placement has a canary: wait for --for=settled instead");
     }
     let stopped = stop_signal()?;
     let connection = live.connection.clone();
@@ -113,11 +153,11 @@ async fn show(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         () = stopped => bail!("interrupted"),
     };
     let (mut report, shown) = watched;
-    if report.outcome() == Outcome::Progressing {
+    if args.outcome(&report) == Outcome::Progressing {
         report.notes.extend(args.live.manager_note(&connection.client, session.now).await);
     }
     finish(args, session, &report, !shown)?;
-    Ok(report.outcome())
+    Ok(args.outcome(&report))
 }
 
 /// Prints the final report, unless it is already on the screen, and the next command.
@@ -163,7 +203,7 @@ impl Watch<'_> {
                 session.output.finish()?;
             }
             let up = until.is_some_and(|until| until <= Instant::now());
-            if report.outcome() != Outcome::Progressing || up {
+            if self.args.outcome(&report) != Outcome::Progressing || up {
                 return Ok((report, redraws || session.output.format().is_none()));
             }
             self.next_change(until, session.now).await?;
@@ -203,7 +243,7 @@ impl Watch<'_> {
 
 /// Suggests the next command.
 fn next(args: &Args, report: &StatusReport, program: &str) -> String {
-    let hub = args.live.hub.typed();
+    let hub = args.live.typed();
     let Some(addon) = report.most_urgent() else {
         return format!("There is no add-on. Next: {program} plan -f addon.yaml{hub}");
     };

@@ -178,7 +178,7 @@ fn what_is_under_way_is_exit_3_and_nothing_is_left_out_when_wide() {
     }
     world.give(rolling);
     world.until("the first wave", |_, plan| {
-        plan.report.placements.iter().map(|placement| placement.counts.in_flight).eq([3, 1])
+        plan.report.placements.iter().map(|placement| placement.tally.in_flight).eq([3, 1])
     });
     world.check(
         "status helloworld",

@@ -7,6 +7,7 @@ use crate::fleet::{Fleet, Governor};
 use crate::observed::Condition;
 use crate::reason::{EventReason, Reason};
 use crate::rollout::{Failure, PlacementOutcome, Promotion, State};
+use crate::verdict::counted;
 
 /// The events since the recorded status. Each event comes from a change of the recorded state, so
 /// it is published once.
@@ -16,14 +17,28 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
         |reason, message| events.push(Event { placement: governor.spec.name.clone(), reason, message });
     let recorded = governor.recorded;
     let clusters = outcome.counts.governed;
+    let progressing = recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+    // A placement may be decided after its revision is desired: only then does the rollout start.
+    let was_empty = progressing.is_some_and(|condition| condition.message.starts_with("0/0 "));
     if let Ok(desired) = &outcome.aim.desired
         && !desired.is_empty()
-        && recorded.and_then(|recorded| recorded.desired.as_ref()) != Some(desired)
+        && (was_empty || recorded.and_then(|recorded| recorded.desired.as_ref()) != Some(desired))
     {
         let shown = label(fleet.observed, desired);
-        match governor.completed.contains(desired) {
-            true => tell(EventReason::RolledBack, format!("rolling back to {shown} on {clusters} clusters")),
-            false => tell(EventReason::RolloutStarted, format!("rolling out {shown} to {clusters} clusters")),
+        // Clusters that already run it are not touched.
+        let left = counted(clusters - outcome.counts.done - outcome.counts.left_out, "cluster");
+        let is_rollback = governor.completed.contains(desired);
+        match (is_rollback, clusters, outcome.counts.done + outcome.counts.left_out == clusters) {
+            // There is nothing to report about clusters that are not there.
+            (_, 0, _) => {}
+            (true, _, true) => {
+                tell(EventReason::RolledBack, format!("{shown} is desired again; no cluster had left it"));
+            }
+            (true, _, false) => tell(EventReason::RolledBack, format!("rolling back to {shown} on {left}")),
+            (false, _, true) => {
+                tell(EventReason::RolloutStarted, format!("{shown} is desired; every cluster has it already"));
+            }
+            (false, _, false) => tell(EventReason::RolloutStarted, format!("rolling out {shown} to {left}")),
         }
     }
     if let (Some(Promotion::CanaryPassed), Some(passed)) = (outcome.aim.promotion, &outcome.known_good) {
@@ -36,9 +51,11 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
             .contains(&Some(applied))
     {
         let (shown, all) = (label(fleet.observed, applied), clusters - outcome.counts.left_out);
-        tell(EventReason::RolloutCompleted, format!("all {all} clusters have {shown}"));
+        let have = if all == 1 { "has" } else { "have" };
+        if all > 0 {
+            tell(EventReason::RolloutCompleted, format!("all {} {have} {shown}", counted(all, "cluster")));
+        }
     }
-    let progressing = recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
     let was_failed = progressing.is_some_and(|condition| condition.reason.is(Reason::is_failure));
     if let State::Failed(failure) = &outcome.state
         && !was_failed

@@ -140,8 +140,9 @@ impl<'f> Scribe<'f> {
                 status.or_else(recorded).and_then(label)
             }
         };
+        let was_told = facts.instance.as_ref().and_then(|instance| label(instance.status));
         let decision = decided.into_owned().decision;
-        ClusterAnswer { next, why: Arc::new(Why { placement: facts.governor(), decision, told }) }
+        ClusterAnswer { next, why: Arc::new(Why { placement: facts.governor(), decision, told, was_told }) }
     }
 
     fn next(&self, facts: &ClusterFacts<'_>, instance: &InstanceFacts<'_>, decided: &Move) -> Option<Next> {

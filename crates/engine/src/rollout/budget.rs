@@ -18,7 +18,7 @@ pub(super) struct Ledger {
     pub budget: usize,
     pub limited: bool,
     /// Clusters that hold a slot.
-    pub in_flight: usize,
+    pub slots_used: usize,
     /// Of those, the ones that are moving. A cluster that is broken on its current revision holds a
     /// slot and is not moving.
     under_way: usize,
@@ -52,7 +52,7 @@ impl Ledger {
         Self {
             budget: limit.map_or(governed, |limit| limit.of(governed)),
             limited: limit.is_some(),
-            in_flight: view.count(|_, standing| holds(standing)),
+            slots_used: view.count(|_, standing| holds(standing)),
             under_way: view.count(|_, standing| holds(standing) && is_under_way(standing)),
             failed,
             held_by_failed: view.count(|_, standing| holds(standing) && standing.failed()),
@@ -62,7 +62,7 @@ impl Ledger {
         }
     }
 
-    /// Decides for every governed cluster, cohort by cohort; afterwards `in_flight` includes what
+    /// Decides for every governed cluster, cohort by cohort; afterwards `slots_used` includes what
     /// was started.
     pub(crate) fn assign(&mut self, view: &RolloutView<'_>) -> Vec<Vec<MoveRun>> {
         let mut runs = Vec::with_capacity(view.standings.len());
@@ -91,26 +91,36 @@ impl Ledger {
             .collect();
         // Those of one rank hold a slot already, or none of them does.
         let hold_one_already = equals.first().is_some_and(|(_, _, standing)| holds_slot(standing, false));
-        let taken = if hold_one_already { self.under_way } else { self.in_flight };
+        let taken = if hold_one_already { self.under_way } else { self.slots_used };
         let slots = if self.limited { self.budget.saturating_sub(taken) } else { usize::MAX };
         let end = end_of_first(slots, equals.iter().map(|(_, cohort, _)| cohort.members.as_slice()));
         let starting = |cohort: &Cohort<'_>| cohort.members.partition_point(|&position| position < end);
         let started: usize = equals.iter().map(|(_, cohort, _)| starting(cohort)).sum();
         self.under_way += started;
-        self.in_flight += if hold_one_already { 0 } else { started };
+        self.slots_used += if hold_one_already { 0 } else { started };
         for (at, cohort, standing) in equals {
             let (Some(runs), Some(target)) = (runs.get_mut(at), view.judge.target_of(&cohort.facts)) else {
                 continue;
             };
             let wait = match cohort.facts.offline {
                 Some(offline) => Wait::Offline { since: offline.since },
-                None => Wait::BudgetFull { in_flight: self.in_flight, budget: self.budget },
+                None => self.full(),
             };
             let count = starting(cohort);
             let start = MoveRun { count, decided: Move::start(standing, target) };
             let hold =
                 MoveRun { count: cohort.members.len() - count, decided: Move::stay(Decision::Hold(wait)) };
             runs.extend([start, hold].into_iter().filter(|run| run.count > 0));
+        }
+    }
+
+    /// Who holds the slots.
+    fn full(&self) -> Wait {
+        Wait::BudgetFull {
+            in_flight: self.under_way.saturating_sub(self.held_by_failed),
+            failed: self.held_by_failed,
+            unhealthy: self.slots_used.saturating_sub(self.under_way),
+            budget: self.budget,
         }
     }
 

@@ -76,8 +76,9 @@ pub struct Counts {
     /// Settled on the desired revision, which may be another than the target.
     pub done: usize,
     pub failed: usize,
-    /// Unsettled clusters that hold a slot, after this pass's starts.
-    pub in_flight: usize,
+    /// Slots of the budget that are taken after this pass's starts: by clusters in flight, by
+    /// failed ones, and by clusters that are unhealthy on their current revision.
+    pub slots_used: usize,
     /// Not assigned the target yet.
     pub waiting: usize,
     /// Nothing was ever applied on them.
@@ -141,7 +142,7 @@ impl fmt::Display for Failure {
                 write!(f, "halted, {failed} failed and {tolerated} tolerated")
             }
             Self::Stalled { failed, budget } => {
-                write!(f, "stopped, {failed} failed of {budget} allowed in flight")
+                write!(f, "stopped, {failed} failed and hold all {budget} slots")
             }
             Self::CompletedWithFailures { failed } => write!(f, "completed with failures, {failed} failed"),
         }
@@ -302,7 +303,7 @@ fn reached(view: &RolloutView<'_>) -> Option<Revision> {
 fn count(view: &RolloutView<'_>, moves: &[Vec<MoveRun>], ledger: &Ledger) -> Counts {
     let mut counts = Counts {
         governed: view.governed(),
-        in_flight: ledger.in_flight,
+        slots_used: ledger.slots_used,
         failed: ledger.failed,
         budget: ledger.budget,
         ..Counts::default()
@@ -355,7 +356,7 @@ fn state(view: &RolloutView<'_>, counts: &Counts, ledger: &Ledger, is_complete: 
     }
     let unsettled = counts.governed - counts.settled - counts.left_out;
     if let Some(wait @ Wait::Canary(_)) = &aim.gate
-        && (is_complete || counts.unsettled_gated == 0 || counts.in_flight == 0)
+        && (is_complete || counts.unsettled_gated == 0 || counts.slots_used == 0)
         && (!aim.target_is_desired() || view.standings.iter().any(CohortStanding::is_behind_gate))
     {
         return State::WaitingForCanary(wait.clone());

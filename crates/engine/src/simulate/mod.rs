@@ -18,7 +18,8 @@ use crate::explain::Decision;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{Observed, Seen, Unreachable};
 use crate::plan::{PlacementReport, Plan, Write, plan};
-use crate::rollout::Counts;
+use crate::tally::ClusterTally;
+use crate::verdict::is_at_rest;
 use agents::{Agents, Answer, Profile};
 use world::World;
 
@@ -47,7 +48,7 @@ pub struct Rehearsal {
 pub struct Sample {
     pub at: Duration,
     /// In the order of the add-on's placements.
-    pub placements: Vec<Counts>,
+    pub placements: Vec<ClusterTally>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub struct Started {
 impl Rehearsal {
     /// The most clusters of a placement that were in flight or failed at one time.
     pub fn peak_exposure(&self, placement: usize) -> usize {
-        let exposed = |counts: &Counts| counts.in_flight.max(counts.failed);
+        let exposed = |tally: &ClusterTally| tally.in_flight + tally.failed;
         self.samples
             .iter()
             .filter_map(|sample| sample.placements.get(placement))
@@ -164,8 +165,10 @@ impl<'a> RehearsalRun<'a> {
     fn tell(&mut self, decided: &Plan) {
         self.story.passes += 1;
         let at = self.elapsed();
-        let placements: Vec<Counts> =
-            decided.report.placements.iter().map(|placement| placement.counts).collect();
+        let report = &decided.report;
+        // The plan is executed at once, so its starts are in flight from now on.
+        let (placements, _) =
+            ClusterTally::by_placement(report.placements.len(), &report.clusters, Decision::next_state);
         if self.story.samples.last().is_none_or(|sample| sample.placements != placements) {
             self.story.samples.push(Sample { at, placements });
         }
@@ -188,7 +191,7 @@ impl<'a> RehearsalRun<'a> {
     /// Records the final state.
     fn conclude(&mut self) {
         let last = plan(&self.world.observed, self.now);
-        let unsettled = last.report.clusters.iter().filter(|cluster| cluster.decision != Decision::Settled);
+        let unsettled = last.report.clusters.iter().filter(|cluster| !is_at_rest(&cluster.decision));
         self.story.unsettled =
             unsettled.map(|cluster| (cluster.cluster.clone(), cluster.decision.clone())).collect();
         self.story.end = last.report.placements;

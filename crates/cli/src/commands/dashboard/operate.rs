@@ -106,7 +106,7 @@ fn at<T: Default>(
     now: Timestamp,
     look: impl FnOnce(&Observed, &Plan) -> T,
 ) -> T {
-    view.observe(addon, |observed| look(observed, &plan(observed, now))).unwrap_or_default()
+    view.observe(addon, |observed| look(observed, &plan(observed, now).recorded())).unwrap_or_default()
 }
 
 /// The affected placements, each with its budget as text.
@@ -129,19 +129,12 @@ fn concerned<'p>(
         .collect()
 }
 
-/// How many clusters are neither assigned nor settled on the desired revision. A canary may still
-/// keep it from being their target.
-fn waiting_of(report: &PlacementReport) -> usize {
-    let counts = &report.counts;
-    counts.governed.saturating_sub(counts.done + counts.in_flight.max(counts.failed))
-}
-
 fn switching(observed: &Observed, plan: &Plan, names: &[&str], paused: bool) -> (String, Vec<String>) {
     let placements = concerned(observed, plan, names);
     let sum =
         |count: fn(&PlacementReport) -> usize| placements.iter().map(|(one, _)| count(one)).sum::<usize>();
-    let waiting = sum(waiting_of);
-    let moving = sum(|one| one.counts.in_flight);
+    let waiting = sum(|one| one.tally.waiting);
+    let moving = sum(|one| one.tally.in_flight);
     let of = counted(sum(|one| one.counts.governed), "cluster");
     let all = names.join(", ");
     let blast = match paused {
@@ -153,14 +146,14 @@ fn switching(observed: &Observed, plan: &Plan, names: &[&str], paused: bool) -> 
         ),
     };
     let lines = placements.iter().map(|(one, pace)| {
-        let counts = &one.counts;
+        let tally = &one.tally;
         let wanted = one.desired.as_deref().unwrap_or("nothing available");
         format!(
             "{}: wants {wanted}, {} waiting, {} in flight, {} governed, {pace}",
             one.name,
-            waiting_of(one),
-            counts.in_flight,
-            counts.governed
+            tally.waiting,
+            tally.in_flight,
+            tally.clusters
         )
     });
     (blast, lines.collect())
@@ -169,8 +162,7 @@ fn switching(observed: &Observed, plan: &Plan, names: &[&str], paused: bool) -> 
 fn going_back(observed: &Observed, plan: &Plan, undone: &undo::Undone) -> (String, Vec<String>) {
     let names: Vec<&str> = undone.placements.iter().map(|one| one.placement.as_str()).collect();
     let placements = concerned(observed, plan, &names);
-    let moved =
-        |report: &PlacementReport| report.counts.governed - report.counts.settled.min(report.counts.governed);
+    let moved = |report: &PlacementReport| report.tally.unsettled();
     let all: usize = placements.iter().map(|(report, _)| moved(report)).sum();
     let governed: usize = placements.iter().map(|(report, _)| report.counts.governed).sum();
     let to: Vec<String> =

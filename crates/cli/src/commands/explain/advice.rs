@@ -113,6 +113,9 @@ impl Advisor<'_> {
             Wait::OtherOwner => {
                 "nothing: it is garbage-collected with its former add-on, and then created again".to_owned()
             }
+            Wait::NotCreated | Wait::NotStarted => {
+                "nothing, if a manager is running: it is the manager's next step".to_owned()
+            }
             Wait::NothingKnownGood => {
                 "nothing can be installed before a revision is known good: resume the rollout or fix its strategy".to_owned()
             }

@@ -132,7 +132,7 @@ fn story(
     notes: Vec<String>,
     now: Timestamp,
 ) -> Option<ClusterStory> {
-    let plan = plan::plan(observed, now);
+    let plan = plan::plan(observed, now).recorded();
     let fleet = Fleet::line_up(observed);
     let facts = fleet.facts(fleet.lines.iter().position(|line| line.name == name)?)?;
     let status = facts.instance.as_ref().map(|instance| &**instance.status);
@@ -141,7 +141,7 @@ fn story(
     let spec = facts.governor().map(|_| governor.spec);
     let decision = match report {
         Some(report) => DecisionStory {
-            kind: report.decision.phase().as_str(),
+            kind: report.decision.state().as_str(),
             reason: report.decision.code(),
             message: report.decision.to_string(),
             advice: advisor.advice(report, spec, observed.refused_unnamed),

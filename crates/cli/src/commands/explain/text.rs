@@ -1,7 +1,7 @@
 //! An explanation as text.
 
-use aviary_engine::explain::Phase;
 use aviary_engine::reason::Reason;
+use aviary_engine::tally::ClusterState;
 
 use super::Explanation;
 use super::advice::Advisor;
@@ -96,7 +96,7 @@ pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> P
     let title = format!("{} on {}", told.add_on, told.cluster);
     let mut out = Printout::of(paint.paint(Style::Bold, &title));
     let decision = &told.decision;
-    let style = if decision.kind == Phase::Failed.as_str() { Style::Red } else { Style::Plain };
+    let style = if decision.kind == ClusterState::Failed.as_str() { Style::Red } else { Style::Plain };
     let mut table = Table::default();
     let mut row = |name: &str, style: Style, text: String| {
         table.row([(Style::Dim, name.to_owned()), (style, text)]);

@@ -103,6 +103,8 @@ pub(crate) struct PlacementSummary {
     pub(crate) in_flight: usize,
     pub(crate) failed: usize,
     pub(crate) waiting: usize,
+    pub(crate) leaving: usize,
+    pub(crate) slots_used: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -247,12 +249,14 @@ pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSumma
             canary: spec.rollout.canary.as_ref().map(ToString::to_string),
             paused: spec.rollout.paused,
             budget: verdict::budget(spec, &report.counts),
-            governed: report.counts.governed,
+            governed: report.tally.clusters,
             on_target: report.counts.on_target,
-            settled: report.counts.settled,
-            in_flight: report.counts.in_flight,
-            failed: report.counts.failed,
-            waiting: report.counts.waiting,
+            settled: report.tally.settled,
+            in_flight: report.tally.in_flight,
+            failed: report.tally.failed,
+            waiting: report.tally.waiting,
+            leaving: report.tally.leaving,
+            slots_used: report.counts.slots_used,
         }
     };
     plan.report.placements.iter().zip(specs).map(summary).collect()

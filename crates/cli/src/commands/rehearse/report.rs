@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aviary_engine::reason::Reason;
-use aviary_engine::rollout::{Counts, State};
+use aviary_engine::rollout::State;
 use aviary_engine::simulate::agents::Profile;
 use aviary_engine::simulate::{Rehearsal, Sample};
+use aviary_engine::tally::ClusterTally;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -88,7 +89,7 @@ pub(crate) struct Moment {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlacementMoment {
-    /// Settled on the revision that the placement wants.
+    /// Settled; `done` is the older name of the same count.
     pub(crate) done: usize,
     pub(crate) in_flight: usize,
     pub(crate) failed: usize,
@@ -163,7 +164,8 @@ fn percentile(sorted: &[u64], percent: usize) -> u64 {
 impl RunReport {
     fn of(run: &Rehearsal) -> Self {
         let placements = run.end.iter().enumerate().map(|(index, end)| {
-            let Counts { governed, settled, failed, waiting, budget, .. } = end.counts;
+            let ClusterTally { clusters: governed, settled, failed, waiting, .. } = end.tally;
+            let budget = end.counts.budget;
             PlacementEnd {
                 placement: end.name.to_string(),
                 governed,
@@ -198,10 +200,10 @@ impl RunReport {
 }
 
 fn moment(sample: &Sample) -> Moment {
-    let placements = sample.placements.iter().map(|counts| PlacementMoment {
-        done: counts.done,
-        in_flight: counts.in_flight,
-        failed: counts.failed,
+    let placements = sample.placements.iter().map(|tally| PlacementMoment {
+        done: tally.settled,
+        in_flight: tally.in_flight,
+        failed: tally.failed,
     });
     Moment { seconds: sample.at.as_secs(), placements: placements.collect() }
 }

@@ -93,9 +93,9 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
         return Ok(Outcome::Done);
     }
     let mut text = render(&told, session.output.paint);
-    let (program, hub, addon) = (&session.program, which.live.hub.typed(), &which.addon);
+    let (program, options, addon) = (&session.program, which.options(), &which.addon);
     text.line(format_args!(
-        "Next: {program} rollout undo {addon} --dry-run{hub} # what a rollback would write"
+        "Next: {program} rollout undo {addon} --dry-run{options} # what a rollback would write"
     ));
     session.output.text(&text)?;
     Ok(Outcome::Done)

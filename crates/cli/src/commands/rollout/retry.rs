@@ -321,9 +321,12 @@ fn render(told: &Told, args: &Args, program: &str) -> Printout {
     for (why, clusters) in reasons {
         text.line(format_args!("skipped: {}: {why}", first_few(&clusters)));
     }
-    let hub = args.which.live.hub.typed();
+    let hub = args.which.live.typed();
+    let clusters: String = args.cluster.iter().map(|cluster| format!(" --cluster {cluster}")).collect();
     text.line(match told.dry_run {
-        true => format!("Nothing was written. Next: {program} rollout retry {}{hub}", told.add_on),
+        true => {
+            format!("Nothing was written. Next: {program} rollout retry {}{clusters}", args.which.typed())
+        }
         false => format!("Next: {program} status {} -w{hub}", told.add_on),
     });
     text

@@ -133,13 +133,14 @@ async fn switch(
             (false, false) => format!("{} was not paused", one.placement),
         });
     }
-    let (program, hub, addon) = (&session.program, which.live.hub.typed(), &which.addon);
+    let (program, hub, addon) = (&session.program, which.live.typed(), &which.addon);
+    let asked = which.typed();
     text.line(match paused {
         _ if writing.dry_run => {
             let verb = if paused { "pause" } else { "resume" };
-            format!("Nothing was written. Next: {program} rollout {verb} {addon}{hub}")
+            format!("Nothing was written. Next: {program} rollout {verb} {asked}")
         }
-        true => format!("Next: {program} rollout resume {addon}{hub}"),
+        true => format!("Next: {program} rollout resume {asked}"),
         false => format!("Next: {program} status {addon} -w{hub}"),
     });
     session.output.text(&text)?;

@@ -83,6 +83,16 @@ pub(super) struct Args {
     writing: Writing,
 }
 
+impl Args {
+    /// The command as the user would type it again, without a dry run.
+    fn typed(&self, restore_configs: bool) -> String {
+        let revision = self.to_revision.map(|number| format!(" --to-revision {number}"));
+        let restore = if restore_configs { " --restore-configs" } else { "" };
+        let Which { addon, .. } = &self.which;
+        format!("rollout undo {addon}{}{restore}{}", revision.unwrap_or_default(), self.which.options())
+    }
+}
+
 /// The rollback that was made, or would be made.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -133,13 +143,13 @@ struct Back {
 pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let which = &args.which;
     let mut live = which.live.read(Some(&which.addon)).await?;
-    let (addon, hub) = (&which.addon, which.live.hub.typed());
+    let addon = &which.addon;
     let asked = Asked {
         addon,
         placement: which.placement.as_deref(),
         to_revision: args.to_revision,
         restore_configs: args.restore_configs,
-        with_configs: &format!("{} rollout undo {addon} --restore-configs{hub}", session.program),
+        with_configs: &format!("{} {}", session.program, args.typed(true)),
     };
     let told = apply(&live.connection, &mut live.view, asked, args.writing).await?;
     if !session.output.data(&told)? {
@@ -473,9 +483,9 @@ fn render(told: &Undone, args: &Args, program: &str) -> Printout {
         let users = if one.used_by.is_empty() { "no object".to_owned() } else { one.used_by.join(", ") };
         text.line(format_args!("{} has its earlier content again{mark}; used by {users}", one.config));
     }
-    let (addon, hub) = (&told.add_on, args.which.live.hub.typed());
+    let (addon, hub) = (&told.add_on, args.which.live.typed());
     text.line(match told.dry_run {
-        true => format!("Nothing was written. Next: {program} rollout undo {addon}{hub}"),
+        true => format!("Nothing was written. Next: {program} {}", args.typed(args.restore_configs)),
         false => format!("Next: {program} status {addon} -w{hub}"),
     });
     text

@@ -2,14 +2,15 @@
 //! added, never changed or removed.
 
 use aviary_controller::View;
-use aviary_engine::explain::Phase;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, ClusterReport, Plan};
 use aviary_engine::reason::Reason;
-use aviary_engine::verdict::{self, ClusterTally, Verdict};
+use aviary_engine::tally::{ClusterState, ClusterTally};
+use aviary_engine::verdict::{self, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::Until;
 use crate::commands::Outcome;
 use crate::commands::plan::report::{PlacementSummary, ProblemLine, placements};
 use crate::live::seconds;
@@ -30,11 +31,13 @@ pub(crate) struct AddOnState {
     pub(crate) name: String,
     pub(crate) state: Verdict,
     pub(crate) message: String,
+    pub(crate) observed: bool,
     pub(crate) clusters: usize,
     pub(crate) settled: usize,
     pub(crate) in_flight: usize,
     pub(crate) failed: usize,
     pub(crate) waiting: usize,
+    pub(crate) leaving: usize,
     pub(crate) placements: Vec<PlacementState>,
     pub(crate) unsettled: Vec<Unsettled>,
     pub(crate) problems: Vec<ProblemLine>,
@@ -44,23 +47,35 @@ pub(crate) struct AddOnState {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlacementState {
     pub(crate) state: Verdict,
-    /// Settled on the desired revision. A canary may still keep it from being the target.
+    /// The older name of `settled`.
     pub(crate) done: usize,
     #[serde(flatten)]
     pub(crate) summary: PlacementSummary,
+    /// Its rank in the order in which a revision reaches the placements.
+    #[serde(skip)]
+    pub(crate) position: usize,
 }
 
 impl PlacementState {
-    /// In flight, failed, and not started, on the way to the desired revision.
-    pub(crate) fn left(&self) -> [usize; 3] {
-        let one = &self.summary;
-        let moving = one.in_flight.saturating_sub(one.failed);
-        [moving, one.failed, one.governed.saturating_sub(self.done + moving + one.failed)]
+    pub(crate) fn counts(&self) -> String {
+        let PlacementSummary { settled, in_flight, failed, waiting, leaving, .. } = &self.summary;
+        let leaving = if *leaving > 0 { format!(", {leaving} leaving") } else { String::new() };
+        format!("{settled} settled, {in_flight} in flight, {failed} failed, {waiting} waiting{leaving}")
     }
 
-    pub(crate) fn counts(&self) -> String {
-        let [moving, failed, waiting] = self.left();
-        format!("{} done, {moving} in flight, {failed} failed, {waiting} waiting", self.done)
+    /// The counts that are not zero, the budget and the canary.
+    pub(crate) fn counts_and_pace(&self) -> String {
+        let PlacementSummary { in_flight, failed, waiting, leaving, budget, canary, .. } = &self.summary;
+        let parts =
+            [(in_flight, "in flight"), (failed, "failed"), (waiting, "waiting"), (leaving, "leaving")];
+        let parts = parts.into_iter().filter(|(count, _)| **count > 0);
+        let mut parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        parts.push(match budget {
+            Some(budget) => format!("at most {budget} at once"),
+            None => "all at once".to_owned(),
+        });
+        parts.extend(canary.as_ref().map(|canary| format!("behind {canary}")));
+        parts.join(", ")
     }
 }
 
@@ -71,7 +86,7 @@ pub(crate) struct Unsettled {
     pub(crate) cluster: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) placement: Option<String>,
-    pub(crate) kind: Phase,
+    pub(crate) kind: ClusterState,
     pub(crate) reason: Reason,
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +98,7 @@ impl StatusReport {
         let mut add_ons = Vec::new();
         for addon in view.addons() {
             add_ons.extend(
-                view.observe(&addon, |observed| AddOnState::of(observed, &plan::plan(observed, now))),
+                view.observe(&addon, |observed| AddOnState::of(observed, &plan::plan(observed, now).recorded())),
             );
         }
         Self { version: 1, now: seconds(now).to_string(), notes: left_out(view), add_ons }
@@ -92,6 +107,27 @@ impl StatusReport {
     /// The outcome of the most urgent add-on.
     pub(crate) fn outcome(&self) -> Outcome {
         self.most_urgent().map_or(Outcome::Done, AddOnState::outcome)
+    }
+
+    /// The outcome of waiting for something.
+    pub(crate) fn outcome_for(&self, until: Until) -> Outcome {
+        let outcomes: Vec<Outcome> = self.add_ons.iter().map(|addon| addon.outcome_for(until)).collect();
+        let any = |outcome: Outcome| outcomes.contains(&outcome);
+        match until {
+            Until::Settled => self.outcome(),
+            // One halted add-on is enough.
+            Until::Halted if any(Outcome::Done) => Outcome::Done,
+            Until::Halted if any(Outcome::Progressing) => Outcome::Progressing,
+            Until::Halted => Outcome::Failed,
+            Until::CanaryPassed if any(Outcome::Failed) => Outcome::Failed,
+            Until::CanaryPassed if any(Outcome::Progressing) => Outcome::Progressing,
+            Until::CanaryPassed => Outcome::Done,
+        }
+    }
+
+    pub(crate) fn has_canary(&self) -> bool {
+        let mut placements = self.add_ons.iter().flat_map(|addon| &addon.placements);
+        placements.any(|placement| placement.summary.canary.is_some())
     }
 
     /// The add-on that most needs attention.
@@ -123,30 +159,34 @@ impl AddOnState {
     pub(crate) fn of(observed: &Observed, plan: &Plan) -> Self {
         let mut unsettled: Vec<&ClusterReport> =
             plan.report.clusters.iter().filter(|cluster| !verdict::is_at_rest(&cluster.decision)).collect();
-        unsettled.sort_by_key(|cluster| cluster.decision.phase().rank());
+        unsettled.sort_by_key(|cluster| cluster.decision.state().rank());
         let placements: Vec<PlacementState> = plan
             .report
             .placements
             .iter()
             .zip(placements(observed, plan))
-            .map(|(report, summary)| PlacementState {
+            .zip(verdict::positions(observed.addon.strategy.placements()))
+            .map(|((report, summary), position)| PlacementState {
                 state: report.verdict(),
-                done: report.counts.done,
+                done: report.tally.settled,
                 summary,
+                position,
             })
             .collect();
         let problems = verdict::problems(observed, plan.report.problems.iter());
-        let tally = ClusterTally::of(plan);
+        let tally = ClusterTally::of(&plan.report.clusters);
         let (state, message) = verdict::judge(observed, plan, &tally, &problems);
         Self {
             name: observed.addon.name.to_string(),
             state,
             message,
+            observed: verdict::not_taken_up(observed, plan).is_none(),
             clusters: tally.clusters,
             settled: tally.settled,
             in_flight: tally.in_flight,
             failed: tally.failed,
             waiting: tally.waiting,
+            leaving: tally.leaving,
             placements,
             unsettled: unsettled.into_iter().map(|cluster| Unsettled::of(observed, cluster)).collect(),
             problems: problems.iter().map(ProblemLine::of).collect(),
@@ -162,13 +202,36 @@ impl AddOnState {
     }
 }
 
+impl AddOnState {
+    fn outcome_for(&self, until: Until) -> Outcome {
+        match (until, self.outcome()) {
+            (Until::Settled, outcome) => outcome,
+            (Until::Halted, Outcome::Failed | Outcome::NotDone) => Outcome::Done,
+            (Until::Halted, Outcome::Done) => Outcome::Failed,
+            (Until::Halted, Outcome::Progressing) => Outcome::Progressing,
+            (Until::CanaryPassed, _) if self.observed && self.canaries_passed() => Outcome::Done,
+            (Until::CanaryPassed, Outcome::Done) => Outcome::Progressing,
+            (Until::CanaryPassed, outcome) => outcome,
+        }
+    }
+
+    /// Whether no placement is kept from its desired revision by a canary.
+    fn canaries_passed(&self) -> bool {
+        let mut gated = self.placements.iter().filter(|placement| placement.summary.canary.is_some());
+        gated.all(|placement| {
+            let one = &placement.summary;
+            placement.state != Verdict::WaitingForCanary && one.desired.is_some() && one.desired == one.target
+        })
+    }
+}
+
 impl Unsettled {
     fn of(observed: &Observed, cluster: &ClusterReport) -> Self {
         let placement = cluster.placement.and_then(|index| observed.addon.strategy.placements().get(index));
         Self {
             cluster: cluster.cluster.to_string(),
             placement: placement.map(|spec| spec.name.to_string()),
-            kind: cluster.decision.phase(),
+            kind: cluster.decision.state(),
             reason: cluster.decision.code(),
             message: cluster.decision.to_string(),
             told: cluster.told.as_deref().map(str::to_owned),

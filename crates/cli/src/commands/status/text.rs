@@ -1,52 +1,33 @@
-//! The progress of rollouts as text: a tree for one add-on, or one line per add-on.
+//! The progress of rollouts as text: a tree for one add-on, or one line per add-on. Fits into 80
+//! columns; `-o wide` names every cluster and breaks no line.
 
 use std::collections::BTreeMap;
 
-use aviary_engine::explain::Phase;
-use aviary_engine::reason::Reason;
+use aviary_engine::tally::ClusterState;
 use aviary_engine::verdict::Verdict;
 
 use super::report::{AddOnState, PlacementState, StatusReport, Unsettled};
-use crate::output::{Paint, Printout, Style, Table};
+use crate::commands::Outcome;
+use crate::findings::Severity;
+use crate::output::{Paint, Printout, Style, Table, WIDTH, first_few, shown_width};
 
-/// The maximum number of named clusters of a placement.
-const NAMED: usize = 10;
 const BAR: usize = 24;
 
 pub(crate) fn render(report: &StatusReport, tree: bool, wide: bool, paint: Paint) -> Printout {
-    if !tree {
-        return list(report, paint);
+    let mut page = Page { out: Printout::default(), wide, paint };
+    match tree {
+        true => report.add_ons.iter().for_each(|addon| page.tree(addon)),
+        false => page.list(report),
     }
-    let mut out = Printout::default();
-    for addon in &report.add_ons {
-        render_tree(&mut out, addon, wide, paint);
-    }
-    out
+    page.out
 }
 
 pub(crate) fn notes(report: &StatusReport) -> Printout {
-    report.notes.iter().map(|note| format!("Note: {note}")).collect()
-}
-
-fn list(report: &StatusReport, paint: Paint) -> Printout {
-    if report.add_ons.is_empty() {
-        return Printout::default();
+    let mut out = Printout::default();
+    for note in &report.notes {
+        out.wrapped("Note: ", "  ", note);
     }
-    let mut table = Table::default();
-    table.head(&["ADD-ON", "STATE", "CLUSTERS", "SETTLED", "IN FLIGHT", "FAILED", "WAITING", "MESSAGE"]);
-    for addon in &report.add_ons {
-        table.row([
-            (Style::Bold, addon.name.clone()),
-            (style(addon.state), addon.state.to_string()),
-            (Style::Plain, addon.clusters.to_string()),
-            (Style::Plain, addon.settled.to_string()),
-            (Style::Plain, addon.in_flight.to_string()),
-            (Style::Plain, addon.failed.to_string()),
-            (Style::Plain, addon.waiting.to_string()),
-            (Style::Plain, addon.message.clone()),
-        ]);
-    }
-    table.render(paint)
+    out
 }
 
 pub(crate) fn style(state: Verdict) -> Style {
@@ -59,95 +40,186 @@ pub(crate) fn style(state: Verdict) -> Style {
     }
 }
 
-fn render_tree(out: &mut Printout, addon: &AddOnState, wide: bool, paint: Paint) {
-    out.line(format_args!(
-        "{}  {}  {}",
-        paint.paint(Style::Bold, &addon.name),
-        paint.paint(style(addon.state), addon.state.as_str()),
-        addon.message
-    ));
-    let names: Vec<&str> = addon.placements.iter().map(|one| one.summary.placement.as_str()).collect();
-    let stray: Vec<&Unsettled> = addon.unsettled.iter().filter(|one| one.placement.is_none()).collect();
-    let branches = addon.placements.len() + usize::from(!stray.is_empty());
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    for (index, placement) in addon.placements.iter().enumerate() {
-        let last = index + 1 == branches;
-        let name = &placement.summary.placement;
-        let padding = " ".repeat(width - name.chars().count());
-        out.line(format_args!("{} {name}{padding}  {}", tee(last), line(placement, paint)));
+struct Page {
+    out: Printout,
+    wide: bool,
+    paint: Paint,
+}
+
+impl Page {
+    fn list(&mut self, report: &StatusReport) {
+        if report.add_ons.is_empty() {
+            return;
+        }
+        let mut table = Table::default();
+        let mut head = vec!["ADD-ON", "STATE", "CLUSTERS", "SETTLED", "IN FLIGHT", "FAILED", "WAITING"];
+        head.extend(self.wide.then_some("MESSAGE"));
+        table.head(&head);
+        for addon in &report.add_ons {
+            let mut row = vec![
+                (Style::Bold, addon.name.clone()),
+                (style(addon.state), addon.state.to_string()),
+                (Style::Plain, addon.clusters.to_string()),
+                (Style::Plain, addon.settled.to_string()),
+                (Style::Plain, addon.in_flight.to_string()),
+                (Style::Plain, addon.failed.to_string()),
+                (Style::Plain, addon.waiting.to_string()),
+            ];
+            row.extend(self.wide.then(|| (Style::Plain, addon.message.clone())));
+            table.row(row);
+        }
+        self.out.add(&table.render(self.paint));
+        // A table with messages would not fit.
+        let says_more = |addon: &&AddOnState| addon.outcome() != Outcome::Done || addon.state == Verdict::LeftAlone;
+        for addon in report.add_ons.iter().filter(says_more).filter(|_| !self.wide) {
+            self.out.wrapped("", "  ", &format!("{}: {}", addon.name, addon.message));
+        }
+    }
+
+    /// Adds a text: in one line if wide, otherwise broken into lines.
+    fn text(&mut self, first: &str, rest: &str, text: &str) {
+        match self.wide {
+            true => self.out.line(format_args!("{first}{text}")),
+            false => self.out.wrapped(first, rest, text),
+        }
+    }
+
+    fn tree(&mut self, addon: &AddOnState) {
+        let paint = self.paint;
+        let title = format!(
+            "{}  {}  {}",
+            paint.paint(Style::Bold, &addon.name),
+            paint.paint(style(addon.state), addon.state.as_str()),
+            addon.message
+        );
+        self.text("", "    ", &title);
+        let mut placements: Vec<&PlacementState> = addon.placements.iter().collect();
+        placements.sort_by_key(|placement| placement.position);
+        let stray: Vec<&Unsettled> = addon.unsettled.iter().filter(|one| one.placement.is_none()).collect();
+        let branches = placements.len() + usize::from(!stray.is_empty());
+        let width = placements.iter().map(|one| shown_width(&one.summary.placement)).max().unwrap_or(0);
+        for (index, placement) in placements.into_iter().enumerate() {
+            self.branch(addon, placement, width, index + 1 == branches);
+        }
+        if !stray.is_empty() {
+            self.out.line(format_args!("{} in no placement", tee(true)));
+            self.leaves(&stray, "   ");
+        }
+        for problem in addon.problems.iter().filter(|problem| !addon.message.contains(&problem.message)) {
+            let severity = match problem.severity {
+                Severity::Error => paint.paint(Style::Red, "error"),
+                Severity::Warning => paint.paint(Style::Yellow, "warning"),
+            };
+            self.text("", "    ", &format!("{severity}: {}", problem.message));
+        }
+    }
+
+    /// A placement: its bar and state, its counts, its message, and its clusters by reason.
+    fn branch(&mut self, addon: &AddOnState, placement: &PlacementState, width: usize, last: bool) {
+        let one = &placement.summary;
+        let name = &one.placement;
+        let stem = if last { "   " } else { "│  " };
+        let padding = " ".repeat(width - shown_width(name));
+        let state = state(placement, self.paint);
+        let bar = format!("[{}] {}/{}", bar(placement), one.settled, one.governed);
+        let line = format!("{name}{padding}  {bar}  {state}");
+        if self.wide || shown_width(&line) + 3 <= WIDTH {
+            self.out.line(format_args!("{} {line}", tee(last)));
+        } else {
+            self.text(&format!("{} ", tee(last)), &format!("{stem}  "), &format!("{name}  {state}"));
+            self.out.line(format_args!("{stem}{bar}"));
+        }
         let of = |one: &&Unsettled| one.placement.as_deref() == Some(name);
         let clusters: Vec<&Unsettled> = addon.unsettled.iter().filter(of).collect();
-        leaves(out, &clusters, last, wide, paint);
+        if !clusters.is_empty() {
+            self.text(stem, &format!("{stem}  "), &placement.counts_and_pace());
+        }
+        // The numbers are in the counts already, and what stops an add-on is in its own line.
+        let said = one.message.split_once(' ').filter(|(count, _)| count.contains('/'));
+        let message = said.map_or(one.message.as_str(), |(_, message)| message);
+        if one.reason.is_failure() && !addon.message.contains(message) {
+            self.text(stem, &format!("{stem}  "), message);
+        }
+        self.leaves(&clusters, stem);
     }
-    if !stray.is_empty() {
-        out.line(format_args!("{} in no placement", tee(true)));
-        leaves(out, &stray, true, wide, paint);
+
+    /// The clusters of one branch by reason, those that need attention first.
+    fn leaves(&mut self, clusters: &[&Unsettled], stem: &str) {
+        let mut groups: Vec<(&Unsettled, Vec<&str>)> = Vec::new();
+        for one in clusters {
+            let same = |(first, _): &&mut (&Unsettled, Vec<&str>)| {
+                first.reason == one.reason && (self.wide || first.message == one.message)
+            };
+            match groups.iter_mut().find(same) {
+                Some((_, names)) if !self.wide => names.push(&one.cluster),
+                _ => groups.push((one, vec![&one.cluster])),
+            }
+        }
+        // Many different messages with one reason are shown as one group.
+        if !self.wide {
+            groups = merged(groups);
+        }
+        groups.sort_by_key(|(first, names)| (first.kind.rank(), std::cmp::Reverse(names.len())));
+        let count = groups.len();
+        for (index, (first, names)) in groups.into_iter().enumerate() {
+            let last = index + 1 == count;
+            let style = if first.kind == ClusterState::Failed { Style::Red } else { Style::Plain };
+            let reason = self.paint.paint(style, first.reason.as_str());
+            let which = if self.wide { names.join(", ") } else { first_few(&names) };
+            let text = match self.wide {
+                true => format!("{which}  {reason}  {}", first.message),
+                false => format!("{} {reason}: {} ({which})", names.len(), first.message),
+            };
+            let rest = format!("{stem}{}    ", if last { " " } else { "│" });
+            self.text(&format!("{stem}{} ", tee(last)), &rest, &text);
+        }
     }
-    for problem in &addon.problems {
-        let severity = format!("{:?}", problem.severity).to_lowercase();
-        out.line(format_args!("  {severity}: {}", problem.message));
+}
+
+/// At most this many different messages with the same reason are shown separately.
+const MOST_MESSAGES: usize = 3;
+
+fn merged<'a>(groups: Vec<(&'a Unsettled, Vec<&'a str>)>) -> Vec<(&'a Unsettled, Vec<&'a str>)> {
+    let mut merged: Vec<(&Unsettled, Vec<&str>)> = Vec::new();
+    for (first, names) in groups {
+        let same = |(known, _): &&(&Unsettled, Vec<&str>)| known.reason == first.reason;
+        let alike = merged.iter().filter(same).count();
+        match merged.iter_mut().rev().find(|(known, _)| known.reason == first.reason) {
+            Some((_, known)) if alike >= MOST_MESSAGES => known.extend(names),
+            _ => merged.push((first, names)),
+        }
     }
+    merged
 }
 
 fn tee(last: bool) -> &'static str {
     if last { "└─" } else { "├─" }
 }
 
-/// Bar, counts, state, versions, message.
-fn line(placement: &PlacementState, paint: Paint) -> String {
+fn bar(placement: &PlacementState) -> String {
     let one = &placement.summary;
     let share = |part: usize| (part * BAR).checked_div(one.governed).unwrap_or(0).min(BAR);
     let some = |part: usize| if part > 0 { share(part).max(1) } else { 0 };
-    let [in_flight, failed, _] = placement.left();
-    let failed = some(failed);
-    let settled = share(placement.done).min(BAR - failed);
-    let moving = some(in_flight).min(BAR - failed - settled);
-    let bar = format!(
-        "{}{}{}{}",
-        "#".repeat(settled),
-        ">".repeat(moving),
-        "x".repeat(failed),
-        ".".repeat(BAR - settled - moving - failed)
-    );
-    // The message repeats the counts.
-    let told = format!("{}/{}", one.on_target, one.governed);
-    let message = one.message.strip_prefix(&told).unwrap_or(&one.message).trim_start();
-    let count = if one.desired == one.target { told } else { format!("{}/{}", placement.done, one.governed) };
+    let failed = some(one.failed);
+    let settled = share(one.settled).min(BAR - failed);
+    let moving = some(one.in_flight).min(BAR - failed - settled);
+    let rest = BAR - settled - moving - failed;
+    format!("{}{}{}{}", "#".repeat(settled), ">".repeat(moving), "x".repeat(failed), ".".repeat(rest))
+}
+
+/// The state in a word, and the versions.
+fn state(placement: &PlacementState, paint: Paint) -> String {
+    let one = &placement.summary;
     let to = match (&one.desired, &one.target) {
         (Some(desired), Some(target)) if desired != target => format!(" {desired} ({target} until then)"),
         (Some(desired), _) => format!(" {desired}"),
         (None, _) => String::new(),
     };
-    let state = paint.paint(style(placement.state), placement.state.as_str());
-    format!("[{bar}] {count}  {state}{to}  {message}")
-}
-
-/// The clusters of one branch: the first few, and counts by reason for the rest.
-fn leaves(out: &mut Printout, clusters: &[&Unsettled], last_branch: bool, wide: bool, paint: Paint) {
-    let stem = if last_branch { "   " } else { "│  " };
-    let shown = if wide || clusters.len() <= NAMED { clusters.len() } else { NAMED - 1 };
-    let width = clusters.iter().take(shown).map(|one| one.cluster.chars().count()).max().unwrap_or(0);
-    for (index, one) in clusters.iter().take(shown).enumerate() {
-        let last = index + 1 == clusters.len();
-        let style = if one.kind == Phase::Failed { Style::Red } else { Style::Plain };
-        let padding = " ".repeat(width - one.cluster.chars().count());
-        let reason = paint.paint(style, one.reason.as_str());
-        out.line(format_args!("{stem}{} {}{padding}  {reason}  {}", tee(last), one.cluster, one.message));
-    }
-    let rest = clusters.get(shown..).unwrap_or_default();
-    if !rest.is_empty() {
-        let mut counts: BTreeMap<Reason, usize> = BTreeMap::new();
-        for one in rest {
-            *counts.entry(one.reason).or_default() += 1;
-        }
-        let counts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-        out.line(format_args!(
-            "{stem}{} {} more: {} (-o wide shows all)",
-            tee(true),
-            rest.len(),
-            counts.join(", ")
-        ));
-    }
+    let paused = match one.paused && placement.state != Verdict::Paused {
+        true => paint.paint(Style::Yellow, " (paused)"),
+        false => String::new(),
+    };
+    format!("{}{paused}{to}", paint.paint(style(placement.state), placement.state.as_str()))
 }
 
 /// The lines that were printed, so that only changes are printed.
@@ -170,7 +242,9 @@ impl Lines {
             for placement in &addon.placements {
                 let one = &placement.summary;
                 let key = format!("{} {}", addon.name, one.placement);
-                tell(key, format!("{}  {} of {}", placement.state, placement.counts(), one.governed));
+                let state = placement.state;
+                let paused = if one.paused && state != Verdict::Paused { ", paused" } else { "" };
+                tell(key, format!("{state}{paused}  {} of {}", placement.counts(), one.governed));
             }
             tell(addon.name.clone(), format!("{}  {}", addon.state, addon.message));
         }
