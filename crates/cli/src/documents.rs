@@ -80,8 +80,9 @@ pub(crate) struct Reading {
     pub(crate) faults: Vec<Finding>,
 }
 
-/// Reads all documents of all files, in order.
-pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Reading {
+/// Reads all documents of all files, in order. Of a directory, its own files, or also those of all
+/// directories below it.
+pub(crate) fn read(files: &[PathBuf], recursive: bool, stdin: &mut dyn Read) -> Reading {
     let mut read = Reading::default();
     for (index, file) in files.iter().enumerate() {
         let shown = shown(file);
@@ -89,7 +90,7 @@ pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Reading {
             read.faults.push(Finding::in_file(&shown, "GivenTwice", "is given twice"));
             continue;
         }
-        match contents(file, stdin) {
+        match contents(file, recursive, stdin) {
             Ok(contents) => {
                 for (file, bytes) in contents {
                     read.add(&file, &bytes);
@@ -125,7 +126,7 @@ fn shown(file: &Path) -> String {
 }
 
 /// Reads a file, standard input, or each file in a directory.
-fn contents(file: &Path, stdin: &mut dyn Read) -> Result<Vec<(String, Vec<u8>)>, String> {
+fn contents(file: &Path, recursive: bool, stdin: &mut dyn Read) -> Result<Vec<(String, Vec<u8>)>, String> {
     if file == Path::new("-") {
         return Ok(vec![(shown(file), limited(stdin)?)]);
     }
@@ -135,15 +136,25 @@ fn contents(file: &Path, stdin: &mut dyn Read) -> Result<Vec<(String, Vec<u8>)>,
         return Ok(vec![(shown(file), limited(&mut open)?)]);
     }
     let mut found = Vec::new();
-    for entry in fs::read_dir(file).map_err(|error| said(&error))? {
-        let path = entry.map_err(|error| said(&error))?.path();
-        let wanted = path.extension().and_then(|extension| extension.to_str());
-        if matches!(wanted, Some("yaml" | "yml" | "json")) && path.is_file() {
-            found.push(path);
+    let mut has_directories = false;
+    let mut directories = vec![file.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).map_err(|error| said(&error))? {
+            let entry = entry.map_err(|error| said(&error))?;
+            let path = entry.path();
+            let wanted = path.extension().and_then(|extension| extension.to_str());
+            // A link to a directory is not followed: it may lead back.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                has_directories = true;
+                directories.extend(recursive.then_some(path));
+            } else if matches!(wanted, Some("yaml" | "yml" | "json")) && path.is_file() {
+                found.push(path);
+            }
         }
     }
     if found.is_empty() {
-        return Err("is a directory without any .yaml, .yml or .json file".to_owned());
+        let below = if has_directories && !recursive { "; -R also reads the directories in it" } else { "" };
+        return Err(format!("is a directory without any .yaml, .yml or .json file{below}"));
     }
     found.sort();
     found

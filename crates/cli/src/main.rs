@@ -59,7 +59,7 @@ Exit codes: 0 success, 1 failure or a problem with the input, 2 wrong usage.";
 /// Fleet add-on lifecycle manager for Kubernetes.
 #[derive(Debug, Parser)]
 #[command(version, about = ABOUT, after_help = EXAMPLES, max_term_width = 100)]
-#[command(disable_help_subcommand = true, arg_required_else_help = true, propagate_version = false)]
+#[command(arg_required_else_help = true, propagate_version = false)]
 struct Cli {
     /// Output format: json and yaml have a stable structure; wide is untruncated text
     #[arg(short, long, global = true, value_enum, value_name = "FORMAT")]

@@ -146,7 +146,11 @@ fn help_has_examples_for_every_command() {
             whether a config has changed: only a changed hash starts a rollout. Values that are not Kubernetes
             objects are hashed as they are.
 
-            Usage: aviary hash [OPTIONS] --filename <FILE>...
+            Usage: aviary hash [OPTIONS] [FILE]...
+
+            Arguments:
+              [FILE]...
+                      The same, without -f
 
             Options:
               -f, --filename <FILE>...
@@ -161,6 +165,9 @@ fn help_has_examples_for_every_command() {
                   --no-color
                       Disable colours; also disabled by the variable NO_COLOR and when the output is not a
                       terminal
+
+              -R, --recursive
+                      Read directories with all directories below them
 
               -h, --help
                       Print help (see a summary with '-h')

@@ -95,6 +95,10 @@ fn a_rolling_upgrade_goes_on_from_where_it_is() {
                    259  budget full: 100 of 100 in flight                            aws141, aws142, aws143 and 256 more
                      1  offline since 2025-12-31T00:00:00Z, starts after all others  aws400
 
+            v0.10.0 → v0.11.0 in default/aws-placement
+              addonhubconfigs hub-config-yyy was edited
+                spec.desiredVersion: "v0.10.0" → "v0.11.0"
+
             Assumed
               placement default/aws-placement is not in the files: it is assumed to select the clusters in its decisions
               the files contain none of its ManifestWorks: its instances are assumed to run what their status reports
@@ -152,6 +156,10 @@ fn the_canary_goes_first() {
                    400  canary default/canary-placement: 100 of 100 not passed, first canary001  aws001, aws002, aws003 and 397 more
                     75  budget full: 25 of 25 in flight                                          canary026, canary027, canary028 and 72 more
 
+            v0.10.0 → v0.11.0 in default/aws-placement, default/canary-placement
+              addonhubconfigs: hub-config-xxx → hub-config-yyy
+                spec.desiredVersion: "v0.10.0" → "v0.11.0"
+
             Assumed
               placement default/aws-placement is not in the files: it is assumed to select the clusters in its decisions
               placement default/canary-placement is not in the files: it is assumed to select the clusters in its decisions
@@ -198,6 +206,7 @@ fn the_deletion_brake_holds_and_says_what_to_do() {
           the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
 
         Nothing was written. Next: kubectl annotate clustermanagementaddon helloworld addon.open-cluster-management.io/allow-deletions=36 # to approve the deletion
+        exit 1
     "#]]);
 
     world[1]["metadata"]["annotations"] = json!({ "addon.open-cluster-management.io/allow-deletions": "36" });
@@ -253,10 +262,12 @@ fn a_canary_cycle_and_a_missing_config_are_problems_and_nothing_moves() {
           default/b        2       1      -  InstallFailed  0/2 install failed: placements wait for each other as canary: default/b -> default/a -> default/b
 
         Problems
-          SEVERITY  REASON                MESSAGE
-          error     CanaryCycle           placements wait for each other as canary: default/a -> default/b -> default/a
-          error     CanaryCycle           placements wait for each other as canary: default/b -> default/a -> default/b
-          error     ConfigurationMissing  addonhubconfigs.addon.open-cluster-management.io gone not found
+          SEVERITY  REASON                     MESSAGE
+          error     CanaryCycle                placements wait for each other as canary: default/a -> default/b -> default/a
+          error     CanaryCycle                placements wait for each other as canary: default/b -> default/a -> default/b
+          error     ConfigurationMissing       addonhubconfigs.addon.open-cluster-management.io gone not found
+          warning   FirstInstallsNotThrottled  default/a: 2 clusters are installed at once: the rollout strategy limits updates, not first installs
+          warning   FirstInstallsNotThrottled  default/b: 2 clusters are installed at once: the rollout strategy limits updates, not first installs
 
         Assumed
           placement default/a is not in the files: it is assumed to select the clusters in its decisions
@@ -265,7 +276,8 @@ fn a_canary_cycle_and_a_missing_config_are_problems_and_nothing_moves() {
         Notes
           the files contain no ManagedCluster: every cluster that they name is assumed to exist and to be reachable
 
-        Nothing was written. Next: aviary lint -f fleet.yaml
+        Nothing was written. Fix the problems of helloworld above, and then run: aviary plan -f fleet.yaml
+        exit 1
     "#]]);
 }
 
@@ -386,13 +398,17 @@ fn works_in_the_files_are_the_evidence() {
               default/aws        4       2  v0.11.0  Upgrading  3/4 upgrading...
 
             Waiting
-              CLUSTERS  WHY                                     WHICH
-                     1  budget full: 2 of 2 in flight           aws004
-                     1  selected, but there is no such cluster  aws005
+              CLUSTERS  WHY                                                     WHICH
+                     1  budget full: 2 of 2 slots taken: 1 in flight, 1 failed  aws004
+                     1  selected, but there is no such cluster                  aws005
 
             Problems
               SEVERITY  REASON           MESSAGE
               warning   FieldDeprecated  spec.addOnConfiguration is deprecated and ignored: use spec.supportedConfigs and spec.defaultConfigs
+
+            v0.10.0 → v0.11.0 in default/aws
+              addonhubconfigs hub-config-yyy was edited
+                spec.desiredVersion: "v0.10.0" → "v0.11.0"
 
             Assumed
               placement default/aws is not in the files: it is assumed to select the clusters in its decisions
@@ -462,6 +478,29 @@ fn the_data_is_stable() {
             {
               "atRest": false,
               "clusters": 400,
+              "contents": [
+                {
+                  "configs": [
+                    {
+                      "fields": [
+                        {
+                          "from": "v0.10.0",
+                          "path": "spec.desiredVersion",
+                          "to": "v0.11.0"
+                        }
+                      ],
+                      "from": "hub-config-yyy",
+                      "kind": "addonhubconfigs",
+                      "to": "hub-config-yyy"
+                    }
+                  ],
+                  "from": "v0.10.0",
+                  "placements": [
+                    "default/aws-placement"
+                  ],
+                  "to": "v0.11.0"
+                }
+              ],
               "creates": [],
               "document": 3,
               "file": "fleet.yaml",
@@ -487,15 +526,17 @@ fn the_data_is_stable() {
                   "desired": "v0.11.0",
                   "failed": 0,
                   "governed": 400,
-                  "inFlight": 100,
+                  "inFlight": 60,
+                  "leaving": 0,
                   "message": "140/400 upgrading...",
                   "onTarget": 140,
                   "paused": false,
                   "placement": "default/aws-placement",
                   "reason": "Upgrading",
                   "settled": 40,
+                  "slotsUsed": 100,
                   "target": "v0.11.0",
-                  "waiting": 260
+                  "waiting": 300
                 }
               ],
               "problems": [],

@@ -51,15 +51,15 @@ fn a_canary_rollout_that_goes_well() {
               0s     ........................ 0/450    >>>>>>.................. 0/50
               28s    ........................ 0/450    #>>>>>>>................ 4/50
               56s    ........................ 0/450    ########>>>>>>.......... 18/50
-              1m24s  ........................ 0/450    ############>>>>>>...... 25/50
+              1m23s  ........................ 0/450    ############>>>>>>...... 25/50
               1m53s  ........................ 0/450    #################>>>>>>. 36/50
               2m22s  ........................ 0/450    ####################>>>> 43/50
-              2m47s  >>>>>>.................. 0/450    ######################## 50/50
+              2m46s  >>>>>>.................. 0/450    ######################## 50/50
               3m18s  ###>>>>>>............... 65/450   ######################## 50/50
               3m47s  ########>>>>>>.......... 165/450  ######################## 50/50
               4m15s  ############>>>>>>...... 238/450  ######################## 50/50
               4m44s  ##################>>>>>> 338/450  ######################## 50/50
-              5m12s  ######################>> 416/450  ######################## 50/50
+              5m12s  ######################>> 415/450  ######################## 50/50
               5m41s  ######################## 450/450  ######################## 50/50
               # updated  > in flight  . not started
 
@@ -67,7 +67,7 @@ fn a_canary_rollout_that_goes_well() {
               default/aws-placement          450     113   113      450       0        0  450/450 upgrade completed with no errors.
               default/canary-placement        50      13    13       50       0        0  50/50 upgrade completed with no errors.
 
-            All clusters settled after 5m41s. 245 passes, 1639 writes.
+            All clusters settled after 5m41s. 265 passes, 1714 writes.
 
             Nothing was written. Next: aviary rehearse -f addon.yaml … --fail 5% # to see where a bad revision stops
         "#]]);
@@ -84,23 +84,22 @@ fn a_bad_revision_stops_in_the_canary() {
 
               time  default/aws-placement           default/canary-placement
               0s    ........................ 0/450  >>>>>>.................. 0/50
-              1s    ........................ 0/450  >>>>>>.................. 0/50
-              14s   ........................ 0/450  >>>>>>.................. 0/50 2 failed
-              25s   ........................ 0/450  >>>>>>.................. 0/50 3 failed
-              36s   ........................ 0/450  >>>>>>.................. 0/50 6 failed
-              41s   ........................ 0/450  >>>>>>.................. 0/50 8 failed
-              46s   ........................ 0/450  >>>>>>.................. 0/50 9 failed
-              51s   ........................ 0/450  >>>>>>.................. 0/50 12 failed
-              56s   ........................ 0/450  >>>>>>.................. 0/50 13 failed
+              14s   ........................ 0/450  >>>>>................... 0/50 2 failed
+              25s   ........................ 0/450  >>>>.................... 0/50 3 failed
+              36s   ........................ 0/450  >>>..................... 0/50 6 failed
+              41s   ........................ 0/450  >>...................... 0/50 8 failed
+              46s   ........................ 0/450  >....................... 0/50 9 failed
+              51s   ........................ 0/450  ........................ 0/50 12 failed
+              56s   ........................ 0/450  ........................ 0/50 13 failed
               # updated  > in flight  . not started
 
               placement                 clusters  budget  peak  settled  failed  waiting  result
-              default/aws-placement          450     113     0      450       0        0  waitingForCanary... canary default/canary-placement: 50 of 50 not passed, first canary-placement-01
-              default/canary-placement        50      13    13        0      13       37  13/50 upgrade failed: stopped, 13 failed of 13 allowed in flight: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
+              default/aws-placement          450     113     0        0       0      450  waitingForCanary... canary default/canary-placement: 50 of 50 not passed, first canary-placement-01
+              default/canary-placement        50      13    13        0      13       37  13/50 upgrade failed: stopped, 13 failed and hold all 13 slots: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
 
-            Stalls after 56s; 500 clusters not updated. 34 passes, 525 writes.
+            Stalls after 56s; 500 clusters not updated. 35 passes, 526 writes.
                  450  canary default/canary-placement: 50 of 50 not passed, first canary-placement-01  aws-placement-001, aws-placement-002, aws-placement-003 and 447 more
-                  37  budget full: 13 of 13 in flight  canary-placement-14, canary-placement-15, canary-placement-16 and 34 more
+                  37  budget full: 13 of 13 slots taken: 13 failed  canary-placement-14, canary-placement-15, canary-placement-16 and 34 more
                   13  failed: work reports Applied=False: rehearsed failure  canary-placement-01, canary-placement-02, canary-placement-03 and 10 more
 
             Nothing was written. Next: aviary plan -f addon.yaml # to see what would happen first
@@ -119,13 +118,12 @@ fn many_fleets_tell_how_long_it_takes() {
 
               time    default/aws-placement           default/canary-placement
               0s      ........................ 0/36   >>>>>>.................. 0/4
-              1s      ........................ 0/36   >>>>>>.................. 0/4
-              3m33s   ........................ 0/36   ######>>>>>>............ 1/4
-              4m25s   ........................ 0/36   ############>>>>>>...... 2/4
-              7m34s   ........................ 0/36   ##################>>>>>> 3/4
-              10m     >>>>>>.................. 1/36   ######################## 4/4
-              12m4s   ####>>>>>>.............. 6/36   ######################## 4/4
-              14m24s  #########>>>>>>......... 14/36  ######################## 4/4
+              3m32s   ........................ 0/36   ######>>>>>>............ 1/4
+              4m24s   ........................ 0/36   ############>>>>>>...... 2/4
+              7m33s   ........................ 0/36   ##################>>>>>> 3/4
+              9m59s   >>>>>>.................. 1/36   ######################## 4/4
+              12m3s   ####>>>>>>.............. 6/36   ######################## 4/4
+              14m23s  #########>>>>>>......... 14/36  ######################## 4/4
               15m41s  ###########>>>>>>....... 17/36  ######################## 4/4
               18m19s  #################>>>>>>. 26/36  ######################## 4/4
               20m46s  ######################>> 34/36  ######################## 4/4
@@ -137,7 +135,7 @@ fn many_fleets_tell_how_long_it_takes() {
               default/aws-placement           36       9    10       36       0        0  36/36 upgrade completed with no errors.
               default/canary-placement         4       1     1        4       0        0  4/4 upgrade completed with no errors.
 
-            All clusters settled after 24m57s. 86 passes, 161 writes.
+            All clusters settled after 24m57s. 113 passes, 198 writes.
             Of 5 fleets, 4 settled. Half were done after 24m37s, 90% after 28m45s, all after 28m45s.
 
             Nothing was written. Next: aviary plan -f addon.yaml # to see what would happen first
@@ -201,7 +199,7 @@ fn a_change_is_rehearsed_on_the_fleet_in_the_files() {
               placement     clusters  budget  peak  settled  failed  waiting  result
               default/prod         8       2     2        8       0        0  8/8 upgrade completed with no errors.
 
-            All clusters settled after 2m22s. 18 passes, 31 writes.
+            All clusters settled after 2m22s. 24 passes, 39 writes.
 
             Nothing was written. Next: aviary rehearse -f fleet.yaml --change change.yaml … --fail 5% # to see where a bad revision stops
         "#]]);

@@ -77,6 +77,9 @@ pub struct Kept {
     pub number: i64,
     pub placement: PlacementName,
     pub revision: Revision,
+    /// When the rollout began, if it was recorded.
+    pub started: Option<Timestamp>,
+    /// When it was completed.
     pub at: Option<Timestamp>,
     /// The placement was rolled back from it. Rolling it out again is an upgrade.
     pub withdrawn: bool,
@@ -202,6 +205,7 @@ impl View {
                 number: completed.number,
                 placement: completed.placement.clone(),
                 revision: completed.revision.clone(),
+                started: completed.started,
                 at: completed.at,
                 withdrawn: completed.withdrawn,
             })

@@ -45,6 +45,9 @@ pub(crate) struct Completed {
     pub(crate) number: i64,
     pub(crate) placement: PlacementName,
     pub(crate) revision: Revision,
+    /// When the rollout began, if it was recorded.
+    pub(crate) started: Option<Timestamp>,
+    /// When it was completed.
     pub(crate) at: Option<Timestamp>,
     /// The placement was rolled back from it since.
     pub(crate) withdrawn: bool,
@@ -65,7 +68,13 @@ struct StoredPin {
 #[serde(rename_all = "camelCase")]
 enum Stored {
     Config { of: StoredPin, content: Value },
-    Completed { placement: StoredPlacement, revision: Vec<StoredPin> },
+    #[serde(rename_all = "camelCase")]
+    Completed {
+        placement: StoredPlacement,
+        revision: Vec<StoredPin>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        started_at: Option<String>,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,7 +93,8 @@ pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
             let hash = Hash::recorded(&of.spec_hash)?;
             (hash::spec_hash(&content) == hash).then(|| What::Content { hash, content: Arc::new(content) })?
         }
-        Stored::Completed { placement, revision } => What::Completed(Completed {
+        Stored::Completed { placement, revision, started_at } => What::Completed(Completed {
+            started: started_at.and_then(|at| at.parse().ok()),
             number: object.revision,
             placement: PlacementName::new(&placement.namespace, &placement.name),
             revision: Revision::new(revision.into_iter().map(pin).collect::<Option<_>>()?),
@@ -191,6 +201,7 @@ pub(crate) fn completed(
     placement: &PlacementName,
     revision: &Revision,
     number: i64,
+    started: Option<Timestamp>,
 ) -> Value {
     let stored = Stored::Completed {
         placement: StoredPlacement {
@@ -198,6 +209,7 @@ pub(crate) fn completed(
             name: placement.name.to_string(),
         },
         revision: revision.pins().iter().map(stored_pin).collect(),
+        started_at: started.map(|at| at.to_string()),
     };
     object(owner, &completed_name(owner.addon, placement, number), number, &stored)
 }
@@ -273,17 +285,19 @@ mod tests {
     #[test]
     fn a_completed_revision_comes_back_with_its_number() {
         let (placement, revision) = (PlacementName::new("default", "aws"), Revision::new(vec![keep().pin]));
+        let started = Timestamp::from_second(1_767_225_600).ok();
         let object: ControllerRevision =
-            serde_json::from_value(completed(OWNER, &placement, &revision, 7)).unwrap();
+            serde_json::from_value(completed(OWNER, &placement, &revision, 7, started)).unwrap();
         let Some(Kept { what: What::Completed(read), .. }) = read(&object) else { panic!("not read") };
         assert_eq!((read.number, read.placement, read.revision), (7, placement, revision));
+        assert_eq!(read.started, started);
         assert!(!read.withdrawn);
     }
 
     #[test]
     fn a_withdrawn_revision_comes_back_as_such() {
         let (placement, revision) = (PlacementName::new("default", "aws"), Revision::new(vec![keep().pin]));
-        let mut object = completed(OWNER, &placement, &revision, 7);
+        let mut object = completed(OWNER, &placement, &revision, 7, None);
         let labels = withdrawal()["metadata"]["labels"].as_object().cloned().unwrap_or_default();
         object["metadata"]["labels"].as_object_mut().unwrap().extend(labels);
         let Some(Kept { what: What::Completed(read), .. }) = read(&serde_json::from_value(object).unwrap())

@@ -303,11 +303,11 @@ mod tests {
             spec("canary", None),
             spec("other", None),
         ];
-        assert_eq!(positions(&specs), [3, 2, 0, 1]);
+        assert_eq!(verdict::positions(&specs), [3, 2, 0, 1]);
         let outside = [spec("fleet", Some("elsewhere")), spec("other", None)];
-        assert_eq!(positions(&outside), [0, 1], "a canary that is not in the list holds no place");
+        assert_eq!(verdict::positions(&outside), [0, 1], "a canary that is not in the list holds no place");
         let cycle = [spec("a", Some("b")), spec("b", Some("a"))];
-        assert_eq!(positions(&cycle).len(), 2, "a cycle comes to an end");
+        assert_eq!(verdict::positions(&cycle).len(), 2, "a cycle comes to an end");
     }
 
     #[test]

@@ -1,7 +1,49 @@
-//! In which fields two values differ.
+//! In which fields two values differ, and what a revision changes.
+
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::configs::{GroupResource, Pin, Revision};
+use crate::observed::Observed;
+
+/// What a revision changes in one kind of config.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PinChange {
+    pub kind: String,
+    /// The config before, as namespace/name; absent if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The fields that differ, where both contents are known.
+    pub fields: Vec<Field>,
+}
+
+/// What `after` changes compared with `before`, kind by kind.
+pub fn of_revisions(observed: &Observed, before: &Revision, after: &Revision) -> Vec<PinChange> {
+    let kinds: BTreeSet<&GroupResource> =
+        before.pins().iter().chain(after.pins()).map(|pin| &pin.config.kind).collect();
+    let name = |pin: &Pin| match &pin.config.namespace {
+        Some(namespace) => format!("{namespace}/{}", pin.config.name),
+        None => pin.config.name.to_string(),
+    };
+    let change = |kind: &GroupResource| {
+        let (old, new) = (before.pin(kind), after.pin(kind));
+        if old.map(|pin| &pin.hash) == new.map(|pin| &pin.hash) {
+            return None;
+        }
+        let contents = old.and_then(|old| observed.content(old)).zip(new.and_then(|new| observed.content(new)));
+        Some(PinChange {
+            kind: kind.resource.to_string(),
+            from: old.map(name),
+            to: new.map(name),
+            fields: contents.map(|(old, new)| between(old, new)).unwrap_or_default(),
+        })
+    };
+    kinds.into_iter().filter_map(change).collect()
+}
 
 /// One field that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]

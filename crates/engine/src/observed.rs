@@ -23,6 +23,7 @@ use crate::reason::ConditionReason;
 use crate::selector::Selector;
 use crate::served::Served;
 use crate::shared::{Shared, SharedId};
+use crate::tally::ClusterTally;
 
 /// One add-on and everything related to it.
 #[derive(Clone, Debug, Default)]
@@ -286,7 +287,17 @@ pub struct AddOnStatus {
     pub placements: BTreeMap<PlacementName, Recorded>,
     pub supported_versions: Vec<Text>,
     pub default_version: Option<Text>,
+    /// `None` if it was never written, or if the hub's schema lacks it.
+    pub rollout: Option<RolloutSummary>,
     pub conditions: Vec<Condition>,
+}
+
+/// The add-on's rollouts in a few numbers, for people who look at it with kubectl.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RolloutSummary {
+    /// The desired versions of the placements, each once.
+    pub version: Text,
+    pub tally: ClusterTally,
 }
 
 /// The recorded state of a placement's rollout.

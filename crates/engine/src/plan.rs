@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
+use aviary_api::names::conditions::PROGRESSING;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -27,7 +28,7 @@ use crate::health::ObjectMark;
 use crate::hooks::{self, Ending};
 use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{AddOnStatus, Instance, InstanceStatus, Lookup, Observed};
+use crate::observed::{AddOnStatus, Condition, Instance, InstanceStatus, Lookup, Observed};
 use crate::problem::Problem;
 use crate::reason::{EventReason, Reason};
 use crate::render::{Prepared, WorkSite};
@@ -202,6 +203,8 @@ pub struct Completion {
     pub placement: PlacementName,
     pub revision: Revision,
     pub keep: usize,
+    /// When the rollout to it began, if the status records it.
+    pub started: Option<Timestamp>,
 }
 
 /// An AddOnHubConfig and the versions that its status should list.
@@ -485,7 +488,8 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     for (governor, outcome) in fleet.governors.iter().zip(&outcomes) {
         record(observed, governor, outcome, &mut drafts);
     }
-    let status = status::addon::next(&fleet, &install, &outcomes, &free, now);
+    let tally = ClusterTally::of(&clusters);
+    let status = status::addon::next(&fleet, &install, &outcomes, &free, tally, now);
     let offers = offers(observed, &status.supported_versions);
     drafts.extend(Step::Offer, offers.into_iter().map(Write::Offer));
     if !same_status(&status, &observed.addon.status) {
@@ -539,7 +543,10 @@ fn record(observed: &Observed, governor: &Governor<'_>, outcome: &PlacementOutco
     let name = &governor.spec.name;
     let completed = outcome.completed.iter().map(|revision| {
         let keep = observed.options.history_limit;
-        Write::Complete(Completion { placement: name.clone(), revision: revision.clone(), keep })
+        let progressing =
+            governor.recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+        let started = progressing.filter(|condition| condition.is_true()).and_then(|is| is.since);
+        Write::Complete(Completion { placement: name.clone(), revision: revision.clone(), keep, started })
     });
     drafts.extend(Step::Complete, completed);
     let withdrawn = outcome.withdrawn.iter();
@@ -572,10 +579,18 @@ pub fn label(observed: &Observed, revision: &Revision) -> Text {
 
 /// Whether two statuses of an add-on say the same.
 pub fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
-    let AddOnStatus { observed_generation, placements, supported_versions, default_version, conditions } = a;
-    // A hub whose schema lacks the field drops it. The field must then not be written again in
-    // every pass.
+    let AddOnStatus {
+        observed_generation,
+        placements,
+        supported_versions,
+        default_version,
+        rollout,
+        conditions,
+    } = a;
+    // A hub whose schema lacks a field drops it. The field must then not be written again in every
+    // pass.
     (b.observed_generation.is_none() || *observed_generation == b.observed_generation)
+        && (b.rollout.is_none() || *rollout == b.rollout)
         && *supported_versions == b.supported_versions
         && *default_version == b.default_version
         && *conditions == b.conditions

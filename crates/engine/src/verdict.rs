@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::explain::Decision;
 use crate::fleet::Fleet;
-use crate::name::ClusterName;
+use crate::name::{ClusterName, PlacementName};
 use crate::observed::{Observed, Pace, PlacementSpec, Selection};
 use crate::plan::{ClusterReport, PlacementReport, Plan, Step, Why};
 use crate::problem::Problem;
@@ -76,6 +76,12 @@ pub fn judge(
     (Verdict::Done, settled)
 }
 
+/// The placements that exist, and for which no controller has chosen clusters yet.
+pub fn undecided(observed: &Observed) -> impl Iterator<Item = &PlacementName> {
+    let placements = observed.addon.strategy.placements().iter().map(|spec| &spec.name);
+    placements.filter(|name| observed.placements.get(*name).is_some_and(Selection::is_undecided))
+}
+
 /// Names the paused placements that still have clusters to start.
 fn paused(observed: &Observed, plan: &Plan) -> String {
     let placements = observed.addon.strategy.placements().iter().zip(&plan.report.placements);
@@ -87,10 +93,7 @@ fn paused(observed: &Observed, plan: &Plan) -> String {
 /// A change that the manager has not processed yet. Without this check, a script that applies a
 /// change and waits would see success before anything has started.
 pub fn not_taken_up(observed: &Observed, plan: &Plan) -> Option<String> {
-    let mut placements = observed.addon.strategy.placements().iter().map(|spec| &spec.name);
-    let undecided =
-        placements.find(|name| observed.placements.get(*name).is_some_and(Selection::is_undecided));
-    if let Some(name) = undecided {
+    if let Some(name) = undecided(observed).next() {
         return Some(format!("{name}: no placement controller has decided yet which clusters it selects"));
     }
     let addon = &observed.addon;

@@ -291,19 +291,19 @@ fn rule_6_a_withdrawn_revision_waits_for_the_canary_again() {
             canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
                 desired xxx good xxx applied xxx
             event  default/prod RolloutStarted: rolling out v0.10.0 to 8 clusters
-            event  default/canary RolloutStarted: rolling out v0.10.0 to 1 clusters
+            event  default/canary RolloutStarted: rolling out v0.10.0 to 1 cluster
             event  default/prod CanaryPassed: v0.10.0 passed the canary
             event  default/prod RolloutCompleted: all 8 clusters have v0.10.0
-            event  default/canary RolloutCompleted: all 1 clusters have v0.10.0
+            event  default/canary RolloutCompleted: all 1 cluster has v0.10.0
             event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
-            event  default/canary RolloutStarted: rolling out v0.11.0 to 1 clusters
+            event  default/canary RolloutStarted: rolling out v0.11.0 to 1 cluster
             event  default/prod CanaryPassed: v0.11.0 passed the canary
-            event  default/canary RolloutCompleted: all 1 clusters have v0.11.0
+            event  default/canary RolloutCompleted: all 1 cluster has v0.11.0
             event  default/prod RolloutCompleted: all 8 clusters have v0.11.0
             event  default/prod RolledBack: rolling back to v0.10.0 on 8 clusters
-            event  default/canary RolledBack: rolling back to v0.10.0 on 1 clusters
+            event  default/canary RolledBack: rolling back to v0.10.0 on 1 cluster
             event  default/prod RolloutCompleted: all 8 clusters have v0.10.0
-            event  default/canary RolloutCompleted: all 1 clusters have v0.10.0
+            event  default/canary RolloutCompleted: all 1 cluster has v0.10.0
             -- the second yyy fails on the canary
             c1               failed    v0.11.0  failed: work reports Applied=False: boom
             p1..p8 (8)       hold      v0.10.0  canary default/canary: 1 of 1 not passed, first c1
@@ -317,10 +317,10 @@ fn rule_6_a_withdrawn_revision_waits_for_the_canary_again() {
             canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
                 desired yyy good yyy applied yyy
             event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
-            event  default/canary RolloutStarted: rolling out v0.11.0 to 1 clusters
+            event  default/canary RolloutStarted: rolling out v0.11.0 to 1 cluster
             event  default/canary RolloutFailed: completed with failures, 1 failed
             event  default/prod CanaryPassed: v0.11.0 passed the canary
-            event  default/canary RolloutCompleted: all 1 clusters have v0.11.0
+            event  default/canary RolloutCompleted: all 1 cluster has v0.11.0
             event  default/prod RolloutCompleted: all 8 clusters have v0.11.0
         "#]],
     );
@@ -579,11 +579,11 @@ fn rule_1_a_first_install_that_never_gets_well_is_gated_from_then_on() {
             c1               in flight v2       updating
             p1..p3 (3)       in flight v1       applied but not available: work reports Available=False: crash loop
             p1               in flight v2       installing
-            p2..p3 (2)       hold      v1       budget full: 3 of 1 in flight
+            p2..p3 (2)       hold      v1       budget full: 3 of 1 slots taken: 1 in flight, 2 unhealthy
             -- also while the works of the next one are not answered yet
             c1               in flight v3       updating
             p1               in flight v2       installing
-            p2..p3 (2)       hold      v1       budget full: 3 of 1 in flight
+            p2..p3 (2)       hold      v1       budget full: 3 of 1 slots taken: 1 in flight, 2 unhealthy
         "#]],
     );
 }

@@ -161,7 +161,7 @@ fn rule_4_a_missing_config_is_named_where_it_is_wanted_and_heals_when_it_appears
             a3  version desired v1 current unknown last -
             a3  Progressing True Installing: installing...
             a3  Configured True ConfigurationsConfigured: all configurations are resolved
-            0 writes
+            1 writes
             prod  False UpgradeSucceed  3/3 upgrade completed with no errors.
                 desired B good B applied B
         "#]],
@@ -575,8 +575,8 @@ fn rule_6_a_bad_revision_cannot_hide_behind_healthy_overrides() {
         ),
         &expect![[r#"
             a1               failed    v2       failed: work reports Applied=False: boom
-            a2..a4 (3)       hold      v1       budget full: 1 of 1 in flight
-            prod  False UpgradeFailed  1/4 upgrade failed: stopped, 1 failed of 1 allowed in flight: a1
+            a2..a4 (3)       hold      v1       budget full: 1 of 1 slots taken: 1 failed
+            prod  False UpgradeFailed  1/4 upgrade failed: stopped, 1 failed and hold all 1 slots: a1
                 desired all+B good all+A applied all+A
         "#]],
     );

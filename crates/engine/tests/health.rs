@@ -62,7 +62,7 @@ fn rule_1_a_version_that_is_never_ready_stays_in_the_budget_of_the_canary() {
             versions v3 v2 v1 default v3
             -- the Deployment's own deadline passes
             c1..c2 (2)       failed    v2       failed: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available; its progress deadline has passed
-            c3..c4 (2)       hold      v1       budget full: 2 of 2 in flight
+            c3..c4 (2)       hold      v1       budget full: 2 of 2 slots taken: 2 failed
             p1..p4 (4)       hold      v1       canary default/canary: 4 of 4 not passed, first c1
             -- rolled back
             c1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
@@ -321,7 +321,7 @@ fn rule_6_without_a_report_health_is_unknown_and_nothing_moves_on() {
             p1  Available Unknown HealthUnknown: Deployment open-cluster-management-agent-addon/agent: the work agent has not reported its health yet
             -- its deadline passes
             p1               failed    v2       failed: not settled within 10m: Deployment open-cluster-management-agent-addon/agent: the work agent has not reported its health yet
-            p2               hold      v1       budget full: 1 of 1 in flight
+            p2               hold      v1       budget full: 1 of 1 slots taken: 1 failed
         "#]],
     );
 }

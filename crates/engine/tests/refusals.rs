@@ -72,8 +72,8 @@ fn a_started_cluster_whose_work_the_hub_refuses_has_failed_and_keeps_its_slot() 
         show clusters",
         &expect![[r#"
             p1               failed    v2       failed: the hub refuses to write the work: etcdserver: request is too large
-            p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
-            prod  False UpgradeFailed  1/3 upgrade failed: stopped, 1 failed of 1 allowed in flight: p1
+            p2..p3 (2)       hold      v1       budget full: 1 of 1 slots taken: 1 failed
+            prod  False UpgradeFailed  1/3 upgrade failed: stopped, 1 failed and hold all 1 slots: p1
                 desired B good A applied A
             versions v2 v1 default v2
             -- where failures are tolerated it gives its slot back
@@ -116,7 +116,7 @@ fn a_started_cluster_whose_status_the_hub_refuses_keeps_its_slot_until_the_write
         show clusters",
         &expect![[r#"
             p1               failed    v2       failed: the hub refuses to write the status of the instance: etcdserver: request is too large
-            p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
+            p2..p3 (2)       hold      v1       budget full: 1 of 1 slots taken: 1 failed
             -- it is healthy where it is, and was not started for another revision
             p1               hold      v2       the hub refuses to write the status of the instance: etcdserver: request is too large
             p2               in flight v3       updating
@@ -287,7 +287,7 @@ fn a_cluster_on_its_way_elsewhere_that_cannot_be_turned_has_failed_and_keeps_its
         show status",
         &expect![[r#"
             p1               failed    v2       failed: the hub refuses to write the status of the instance: etcdserver: request is too large
-            p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
+            p2..p3 (2)       hold      v1       budget full: 1 of 1 slots taken: 1 failed
             prod  False UpgradeSucceed  3/3 upgrade completed with no errors.
                 desired C good C applied C
             versions v3 v2 v1 default v3

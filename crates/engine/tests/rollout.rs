@@ -106,8 +106,8 @@ fn rule_3_a_failed_cluster_keeps_its_slot_so_a_bad_revision_stops_by_itself() {
         ),
         &expect![[r#"
             p1               failed    v2       failed: work reports Applied=False: boom
-            p2..p4 (3)       hold      v1       budget full: 1 of 1 in flight
-            prod  False UpgradeFailed  1/4 upgrade failed: stopped, 1 failed of 1 allowed in flight: p1
+            p2..p4 (3)       hold      v1       budget full: 1 of 1 slots taken: 1 failed
+            prod  False UpgradeFailed  1/4 upgrade failed: stopped, 1 failed and hold all 1 slots: p1
                 desired B good A applied A
         "#]],
     );
@@ -191,16 +191,16 @@ fn rule_6_a_rollback_supersedes_the_rollout_at_once_and_touches_only_what_had_mo
             p1               start     v1       updates
             p2               in flight v1       updating
             event  default/prod RolloutStarted: rolling out v1 to 6 clusters
-            event  default/canary RolloutStarted: rolling out v1 to 1 clusters
+            event  default/canary RolloutStarted: rolling out v1 to 1 cluster
             event  default/prod CanaryPassed: v1 passed the canary
             event  default/prod RolloutCompleted: all 6 clusters have v1
-            event  default/canary RolloutCompleted: all 1 clusters have v1
+            event  default/canary RolloutCompleted: all 1 cluster has v1
             event  default/prod RolloutStarted: rolling out v2 to 6 clusters
-            event  default/canary RolloutStarted: rolling out v2 to 1 clusters
+            event  default/canary RolloutStarted: rolling out v2 to 1 cluster
             event  default/prod CanaryPassed: v2 passed the canary
-            event  default/canary RolloutCompleted: all 1 clusters have v2
-            event  default/prod RolledBack: rolling back to v1 on 6 clusters
-            event  default/canary RolledBack: rolling back to v1 on 1 clusters
+            event  default/canary RolloutCompleted: all 1 cluster has v2
+            event  default/prod RolledBack: rolling back to v1 on 3 clusters
+            event  default/canary RolledBack: rolling back to v1 on 1 cluster
         "#]],
     );
 }
@@ -424,7 +424,7 @@ fn rule_9_a_clock_that_was_ahead_and_is_put_back_holds_nothing_up_until_then() {
             p3               in flight v2       updating
             p4               hold      v1       budget full: 1 of 1 in flight
             p3               failed    v2       failed: not settled within 10m
-            p4               hold      v1       budget full: 1 of 1 in flight
+            p4               hold      v1       budget full: 1 of 1 slots taken: 1 failed
         "#]],
     );
 }
@@ -504,7 +504,7 @@ fn rule_9_the_deadline_runs_for_this_revision_on_this_cluster_and_survives_a_res
             p1               in flight v3       updating
             p2..p4 (3)       hold      v1       budget full: 1 of 1 in flight
             p1               failed    v3       failed: not settled within 10m
-            p2..p4 (3)       hold      v1       budget full: 1 of 1 in flight
+            p2..p4 (3)       hold      v1       budget full: 1 of 1 slots taken: 1 failed
             p1  addonhubconfigs desired C@eb2104e4 applied A@b433cd0d
             p1  version desired v3 current unknown last v2
             p1  Progressing False UpgradeFailed: upgrade failed: not settled within 10m
@@ -661,9 +661,9 @@ fn a_revision_that_is_already_broken_everywhere_can_still_be_mended() {
         show clusters",
         &expect![[r#"
             p1               in flight v2       updating
-            p2..p4 (3)       hold      v1       budget full: 4 of 1 in flight
+            p2..p4 (3)       hold      v1       budget full: 4 of 1 slots taken: 1 in flight, 3 unhealthy
             p2               in flight v2       updating
-            p3..p4 (2)       hold      v1       budget full: 3 of 1 in flight
+            p3..p4 (2)       hold      v1       budget full: 3 of 1 slots taken: 1 in flight, 2 unhealthy
         "#]],
     );
 }

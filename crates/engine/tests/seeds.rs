@@ -203,11 +203,11 @@ fn rollback_of_a_bad_canary_touches_only_the_clusters_that_had_moved() {
         &expect![[r#"
             aws-placement  True WaitingForCanary  waitingForCanary... canary default/canary-placement: 100 of 100 not passed, first can001
                 desired hub-config-yyy good hub-config-xxx applied hub-config-xxx
-            canary-placement  False UpgradeFailed  25/100 upgrade failed: stopped, 25 failed of 25 allowed in flight: can001, can002, can003, can004, can005, can006, can007, can008, can009, can010 and 15 more
+            canary-placement  False UpgradeFailed  25/100 upgrade failed: stopped, 25 failed and hold all 25 slots: can001, can002, can003, can004, can005, can006, can007, can008, can009, can010 and 15 more
                 desired hub-config-yyy good hub-config-xxx applied hub-config-xxx
             aws001..aws400 (400) hold      v0.10.0  canary default/canary-placement: 100 of 100 not passed, first can001
             can001..can025 (25) failed    v0.11.0  failed: work reports Applied=False: boom
-            can026..can100 (75) hold      v0.10.0  budget full: 25 of 25 in flight
+            can026..can100 (75) hold      v0.10.0  budget full: 25 of 25 slots taken: 25 failed
             can001..can025 (25) in flight v0.10.0  updating
             aws-placement  False InstallSucceed  400/400 install completed with no errors.
                 desired hub-config-xxx good hub-config-xxx applied hub-config-xxx

@@ -180,7 +180,7 @@ fn rule_5_events_tell_transitions_once() {
             event  default/prod RolloutStarted: rolling out v1 to 2 clusters
             event  default/prod RolloutCompleted: all 2 clusters have v1
             event  default/prod RolloutStarted: rolling out v2 to 2 clusters
-            event  default/prod RolloutHalted: stopped, 1 failed of 1 allowed in flight
+            event  default/prod RolloutHalted: stopped, 1 failed and hold all 1 slots
             event  default/prod RolloutCompleted: all 2 clusters have v2
         "#]],
     );
@@ -518,7 +518,7 @@ fn rule_3_succeeded_and_its_companions_follow_the_rollout() {
             Stalled  False Settled  every placement has completed the desired revision
             Valid  True Valid  the spec is valid
             PlacementsResolved  False PlacementUnknown  placement default/prod does not exist: its clusters are unknown, so nothing is deleted
-            Progressing  False UpgradeSucceed  default/canary: 1/1 upgrade completed with no errors.
+            Progressing  False UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
             Succeeded  False UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
             Reconciling  False Stalled  the rollout continues when the cause is fixed
             Stalled  True UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted

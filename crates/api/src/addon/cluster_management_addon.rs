@@ -22,22 +22,39 @@ use crate::{Condition, lenient, schema};
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))",
     doc = "An add-on for a fleet of clusters: what it is, where it is installed, and how a change reaches the clusters.",
-    printcolumn(name = "Display name", type_ = "string", json_path = ".spec.addOnMeta.displayName"),
-    printcolumn(name = "Strategy", type_ = "string", json_path = ".spec.installStrategy.type"),
-    printcolumn(name = "Default version", type_ = "string", json_path = ".status.defaultVersion"),
     printcolumn(
-        name = "Progressing",
+        name = "State",
         type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Progressing\")].reason",
-        description = "How far the add-on's rollouts are"
+        json_path = ".status.conditions[?(@.type==\"Succeeded\")].reason",
+        description = "Why the add-on has succeeded, or has not yet"
+    ),
+    printcolumn(
+        name = "Desired",
+        type_ = "string",
+        json_path = ".status.rollout.version",
+        description = "The versions that the placements should run"
+    ),
+    printcolumn(
+        name = "Settled",
+        type_ = "string",
+        json_path = ".status.rollout.progress",
+        description = "How many clusters run their desired revision, of how many"
+    ),
+    printcolumn(name = "In flight", type_ = "integer", json_path = ".status.rollout.inFlight"),
+    printcolumn(name = "Failed", type_ = "integer", json_path = ".status.rollout.failed"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Strategy",
+        type_ = "string",
+        json_path = ".spec.installStrategy.type",
+        priority = "1"
     ),
     printcolumn(
         name = "Message",
         type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Progressing\")].message",
+        json_path = ".status.conditions[?(@.type==\"Succeeded\")].message",
         priority = "1"
-    ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    )
 )]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterManagementAddOnSpec {
@@ -83,6 +100,10 @@ pub struct ClusterManagementAddOnStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_version: Option<String>,
 
+    /// The add-on's rollouts in numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutCounts>,
+
     /// The add-on's default configs, as last read.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["group", "resource"]))]
@@ -103,6 +124,43 @@ pub struct ClusterManagementAddOnStatus {
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// The clusters of an add-on, counted by state. Each cluster is in one state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RolloutCounts {
+    /// Versions that the placements should run, each once.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub version: String,
+
+    /// Settled clusters of all clusters, such as 3/12.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub progress: String,
+
+    /// All clusters that a placement selects, or that have an instance.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub clusters: i64,
+
+    /// Clusters that run their desired revision and have been healthy for long enough.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub settled: i64,
+
+    /// Clusters that are assigned a revision and have neither settled on it nor failed.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub in_flight: i64,
+
+    /// Clusters that are assigned a revision and failed on it.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub failed: i64,
+
+    /// Clusters that are not assigned their desired revision yet.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub waiting: i64,
+
+    /// Clusters that are no longer selected, or are being deleted.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub leaving: i64,
 }
 
 /// A default config and the hash of its content.

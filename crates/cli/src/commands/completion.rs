@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use super::{Outcome, Session};
 
-/// Print a shell completion script
+/// Print a shell completion script; names of add-ons, clusters and placements come from the hub
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,10 +22,48 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
+/// Adds the names of add-ons, clusters and placements on the hub to what the script completes.
+fn names_of_hub(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => {
+            r#"
+_aviary_names() {
+    _aviary "$@"
+    local names
+    names=$("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) || return 0
+    if [[ -n $names ]]; then
+        COMPREPLY=($(compgen -W "$names ${COMPREPLY[*]}" -- "${COMP_WORDS[COMP_CWORD]}"))
+    fi
+}
+complete -F _aviary_names -o bashdefault -o default aviary
+"#
+        }
+        Shell::Zsh => {
+            r#"
+_aviary_names() {
+    local -a names
+    names=(${(f)"$(${words[1]} complete -- ${words[2,CURRENT]} 2>/dev/null)"})
+    (( $#names )) && compadd -a names
+    _aviary "$@"
+}
+compdef _aviary_names aviary
+"#
+        }
+        Shell::Fish => {
+            r#"
+complete -c aviary -f -a '(aviary complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+"#
+        }
+        _ => "",
+    }
+}
+
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     // Writes to memory first: the generator panics if the stream is closed.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut session.definition, "aviary", &mut script);
-    session.output.file(&String::from_utf8_lossy(&script))?;
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    script.push_str(names_of_hub(args.shell));
+    session.output.file(&script)?;
     Ok(Outcome::Done)
 }

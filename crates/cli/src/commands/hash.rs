@@ -79,7 +79,7 @@ impl<'a> Hashed<'a> {
 }
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
-    let read = documents::read(&args.files.files, &mut session.stdin);
+    let read = documents::read(&args.files.all(), args.files.recursive, &mut session.stdin);
     if !read.faults.is_empty() {
         return Ok(session.output.refuse(&read.faults));
     }

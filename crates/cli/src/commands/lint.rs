@@ -26,6 +26,7 @@ A reference to an object that is not in the files is only a warning, and so is a
 const EXAMPLES: &str = "\
 Examples:
   $ aviary lint -f addon.yaml
+  $ aviary lint deploy/ -R
   $ kubectl kustomize ./overlays/prod | aviary lint -f -
   $ aviary lint -f deploy/ -o json | jq -r '.findings[].message'";
 
@@ -61,7 +62,7 @@ struct Report<'a> {
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let kinds = Kinds::new()?;
-    let read = documents::read(&args.files.files, &mut session.stdin);
+    let read = documents::read(&args.files.all(), args.files.recursive, &mut session.stdin);
     let documents = read.documents.len();
     let mut order: HashMap<String, usize> = HashMap::new();
     for document in &read.documents {

@@ -3,6 +3,7 @@
 
 mod cleanup;
 mod clusters;
+mod complete;
 mod completion;
 mod crds;
 mod dashboard;
@@ -97,6 +98,7 @@ pub(crate) enum Command {
     Preflight(preflight::Args),
     Cleanup(cleanup::Args),
     Completion(completion::Args),
+    Complete(complete::Args),
     Version(version::Args),
 }
 
@@ -121,6 +123,7 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
         Command::Preflight(args) => preflight::run(args, session),
         Command::Cleanup(args) => cleanup::run(args, session),
         Command::Completion(args) => completion::run(args, session),
+        Command::Complete(args) => complete::run(args, session),
         Command::Version(args) => version::run(args, session),
     }
 }
@@ -130,14 +133,27 @@ pub(crate) fn run(command: &Command, session: &mut Session) -> anyhow::Result<Ou
 pub(crate) struct Files {
     /// YAML or JSON file with any number of documents, a directory (its .yaml, .yml and .json
     /// files), or - for standard input. May be given several times, and with several files
-    #[arg(short = 'f', long = "filename", value_name = "FILE", num_args = 1.., required = true)]
-    pub(crate) files: Vec<PathBuf>,
+    #[arg(short = 'f', long = "filename", value_name = "FILE", num_args = 1.., required_unless_present = "paths")]
+    files: Vec<PathBuf>,
+
+    /// The same, without -f
+    #[arg(value_name = "FILE")]
+    paths: Vec<PathBuf>,
+
+    /// Read directories with all directories below them
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
 }
 
 impl Files {
+    /// All files, those without -f first.
+    pub(crate) fn all(&self) -> Vec<PathBuf> {
+        self.paths.iter().chain(&self.files).cloned().collect()
+    }
+
     /// The files as the user would type them again.
     pub(crate) fn typed(&self) -> String {
-        typed("-f", &self.files)
+        typed("-f", &self.all()) + if self.recursive { " -R" } else { "" }
     }
 }
 

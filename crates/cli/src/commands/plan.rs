@@ -72,8 +72,12 @@ Output with -o json:
     waiting[]    clusters that are not started, and why: as removals[]
     settled      how many clusters are up to date
     placements[] {placement, reason, message, desired, target, canary, paused, budget,
-                 governed, onTarget, settled, inFlight, failed, waiting};
-                 budget is absent if all clusters start at once
+                 slotsUsed, governed, settled, inFlight, failed, waiting, leaving,
+                 onTarget}; budget is absent if all clusters start at once; the counts
+                 are what the hub records now, before the plan, as in aviary status
+    contents[]   what the desired revisions change: {placements[], from, to, configs[]};
+                 configs[]: {kind, from, to, fields[]}; fields[]: {path, from, to}
+    undecided[]  placements for which no clusters have been chosen yet
     waves        {count, end, unsettled[], fleetByLabel, list[]}; end is Settled, Stands
                  (nothing moves any more by itself) or Long (list[] is cut, count is
                  estimated); unsettled[]: clusters not settled then, as removals[]
@@ -83,8 +87,8 @@ Output with -o json:
     notes[]      assumptions about the add-on
 
 Exit codes:
-  0 success; 1 a file is invalid or the hub could not be read, and nothing was
-  planned; 2 wrong usage";
+  0 success; 1 the plan has errors (problems[] with severity Error), or a file is
+  invalid or the hub could not be read, and nothing was planned; 2 wrong usage";
 
 /// Show what would happen: clusters added, removed and started, the waves, and what clusters wait
 /// for
@@ -110,13 +114,29 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         Err(faults) => return Ok(session.output.refuse(&faults)),
     };
     let report = PlanReport::of(fleets, &args.label, args.now.unwrap_or(session.now));
+    let outcome = if report.has_errors() { Outcome::NotDone } else { Outcome::Done };
     if session.output.data(&report)? {
-        return Ok(Outcome::Done);
+        return Ok(outcome);
     }
     let mut text = text::render(&report, session.output.paint);
     text.line(next(args, &report, &session.program));
     session.output.text(&text)?;
-    Ok(Outcome::Done)
+    Ok(outcome)
+}
+
+/// Suggests how to find and fix the errors of the plan.
+fn mend(args: &Args, report: &PlanReport, program: &str) -> String {
+    let source = &args.source;
+    let names: Vec<&str> =
+        report.add_ons.iter().filter(|addon| addon.has_errors()).map(|addon| addon.name.as_str()).collect();
+    let again = format!("{program} plan {}", source.typed());
+    match (&source.addon, source.files.is_empty() && source.change.is_empty()) {
+        // What is wrong is on the hub, and explain tells what to do about it.
+        (Some(addon), true) => {
+            format!("Next: {program} explain {addon}{} # what is wrong, and what to do", source.hub.typed())
+        }
+        _ => format!("Fix the problems of {} above, and then run: {again}", names.join(", ")),
+    }
 }
 
 /// Suggests the next command.
@@ -136,11 +156,8 @@ fn next(args: &Args, report: &PlanReport, program: &str) -> String {
             "kubectl annotate clustermanagementaddon {name} {}={count} # to approve the deletion",
             annotations::ALLOW_DELETIONS
         )
-    } else if report.has_errors() && !(source.files.is_empty() && source.change.is_empty()) {
-        let all: Vec<PathBuf> = source.files.iter().chain(&source.change).cloned().collect();
-        format!("{program} lint {}", typed("-f", &all))
     } else if report.has_errors() {
-        format!("{program} explain {}", source.typed())
+        return format!("Nothing was written. {}", mend(args, report, program));
     } else if !changes.is_empty() {
         format!("{program} rehearse {} # and then kubectl apply {}", source.typed(), each(&changes))
     } else if source.is_live() {

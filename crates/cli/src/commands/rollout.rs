@@ -2,6 +2,8 @@
 //! every verb that writes supports a dry run.
 
 pub(super) mod acknowledge;
+mod attempts;
+mod authors;
 mod history;
 pub(super) mod retry;
 mod spec;

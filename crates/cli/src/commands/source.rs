@@ -20,6 +20,7 @@ use crate::documents::{self, Document};
 use crate::findings::Finding;
 use crate::kinds::Kinds;
 use crate::live::{LiveArgs, told, unknown};
+use crate::nearest::did_you_mean;
 use crate::objects;
 use crate::output::first_few;
 use crate::snapshot::{self, is_config};
@@ -40,6 +41,10 @@ pub(crate) struct Source {
     /// apply would
     #[arg(short = 'f', long = "filename", value_name = "FILE", num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
+
+    /// Read directories with all directories below them
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
 
     /// File with objects to apply to the others, as kubectl apply would; status and identity are
     /// kept
@@ -93,10 +98,13 @@ impl Source {
                 text.push_str(&typed(option, files));
             }
         }
-        if self.live {
-            text.push_str(" --live");
+        for (given, option) in [(self.recursive, " -R"), (self.live, " --live")] {
+            text.push_str(if given { option } else { "" });
         }
-        text.push_str(&self.hub.hub.typed());
+        if let Some(addon) = &self.add_on {
+            text.push_str(&format!(" --add-on {addon}"));
+        }
+        text.push_str(&self.hub.typed());
         text.trim_start().to_owned()
     }
 
@@ -105,7 +113,7 @@ impl Source {
         let kinds = Kinds::new()?;
         let mut faults = Vec::new();
         let mut accepted = |files: &[PathBuf]| -> anyhow::Result<Vec<Document>> {
-            let read = documents::read(files, &mut session.stdin);
+            let read = documents::read(files, self.recursive, &mut session.stdin);
             faults.extend(read.faults);
             let checked: Checked = checks::check(read.documents, &kinds)?;
             faults.extend(checked.errors());
@@ -135,7 +143,8 @@ impl Source {
         fleets.addons.retain(|addon| addon.name == *asked);
         fleets.notes.extend(not_planned(asked, &names));
         if fleets.addons.is_empty() {
-            return Err(anyhow!("add-on {asked} is not in the files: they have {}", names.join(", ")));
+            let meant = did_you_mean(asked, names.iter().map(String::as_str));
+            return Err(anyhow!("add-on {asked} is not in the files: they have {}{meant}", names.join(", ")));
         }
         Ok(())
     }

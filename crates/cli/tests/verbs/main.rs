@@ -12,6 +12,7 @@ mod dashboard;
 mod endless;
 mod errors;
 mod explain;
+mod gitops;
 mod help;
 mod hostile;
 mod ocm;

@@ -62,6 +62,13 @@ fn a_hub_at_rest_has_nothing_to_do_and_a_change_is_laid_over_it() {
                  2  budget full: 2 of 2 in flight                              canary-02, canary-03
                 12  canary default/canary: 4 of 4 not passed, first canary-00  fleet-00, fleet-01, fleet-02 and 9 more
 
+        v1.0.0 → v2.0.0 in default/fleet, default/canary
+          addonhubconfigs: one → two
+            spec.desiredVersion: "v1.0.0" → "v2.0.0"
+          addontemplates: helloworld-v1.0.0 → helloworld-v2.0.0
+            spec.agentSpec.workload.manifests[0].data.version: "v1.0.0" → "v2.0.0"
+            spec.version: "v1.0.0" → "v2.0.0"
+
         Changed on the hub
           changed ClusterManagementAddOn helloworld
             spec.installStrategy.placements[0].configs[0].name: "one" → "two"
@@ -85,6 +92,13 @@ fn a_hub_at_rest_has_nothing_to_do_and_a_change_is_laid_over_it() {
         Waiting
           CLUSTERS  WHY                                                        WHICH
                 12  canary default/canary: 4 of 4 not passed, first canary-00  fleet-00, fleet-01, fleet-02 and 9 more
+
+        v1.0.0 → v2.0.0 in default/fleet
+          addonhubconfigs: one → two
+            spec.desiredVersion: "v1.0.0" → "v2.0.0"
+          addontemplates: helloworld-v1.0.0 → helloworld-v2.0.0
+            spec.agentSpec.workload.manifests[0].data.version: "v1.0.0" → "v2.0.0"
+            spec.version: "v1.0.0" → "v2.0.0"
 
         Changed on the hub
           changed ClusterManagementAddOn helloworld

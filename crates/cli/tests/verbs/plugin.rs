@@ -29,8 +29,8 @@ fn kubectl_finds_it_and_it_goes_by_the_name_that_is_typed() {
     };
     expect![[r#"
         $ kubectl aviary status
-          ADD-ON      STATE  CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING  MESSAGE
-          helloworld  Done         16       16          0       0        0  16 of 16 clusters settled
+          ADD-ON      STATE  CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING
+          helloworld  Done         16       16          0       0        0
         Next: kubectl aviary status helloworld
     "#]]
     .assert_eq(&run(&["aviary", "status"]));

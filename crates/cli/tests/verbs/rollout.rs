@@ -25,10 +25,10 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
     world.check(
         "rollout pause helloworld --placement fleet",
         &expect![[r#"
-        $ aviary rollout pause helloworld --placement fleet
-        default/fleet paused: clusters in flight finish, and no new clusters start
-        Next: aviary rollout resume helloworld
-    "#]],
+            $ aviary rollout pause helloworld --placement fleet
+            default/fleet paused: clusters in flight finish, and no new clusters start
+            Next: aviary rollout resume helloworld --placement fleet
+        "#]],
     );
     world.check(
         "rollout pause helloworld",
@@ -61,23 +61,16 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
     });
     world.check("status helloworld", &expect![[r#"
         $ aviary status helloworld
-        helloworld  Progressing  0 of 16 clusters settled
-        ├─ default/fleet   [........................] 0/12  WaitingForCanary v2.0.0 (v1.0.0 until then)  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-00  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-01  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-02  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-03  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-04  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-05  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-06  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-07  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-08  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  └─ 3 more: 3 WaitingForCanary (-o wide shows all)
-        └─ default/canary  [........................] 0/4  Paused v2.0.0  upgrading... paused
-           ├─ canary-00  Paused  paused
-           ├─ canary-01  Paused  paused
-           ├─ canary-02  Paused  paused
-           └─ canary-03  Paused  paused
+        helloworld  Progressing  0 of 16 clusters settled; paused: default/fleet,
+            default/canary
+        ├─ default/canary  [........................] 0/4  Paused v2.0.0
+        │  4 waiting, at most 2 at once
+        │  └─ 4 Paused: paused (canary-00, canary-01, canary-02 and 1 more)
+        └─ default/fleet  WaitingForCanary (paused) v2.0.0 (v1.0.0 until then)
+           [........................] 0/12
+           12 waiting, at most 3 at once, behind default/canary
+           └─ 12 WaitingForCanary: canary default/canary: 4 of 4 not passed, first
+                canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
         Next: aviary explain helloworld # why it is stuck
         exit 3
     "#]]);
@@ -106,17 +99,19 @@ fn a_bad_revision_is_undone() {
     world.check(
         "rollout history helloworld",
         &expect![[r#"
-        $ aviary rollout history helloworld
-        default/fleet
-          REVISION  VERSION  COMPLETED             CONFIGS                                    MARKS
-                 1  v1.0.0   TIME  one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
-                 -  v3.0.0   not yet               three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
-        default/canary
-          REVISION  VERSION  COMPLETED             CONFIGS                                    MARKS
-                 1  v1.0.0   TIME  one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
-                 -  v3.0.0   not yet               three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
-        Next: aviary rollout undo helloworld --dry-run # what a rollback would write
-    "#]],
+            $ aviary rollout history helloworld
+            default/fleet
+              REVISION  VERSION  COMPLETED             TOOK  CONFIGS                                    MARKS
+                     1  v1.0.0   TIME  0s    one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
+                     -  v3.0.0   not yet               -     three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
+            default/canary
+              REVISION  VERSION  COMPLETED             TOOK  CONFIGS                                    MARKS
+                     1  v1.0.0   TIME  0s    one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
+                     -  v3.0.0   not yet               -     three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
+              TIME  failed after 0s: rolling out v3.0.0 to 4 clusters:
+                stopped, 2 failed and hold all 2 slots
+            Next: aviary rollout undo helloworld --dry-run # what a rollback would write
+        "#]],
     );
     world.check(
         "rollout undo helloworld --dry-run",
@@ -189,7 +184,7 @@ fn a_config_that_was_edited_in_place_is_restored_only_when_asked() {
         default/fleet rolls back from v2.0.0 to v1.0.0, its revision 1 (dry run)
         default/canary rolls back from v2.0.0 to v1.0.0, its revision 1 (dry run)
         addonhubconfigs.addon.open-cluster-management.io one has its earlier content again (dry run); used by add-on helloworld in default/fleet, add-on helloworld in default/canary
-        Nothing was written. Next: aviary rollout undo helloworld
+        Nothing was written. Next: aviary rollout undo helloworld --restore-configs
     "#]]);
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v2.0.0");
     world.check("rollout undo helloworld --restore-configs", &expect![[r#"

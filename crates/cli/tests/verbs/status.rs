@@ -11,17 +11,17 @@ fn what_is_done_is_exit_0() {
     world.check(
         "status",
         &expect![[r#"
-        $ aviary status
-          ADD-ON      STATE  CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING  MESSAGE
-          helloworld  Done         16       16          0       0        0  16 of 16 clusters settled
-        Next: aviary status helloworld
-    "#]],
+            $ aviary status
+              ADD-ON      STATE  CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING
+              helloworld  Done         16       16          0       0        0
+            Next: aviary status helloworld
+        "#]],
     );
     world.check("status helloworld", &expect![[r#"
         $ aviary status helloworld
         helloworld  Done  16 of 16 clusters settled
-        ├─ default/fleet   [########################] 12/12  Installed v1.0.0  install completed with no errors.
-        └─ default/canary  [########################] 4/4  Installed v1.0.0  install completed with no errors.
+        ├─ default/canary  [########################] 4/4  Installed v1.0.0
+        └─ default/fleet   [########################] 12/12  Installed v1.0.0
         Next: aviary rollout history helloworld
     "#]]);
     world.check(
@@ -35,11 +35,13 @@ fn what_is_done_is_exit_0() {
             - name: helloworld
               state: Done
               message: 16 of 16 clusters settled
+              observed: true
               clusters: 16
               settled: 16
               inFlight: 0
               failed: 0
               waiting: 0
+              leaving: 0
               placements:
               - state: Installed
                 done: 12
@@ -57,6 +59,8 @@ fn what_is_done_is_exit_0() {
                 inFlight: 0
                 failed: 0
                 waiting: 0
+                leaving: 0
+                slotsUsed: 0
               - state: Installed
                 done: 4
                 placement: default/canary
@@ -72,6 +76,8 @@ fn what_is_done_is_exit_0() {
                 inFlight: 0
                 failed: 0
                 waiting: 0
+                leaving: 0
+                slotsUsed: 0
               unsettled: []
               problems: []
         "#]],
@@ -81,8 +87,8 @@ fn what_is_done_is_exit_0() {
         "status helloworld -w --timeout 1m",
         &expect![[r#"
             $ aviary status helloworld -w --timeout 1m
-            TIME  helloworld default/fleet  Installed  12 done, 0 in flight, 0 failed, 0 waiting of 12
-            TIME  helloworld default/canary  Installed  4 done, 0 in flight, 0 failed, 0 waiting of 4
+            TIME  helloworld default/fleet  Installed  12 settled, 0 in flight, 0 failed, 0 waiting of 12
+            TIME  helloworld default/canary  Installed  4 settled, 0 in flight, 0 failed, 0 waiting of 4
             TIME  helloworld  Done  16 of 16 clusters settled
             Next: aviary rollout history helloworld
         "#]],
@@ -94,38 +100,36 @@ fn what_has_failed_is_exit_4() {
     let world = World::refused("status-failed");
     world.check("status", &expect![[r#"
         $ aviary status
-          ADD-ON      STATE   CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING  MESSAGE
-          helloworld  Failed        16        0          0       2       14  default/canary: 2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
+          ADD-ON      STATE   CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING
+          helloworld  Failed        16        0          0       2       14
+        helloworld: default/canary: 2/4 upgrade failed: stopped, 2 failed and hold all 2
+          slots: canary-00, canary-01
         Next: aviary status helloworld # which clusters, and why
         exit 4
     "#]]);
     world.check("status helloworld", &expect![[r#"
         $ aviary status helloworld
-        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
-        ├─ default/fleet   [........................] 0/12  WaitingForCanary v3.0.0 (v1.0.0 until then)  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-00  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-01  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-02  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-03  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-04  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-05  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-06  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-07  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  ├─ fleet-08  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00
-        │  └─ 3 more: 3 WaitingForCanary (-o wide shows all)
-        └─ default/canary  [xxxxxxxxxxxx............] 2/4  Failed v3.0.0  upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
-           ├─ canary-00  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be pulled
-           ├─ canary-01  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be pulled
-           ├─ canary-02  BudgetFull  budget full: 2 of 2 in flight
-           └─ canary-03  BudgetFull  budget full: 2 of 2 in flight
+        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed and
+            hold all 2 slots: canary-00, canary-01
+        ├─ default/canary  [xxxxxxxxxxxx............] 0/4  Failed v3.0.0
+        │  2 failed, 2 waiting, at most 2 at once
+        │  ├─ 2 Failed: failed: work reports Applied=False: image of v3.0.0 cannot be
+        │  │    pulled (canary-00, canary-01)
+        │  └─ 2 BudgetFull: budget full: 2 of 2 slots taken: 2 failed (canary-02,
+        │       canary-03)
+        └─ default/fleet  WaitingForCanary v3.0.0 (v1.0.0 until then)
+           [........................] 0/12
+           12 waiting, at most 3 at once, behind default/canary
+           └─ 12 WaitingForCanary: canary default/canary: 4 of 4 not passed, first
+                canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
         Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
         exit 4
     "#]]);
     world.check("status helloworld -w", &expect![[r#"
         $ aviary status helloworld -w
-        TIME  helloworld default/fleet  WaitingForCanary  0 done, 0 in flight, 0 failed, 12 waiting of 12
-        TIME  helloworld default/canary  Failed  0 done, 0 in flight, 2 failed, 2 waiting of 4
-        TIME  helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01
+        TIME  helloworld default/fleet  WaitingForCanary  0 settled, 0 in flight, 0 failed, 12 waiting of 12
+        TIME  helloworld default/canary  Failed  0 settled, 0 in flight, 2 failed, 2 waiting of 4
+        TIME  helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed and hold all 2 slots: canary-00, canary-01
         Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
         exit 4
     "#]]);
@@ -143,13 +147,15 @@ fn what_has_failed_is_exit_4() {
           "done": 0,
           "failed": 2,
           "governed": 4,
-          "inFlight": 2,
-          "message": "2/4 upgrade failed: stopped, 2 failed of 2 allowed in flight: canary-00, canary-01",
+          "inFlight": 0,
+          "leaving": 0,
+          "message": "2/4 upgrade failed: stopped, 2 failed and hold all 2 slots: canary-00, canary-01",
           "onTarget": 2,
           "paused": false,
           "placement": "default/canary",
           "reason": "UpgradeFailed",
           "settled": 0,
+          "slotsUsed": 2,
           "state": "Failed",
           "target": "v3.0.0",
           "waiting": 2
@@ -183,34 +189,28 @@ fn what_is_under_way_is_exit_3_and_nothing_is_left_out_when_wide() {
     world.check(
         "status helloworld",
         &expect![[r#"
-        $ aviary status helloworld
-        helloworld  Progressing  0 of 16 clusters settled
-        ├─ default/fleet   [>>>>>>..................] 3/12  Upgrading v2.0.0  upgrading...
-        │  ├─ fleet-00  Updating  updating
-        │  ├─ fleet-01  Updating  updating
-        │  ├─ fleet-02  Updating  updating
-        │  ├─ fleet-03  BudgetFull  budget full: 3 of 3 in flight
-        │  ├─ fleet-04  BudgetFull  budget full: 3 of 3 in flight
-        │  ├─ fleet-05  BudgetFull  budget full: 3 of 3 in flight
-        │  ├─ fleet-06  BudgetFull  budget full: 3 of 3 in flight
-        │  ├─ fleet-07  BudgetFull  budget full: 3 of 3 in flight
-        │  ├─ fleet-08  BudgetFull  budget full: 3 of 3 in flight
-        │  └─ 3 more: 3 BudgetFull (-o wide shows all)
-        └─ default/canary  [>>>>>>..................] 1/4  Upgrading v2.0.0  upgrading...
-           ├─ canary-00  Updating  updating
-           ├─ canary-01  BudgetFull  budget full: 1 of 1 in flight
-           ├─ canary-02  BudgetFull  budget full: 1 of 1 in flight
-           └─ canary-03  BudgetFull  budget full: 1 of 1 in flight
-        Next: aviary explain helloworld # why it is stuck
-        exit 3
-    "#]],
+            $ aviary status helloworld
+            helloworld  Progressing  0 of 16 clusters settled
+            ├─ default/fleet   [>>>>>>..................] 0/12  Upgrading v2.0.0
+            │  3 in flight, 9 waiting, at most 3 at once
+            │  ├─ 3 Updating: updating (fleet-00, fleet-01, fleet-02)
+            │  └─ 9 BudgetFull: budget full: 3 of 3 in flight (fleet-03, fleet-04, fleet-05
+            │       and 6 more)
+            └─ default/canary  [>>>>>>..................] 0/4  Upgrading v2.0.0
+               1 in flight, 3 waiting, at most 1 at once
+               ├─ 1 Updating: updating (canary-00)
+               └─ 3 BudgetFull: budget full: 1 of 1 in flight (canary-01, canary-02,
+                    canary-03)
+            Next: aviary explain helloworld # why it is stuck
+            exit 3
+        "#]],
     );
     world.check(
         "status helloworld --timeout 1s",
         &expect![[r#"
             $ aviary status helloworld --timeout 1s
-            TIME  helloworld default/fleet  Upgrading  0 done, 3 in flight, 0 failed, 9 waiting of 12
-            TIME  helloworld default/canary  Upgrading  0 done, 1 in flight, 0 failed, 3 waiting of 4
+            TIME  helloworld default/fleet  Upgrading  0 settled, 3 in flight, 0 failed, 9 waiting of 12
+            TIME  helloworld default/canary  Upgrading  0 settled, 1 in flight, 0 failed, 3 waiting of 4
             TIME  helloworld  Progressing  0 of 16 clusters settled
             Next: aviary explain helloworld # why it is stuck
             exit 3
@@ -230,7 +230,7 @@ fn a_watch_ends_when_the_rollout_is_through() {
     let count = lines.len();
     assert_eq!(lines[count - 1], "Next: aviary rollout history helloworld");
     assert_eq!(lines[count - 2], "TIME  helloworld  Done  16 of 16 clusters settled");
-    let fleet = "TIME  helloworld default/fleet  Upgraded  12 done, 0 in flight, 0 failed, 0 waiting of 12";
+    let fleet = "TIME  helloworld default/fleet  Upgraded  12 settled, 0 in flight, 0 failed, 0 waiting of 12";
     assert!(lines.contains(&fleet), "{told}");
     assert!(lines[1].starts_with("TIME  helloworld default/"), "{told}");
 }
@@ -250,23 +250,17 @@ fn a_hub_without_a_manager_is_told_of() {
     world.check("status helloworld", &expect![[r#"
         $ aviary status helloworld
         helloworld  Progressing  0 of 16 clusters settled
-        ├─ default/fleet   [........................] 0/12  Installing v1.0.0  installing...
-        │  ├─ fleet-00  Create  selected, instance is created
-        │  ├─ fleet-01  Create  selected, instance is created
-        │  ├─ fleet-02  Create  selected, instance is created
-        │  ├─ fleet-03  Create  selected, instance is created
-        │  ├─ fleet-04  Create  selected, instance is created
-        │  ├─ fleet-05  Create  selected, instance is created
-        │  ├─ fleet-06  Create  selected, instance is created
-        │  ├─ fleet-07  Create  selected, instance is created
-        │  ├─ fleet-08  Create  selected, instance is created
-        │  └─ 3 more: 3 Create (-o wide shows all)
-        └─ default/canary  [........................] 0/4  Installing v1.0.0  installing...
-           ├─ canary-00  Create  selected, instance is created
-           ├─ canary-01  Create  selected, instance is created
-           ├─ canary-02  Create  selected, instance is created
-           └─ canary-03  Create  selected, instance is created
-        Note: no manager has ever run here: there is no lease open-cluster-management/aviary-manager; nothing moves without a manager, unless it runs with --leader-elect=false
+        ├─ default/canary  [........................] 0/4  Installing v1.0.0
+        │  4 waiting, at most 2 at once
+        │  └─ 4 NotCreated: selected; its instance has not been created yet (canary-00,
+        │       canary-01, canary-02 and 1 more)
+        └─ default/fleet   [........................] 0/12  Installing v1.0.0
+           12 waiting, at most 3 at once, behind default/canary
+           └─ 12 NotCreated: selected; its instance has not been created yet (fleet-00,
+                fleet-01, fleet-02 and 9 more)
+        Note: no manager has ever run here: there is no lease
+          open-cluster-management/aviary-manager; nothing moves without a manager,
+          unless it runs with --leader-elect=false
         Next: aviary explain helloworld # why it is stuck
         exit 3
     "#]]);
@@ -287,9 +281,12 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
     }));
     world.check("status helloworld", &expect![[r#"
         $ aviary status helloworld
-        helloworld  Progressing  default/fleet: no placement controller has decided yet which clusters it selects
-        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc  the placement selects no cluster
-        Note: no manager has ever run here: there is no lease open-cluster-management/aviary-manager; nothing moves without a manager, unless it runs with --leader-elect=false
+        helloworld  Progressing  default/fleet: no placement controller has decided yet
+            which clusters it selects
+        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc
+        Note: no manager has ever run here: there is no lease
+          open-cluster-management/aviary-manager; nothing moves without a manager,
+          unless it runs with --leader-elect=false
         Next: aviary explain helloworld # why it is stuck
         exit 3
     "#]]);
@@ -298,8 +295,10 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
     world.check("status helloworld", &expect![[r#"
         $ aviary status helloworld
         helloworld  Progressing  the manager has not processed the change yet
-        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc  the placement selects no cluster
-        Note: no manager has ever run here: there is no lease open-cluster-management/aviary-manager; nothing moves without a manager, unless it runs with --leader-elect=false
+        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc
+        Note: no manager has ever run here: there is no lease
+          open-cluster-management/aviary-manager; nothing moves without a manager,
+          unless it runs with --leader-elect=false
         Next: aviary explain helloworld # why it is stuck
         exit 3
     "#]]);
@@ -308,10 +307,10 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
     world.check(
         "status helloworld",
         &expect![[r#"
-        $ aviary status helloworld
-        helloworld  Done  0 of 0 clusters settled
-        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc  the placement selects no cluster
-        Next: aviary rollout history helloworld
-    "#]],
+            $ aviary status helloworld
+            helloworld  Done  0 of 0 clusters settled
+            └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc
+            Next: aviary rollout history helloworld
+        "#]],
     );
 }

@@ -59,12 +59,12 @@ impl Executor {
         history: &[(Key, Completed)],
         completion: &Completion,
     ) -> Outcome {
-        let Completion { placement, revision, keep } = completion;
+        let Completion { placement, revision, keep, started } = completion;
         let of_placement = history.iter().filter(|(_, one)| one.placement == *placement);
         let mut numbered: Vec<(i64, &Key)> = of_placement.map(|(key, one)| (one.number, key)).collect();
         numbered.sort();
         let number = numbered.last().map_or(1, |(number, _)| number + 1);
-        let object = revisions::completed(owner, placement, revision, number);
+        let object = revisions::completed(owner, placement, revision, number, *started);
         let mut outcome = self.create_revision(owner, object).await;
         let surplus = (numbered.len() + 1).saturating_sub(*keep);
         for (_, key) in numbered.into_iter().take(surplus) {

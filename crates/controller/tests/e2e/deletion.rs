@@ -138,7 +138,7 @@ async fn events_tell_each_transition_once_whoever_leads() {
     world.put(wants("two")).await;
     world
         .until("helloworld", "halted", |addon| {
-            message(addon, "prod") == "1/3 upgrade failed: stopped, 1 failed of 1 allowed in flight: a1"
+            message(addon, "prod") == "1/3 upgrade failed: stopped, 1 failed, 1 of 1 slots taken: a1"
         })
         .await;
     manager.stop().await;
@@ -178,7 +178,7 @@ async fn events_tell_each_transition_once_whoever_leads() {
             "RolloutCompleted: default/prod: all 3 clusters have v1.0.0",
             "RolloutStarted: default/prod: rolling out v2.0.0 to 3 clusters",
             "CanaryPassed: default/prod: v2.0.0 passed the canary",
-            "RolloutHalted: default/prod: stopped, 1 failed of 1 allowed in flight",
+            "RolloutHalted: default/prod: stopped, 1 failed, 1 of 1 slots taken",
             "RolloutCompleted: default/prod: all 3 clusters have v2.0.0",
             "RolledBack: default/prod: rolling back to v1.0.0 on 3 clusters",
             "RolloutCompleted: default/prod: all 3 clusters have v1.0.0",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aviary_api::ClusterManagementAddOn;
 use aviary_api::addon::{
-    AddOnConfig, ClusterManagementAddOnSpec, ClusterManagementAddOnStatus, PlacementStrategy,
+    AddOnConfig, ClusterManagementAddOnSpec, ClusterManagementAddOnStatus, PlacementStrategy, RolloutCounts,
 };
 use aviary_api::names::annotations;
 
@@ -12,9 +12,10 @@ use super::rollout_strategy::rollout_strategy;
 use super::{condition, config_refs, pin, text, version};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::name::PlacementName;
-use crate::observed::{AddOn, AddOnStatus, InstallStrategy, PlacementSpec, Recorded};
+use crate::observed::{AddOn, AddOnStatus, InstallStrategy, PlacementSpec, Recorded, RolloutSummary};
 use crate::problem::Problem;
 use crate::selector::Selector;
+use crate::tally::ClusterTally;
 
 /// Parses an add-on; its unusable parts are returned as problems.
 pub fn addon(object: &ClusterManagementAddOn) -> (AddOn, Vec<Problem>) {
@@ -169,8 +170,23 @@ fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
         placements,
         supported_versions: status.supported_versions.iter().map(|version| version.as_str().into()).collect(),
         default_version: text(status.default_version.as_ref()),
+        rollout: status.rollout.as_ref().map(rollout),
         conditions: status.conditions.iter().map(condition).collect(),
     }
+}
+
+fn rollout(written: &RolloutCounts) -> RolloutSummary {
+    let RolloutCounts { version, progress: _, clusters, settled, in_flight, failed, waiting, leaving } = written;
+    let count = |count: &i64| usize::try_from(*count).unwrap_or(0);
+    let tally = ClusterTally {
+        clusters: count(clusters),
+        settled: count(settled),
+        in_flight: count(in_flight),
+        failed: count(failed),
+        waiting: count(waiting),
+        leaving: count(leaving),
+    };
+    RolloutSummary { version: version.as_str().into(), tally }
 }
 
 fn recorded(revisions: [Vec<Pin>; 3], conditions: &[aviary_api::Condition]) -> Recorded {

@@ -51,9 +51,10 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
             .contains(&Some(applied))
     {
         let (shown, all) = (label(fleet.observed, applied), clusters - outcome.counts.left_out);
-        let have = if all == 1 { "has" } else { "have" };
-        if all > 0 {
-            tell(EventReason::RolloutCompleted, format!("all {} {have} {shown}", counted(all, "cluster")));
+        match all {
+            0 => {}
+            1 => tell(EventReason::RolloutCompleted, format!("its cluster has {shown}")),
+            _ => tell(EventReason::RolloutCompleted, format!("all {all} clusters have {shown}")),
         }
     }
     let was_failed = progressing.is_some_and(|condition| condition.reason.is(Reason::is_failure));

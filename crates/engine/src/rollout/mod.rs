@@ -142,7 +142,7 @@ impl fmt::Display for Failure {
                 write!(f, "halted, {failed} failed and {tolerated} tolerated")
             }
             Self::Stalled { failed, budget } => {
-                write!(f, "stopped, {failed} failed and hold all {budget} slots")
+                write!(f, "stopped, {failed} failed, {budget} of {budget} slots taken")
             }
             Self::CompletedWithFailures { failed } => write!(f, "completed with failures, {failed} failed"),
         }

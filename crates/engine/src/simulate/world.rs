@@ -76,7 +76,7 @@ impl World {
                 }
                 true
             }
-            Write::Complete(Completion { placement, revision, keep }) => {
+            Write::Complete(Completion { placement, revision, keep, .. }) => {
                 observed.revisions.complete(placement, revision, *keep);
                 true
             }

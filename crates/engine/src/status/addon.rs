@@ -16,11 +16,12 @@ use crate::configs::Revision;
 use crate::explain::{Decision, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
 use crate::install::{Install, acknowledgement};
-use crate::name::Word;
-use crate::observed::{AddOnStatus, InstallStrategy, Recorded};
+use crate::name::{Text, Word};
+use crate::observed::{AddOnStatus, InstallStrategy, Recorded, RolloutSummary};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Counts, Failure, MoveRun, PlacementOutcome, State, Unhealthy};
+use crate::tally::ClusterTally;
 use crate::versions;
 
 /// How many clusters or problems a message names at most.
@@ -32,6 +33,7 @@ pub(crate) fn next(
     install: &Install,
     outcomes: &[PlacementOutcome],
     free: &PlacementOutcome,
+    tally: ClusterTally,
     now: Timestamp,
 ) -> AddOnStatus {
     let addon = &fleet.observed.addon;
@@ -48,6 +50,7 @@ pub(crate) fn next(
         .map(|(governor, outcome)| (governor.spec.name.clone(), recorded(fleet, governor, outcome, now)))
         .collect::<BTreeMap<_, _>>();
     status.observed_generation = Some(addon.generation);
+    status.rollout = Some(RolloutSummary { version: desired_versions(fleet), tally });
     conditions(fleet, install, outcomes, &mut status, now);
     namespaces(fleet, install, &mut status, now);
     refused_writes(fleet, &mut status, now);
@@ -60,6 +63,18 @@ pub(crate) fn next(
     }
     fleet.observed.served.clip(&mut status);
     status
+}
+
+/// The versions that the placements desire, each once.
+fn desired_versions(fleet: &Fleet<'_>) -> Text {
+    let mut versions: Vec<Text> = Vec::new();
+    for revision in fleet.governors.iter().filter_map(|governor| governor.desired.as_ref().ok()) {
+        let version = crate::plan::label(fleet.observed, revision);
+        if !versions.contains(&version) && !revision.is_empty() && versions.len() < NAMED {
+            versions.push(version);
+        }
+    }
+    versions.join(", ").as_str().into()
 }
 
 /// How far the add-on as a whole is.
@@ -177,7 +192,8 @@ fn judge(
 
 /// The add-on in one line: that of the placement that most needs attention.
 fn overall(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<(&'static str, Reason, String)> {
-    let urgency = |state: &State| match state {
+    let urgency = |governor: &Governor<'_>, state: &State| match state {
+        _ if !governor.known => 0,
         State::Failed(_) => 0,
         State::Upgrading | State::Installing | State::Paused => 1,
         State::WaitingForCanary(_) => 2,
@@ -186,7 +202,7 @@ fn overall(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<(&'static
         State::Empty => 5,
     };
     let (governor, outcome) =
-        fleet.governors.iter().zip(outcomes).min_by_key(|(_, outcome)| urgency(&outcome.state))?;
+        fleet.governors.iter().zip(outcomes).min_by_key(|(governor, outcome)| urgency(governor, &outcome.state))?;
     let (status, reason, message) = summary(fleet, governor, outcome);
     Some((status, reason, format!("{}: {message}", governor.spec.name)))
 }

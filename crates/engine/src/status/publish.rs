@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 
 use aviary_api::addon::{
     ConfigGroupResource, ConfigReference, ConfigSpecHash, InstallConfigReference, InstallProgression,
-    OcmInstallConfigReference, OcmInstallProgression,
+    OcmInstallConfigReference, OcmInstallProgression, RolloutCounts,
 };
 use serde_json::{Value, json};
 
 use super::OURS;
 use crate::configs::{GroupResource, Pin, Revision};
 use crate::name::{PlacementName, Text};
-use crate::observed::{AddOnStatus, Condition, InstanceStatus, Recorded, Reference, StatusFields};
+use crate::observed::{
+    AddOnStatus, Condition, InstanceStatus, Recorded, Reference, RolloutSummary, StatusFields,
+};
 use crate::plan::{StatusWrite, Write};
 use crate::served::Served;
+use crate::tally::ClusterTally;
 
 /// The fields of an instance's status that are ours, as a merge patch of that status.
 pub fn instance(write: &StatusWrite, served: &Served) -> Value {
@@ -106,7 +109,7 @@ pub fn addon(status: &AddOnStatus, order: &[PlacementName], served: &Served) -> 
         "observedGeneration" => served.observed_generation,
         "installProgression" => served.progression,
         "supportedVersions" | "defaultVersion" => served.addon_versions,
-        "conditions" => served.addon_conditions,
+        "conditions" | "rollout" => served.addon_conditions,
         _ => true,
     };
     if let Some(fields) = patch.as_object_mut() {
@@ -116,7 +119,7 @@ pub fn addon(status: &AddOnStatus, order: &[PlacementName], served: &Served) -> 
 }
 
 fn all_of_addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
-    let AddOnStatus { observed_generation, placements, supported_versions, default_version, conditions } =
+    let AddOnStatus { observed_generation, placements, supported_versions, default_version, rollout, conditions } =
         status;
     let listed: Vec<(&PlacementName, &Recorded)> =
         order.iter().filter_map(|name| Some((name, placements.get(name)?))).collect();
@@ -126,6 +129,7 @@ fn all_of_addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
         "installProgressions": listed.iter().map(|(name, recorded)| ocm_progression(name, recorded)).collect::<Vec<_>>(),
         "supportedVersions": supported_versions,
         "defaultVersion": default_version,
+        "rollout": rollout.as_ref().map(counts),
         "conditions": conditions.iter().map(condition).collect::<Vec<_>>(),
     })
 }
@@ -149,6 +153,22 @@ fn drop_times(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(drop_times),
         _ => {}
+    }
+}
+
+fn counts(summary: &RolloutSummary) -> RolloutCounts {
+    let RolloutSummary { version, tally } = summary;
+    let ClusterTally { clusters, settled, in_flight, failed, waiting, leaving } = *tally;
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    RolloutCounts {
+        version: version.to_string(),
+        progress: format!("{settled}/{clusters}"),
+        clusters: count(clusters),
+        settled: count(settled),
+        in_flight: count(in_flight),
+        failed: count(failed),
+        waiting: count(waiting),
+        leaving: count(leaving),
     }
 }
 

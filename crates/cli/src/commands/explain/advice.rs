@@ -30,10 +30,13 @@ impl Advisor<'_> {
         let cluster = &report.cluster;
         match &report.decision {
             Decision::Settled => "nothing: it is up to date".to_owned(),
-            Decision::Create | Decision::Delete(_) | Decision::Start(_) if refused > 0 => format!(
+            decision if is_next(decision) && refused > 0 => format!(
                 "the leading manager does this next, unless the hub refuses it: it refuses writes for {refused} more clusters than the condition WritesRefused of the add-on names; the manager's log names them all"
             ),
-            Decision::Create | Decision::Delete(_) | Decision::Start(_) => {
+            Decision::Create
+            | Decision::Delete(_)
+            | Decision::Start(_)
+            | Decision::Hold(Wait::NotCreated | Wait::NotStarted) => {
                 "nothing: the leading manager does this next; if nothing happens within a minute, check its /readyz to see whether it skips the add-on, and why".to_owned()
             }
             Decision::InFlight(flight) => self.flying(flight, cluster.as_str()),
@@ -113,9 +116,7 @@ impl Advisor<'_> {
             Wait::OtherOwner => {
                 "nothing: it is garbage-collected with its former add-on, and then created again".to_owned()
             }
-            Wait::NotCreated | Wait::NotStarted => {
-                "nothing, if a manager is running: it is the manager's next step".to_owned()
-            }
+            Wait::NotCreated | Wait::NotStarted => "nothing: the leading manager does this next".to_owned(),
             Wait::NothingKnownGood => {
                 "nothing can be installed before a revision is known good: resume the rollout or fix its strategy".to_owned()
             }
@@ -141,6 +142,15 @@ impl Advisor<'_> {
                 format!("{program} explain {addon} {first}{hub} shows why the canary has not passed")
             }
         }
+    }
+}
+
+/// Whether it is the manager's turn, and nothing is in the way.
+fn is_next(decision: &Decision) -> bool {
+    match decision {
+        Decision::Create | Decision::Delete(_) | Decision::Start(_) => true,
+        Decision::Hold(wait) => matches!(wait, Wait::NotCreated | Wait::NotStarted),
+        Decision::InFlight(_) | Decision::Settled => false,
     }
 }
 

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::advice::Advisor;
 use crate::live::seconds;
+use crate::nearest::did_you_mean;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -118,7 +119,14 @@ impl ClusterStory {
                     advisor.addon
                 ),
                 _ => {
-                    anyhow!("there is no cluster {name}, and add-on {} has no instance there", advisor.addon)
+                    let meant = view.observe(advisor.addon, |observed| {
+                        did_you_mean(cluster, observed.clusters.keys().map(ClusterName::as_str))
+                    });
+                    anyhow!(
+                        "there is no cluster {name}, and add-on {} has no instance there{}",
+                        advisor.addon,
+                        meant.unwrap_or_default()
+                    )
                 }
             }
         })

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use aviary_engine::difference::{self, PinChange};
 use aviary_engine::explain::Decision;
+use aviary_engine::fleet::Fleet;
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, ClusterReport, Plan};
 use aviary_engine::problem::Problem;
 use aviary_engine::reason::Reason;
-use aviary_engine::verdict;
+use aviary_engine::verdict::{self, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -18,6 +20,8 @@ use super::waves::{self, Started, Walk};
 use crate::commands::source::{AddOnFleet, Fleets};
 use crate::difference::Difference;
 use crate::findings::Severity;
+use crate::nearest::did_you_mean;
+use crate::output::{counted, first_few};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -50,6 +54,12 @@ pub(super) struct AddOnReport {
     pub(super) placements: Vec<PlacementSummary>,
     pub(super) waves: Waves,
     pub(super) problems: Vec<ProblemLine>,
+    /// What the desired revisions change compared with the applied ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) contents: Vec<ContentChange>,
+    /// Placements whose clusters are not chosen yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) undecided: Vec<String>,
     pub(super) notes: Vec<String>,
     /// Some of its instances exist already.
     #[serde(skip)]
@@ -57,6 +67,16 @@ pub(super) struct AddOnReport {
     /// How many deletions need approval.
     #[serde(skip)]
     pub(super) held_deletions: Option<usize>,
+}
+
+/// What a placement's desired revision changes.
+#[derive(Debug, Serialize)]
+pub(super) struct ContentChange {
+    /// Placements with the same change.
+    pub(super) placements: Vec<String>,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) configs: Vec<PinChange>,
 }
 
 /// Clusters with the same reason.
@@ -127,14 +147,15 @@ impl PlanReport {
     }
 
     pub(super) fn has_errors(&self) -> bool {
-        self.add_ons
-            .iter()
-            .flat_map(|addon| &addon.problems)
-            .any(|problem| problem.severity == Severity::Error)
+        self.add_ons.iter().any(AddOnReport::has_errors)
     }
 }
 
 impl AddOnReport {
+    pub(super) fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
     fn of(fleet: &AddOnFleet, labels: &[String], now: Timestamp) -> Self {
         let AddOnFleet { name, file, document, observed, instance_problems, notes } = fleet;
         let plan = plan::plan(observed, now);
@@ -161,7 +182,12 @@ impl AddOnReport {
             settled: with(|decision| *decision == Decision::Settled).count(),
             placements: placements(observed, &plan),
             waves: Waves::of(observed, clusters, &walk, labels),
-            problems: problems(observed, plan.report.problems.iter().chain(instance_problems)),
+            problems: problems(observed, plan.report.problems.iter().chain(instance_problems))
+                .into_iter()
+                .chain(first_installs(observed, &plan))
+                .collect(),
+            contents: contents(observed),
+            undecided: verdict::undecided(observed).map(ToString::to_string).collect(),
             notes: notes.clone(),
             installed: !observed.instances.is_empty(),
             held_deletions: plan.report.problems.iter().find_map(|problem| match problem {
@@ -262,10 +288,83 @@ pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSumma
     plan.report.placements.iter().zip(specs).map(summary).collect()
 }
 
+/// What each placement's desired revision changes compared with the one that it has applied.
+fn contents(observed: &Observed) -> Vec<ContentChange> {
+    let fleet = Fleet::line_up(observed);
+    let mut changes: Vec<ContentChange> = Vec::new();
+    for governor in &fleet.governors {
+        let applied = governor.recorded.and_then(|recorded| recorded.applied.as_ref());
+        let (Some(applied), Ok(desired)) = (applied, &governor.desired) else { continue };
+        let configs = difference::of_revisions(observed, applied, desired);
+        if configs.is_empty() {
+            continue;
+        }
+        let placement = governor.spec.name.to_string();
+        let label = |revision| plan::label(observed, revision).to_string();
+        let (from, to) = (label(applied), label(desired));
+        let same = |known: &&mut ContentChange| {
+            known.from == from && known.to == to && known.configs == configs
+        };
+        match changes.iter_mut().find(same) {
+            Some(known) => known.placements.push(placement),
+            None => changes.push(ContentChange { placements: vec![placement], from, to, configs }),
+        }
+    }
+    changes
+}
+
 /// All problems, each once: of the add-on, of its placements' revisions, and of the instances'
 /// overrides.
 pub(crate) fn problems<'p>(observed: &Observed, told: impl Iterator<Item = &'p Problem>) -> Vec<ProblemLine> {
     verdict::problems(observed, told).iter().map(ProblemLine::of).collect()
+}
+
+/// The versions that can be used instead of one that does not exist.
+fn offered(problem: &Problem) -> String {
+    let Problem::VersionUnsupported { version, supported } = problem else { return String::new() };
+    let offered: Vec<&str> = supported.iter().map(|version| &**version).collect();
+    match offered.is_empty() {
+        true => ": the add-on has no versions".to_owned(),
+        false => {
+            let meant = did_you_mean(version, offered.iter().copied());
+            format!(": the add-on has {}{meant}", first_few(&offered))
+        }
+    }
+}
+
+/// What a user should know before a first install.
+fn first_installs(observed: &Observed, plan: &Plan) -> Vec<ProblemLine> {
+    let mut lines: Vec<ProblemLine> = verdict::undecided(observed)
+        .map(|name| ProblemLine {
+            severity: Severity::Warning,
+            reason: Reason::PlacementUndecided,
+            message: format!(
+                "{name} is not decided yet: no placement controller has chosen its clusters, so this plan does not include them"
+            ),
+        })
+        .collect();
+    let specs = observed.addon.strategy.placements();
+    for (report, spec) in plan.report.placements.iter().zip(specs) {
+        let undecided = verdict::undecided(observed).any(|name| *name == spec.name);
+        let Some(budget) = verdict::budget(spec, &report.counts) else { continue };
+        let fresh = report.counts.fresh;
+        let installs = report.verdict() != Verdict::Failed;
+        if (fresh > budget && installs) || undecided {
+            let which = match undecided {
+                true => "every cluster that it selects is installed".to_owned(),
+                false => format!("{} are installed", counted(fresh, "cluster")),
+            };
+            lines.push(ProblemLine {
+                severity: Severity::Warning,
+                reason: Reason::FirstInstallsNotThrottled,
+                message: format!(
+                    "{}: {which} at once: the rollout strategy limits updates, not first installs",
+                    report.name
+                ),
+            });
+        }
+    }
+    lines
 }
 
 impl ProblemLine {
@@ -273,7 +372,7 @@ impl ProblemLine {
         Self {
             severity: if problem.is_warning() { Severity::Warning } else { Severity::Error },
             reason: problem.code(),
-            message: problem.to_string(),
+            message: format!("{problem}{}", offered(problem)),
         }
     }
 }

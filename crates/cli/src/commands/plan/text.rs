@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
+use aviary_engine::difference::PinChange;
 use aviary_engine::reason::Reason;
 
 use super::radius::Waves;
-use super::report::{AddOnReport, Group, Movement, PlanReport};
-use crate::difference::Difference;
+use super::report::{AddOnReport, ContentChange, Group, Movement, PlanReport};
+use crate::difference::{Difference, Field};
 use crate::findings::Severity;
 use crate::output::{Paint, Printout, Style, Table, counted, first_few};
 
@@ -60,6 +61,7 @@ impl Page {
         self.placements(addon);
         self.groups("Waiting", Style::Yellow, &addon.waiting);
         self.problems(addon);
+        self.contents(&addon.contents);
         if !addon.notes.is_empty() {
             self.section("Assumed");
             self.bullets(&addon.notes);
@@ -77,22 +79,41 @@ impl Page {
                 namespace => format!("{namespace}/{}", change.name),
             };
             self.text.line(format_args!("  {} {} {name}", change.change.to_lowercase(), change.kind));
-            for field in change.fields.iter().take(FIELDS_SHOWN) {
-                let shown = |value: &Option<Value>| match value {
-                    Some(value) => clipped(&value.to_string()),
-                    None => "-".to_owned(),
+            self.fields(&change.fields);
+        }
+    }
+
+    /// What the desired revisions change.
+    fn contents(&mut self, contents: &[ContentChange]) {
+        for change in contents {
+            self.section(&format!("{} → {} in {}", change.from, change.to, change.placements.join(", ")));
+            for config in &change.configs {
+                let PinChange { kind, from, to, fields } = config;
+                let what = match (from, to) {
+                    (Some(from), Some(to)) if from == to => format!("{kind} {to} was edited"),
+                    (Some(from), Some(to)) => format!("{kind}: {from} → {to}"),
+                    (None, Some(to)) => format!("{kind}: {to} added"),
+                    (Some(from), None) => format!("{kind}: {from} removed"),
+                    (None, None) => kind.clone(),
                 };
-                self.text.line(format_args!(
-                    "    {}: {} → {}",
-                    field.path,
-                    shown(&field.from),
-                    shown(&field.to)
-                ));
+                self.text.line(format_args!("  {what}"));
+                self.fields(fields);
             }
-            let more = change.fields.len().saturating_sub(FIELDS_SHOWN);
-            if more > 0 {
-                self.text.line(format_args!("    and {}", counted(more, "more field")));
-            }
+        }
+    }
+
+    fn fields(&mut self, fields: &[Field]) {
+        let shown = |value: &Option<Value>| match value {
+            Some(value) => clipped(&value.to_string()),
+            None => "-".to_owned(),
+        };
+        for field in fields.iter().take(FIELDS_SHOWN) {
+            let (path, from, to) = (&field.path, shown(&field.from), shown(&field.to));
+            self.text.line(format_args!("    {path}: {from} → {to}"));
+        }
+        let more = fields.len().saturating_sub(FIELDS_SHOWN);
+        if more > 0 {
+            self.text.line(format_args!("    and {}", counted(more, "more field")));
         }
     }
 
@@ -307,7 +328,11 @@ fn headline(addon: &AddOnReport) -> String {
     let told: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let of = counted(addon.clusters, "cluster");
-    if told.is_empty() { format!(", {of}: nothing to do") } else { format!(", {of}: {}", told.join(", ")) }
+    match (told.is_empty(), addon.undecided.is_empty()) {
+        (true, true) => format!(", {of}: nothing to do"),
+        (true, false) => format!(", no clusters yet: {} not decided yet", addon.undecided.join(", ")),
+        (false, _) => format!(", {of}: {}", told.join(", ")),
+    }
 }
 
 fn way(movement: &Movement) -> String {

@@ -28,9 +28,16 @@ fn render_addon(out: &mut Printout, addon: &AddOnReport, profile: &ProfileReport
     ));
     out.gap();
     out.add(&timeline(addon, paint));
-    out.line("  # updated  > in flight  . not started");
+    out.line("  # settled  > in flight  x failed  . waiting");
     out.gap();
     out.add(&placements(addon, paint));
+    if addon.first.placements.iter().any(|end| end.peak_exposed > end.budget) {
+        out.wrapped(
+            "  ",
+            "  ",
+            "peak: the most clusters in flight or failed at once. It can exceed the budget: failed clusters within maxFailures give their slot back, and first installs need no slot.",
+        );
+    }
     out.gap();
     render_end(out, addon, paint);
 }
@@ -51,8 +58,14 @@ fn timeline(addon: &AddOnReport, paint: Paint) -> Printout {
         for (at, end) in moment.placements.iter().zip(&addon.first.placements) {
             let done = share_of(at.done, end.governed);
             let moving = share_of(at.done + at.in_flight, end.governed).max(done);
-            let bar =
-                format!("{}{}{}", "#".repeat(done), ">".repeat(moving - done), ".".repeat(BAR - moving));
+            let failed = share_of(at.done + at.in_flight + at.failed, end.governed).max(moving);
+            let bar = format!(
+                "{}{}{}{}",
+                "#".repeat(done),
+                ">".repeat(moving - done),
+                "x".repeat(failed - moving),
+                ".".repeat(BAR - failed)
+            );
             let failed = if at.failed > 0 { format!(" {} failed", at.failed) } else { String::new() };
             let style = if at.failed > 0 { Style::Red } else { Style::Plain };
             row.push((style, format!("{bar} {}/{}{failed}", at.done, end.governed)));

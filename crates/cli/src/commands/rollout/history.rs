@@ -1,19 +1,31 @@
 //! `history`: the revisions that placements have completed, and their marks.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use anyhow::anyhow;
 use aviary_controller::Kept;
-use aviary_engine::configs::Revision;
+use aviary_engine::configs::{ConfigRef, Revision};
+use aviary_engine::duration;
 use aviary_engine::fleet::Fleet;
 use aviary_engine::observed::Observed;
 use serde::Serialize;
+use serde_json::Value;
 
+use super::attempts::{self, Attempt};
+use super::authors::{self, Author};
 use super::spec::Stored;
 use super::{Outcome, Session, Which};
 use crate::commands::explain::{ConfigStory, RevisionStory, revision_story};
+use crate::connect::Connection;
+use crate::live::seconds;
+use crate::objects;
 use crate::output::{Paint, Printout, Style, Table};
 
 const DESCRIPTION: &str = "\
-List the revisions that each placement has completed, that is, that all its clusters had settled on. You can roll back to these.
+List the revisions that each placement has completed, that is, that all its clusters had settled on. You can roll back to these. \
+Also shows who changed the add-on and its configs last, as the hub records it, and rollouts that failed or were replaced, as long as \
+the hub keeps their events (one hour by default).
 
 A revision is a set of configs with their contents. The contents are stored with it, even if an object was edited since. \
 The manager keeps the last ten revisions of each placement.
@@ -25,10 +37,15 @@ const STRUCTURE: &str = "\
 Output with -o json:
   version        1; later versions may add fields, but never change or remove one
   addOn
-  placements[]   {placement, revisions[]}
-    revisions[]  {number, id, version, completedAt, marks[], configs[]}; number is absent
-                 for a desired revision that was never completed; marks are Wanted,
+  changedBy[]    {manager, changed, at}: who changed the add-on and its configs last, the
+                 latest change first; manager is the field manager
+  placements[]   {placement, revisions[], attempts[]}
+    revisions[]  {number, id, version, startedAt, completedAt, tookSeconds, outcome, marks[],
+                 configs[]}; number is absent for a desired revision that was never
+                 completed; outcome is Completed, RolledBack or InProgress; marks are Wanted,
                  KnownGood, Applied and Withdrawn; configs[]: {kind, namespace, name, hash}
+    attempts[]   {placement, what, startedAt, outcome, why, endedAt, tookSeconds}; outcome is
+                 Completed, Failed, Replaced or InProgress
 
 Exit codes:
   0 success; 1 the hub could not be read, or there is no such add-on; 2 wrong usage
@@ -53,6 +70,7 @@ pub(super) struct Args {
 struct History {
     version: u32,
     add_on: String,
+    changed_by: Vec<Author>,
     placements: Vec<PlacementHistory>,
 }
 
@@ -60,6 +78,7 @@ struct History {
 struct PlacementHistory {
     placement: String,
     revisions: Vec<Line>,
+    attempts: Vec<Attempt>,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,7 +87,12 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took_seconds: Option<i64>,
+    outcome: &'static str,
     marks: Vec<&'static str>,
     #[serde(flatten)]
     revision: RevisionStory,
@@ -81,12 +105,17 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     let chosen: Vec<String> =
         stored.chosen(which.placement.as_deref())?.into_iter().map(|entry| entry.name).collect();
     let kept = live.view.history(&which.addon);
+    let uid = stored.object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+    let attempts = attempts::read(&live.connection, &which.addon, uid).await;
+    let desired = live.view.observe(&which.addon, desired_configs).unwrap_or_default();
+    let changed_by = authors_of(&live.connection, &stored, &desired).await;
     let told = live
         .view
         .observe(&which.addon, |observed| History {
             version: 1,
             add_on: observed.addon.name.to_string(),
-            placements: placements(observed, &kept, &chosen),
+            changed_by,
+            placements: placements(observed, &kept, &chosen, &attempts),
         })
         .ok_or_else(|| anyhow!("there is no add-on {}", which.addon))?;
     if session.output.data(&told)? {
@@ -101,7 +130,36 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     Ok(Outcome::Done)
 }
 
-fn placements(observed: &Observed, kept: &[Kept], chosen: &[String]) -> Vec<PlacementHistory> {
+/// The configs of the desired revisions.
+fn desired_configs(observed: &Observed) -> BTreeSet<ConfigRef> {
+    let fleet = Fleet::line_up(observed);
+    let desired = fleet.governors.iter().filter_map(|governor| governor.desired.as_ref().ok());
+    desired.flat_map(Revision::pins).map(|pin| (*pin.config).clone()).collect()
+}
+
+/// Who changed the add-on and its configs last, the latest change first. What cannot be read is left
+/// out.
+async fn authors_of(
+    connection: &Connection,
+    stored: &Stored<'_>,
+    configs: &BTreeSet<ConfigRef>,
+) -> Vec<Author> {
+    const MOST_CONFIGS: usize = 20;
+    let mut found: Vec<Author> = authors::last(&stored.object, "the add-on").into_iter().collect();
+    for config in configs.iter().take(MOST_CONFIGS) {
+        let Ok((_, Some(object))) = objects::get(connection, config).await else { continue };
+        found.extend(authors::last(&object, &config.to_string()));
+    }
+    found.sort_by(|one, other| other.at.cmp(&one.at));
+    found
+}
+
+fn placements(
+    observed: &Observed,
+    kept: &[Kept],
+    chosen: &[String],
+    attempts: &[Attempt],
+) -> Vec<PlacementHistory> {
     let fleet = Fleet::line_up(observed);
     let governors =
         fleet.governors.iter().filter(|governor| chosen.contains(&governor.spec.name.to_string()));
@@ -124,7 +182,14 @@ fn placements(observed: &Observed, kept: &[Kept], chosen: &[String]) -> Vec<Plac
             };
             let line = |index: Option<usize>, one: Option<&Kept>, revision: &Revision| Line {
                 number: one.map(|one| one.number),
+                started_at: one.and_then(|one| one.started).map(|at| seconds(at).to_string()),
                 completed_at: one.and_then(|one| one.at).map(|at| at.to_string()),
+                took_seconds: one.and_then(|one| Some(one.at?.duration_since(one.started?).as_secs())),
+                outcome: match one {
+                    Some(one) if one.withdrawn => "RolledBack",
+                    Some(_) => "Completed",
+                    None => "InProgress",
+                },
                 marks: marks(index, revision),
                 revision: revision_story(observed, revision),
             };
@@ -135,13 +200,19 @@ fn placements(observed: &Observed, kept: &[Kept], chosen: &[String]) -> Vec<Plac
                 .collect();
             let new = wanted.filter(|wanted| own.iter().all(|one| one.revision != **wanted));
             revisions.extend(new.map(|wanted| line(None, None, wanted)));
-            PlacementHistory { placement: governor.spec.name.to_string(), revisions }
+            let placement = governor.spec.name.to_string();
+            let attempts = attempts.iter().filter(|one| one.placement == placement).cloned().collect();
+            PlacementHistory { placement, revisions, attempts }
         })
         .collect()
 }
 
 fn render(told: &History, paint: Paint) -> Printout {
     let mut out = Printout::default();
+    if let Some(author) = told.changed_by.first() {
+        let at = author.at.as_deref().unwrap_or("an unknown time");
+        out.wrapped("", "  ", &format!("Last change: {} by {} at {at}", author.changed, author.manager));
+    }
     for placement in &told.placements {
         out.line(paint.paint(Style::Bold, &placement.placement));
         if placement.revisions.is_empty() {
@@ -149,7 +220,7 @@ fn render(told: &History, paint: Paint) -> Printout {
             continue;
         }
         let mut table = Table::default();
-        table.head(&["REVISION", "VERSION", "COMPLETED", "CONFIGS", "MARKS"]);
+        table.head(&["REVISION", "VERSION", "COMPLETED", "TOOK", "CONFIGS", "MARKS"]);
         for line in &placement.revisions {
             let config = |config: &ConfigStory| {
                 let hash = config.hash.get(..8).unwrap_or(&config.hash);
@@ -165,11 +236,36 @@ fn render(told: &History, paint: Paint) -> Printout {
                 (Style::Bold, line.number.map_or_else(|| "-".to_owned(), |number| number.to_string())),
                 (Style::Plain, line.revision.version.clone().unwrap_or_else(|| line.revision.id.clone())),
                 (Style::Plain, line.completed_at.clone().unwrap_or_else(|| "not yet".to_owned())),
+                (Style::Plain, took(line.took_seconds)),
                 (Style::Plain, line.revision.configs.iter().map(config).collect::<Vec<_>>().join(" ")),
                 (Style::Green, line.marks.iter().map(words).collect::<Vec<_>>().join(", ")),
             ]);
         }
         out.add(&table.render(paint));
+        unfinished(&mut out, placement, paint);
     }
     out
+}
+
+fn took(seconds: Option<i64>) -> String {
+    let duration = seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
+    duration.map_or_else(|| "-".to_owned(), duration::shown)
+}
+
+/// The rollouts that did not complete.
+fn unfinished(out: &mut Printout, placement: &PlacementHistory, paint: Paint) {
+    for attempt in placement.attempts.iter().filter(|one| matches!(one.outcome, "Failed" | "Replaced")) {
+        let outcome = match attempt.outcome {
+            "Failed" => paint.paint(Style::Red, "failed"),
+            _ => paint.paint(Style::Yellow, "replaced"),
+        };
+        let why = attempt.why.as_deref().unwrap_or_default();
+        let text = format!(
+            "{}  {outcome} after {}: {}: {why}",
+            attempt.started_at,
+            took(attempt.took_seconds),
+            attempt.what
+        );
+        out.wrapped("  ", "    ", &text);
+    }
 }

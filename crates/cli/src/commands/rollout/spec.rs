@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Writing;
 use crate::connect::{Connection, refused};
 use crate::live::{check_name, unknown};
+use crate::nearest::did_you_mean;
 
 /// The manager writes the status of the same object during a rollout, so a conflict is retried as
 /// long as the spec is unchanged.
@@ -75,7 +76,11 @@ impl<'a> Stored<'a> {
             .map(|(entry, _)| entry.clone())
             .collect();
         match found.len() {
-            0 => Err(anyhow!("add-on {} has no placement {asked}: it has {names}", self.name)),
+            0 => {
+                let known = all.iter().flat_map(|(entry, name)| [entry.name.as_str(), name]);
+                let meant = did_you_mean(asked, known);
+                Err(anyhow!("add-on {} has no placement {asked}: it has {names}{meant}", self.name))
+            }
             1 => Ok(found),
             _ => Err(anyhow!("add-on {} has several placements {asked}: choose one of {names}", self.name)),
         }

@@ -21,6 +21,7 @@ use kube::api::{Api, ListParams, PostParams};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::authors;
 use super::spec::{Entry, Stored, WRITER};
 use super::{Outcome, Session, Which, Writing};
 use crate::connect::{Connection, refused};
@@ -59,6 +60,7 @@ Output with -o json:
   placements[]   {placement, number, from, to, references[]}; references[]: {kind, from, to};
                  from or to is absent if there is none
   restored[]     {config, usedBy[]}: configs whose earlier content is restored
+  warning        why the rollback may not last; absent if nothing hints at that
 
 Exit codes:
   0 success; 1 nothing was written: there is nothing to roll back to, or a config was edited
@@ -102,6 +104,9 @@ pub(in crate::commands) struct Undone {
     dry_run: bool,
     pub(in crate::commands) placements: Vec<UndonePlacement>,
     pub(in crate::commands) restored: Vec<Restored>,
+    /// Why the rollback may not last, such as a GitOps tool that restores its source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::commands) warning: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -213,6 +218,7 @@ pub(in crate::commands) async fn apply(
         dry_run: writing.dry_run,
         placements: undone,
         restored,
+        warning: authors::undone_by(&stored.object),
     })
 }
 
@@ -482,6 +488,9 @@ fn render(told: &Undone, args: &Args, program: &str) -> Printout {
     for one in &told.restored {
         let users = if one.used_by.is_empty() { "no object".to_owned() } else { one.used_by.join(", ") };
         text.line(format_args!("{} has its earlier content again{mark}; used by {users}", one.config));
+    }
+    if let Some(warning) = &told.warning {
+        text.wrapped("Warning: ", "  ", warning);
     }
     let (addon, hub) = (&told.add_on, args.which.live.typed());
     text.line(match told.dry_run {

@@ -1,0 +1,98 @@
+//! What GitOps tools see of an add-on: `docs/argocd-health.lua` in a Lua interpreter, and the
+//! conditions that kstatus reads, on the real objects of a rollout.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::world::{World, addon};
+
+/// The repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).unwrap()
+}
+
+/// A value as a Lua expression.
+fn lua(value: &Value) -> String {
+    match value {
+        Value::Null => "nil".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => {
+            let bytes: String = text.bytes().map(|byte| format!("\\{byte:03}")).collect();
+            format!("\"{bytes}\"")
+        }
+        Value::Array(items) => format!("{{{}}}", items.iter().map(lua).collect::<Vec<_>>().join(",")),
+        Value::Object(fields) => {
+            let field = |(key, value): (&String, &Value)| format!("[{}]={}", lua(&json!(key)), lua(value));
+            format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(","))
+        }
+    }
+}
+
+/// What Argo CD would show: the health check, run by an interpreter.
+fn argo(object: &Value) -> (String, String) {
+    let installed = Command::new(root().join("hack/install-lua.sh")).status().unwrap();
+    assert!(installed.success(), "hack/install-lua.sh could not install an interpreter");
+    let check = fs::read_to_string(root().join("docs/argocd-health.lua")).unwrap();
+    let program = format!(
+        "obj = {}\nlocal function check()\n{check}\nend\nlocal health = check()\nprint(health.status)\nprint(health.message)",
+        lua(object)
+    );
+    let interpreter = std::env::var("AVIARY_LUA").unwrap_or_else(|_| "lua5.3".to_owned());
+    let run = Command::new(interpreter).args(["-e", &program]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let said = String::from_utf8(run.stdout).unwrap();
+    let (status, message) = said.trim_end().split_once('\n').unwrap();
+    (status.to_owned(), message.to_owned())
+}
+
+/// What kstatus computes from the generic conditions.
+fn kstatus(object: &Value) -> &'static str {
+    let is = |kind: &str| {
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|one| one["type"] == kind && one["status"] == "True")
+    };
+    match () {
+        () if object["status"]["observedGeneration"] != object["metadata"]["generation"] => "InProgress",
+        () if is("Reconciling") => "InProgress",
+        () if is("Stalled") => "Failed",
+        () => "Current",
+    }
+}
+
+#[test]
+fn argo_cd_and_flux_see_a_rollout_as_it_is() {
+    let world = World::installed("gitops");
+    let see = || world.get("ClusterManagementAddOn", "helloworld");
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&see())), ("Healthy", "Current"), "{message}");
+
+    // The spec has changed, and the conditions are about the one before.
+    let mut edited = see();
+    edited["metadata"]["generation"] = json!(99);
+    assert_eq!((argo(&edited).0.as_str(), kstatus(&edited)), ("Progressing", "InProgress"));
+    assert_eq!(argo(&json!({"metadata": {"generation": 1}})).0, "Progressing");
+
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
+    world.give(addon("two"));
+    world.until("the canary to start", |_, plan| plan.report.placements.iter().any(|one| one.tally.in_flight > 0));
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&see())), ("Progressing", "InProgress"), "{message}");
+    world.output("rollout pause helloworld");
+    world.until("the pause", |observed, _| {
+        observed.addon.status.observed_generation == Some(observed.addon.generation)
+    });
+    assert_eq!(argo(&see()).0, "Suspended");
+    world.output("rollout resume helloworld");
+
+    world.mood(|mood| mood.refuse.extend(["v3.0.0".to_owned()]));
+    world.give(addon("three"));
+    world.until("the canary to fail", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.message.contains("stopped, 2 failed"))
+    });
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&see())), ("Degraded", "Failed"), "{message}");
+    assert!(message.contains("canary-00"), "{message}");
+}
