@@ -84,6 +84,7 @@ impl Served {
             status.default_version = None;
         }
         if !self.addon_conditions {
+            status.rollout = None;
             status.conditions.clear();
         }
     }

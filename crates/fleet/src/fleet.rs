@@ -15,6 +15,7 @@ use futures_util::{StreamExt, pin_mut};
 use jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
@@ -79,6 +80,63 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// A change of the connection to the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// It is lost, and why. The fleet keeps trying.
+    Lost(String),
+    Restored,
+}
+
+/// The pauses between attempts to watch a hub that is away: a hub that restarts should not wait long
+/// for its agents.
+#[derive(Debug)]
+struct Pauses(Duration);
+
+impl Pauses {
+    const FIRST: Duration = Duration::from_millis(500);
+    const LONGEST: Duration = Duration::from_secs(5);
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = self.0;
+        self.0 = (pause * 2).min(Self::LONGEST);
+        Some(pause)
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0 = Self::FIRST;
+    }
+}
+
+/// Whether the hub did not answer. An answer such as "too old resource version" is no outage.
+fn is_outage(error: &watcher::Error) -> bool {
+    let failed = |error: &kube::Error| match error {
+        kube::Error::Api(status) => status.code >= 500,
+        _ => true,
+    };
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => failed(error),
+        _ => false,
+    }
+}
+
+/// The cause that says most to a user, such as "connection refused".
+fn innermost(error: &watcher::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
 impl Fleet {
     pub fn new(client: Client, members: Vec<Member>, behaviour: Behaviour) -> Self {
         let clock: Clock = Arc::new(Timestamp::now);
@@ -111,11 +169,16 @@ impl Fleet {
     /// Reports on every work of every cluster until `stop` completes, then finishes the writes in
     /// progress.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
+        self.run_told(stop, |_| {}).await;
+    }
+
+    /// The same, and calls `told` when the connection to the hub is lost, and when it is back.
+    pub async fn run_told(&self, stop: impl Future<Output = ()>, mut told: impl FnMut(Link)) {
         let works: Api<SeenWork> = Api::all(self.client.clone());
-        let works = watcher(works, watcher::Config::default()).default_backoff();
+        let works = watcher(works, watcher::Config::default()).backoff(Pauses(Pauses::FIRST));
         let clusters: Api<Guarded<ManagedCluster>> = Api::all(self.client.clone());
         let ours = watcher::Config::default().labels(&register::selector());
-        let clusters = watcher(clusters, ours).default_backoff();
+        let clusters = watcher(clusters, ours).backoff(Pauses(Pauses::FIRST));
         pin_mut!(works, clusters, stop);
         let mut office = Office {
             fleet: self,
@@ -123,12 +186,26 @@ impl Fleet {
             errands: VecDeque::new(),
             running: JoinSet::new(),
         };
+        let mut lost = false;
         loop {
             office.send_out();
             let next = office.wake_at();
             tokio::select! {
                 () = &mut stop => break,
-                Some(event) = works.next() => office.see_work(event),
+                Some(event) = works.next() => {
+                    match &event {
+                        Err(error) if !lost && is_outage(error) => {
+                            lost = true;
+                            told(Link::Lost(innermost(error)));
+                        }
+                        Ok(_) if lost => {
+                            lost = false;
+                            told(Link::Restored);
+                        }
+                        _ => {}
+                    }
+                    office.see_work(event);
+                }
                 Some(event) = clusters.next() => office.see_cluster(event),
                 Some(done) = office.running.join_next() => office.take_back(done.ok()),
                 () = sleep_until(next) => {}
@@ -233,7 +310,7 @@ impl Office<'_> {
             Ok(Event::InitDone) => self.schedule.end_listing(),
             Ok(Event::Apply(SeenWork(work)) | Event::InitApply(SeenWork(work))) => self.take_work(&work),
             Ok(Event::Delete(SeenWork(work))) => self.schedule.lose(&work),
-            Err(error) => tracing::warn!(%error, "the watch for works was interrupted and resumes"),
+            Err(error) => tracing::debug!(%error, "the watch for works was interrupted and resumes"),
         }
     }
 
@@ -269,7 +346,7 @@ impl Office<'_> {
                 }
             }
             Ok(Event::Init | Event::InitDone) => {}
-            Err(error) => tracing::warn!(%error, "the watch for clusters was interrupted and resumes"),
+            Err(error) => tracing::debug!(%error, "the watch for clusters was interrupted and resumes"),
         }
     }
 

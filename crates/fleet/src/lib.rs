@@ -19,6 +19,6 @@ mod schedule;
 mod seen;
 
 pub use behaviour::{Behaviour, Failure, Lie, Scope};
-pub use fleet::{Clock, Fleet, Tally};
+pub use fleet::{Clock, Fleet, Link, Tally};
 pub use member::{LabelShare, Member, MemberError, members};
 pub use register::{RegisterError, Registered, Removed, SIMULATED_BY, SIMULATOR, remove};

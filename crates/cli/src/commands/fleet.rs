@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use aviary_engine::simulate::agents::Profile;
-use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Lie, RegisterError, Registered, Scope, Tally};
+use aviary_fleet::{
+    Behaviour, Failure, Fleet, LabelShare, Lie, Link, RegisterError, Registered, Scope, Tally,
+};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
 
 use super::rehearse::{FailureArg, Latency, Share};
 use super::{Outcome, Session};
 use crate::connect::{Connection, HubArgs, refused};
+use crate::live::seconds;
 use crate::output::{Output, Printout, counted};
 use crate::process::stop_signal;
 
@@ -214,7 +218,18 @@ async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     text.line("Press Ctrl-C to stop.");
     session.output.text(&text)?;
     session.output.finish()?;
-    fleet.run(stopped).await;
+    let output = &mut session.output;
+    let server = &connection.server;
+    let tell = |link: Link| {
+        let now = seconds(Timestamp::now());
+        let line = match link {
+            Link::Lost(cause) => format!("{now}  hub {server} unreachable: {cause}; trying again"),
+            Link::Restored => format!("{now}  hub {server} reachable again"),
+        };
+        // A reader that has gone away is not an error.
+        let _ = output.line(line).and_then(|()| output.finish());
+    };
+    fleet.run_told(stopped, tell).await;
     session.output.line(farewell(&fleet.tally()))?;
     Ok(Outcome::Done)
 }

@@ -6,7 +6,7 @@ pub(crate) mod text;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use aviary_controller::Follower;
+use aviary_controller::{Follower, Outage};
 use aviary_engine::duration;
 use aviary_engine::plan;
 use clap::ValueEnum;
@@ -14,8 +14,8 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::{Outcome, Session};
-use crate::live::{LiveArgs, block_on, told};
-use crate::output::Printout;
+use crate::live::{LiveArgs, block_on, seconds, told};
+use crate::output::{Printout, Style};
 use crate::process::stop_signal;
 use report::StatusReport;
 
@@ -193,16 +193,35 @@ impl Watch<'_> {
         let until = self.args.timeout.map(|limit| self.begun + limit);
         let redraws = session.output.is_terminal() && session.output.format().is_none();
         let mut lines = text::Lines::default();
+        let mut known: Option<Outage> = None;
         loop {
+            let outage = self.follower.outage();
+            let news = outage_news(known.as_ref(), outage.as_ref(), &report.now);
             if redraws {
-                let wide = session.output.is_wide();
-                let picture = text::render(&report, self.args.addon.is_some(), wide, session.output.paint);
+                let (wide, paint) = (session.output.is_wide(), session.output.paint);
+                let mut picture = text::render(&report, self.args.addon.is_some(), wide, paint);
+                if let Some(outage) = &outage {
+                    picture.line(paint.paint(Style::Red, &stale(outage)));
+                }
                 session.output.redraw(&picture)?;
             } else if session.output.format().is_none() {
                 session.output.text(&lines.news(&report))?;
+                session.output.text(&news.into_iter().collect())?;
                 session.output.finish()?;
             }
             let up = until.is_some_and(|until| until <= Instant::now());
+            if let Some(outage) = &outage {
+                if up {
+                    bail!("{}", stale(outage));
+                }
+                // Whatever was known when the hub went away is no outcome.
+                known = Some(outage.clone());
+                self.next_change(until, session.now).await?;
+                let now = self.now(session.now);
+                report = StatusReport::of(self.follower.view(), now);
+                continue;
+            }
+            known = None;
             if self.args.outcome(&report) != Outcome::Progressing || up {
                 return Ok((report, redraws || session.output.format().is_none()));
             }
@@ -238,6 +257,19 @@ impl Watch<'_> {
             },
             None => Ok(self.follower.changed().await?),
         }
+    }
+}
+
+fn stale(outage: &Outage) -> String {
+    format!("hub unreachable since {}: {}; the state before that is shown", seconds(outage.since), outage.cause)
+}
+
+/// A line about an outage that has begun or ended.
+fn outage_news(known: Option<&Outage>, current: Option<&Outage>, now: &str) -> Option<String> {
+    match (known, current) {
+        (None, Some(outage)) => Some(format!("{now}  {}", stale(outage))),
+        (Some(_), None) => Some(format!("{now}  hub reachable again")),
+        _ => None,
     }
 }
 

@@ -23,4 +23,5 @@ mod rollout;
 mod status;
 #[path = "../transcript/mod.rs"]
 mod transcript;
+mod truth;
 mod world;

@@ -2,8 +2,9 @@
 //! commands at. All that is waited for is a change on the hub, with a time limit.
 
 use std::collections::BTreeSet;
-use std::process::Output;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Output, Stdio};
+use std::sync::{Arc, LazyLock, Mutex, mpsc};
 use std::time::Duration;
 
 use aviary_api::ManifestWork;
@@ -22,8 +23,9 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use regex::Regex;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Handle, Runtime};
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::transcript::{Desk, desk, told};
 
@@ -50,9 +52,28 @@ pub(crate) struct World {
     mood: Arc<Mutex<Mood>>,
     endpoint: Arc<Endpoint>,
     address: std::net::SocketAddr,
+    manager: Mutex<Option<AbortHandle>>,
 }
 
 impl World {
+    /// Ends the manager. What it has done stays.
+    pub(crate) fn dismiss_manager(&self) {
+        if let Some(manager) = self.manager.lock().unwrap().take() {
+            manager.abort();
+        }
+    }
+
+    /// A connection to the hub that can be cut, with a kubeconfig `line.kubeconfig` for it.
+    pub(crate) fn with_line(mut self) -> (Self, Line) {
+        let listener = self.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let token = self.endpoint.issue_token("line", Role::Admin).unwrap();
+        self.desk = self.desk.file("line.kubeconfig", self.endpoint.kubeconfig(address, token.expose()));
+        let line = Line { handle: self.runtime.handle().clone(), address, hub: self.address, carrier: Mutex::default() };
+        line.carry(listener);
+        (self, line)
+    }
+
     /// A hub with our kinds, without a manager.
     pub(crate) fn quiet(name: &str) -> Self {
         let world = Self::bare(name);
@@ -74,7 +95,7 @@ impl World {
         let served = Arc::clone(&endpoint);
         runtime.spawn(async move { hub.serve(listener, &served, std::future::pending()).await });
         let desk = desk(&format!("verbs-{name}")).file("home/.keep", "");
-        let world = Self { runtime, client, desk, mood: Arc::default(), endpoint, address };
+        let world = Self { runtime, client, desk, mood: Arc::default(), endpoint, address, manager: Mutex::default() };
         world.with_token("hub.kubeconfig", "admin", Role::Admin)
     }
 
@@ -125,7 +146,8 @@ impl World {
             clock: Arc::new(Timestamp::now),
         };
         let manager = Manager::new(self.client.clone(), settings);
-        self.runtime.spawn(manager.run(std::future::pending()));
+        let manager = self.runtime.spawn(manager.run(std::future::pending()));
+        *self.manager.lock().unwrap() = Some(manager.abort_handle());
         self.runtime.spawn(agents(self.client.clone(), Arc::clone(&self.mood)));
         self
     }
@@ -246,6 +268,106 @@ impl World {
             json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
         let found = self.block_on(aviary_testing::api_of(&self.client, &object).get(name)).unwrap();
         serde_json::to_value(found).unwrap()
+    }
+}
+
+/// A connection to the hub that can be cut and restored.
+pub(crate) struct Line {
+    handle: Handle,
+    address: std::net::SocketAddr,
+    hub: std::net::SocketAddr,
+    carrier: Mutex<Option<AbortHandle>>,
+}
+
+impl Line {
+    /// Carries connections until it is cut. Dropping the task closes all of them.
+    fn carry(&self, listener: TcpListener) {
+        let hub = self.hub;
+        let carrier = self.handle.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                connections.spawn(async move {
+                    if let Ok(mut far) = TcpStream::connect(hub).await {
+                        let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                    }
+                });
+            }
+        });
+        *self.carrier.lock().unwrap() = Some(carrier.abort_handle());
+    }
+
+    pub(crate) fn cut(&self) {
+        self.carrier.lock().unwrap().take().unwrap().abort();
+    }
+
+    pub(crate) fn restore(&self) {
+        let listener = self.handle.block_on(async {
+            loop {
+                // The address is free as soon as the aborted task is dropped.
+                match TcpListener::bind(self.address).await {
+                    Ok(listener) => return listener,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+        });
+        self.carry(listener);
+    }
+}
+
+/// A command that is still running, and the lines that it has printed.
+pub(crate) struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    pub(crate) printed: Vec<String>,
+}
+
+impl Running {
+    /// Starts a command on the hub's cuttable line.
+    pub(crate) fn start(world: &World, arguments: &str) -> Self {
+        let mut command = world.desk.command(&format!("{arguments} --kubeconfig line.kubeconfig"));
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = mpsc::channel();
+        let stdout = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Self { child, lines, printed: Vec::new() }
+    }
+
+    /// Waits for a line that contains this.
+    #[track_caller]
+    pub(crate) fn until(&mut self, wanted: &str) -> String {
+        let deadline = std::time::Instant::now() + LIMIT;
+        loop {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                let _ = self.child.kill();
+                panic!("{wanted:?} was not printed: {:#?}", self.printed);
+            };
+            self.printed.push(line.clone());
+            if line.contains(wanted) {
+                return line;
+            }
+        }
+    }
+
+    /// Whether the command has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits for the end, and returns the exit code.
+    pub(crate) fn end(mut self) -> (Option<i32>, Vec<String>) {
+        let code = self.child.wait().unwrap().code();
+        self.printed.extend(self.lines.iter());
+        (code, self.printed)
+    }
+
+    pub(crate) fn kill(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -1,0 +1,301 @@
+//! What an operator sees is true: recorded facts, a lost hub, a change that nobody has taken up yet.
+
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use aviary_api::ManagedClusterAddOn;
+
+use crate::world::{Running, World, addon};
+
+fn of(value: &Value, keys: [&str; 5]) -> [u64; 5] {
+    keys.map(|key| value[key].as_u64().unwrap())
+}
+
+const STATES: [&str; 5] = ["settled", "inFlight", "failed", "waiting", "leaving"];
+
+/// Every count of an add-on is the sum of its placements', and adds up to its clusters.
+fn assert_adds_up(addon: &Value) {
+    let whole = of(addon, STATES);
+    assert_eq!(whole.iter().sum::<u64>(), addon["clusters"].as_u64().unwrap(), "{addon:#}");
+    let mut sum = [0; 5];
+    for placement in addon["placements"].as_array().unwrap() {
+        let counts = of(placement, STATES);
+        assert_eq!(counts.iter().sum::<u64>(), placement["governed"].as_u64().unwrap(), "{placement:#}");
+        for (sum, count) in sum.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    assert_eq!(sum, whole, "{addon:#}");
+}
+
+/// Item 2 of what operators see: without a manager nobody is told anything.
+#[test]
+fn a_planned_start_is_not_shown_as_a_fact() {
+    let world = World::installed("truth-planned");
+    world.dismiss_manager();
+    let mut all_at_once = addon("two");
+    for placement in all_at_once["spec"]["installStrategy"]["placements"].as_array_mut().unwrap() {
+        placement["rolloutStrategy"] = json!({"type": "UpdateAll"});
+    }
+    world.give(all_at_once);
+    let status = world.json("status helloworld -o json", 3);
+    let addon = &status["addOns"][0];
+    assert_eq!((&addon["inFlight"], &addon["waiting"]), (&json!(0), &json!(16)), "{addon:#}");
+    assert_eq!(addon["observed"], false, "{addon:#}");
+    assert_adds_up(addon);
+    for cluster in addon["unsettled"].as_array().unwrap() {
+        assert_eq!((&cluster["reason"], &cluster["told"]), (&json!("NotStarted"), &json!("v1.0.0")), "{cluster}");
+    }
+    // The plan still says what a manager would do.
+    let plan = world.json("plan helloworld -o json", 0);
+    let starts = plan["addOns"][0]["starts"].as_array().unwrap().iter();
+    assert_eq!(starts.filter_map(|group| group["count"].as_u64()).sum::<u64>(), 16, "{plan:#}");
+}
+
+/// Item 6: one definition per word, in every state of a rollout.
+#[test]
+fn counts_add_up_while_clusters_fail_and_wait() {
+    let world = World::refused("truth-counts");
+    let status = world.json("status helloworld -o json", 4);
+    assert_adds_up(&status["addOns"][0]);
+    let canary = &status["addOns"][0]["placements"][1];
+    assert_eq!(of(canary, STATES), [0, 0, 2, 2, 0], "{canary:#}");
+    assert_eq!((&canary["slotsUsed"], &canary["budget"]), (&json!(2), &json!(2)), "{canary:#}");
+    let plan = world.json("plan helloworld -o json", 0);
+    assert_eq!(of(&plan["addOns"][0]["placements"][1], STATES), [0, 0, 2, 2, 0]);
+    let told = world.get("ClusterManagementAddOn", "helloworld");
+    let rollout = &told["status"]["rollout"];
+    assert_eq!(of(rollout, STATES), of(&status["addOns"][0], STATES), "{rollout:#}");
+    assert_eq!((&rollout["progress"], &rollout["version"]), (&json!("0/16"), &json!("v3.0.0")));
+}
+
+/// Item 3: a change of an instance counts once the manager has processed it.
+#[test]
+fn a_watch_does_not_end_before_a_change_of_an_instance_has_been_taken_up() {
+    let world = World::installed("truth-taken-up");
+    let version = || {
+        let work = world.get("ManifestWork", "fleet-03/addon-helloworld-deploy-0");
+        work["spec"]["workload"]["manifests"][0]["data"]["version"].clone()
+    };
+    let change = |name: &str| {
+        let config = json!({"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": name});
+        let api: Api<ManagedClusterAddOn> = Api::namespaced(world.client.clone(), "fleet-03");
+        let patch = Patch::Merge(json!({"spec": {"configs": [config]}}));
+        world.block_on(api.patch("helloworld", &PatchParams::default(), &patch)).unwrap();
+    };
+    change("two");
+    let output = world.output("status helloworld -w --timeout 2m");
+    assert_eq!((output.status.code(), version()), (Some(0), json!("v2.0.0")));
+
+    world.dismiss_manager();
+    change("three");
+    let output = world.output("status helloworld --timeout 1s");
+    assert_eq!((output.status.code(), version()), (Some(3), json!("v2.0.0")), "nobody has taken it up");
+}
+
+#[test]
+fn a_watch_ends_with_what_was_asked_for() {
+    let world = World::installed("truth-for");
+    world.give(addon("two"));
+    let passed = world.json("status helloworld --for canary-passed --timeout 2m -o json", 0);
+    let fleet = &passed["addOns"][0]["placements"][0];
+    assert_eq!((&fleet["desired"], &fleet["target"]), (&json!("v2.0.0"), &json!("v2.0.0")), "{fleet:#}");
+    assert_eq!(world.output("status helloworld --for settled --timeout 2m").status.code(), Some(0));
+    // It is done, so it cannot halt any more.
+    assert_eq!(world.output("status helloworld --for halted --timeout 2m").status.code(), Some(4));
+    world.mood(|mood| mood.refuse.extend(["v3.0.0".to_owned()]));
+    world.give(addon("three"));
+    assert_eq!(world.output("status helloworld --for halted --timeout 2m").status.code(), Some(0));
+    assert_eq!(world.output("status helloworld --for canary-passed --timeout 2m").status.code(), Some(4));
+}
+
+/// Item 1: a lost hub is reported once, and what was known before is no outcome.
+#[test]
+fn a_watch_reports_a_lost_hub_and_goes_on_when_it_is_back() {
+    let (world, line) = World::installed("truth-lost").with_line();
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
+    world.give(addon("two"));
+    let mut watch = Running::start(&world, "status helloworld -w");
+    watch.until("2 in flight");
+    line.cut();
+    watch.until("hub unreachable since 2");
+    // The rollout ends while the hub cannot be reached.
+    world.give(addon("one"));
+    world.until_all("completed with no errors.");
+    assert!(!watch.has_ended());
+    line.restore();
+    watch.until("hub reachable again");
+    let (code, printed) = watch.end();
+    assert_eq!(code, Some(0), "{printed:#?}");
+    assert!(printed.iter().any(|line| line.contains("Done  16 of 16 clusters settled")), "{printed:#?}");
+    let lost = printed.iter().filter(|line| line.contains("hub unreachable")).count();
+    assert_eq!(lost, 1, "{printed:#?}");
+}
+
+#[test]
+fn a_watch_that_times_out_without_a_hub_reports_no_stale_outcome() {
+    let (world, line) = World::refused("truth-lost-timeout").with_line();
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
+    world.give(addon("two"));
+    world.until("the canary to start", |_, plan| plan.report.placements.iter().any(|one| one.tally.in_flight > 0));
+    let mut watch = Running::start(&world, "status helloworld --timeout 15s");
+    watch.until("in flight");
+    line.cut();
+    watch.until("hub unreachable since 2");
+    let (code, printed) = watch.end();
+    assert_eq!(code, Some(1), "{printed:#?}");
+}
+
+#[test]
+fn a_fleet_reports_a_lost_hub_and_when_it_is_back() {
+    let (world, line) = World::quiet("truth-fleet").with_line();
+    let mut fleet = Running::start(&world, "fleet --clusters 2");
+    fleet.until("Press Ctrl-C");
+    line.cut();
+    fleet.until("unreachable");
+    line.restore();
+    fleet.until("reachable again");
+    fleet.kill();
+}
+
+/// Item 7: kubectl shows events in the order in which they happened, and each of them is true.
+#[test]
+fn events_are_in_order_and_true() {
+    let world = World::refused("truth-events");
+    world.give(addon("one"));
+    world.until_all("completed with no errors.");
+    let api: Api<Event> = Api::namespaced(world.client.clone(), "default");
+    let events = world.block_on(api.list(&ListParams::default())).unwrap().items;
+    let mut by_name = events.clone();
+    by_name.sort_by_key(|event| event.name_any());
+    let mut by_time = events.clone();
+    by_time.sort_by_key(|event| event.event_time.as_ref().unwrap().0);
+    let messages = |events: &[Event]| -> Vec<String> {
+        events.iter().map(|event| event.message.clone().unwrap_or_default()).collect()
+    };
+    assert_eq!(messages(&by_name), messages(&by_time));
+    assert!(events.iter().all(|event| event.last_timestamp.is_some() && event.count == Some(1)), "{events:#?}");
+    let said = messages(&by_time);
+    let at = |text: &str| said.iter().position(|one| one == text).unwrap_or_else(|| panic!("{text}: {said:#?}"));
+    assert!(at("default/canary: rolling out v3.0.0 to 4 clusters") < at("default/canary: rolling back to v1.0.0 on 2 clusters"));
+    at("default/fleet: v1.0.0 is desired again; no cluster had left it");
+    assert!(!said.iter().any(|one| one.contains(" 0 clusters")), "{said:#?}");
+}
+
+/// Item 4: a placement that nobody has decided is not "nothing to do".
+#[test]
+fn a_plan_names_placements_that_are_not_decided_yet() {
+    let world = World::quiet("truth-undecided");
+    world.block_on(world.fleet());
+    world.give(json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+        "metadata": {"name": "new", "namespace": "default"}, "spec": {},
+    }));
+    let mut undecided = addon("one");
+    undecided["spec"]["installStrategy"]["placements"] = json!([{
+        "name": "new", "namespace": "default",
+        "rolloutStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": 2}},
+    }]);
+    world.give(undecided);
+    let told = world.run("plan helloworld");
+    assert!(!told.contains("nothing to do"), "{told}");
+    for said in [
+        "no clusters yet: default/new not decided yet",
+        "PlacementUndecided",
+        "every cluster that it selects is installed at once: the rollout strategy limits updates, not first installs",
+    ] {
+        assert!(told.contains(said), "{told}");
+    }
+}
+
+/// Item 5: errors have an exit code, and the hint leads to them.
+#[test]
+fn a_plan_with_errors_fails_and_its_hint_leads_to_them() {
+    let world = World::installed("truth-errors");
+    let mut wrong = addon("one");
+    wrong["spec"]["installStrategy"]["placements"][0]["configs"] =
+        json!([{"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": "nine"}]);
+    world.give(wrong);
+    let told = world.run("plan helloworld");
+    assert!(told.ends_with("exit 1\n"), "{told}");
+    let next = "Nothing was written. Next: aviary explain helloworld # what is wrong, and what to do";
+    assert!(told.contains(next), "{told}");
+    let explained = world.run("explain helloworld");
+    assert!(explained.contains("addonhubconfigs.addon.open-cluster-management.io nine not found"), "{explained}");
+    world.json("plan helloworld -o json", 1);
+}
+
+/// Item 8: a pause is visible wherever somebody looks, and hints repeat the options.
+#[test]
+fn a_pause_is_visible_and_hints_keep_the_options() {
+    let world = World::installed("truth-paused");
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
+    world.give(addon("two"));
+    world.until("the canary to start", |_, plan| plan.report.placements.iter().any(|one| one.tally.in_flight > 0));
+    let told = world.run("rollout pause helloworld -p canary --dry-run");
+    assert!(told.contains("Next: aviary rollout pause helloworld --placement canary"), "{told}");
+    let told = world.run("rollout pause helloworld -p canary");
+    assert!(told.contains("Next: aviary rollout resume helloworld --placement canary"), "{told}");
+    let status = world.run("status helloworld");
+    assert!(status.contains("0 of 16 clusters settled; paused: default/canary"), "{status}");
+    let watch = world.run("status helloworld --timeout 1s");
+    assert!(watch.contains("Paused  0 settled, 2 in flight") && watch.contains("; paused: default/canary"), "{watch}");
+    let list = world.run("status");
+    assert!(list.contains("paused: default/canary"), "{list}");
+    let undo = world.run("rollout undo helloworld -p canary --to-revision 1 --dry-run");
+    let next = "Next: aviary rollout undo helloworld --to-revision 1 --placement canary";
+    assert!(undo.contains(next), "{undo}");
+}
+
+/// Item 12: whatever is printed about a fleet fits into 80 columns.
+#[test]
+fn status_fits_into_80_columns() {
+    let world = World::refused("truth-columns");
+    for command in ["status", "status helloworld"] {
+        let output = world.output(command);
+        for line in String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.starts_with("Next: ")) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+#[test]
+fn names_and_versions_are_suggested_and_completed() {
+    let world = World::installed("truth-names");
+    let said = |arguments: &str| world.run(arguments);
+    assert!(said("status hellowrold").contains("did you mean helloworld?"));
+    assert!(said("explain helloworld flet-01").contains("did you mean fleet-01?"));
+    assert!(said("rollout pause helloworld -p canari").contains("did you mean canary?"));
+    let bash = r#"source <("$AVIARY" completion bash)
+        aviary() { "$AVIARY" "$@"; }
+        typed() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+            _aviary_names aviary "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; echo "${COMPREPLY[@]}"; }
+        typed aviary explain ""
+        typed aviary explain helloworld canary-0
+        typed aviary rollout pause helloworld -p ""
+        typed aviary rollout un"#;
+    let run = std::process::Command::new("bash")
+        .args(["-c", bash])
+        .env("AVIARY", env!("CARGO_BIN_EXE_aviary"))
+        .env("KUBECONFIG", world.desk.path("hub.kubeconfig"))
+        .output()
+        .unwrap();
+    let told = String::from_utf8(run.stdout).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].contains("helloworld"), "{told} {}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(lines[1], "canary-00 canary-01 canary-02 canary-03", "{told}");
+    assert!(lines[2].contains("default/canary") && lines[2].contains("default/fleet"), "{told}");
+    assert_eq!(lines[3], "undo", "{told}");
+}
+
+#[test]
+fn help_and_status_are_where_people_look_for_them() {
+    let world = World::installed("truth-help");
+    let help = world.desk.run("help");
+    assert!(help.contains("Usage: aviary") && help.contains("rollout"), "{help}");
+    assert!(world.desk.run("help rollout").contains("pause"));
+    let (one, other) = (world.run("rollout status helloworld"), world.run("status helloworld"));
+    assert_eq!(one.replace("rollout status", "status"), other);
+}
