@@ -58,7 +58,9 @@ mod tests {
 
     #[test]
     fn swapped_neighbours_are_one_error() {
-        for (one, other, expected) in [("", "abc", 3), ("ab", "ba", 1), ("kitten", "sitting", 3), ("a", "a", 0)] {
+        for (one, other, expected) in
+            [("", "abc", 3), ("ab", "ba", 1), ("kitten", "sitting", 3), ("a", "a", 0)]
+        {
             assert_eq!(distance(one, other), expected, "{one} {other}");
         }
     }

@@ -454,7 +454,7 @@ mod tests {
         out.wrapped("- ", "  ", &"x".repeat(100));
         let plain = out.coloured(Paint { on: false });
         let lines: Vec<&str> = plain.lines().collect();
-        assert_eq!(lines.iter().map(|line| line.len()).collect::<Vec<_>>(), [78, 78, 10, 102]);
+        assert_eq!(lines.iter().map(|line| line.len()).collect::<Vec<_>>(), [77, 76, 10, 102]);
         assert!(lines[1].starts_with("  word") && lines[2] == "  word end", "{plain}");
     }
 

@@ -262,12 +262,10 @@ fn a_canary_cycle_and_a_missing_config_are_problems_and_nothing_moves() {
           default/b        2       1      -  InstallFailed  0/2 install failed: placements wait for each other as canary: default/b -> default/a -> default/b
 
         Problems
-          SEVERITY  REASON                     MESSAGE
-          error     CanaryCycle                placements wait for each other as canary: default/a -> default/b -> default/a
-          error     CanaryCycle                placements wait for each other as canary: default/b -> default/a -> default/b
-          error     ConfigurationMissing       addonhubconfigs.addon.open-cluster-management.io gone not found
-          warning   FirstInstallsNotThrottled  default/a: 2 clusters are installed at once: the rollout strategy limits updates, not first installs
-          warning   FirstInstallsNotThrottled  default/b: 2 clusters are installed at once: the rollout strategy limits updates, not first installs
+          SEVERITY  REASON                MESSAGE
+          error     CanaryCycle           placements wait for each other as canary: default/a -> default/b -> default/a
+          error     CanaryCycle           placements wait for each other as canary: default/b -> default/a -> default/b
+          error     ConfigurationMissing  addonhubconfigs.addon.open-cluster-management.io gone not found
 
         Assumed
           placement default/a is not in the files: it is assumed to select the clusters in its decisions

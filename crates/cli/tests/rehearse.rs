@@ -61,7 +61,7 @@ fn a_canary_rollout_that_goes_well() {
               4m44s  ##################>>>>>> 338/450  ######################## 50/50
               5m12s  ######################>> 415/450  ######################## 50/50
               5m41s  ######################## 450/450  ######################## 50/50
-              # updated  > in flight  . not started
+              # settled  > in flight  x failed  . waiting
 
               placement                 clusters  budget  peak  settled  failed  waiting  result
               default/aws-placement          450     113   113      450       0        0  450/450 upgrade completed with no errors.
@@ -84,18 +84,18 @@ fn a_bad_revision_stops_in_the_canary() {
 
               time  default/aws-placement           default/canary-placement
               0s    ........................ 0/450  >>>>>>.................. 0/50
-              14s   ........................ 0/450  >>>>>................... 0/50 2 failed
-              25s   ........................ 0/450  >>>>.................... 0/50 3 failed
-              36s   ........................ 0/450  >>>..................... 0/50 6 failed
-              41s   ........................ 0/450  >>...................... 0/50 8 failed
-              46s   ........................ 0/450  >....................... 0/50 9 failed
-              51s   ........................ 0/450  ........................ 0/50 12 failed
-              56s   ........................ 0/450  ........................ 0/50 13 failed
-              # updated  > in flight  . not started
+              14s   ........................ 0/450  >>>>>x.................. 0/50 2 failed
+              25s   ........................ 0/450  >>>>xx.................. 0/50 3 failed
+              36s   ........................ 0/450  >>>xxx.................. 0/50 6 failed
+              41s   ........................ 0/450  >>xxxx.................. 0/50 8 failed
+              46s   ........................ 0/450  >xxxxx.................. 0/50 9 failed
+              51s   ........................ 0/450  xxxxxx.................. 0/50 12 failed
+              56s   ........................ 0/450  xxxxxx.................. 0/50 13 failed
+              # settled  > in flight  x failed  . waiting
 
               placement                 clusters  budget  peak  settled  failed  waiting  result
               default/aws-placement          450     113     0        0       0      450  waitingForCanary... canary default/canary-placement: 50 of 50 not passed, first canary-placement-01
-              default/canary-placement        50      13    13        0      13       37  13/50 upgrade failed: stopped, 13 failed and hold all 13 slots: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
+              default/canary-placement        50      13    13        0      13       37  13/50 upgrade failed: stopped, 13 failed, 13 of 13 slots taken: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
 
             Stalls after 56s; 500 clusters not updated. 35 passes, 526 writes.
                  450  canary default/canary-placement: 50 of 50 not passed, first canary-placement-01  aws-placement-001, aws-placement-002, aws-placement-003 and 447 more
@@ -129,11 +129,14 @@ fn many_fleets_tell_how_long_it_takes() {
               20m46s  ######################>> 34/36  ######################## 4/4
               21m56s  ######################## 36/36  ######################## 4/4
               24m57s  ######################## 36/36  ######################## 4/4
-              # updated  > in flight  . not started
+              # settled  > in flight  x failed  . waiting
 
               placement                 clusters  budget  peak  settled  failed  waiting  result
               default/aws-placement           36       9    10       36       0        0  36/36 upgrade completed with no errors.
               default/canary-placement         4       1     1        4       0        0  4/4 upgrade completed with no errors.
+              peak: the most clusters in flight or failed at once. It can exceed the budget:
+              failed clusters within maxFailures give their slot back, and first installs
+              need no slot.
 
             All clusters settled after 24m57s. 113 passes, 198 writes.
             Of 5 fleets, 4 settled. Half were done after 24m37s, 90% after 28m45s, all after 28m45s.
@@ -194,7 +197,7 @@ fn a_change_is_rehearsed_on_the_fleet_in_the_files() {
               1m34s  ##################>>>>>> 6/8
               2m4s   #####################>>> 7/8
               2m22s  ######################## 8/8
-              # updated  > in flight  . not started
+              # settled  > in flight  x failed  . waiting
 
               placement     clusters  budget  peak  settled  failed  waiting  result
               default/prod         8       2     2        8       0        0  8/8 upgrade completed with no errors.

@@ -40,7 +40,12 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) fn new(client: Client, identity: &str, clock: Clock) -> Self {
-        Self { api: Api::namespaced(client, NAMESPACE), identity: identity.to_owned(), clock, last: Arc::default() }
+        Self {
+            api: Api::namespaced(client, NAMESPACE),
+            identity: identity.to_owned(),
+            clock,
+            last: Arc::default(),
+        }
     }
 
     pub(crate) async fn publish(&self, about: &Target, events: &[plan::Event]) {

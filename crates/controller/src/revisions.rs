@@ -67,7 +67,10 @@ struct StoredPin {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Stored {
-    Config { of: StoredPin, content: Value },
+    Config {
+        of: StoredPin,
+        content: Value,
+    },
     #[serde(rename_all = "camelCase")]
     Completed {
         placement: StoredPlacement,

@@ -316,8 +316,7 @@ mod tests {
         assert!(known().take(&rows(settled(), &[(0, 0)])).is_none());
         assert!(known().take(&rows(settled(), &[(2, 0)])).is_none());
         assert!(known().take(&rows(settled(), &[(0, 0), (1, 0), (2, 0)])).is_some());
-        let elsewhere =
-            Arc::new(Why { placement: Some(1), ..Why::clone(&why(Decision::Settled)) });
+        let elsewhere = Arc::new(Why { placement: Some(1), ..Why::clone(&why(Decision::Settled)) });
         assert!(known().take(&rows(vec![elsewhere], &[(0, 0), (2, 0)])).is_none());
     }
 }

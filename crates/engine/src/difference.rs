@@ -34,7 +34,8 @@ pub fn of_revisions(observed: &Observed, before: &Revision, after: &Revision) ->
         if old.map(|pin| &pin.hash) == new.map(|pin| &pin.hash) {
             return None;
         }
-        let contents = old.and_then(|old| observed.content(old)).zip(new.and_then(|new| observed.content(new)));
+        let contents =
+            old.and_then(|old| observed.content(old)).zip(new.and_then(|new| observed.content(new)));
         Some(PinChange {
             kind: kind.resource.to_string(),
             from: old.map(name),

@@ -294,16 +294,16 @@ fn rule_6_a_withdrawn_revision_waits_for_the_canary_again() {
             event  default/canary RolloutStarted: rolling out v0.10.0 to 1 cluster
             event  default/prod CanaryPassed: v0.10.0 passed the canary
             event  default/prod RolloutCompleted: all 8 clusters have v0.10.0
-            event  default/canary RolloutCompleted: all 1 cluster has v0.10.0
+            event  default/canary RolloutCompleted: its cluster has v0.10.0
             event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
             event  default/canary RolloutStarted: rolling out v0.11.0 to 1 cluster
             event  default/prod CanaryPassed: v0.11.0 passed the canary
-            event  default/canary RolloutCompleted: all 1 cluster has v0.11.0
+            event  default/canary RolloutCompleted: its cluster has v0.11.0
             event  default/prod RolloutCompleted: all 8 clusters have v0.11.0
             event  default/prod RolledBack: rolling back to v0.10.0 on 8 clusters
             event  default/canary RolledBack: rolling back to v0.10.0 on 1 cluster
             event  default/prod RolloutCompleted: all 8 clusters have v0.10.0
-            event  default/canary RolloutCompleted: all 1 cluster has v0.10.0
+            event  default/canary RolloutCompleted: its cluster has v0.10.0
             -- the second yyy fails on the canary
             c1               failed    v0.11.0  failed: work reports Applied=False: boom
             p1..p8 (8)       hold      v0.10.0  canary default/canary: 1 of 1 not passed, first c1
@@ -320,7 +320,7 @@ fn rule_6_a_withdrawn_revision_waits_for_the_canary_again() {
             event  default/canary RolloutStarted: rolling out v0.11.0 to 1 cluster
             event  default/canary RolloutFailed: completed with failures, 1 failed
             event  default/prod CanaryPassed: v0.11.0 passed the canary
-            event  default/canary RolloutCompleted: all 1 cluster has v0.11.0
+            event  default/canary RolloutCompleted: its cluster has v0.11.0
             event  default/prod RolloutCompleted: all 8 clusters have v0.11.0
         "#]],
     );

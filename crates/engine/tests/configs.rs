@@ -576,7 +576,7 @@ fn rule_6_a_bad_revision_cannot_hide_behind_healthy_overrides() {
         &expect![[r#"
             a1               failed    v2       failed: work reports Applied=False: boom
             a2..a4 (3)       hold      v1       budget full: 1 of 1 slots taken: 1 failed
-            prod  False UpgradeFailed  1/4 upgrade failed: stopped, 1 failed and hold all 1 slots: a1
+            prod  False UpgradeFailed  1/4 upgrade failed: stopped, 1 failed, 1 of 1 slots taken: a1
                 desired all+B good all+A applied all+A
         "#]],
     );

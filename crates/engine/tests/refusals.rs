@@ -73,7 +73,7 @@ fn a_started_cluster_whose_work_the_hub_refuses_has_failed_and_keeps_its_slot() 
         &expect![[r#"
             p1               failed    v2       failed: the hub refuses to write the work: etcdserver: request is too large
             p2..p3 (2)       hold      v1       budget full: 1 of 1 slots taken: 1 failed
-            prod  False UpgradeFailed  1/3 upgrade failed: stopped, 1 failed and hold all 1 slots: p1
+            prod  False UpgradeFailed  1/3 upgrade failed: stopped, 1 failed, 1 of 1 slots taken: p1
                 desired B good A applied A
             versions v2 v1 default v2
             -- where failures are tolerated it gives its slot back

@@ -107,7 +107,7 @@ fn rule_3_a_failed_cluster_keeps_its_slot_so_a_bad_revision_stops_by_itself() {
         &expect![[r#"
             p1               failed    v2       failed: work reports Applied=False: boom
             p2..p4 (3)       hold      v1       budget full: 1 of 1 slots taken: 1 failed
-            prod  False UpgradeFailed  1/4 upgrade failed: stopped, 1 failed and hold all 1 slots: p1
+            prod  False UpgradeFailed  1/4 upgrade failed: stopped, 1 failed, 1 of 1 slots taken: p1
                 desired B good A applied A
         "#]],
     );
@@ -194,11 +194,11 @@ fn rule_6_a_rollback_supersedes_the_rollout_at_once_and_touches_only_what_had_mo
             event  default/canary RolloutStarted: rolling out v1 to 1 cluster
             event  default/prod CanaryPassed: v1 passed the canary
             event  default/prod RolloutCompleted: all 6 clusters have v1
-            event  default/canary RolloutCompleted: all 1 cluster has v1
+            event  default/canary RolloutCompleted: its cluster has v1
             event  default/prod RolloutStarted: rolling out v2 to 6 clusters
             event  default/canary RolloutStarted: rolling out v2 to 1 cluster
             event  default/prod CanaryPassed: v2 passed the canary
-            event  default/canary RolloutCompleted: all 1 cluster has v2
+            event  default/canary RolloutCompleted: its cluster has v2
             event  default/prod RolledBack: rolling back to v1 on 3 clusters
             event  default/canary RolledBack: rolling back to v1 on 1 cluster
         "#]],

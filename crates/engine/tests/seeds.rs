@@ -203,7 +203,7 @@ fn rollback_of_a_bad_canary_touches_only_the_clusters_that_had_moved() {
         &expect![[r#"
             aws-placement  True WaitingForCanary  waitingForCanary... canary default/canary-placement: 100 of 100 not passed, first can001
                 desired hub-config-yyy good hub-config-xxx applied hub-config-xxx
-            canary-placement  False UpgradeFailed  25/100 upgrade failed: stopped, 25 failed and hold all 25 slots: can001, can002, can003, can004, can005, can006, can007, can008, can009, can010 and 15 more
+            canary-placement  False UpgradeFailed  25/100 upgrade failed: stopped, 25 failed, 25 of 25 slots taken: can001, can002, can003, can004, can005, can006, can007, can008, can009, can010 and 15 more
                 desired hub-config-yyy good hub-config-xxx applied hub-config-xxx
             aws001..aws400 (400) hold      v0.10.0  canary default/canary-placement: 100 of 100 not passed, first can001
             can001..can025 (25) failed    v0.11.0  failed: work reports Applied=False: boom

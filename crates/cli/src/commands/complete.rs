@@ -186,7 +186,9 @@ mod tests {
         assert_eq!(wanted("rollout pause helloworld -p "), placement);
         assert_eq!(wanted("rollout undo helloworld --placement=def"), placement);
         assert_eq!(wanted("rollout retry helloworld --cluster "), Some(Wanted::Cluster));
-        for nothing in ["", "rol", "explain --context ", "rollout undo helloworld --to-revision ", "explain --"] {
+        for nothing in
+            ["", "rol", "explain --context ", "rollout undo helloworld --to-revision ", "explain --"]
+        {
             assert_eq!(wanted(nothing), None, "{nothing}");
         }
     }

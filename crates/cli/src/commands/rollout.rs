@@ -74,8 +74,7 @@ impl Which {
     /// The options alone, with a leading space.
     fn options(&self) -> String {
         let placement = self.placement.as_ref();
-        let placement =
-            placement.map(|name| format!(" {}", typed("--placement", &[PathBuf::from(name)])));
+        let placement = placement.map(|name| format!(" {}", typed("--placement", &[PathBuf::from(name)])));
         format!("{}{}", placement.unwrap_or_default(), self.live.typed())
     }
 }

@@ -261,7 +261,11 @@ impl Watch<'_> {
 }
 
 fn stale(outage: &Outage) -> String {
-    format!("hub unreachable since {}: {}; the state before that is shown", seconds(outage.since), outage.cause)
+    format!(
+        "hub unreachable since {}: {}; the state before that is shown",
+        seconds(outage.since),
+        outage.cause
+    )
 }
 
 /// A line about an outage that has begun or ended.

@@ -76,12 +76,12 @@ fn objects_are_shown_as_tables() {
             open-cluster-management   Active   AGE
 
             $ kubectl get clustermanagementaddons
-            NAME         DISPLAY NAME   STRATEGY     DEFAULT VERSION   PROGRESSING   AGE
-            helloworld   Hello world    Placements                                   AGE
+            NAME         STATE   DESIRED   SETTLED   IN FLIGHT   FAILED   AGE
+            helloworld                                                    AGE
 
             $ kubectl get cma helloworld -o wide
-            NAME         DISPLAY NAME   STRATEGY     DEFAULT VERSION   PROGRESSING   MESSAGE   AGE
-            helloworld   Hello world    Placements                                             AGE
+            NAME         STATE   DESIRED   SETTLED   IN FLIGHT   FAILED   AGE   STRATEGY     MESSAGE
+            helloworld                                                    AGE   Placements
 
             $ kubectl get mca -A
             NAMESPACE   NAME         AVAILABLE   PROGRESSING   VERSION   AGE
@@ -120,7 +120,7 @@ fn objects_are_shown_as_tables() {
             ! No resources found
 
             $ kubectl get cma --no-headers
-            helloworld   Hello world   Placements               AGE
+            helloworld                                 AGE
 
             $ kubectl get mcl --sort-by=.metadata.name -o custom-columns=NAME:.metadata.name,STAGE:.metadata.labels.stage
             NAME   STAGE

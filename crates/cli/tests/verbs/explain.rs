@@ -12,7 +12,7 @@ fn a_canary_that_refuses_is_why() {
     let world = World::refused("explain-refused");
     world.check("explain helloworld", &expect![[r#"
         $ aviary explain helloworld
-        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed and hold all 2 slots: canary-00, canary-01
+        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01
 
         default/fleet  WaitingForCanary  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
           12 clusters, at most 3 at once: 0 settled, 0 in flight, 0 failed, 12 waiting
@@ -20,7 +20,7 @@ fn a_canary_that_refuses_is_why() {
              12  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00  fleet-00, fleet-01, fleet-02 and 9 more
                  -> aviary explain helloworld canary-00 shows why the canary has not passed
 
-        default/canary  Failed  2/4 upgrade failed: stopped, 2 failed and hold all 2 slots: canary-00, canary-01
+        default/canary  Failed  2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01
           4 clusters, at most 2 at once: 0 settled, 0 in flight, 2 failed, 2 waiting
               2  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be pulled  canary-00, canary-01
                  -> fix the cause: it settles when its agent succeeds; aviary rollout retry helloworld makes it try again; aviary rollout undo helloworld rolls back

@@ -77,7 +77,9 @@ fn argo_cd_and_flux_see_a_rollout_as_it_is() {
 
     world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
     world.give(addon("two"));
-    world.until("the canary to start", |_, plan| plan.report.placements.iter().any(|one| one.tally.in_flight > 0));
+    world.until("the canary to start", |_, plan| {
+        plan.report.placements.iter().any(|one| one.tally.in_flight > 0)
+    });
     let (status, message) = argo(&see());
     assert_eq!((status.as_str(), kstatus(&see())), ("Progressing", "InProgress"), "{message}");
     world.output("rollout pause helloworld");

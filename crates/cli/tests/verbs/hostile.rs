@@ -62,7 +62,8 @@ fn a_message_of_an_agent_reaches_no_terminal_as_it_is() {
             ["status helloworld", "status helloworld -o wide", "explain helloworld", "plan helloworld"];
         if quotes.contains(&command) || command.ends_with("canary-00") {
             // Text may be broken into lines, and lines of a tree begin with its branches.
-            let words = |text: &str| text.replace(['│', '├', '└', '─'], " ").split_whitespace().collect::<String>();
+            let words =
+                |text: &str| text.replace(['│', '├', '└', '─'], " ").split_whitespace().collect::<String>();
             assert!(words(&printed).contains(&words(SHOWN)), "{command}: {printed}");
         }
     }

@@ -27,7 +27,7 @@ fn the_fleet_of_a_hub_is_rehearsed_with_a_change() {
           3m33s  ##################>>>>>> 9/12   ######################## 4/4
           3m58s  ######################>> 11/12  ######################## 4/4
           4m30s  ######################## 12/12  ######################## 4/4
-          # updated  > in flight  . not started
+          # settled  > in flight  x failed  . waiting
 
           placement       clusters  budget  peak  settled  failed  waiting  result
           default/fleet         12       3     3       12       0        0  12/12 upgrade completed with no errors.

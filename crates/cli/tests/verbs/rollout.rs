@@ -59,7 +59,9 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
     world.until("the pause", |_, plan| {
         plan.report.placements.iter().any(|placement| placement.state == State::Paused)
     });
-    world.check("status helloworld", &expect![[r#"
+    world.check(
+        "status helloworld",
+        &expect![[r#"
         $ aviary status helloworld
         helloworld  Progressing  0 of 16 clusters settled; paused: default/fleet,
             default/canary
@@ -73,7 +75,8 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
                 canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
         Next: aviary explain helloworld # why it is stuck
         exit 3
-    "#]]);
+    "#]],
+    );
     let told = world.json("rollout resume helloworld -o json", 0);
     assert_eq!(
         told,
@@ -109,7 +112,7 @@ fn a_bad_revision_is_undone() {
                      1  v1.0.0   TIME  0s    one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
                      -  v3.0.0   not yet               -     three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
               TIME  failed after 0s: rolling out v3.0.0 to 4 clusters:
-                stopped, 2 failed and hold all 2 slots
+                stopped, 2 failed, 2 of 2 slots taken
             Next: aviary rollout undo helloworld --dry-run # what a rollback would write
         "#]],
     );

@@ -17,13 +17,16 @@ fn what_is_done_is_exit_0() {
             Next: aviary status helloworld
         "#]],
     );
-    world.check("status helloworld", &expect![[r#"
+    world.check(
+        "status helloworld",
+        &expect![[r#"
         $ aviary status helloworld
         helloworld  Done  16 of 16 clusters settled
         ├─ default/canary  [########################] 4/4  Installed v1.0.0
         └─ default/fleet   [########################] 12/12  Installed v1.0.0
         Next: aviary rollout history helloworld
-    "#]]);
+    "#]],
+    );
     world.check(
         "status helloworld -o yaml",
         &expect![[r#"
@@ -98,19 +101,24 @@ fn what_is_done_is_exit_0() {
 #[test]
 fn what_has_failed_is_exit_4() {
     let world = World::refused("status-failed");
-    world.check("status", &expect![[r#"
+    world.check(
+        "status",
+        &expect![[r#"
         $ aviary status
           ADD-ON      STATE   CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING
           helloworld  Failed        16        0          0       2       14
-        helloworld: default/canary: 2/4 upgrade failed: stopped, 2 failed and hold all 2
-          slots: canary-00, canary-01
+        helloworld: default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots
+          taken: canary-00, canary-01
         Next: aviary status helloworld # which clusters, and why
         exit 4
-    "#]]);
-    world.check("status helloworld", &expect![[r#"
+    "#]],
+    );
+    world.check(
+        "status helloworld",
+        &expect![[r#"
         $ aviary status helloworld
-        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed and
-            hold all 2 slots: canary-00, canary-01
+        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of
+            2 slots taken: canary-00, canary-01
         ├─ default/canary  [xxxxxxxxxxxx............] 0/4  Failed v3.0.0
         │  2 failed, 2 waiting, at most 2 at once
         │  ├─ 2 Failed: failed: work reports Applied=False: image of v3.0.0 cannot be
@@ -124,12 +132,13 @@ fn what_has_failed_is_exit_4() {
                 canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
         Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
         exit 4
-    "#]]);
+    "#]],
+    );
     world.check("status helloworld -w", &expect![[r#"
         $ aviary status helloworld -w
         TIME  helloworld default/fleet  WaitingForCanary  0 settled, 0 in flight, 0 failed, 12 waiting of 12
         TIME  helloworld default/canary  Failed  0 settled, 0 in flight, 2 failed, 2 waiting of 4
-        TIME  helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed and hold all 2 slots: canary-00, canary-01
+        TIME  helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01
         Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
         exit 4
     "#]]);
@@ -149,7 +158,7 @@ fn what_has_failed_is_exit_4() {
           "governed": 4,
           "inFlight": 0,
           "leaving": 0,
-          "message": "2/4 upgrade failed: stopped, 2 failed and hold all 2 slots: canary-00, canary-01",
+          "message": "2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01",
           "onTarget": 2,
           "paused": false,
           "placement": "default/canary",
@@ -230,7 +239,8 @@ fn a_watch_ends_when_the_rollout_is_through() {
     let count = lines.len();
     assert_eq!(lines[count - 1], "Next: aviary rollout history helloworld");
     assert_eq!(lines[count - 2], "TIME  helloworld  Done  16 of 16 clusters settled");
-    let fleet = "TIME  helloworld default/fleet  Upgraded  12 settled, 0 in flight, 0 failed, 0 waiting of 12";
+    let fleet =
+        "TIME  helloworld default/fleet  Upgraded  12 settled, 0 in flight, 0 failed, 0 waiting of 12";
     assert!(lines.contains(&fleet), "{told}");
     assert!(lines[1].starts_with("TIME  helloworld default/"), "{told}");
 }
@@ -247,7 +257,9 @@ fn a_hub_without_a_manager_is_told_of() {
     );
     world.block_on(world.fleet());
     world.give(addon("one"));
-    world.check("status helloworld", &expect![[r#"
+    world.check(
+        "status helloworld",
+        &expect![[r#"
         $ aviary status helloworld
         helloworld  Progressing  0 of 16 clusters settled
         ├─ default/canary  [........................] 0/4  Installing v1.0.0
@@ -263,7 +275,8 @@ fn a_hub_without_a_manager_is_told_of() {
           unless it runs with --leader-elect=false
         Next: aviary explain helloworld # why it is stuck
         exit 3
-    "#]]);
+    "#]],
+    );
 }
 
 /// A script that applies and waits must not get success too early.
@@ -279,7 +292,9 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
         "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
         "metadata": {"name": "fleet", "namespace": "default"}, "spec": {},
     }));
-    world.check("status helloworld", &expect![[r#"
+    world.check(
+        "status helloworld",
+        &expect![[r#"
         $ aviary status helloworld
         helloworld  Progressing  default/fleet: no placement controller has decided yet
             which clusters it selects
@@ -289,10 +304,13 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
           unless it runs with --leader-elect=false
         Next: aviary explain helloworld # why it is stuck
         exit 3
-    "#]]);
+    "#]],
+    );
     // The placement selects no cluster. Now the manager has to act.
     world.block_on(world.clusters("fleet", &[]));
-    world.check("status helloworld", &expect![[r#"
+    world.check(
+        "status helloworld",
+        &expect![[r#"
         $ aviary status helloworld
         helloworld  Progressing  the manager has not processed the change yet
         └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc
@@ -301,7 +319,8 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
           unless it runs with --leader-elect=false
         Next: aviary explain helloworld # why it is stuck
         exit 3
-    "#]]);
+    "#]],
+    );
     let world = world.looked_after();
     world.until("an empty placement is told", |_, plan| plan.is_at_rest());
     world.check(

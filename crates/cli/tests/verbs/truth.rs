@@ -46,7 +46,11 @@ fn a_planned_start_is_not_shown_as_a_fact() {
     assert_eq!(addon["observed"], false, "{addon:#}");
     assert_adds_up(addon);
     for cluster in addon["unsettled"].as_array().unwrap() {
-        assert_eq!((&cluster["reason"], &cluster["told"]), (&json!("NotStarted"), &json!("v1.0.0")), "{cluster}");
+        assert_eq!(
+            (&cluster["reason"], &cluster["told"]),
+            (&json!("NotStarted"), &json!("v1.0.0")),
+            "{cluster}"
+        );
     }
     // The plan still says what a manager would do.
     let plan = world.json("plan helloworld -o json", 0);
@@ -80,7 +84,8 @@ fn a_watch_does_not_end_before_a_change_of_an_instance_has_been_taken_up() {
         work["spec"]["workload"]["manifests"][0]["data"]["version"].clone()
     };
     let change = |name: &str| {
-        let config = json!({"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": name});
+        let config =
+            json!({"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": name});
         let api: Api<ManagedClusterAddOn> = Api::namespaced(world.client.clone(), "fleet-03");
         let patch = Patch::Merge(json!({"spec": {"configs": [config]}}));
         world.block_on(api.patch("helloworld", &PatchParams::default(), &patch)).unwrap();
@@ -139,7 +144,9 @@ fn a_watch_that_times_out_without_a_hub_reports_no_stale_outcome() {
     let (world, line) = World::refused("truth-lost-timeout").with_line();
     world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
     world.give(addon("two"));
-    world.until("the canary to start", |_, plan| plan.report.placements.iter().any(|one| one.tally.in_flight > 0));
+    world.until("the canary to start", |_, plan| {
+        plan.report.placements.iter().any(|one| one.tally.in_flight > 0)
+    });
     let mut watch = Running::start(&world, "status helloworld --timeout 15s");
     watch.until("in flight");
     line.cut();
@@ -176,10 +183,17 @@ fn events_are_in_order_and_true() {
         events.iter().map(|event| event.message.clone().unwrap_or_default()).collect()
     };
     assert_eq!(messages(&by_name), messages(&by_time));
-    assert!(events.iter().all(|event| event.last_timestamp.is_some() && event.count == Some(1)), "{events:#?}");
+    assert!(
+        events.iter().all(|event| event.last_timestamp.is_some() && event.count == Some(1)),
+        "{events:#?}"
+    );
     let said = messages(&by_time);
-    let at = |text: &str| said.iter().position(|one| one == text).unwrap_or_else(|| panic!("{text}: {said:#?}"));
-    assert!(at("default/canary: rolling out v3.0.0 to 4 clusters") < at("default/canary: rolling back to v1.0.0 on 2 clusters"));
+    let at =
+        |text: &str| said.iter().position(|one| one == text).unwrap_or_else(|| panic!("{text}: {said:#?}"));
+    assert!(
+        at("default/canary: rolling out v3.0.0 to 4 clusters")
+            < at("default/canary: rolling back to v1.0.0 on 2 clusters")
+    );
     at("default/fleet: v1.0.0 is desired again; no cluster had left it");
     assert!(!said.iter().any(|one| one.contains(" 0 clusters")), "{said:#?}");
 }
@@ -223,7 +237,10 @@ fn a_plan_with_errors_fails_and_its_hint_leads_to_them() {
     let next = "Nothing was written. Next: aviary explain helloworld # what is wrong, and what to do";
     assert!(told.contains(next), "{told}");
     let explained = world.run("explain helloworld");
-    assert!(explained.contains("addonhubconfigs.addon.open-cluster-management.io nine not found"), "{explained}");
+    assert!(
+        explained.contains("addonhubconfigs.addon.open-cluster-management.io nine not found"),
+        "{explained}"
+    );
     world.json("plan helloworld -o json", 1);
 }
 
@@ -233,7 +250,9 @@ fn a_pause_is_visible_and_hints_keep_the_options() {
     let world = World::installed("truth-paused");
     world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
     world.give(addon("two"));
-    world.until("the canary to start", |_, plan| plan.report.placements.iter().any(|one| one.tally.in_flight > 0));
+    world.until("the canary to start", |_, plan| {
+        plan.report.placements.iter().any(|one| one.tally.in_flight > 0)
+    });
     let told = world.run("rollout pause helloworld -p canary --dry-run");
     assert!(told.contains("Next: aviary rollout pause helloworld --placement canary"), "{told}");
     let told = world.run("rollout pause helloworld -p canary");
@@ -241,7 +260,10 @@ fn a_pause_is_visible_and_hints_keep_the_options() {
     let status = world.run("status helloworld");
     assert!(status.contains("0 of 16 clusters settled; paused: default/canary"), "{status}");
     let watch = world.run("status helloworld --timeout 1s");
-    assert!(watch.contains("Paused  0 settled, 2 in flight") && watch.contains("; paused: default/canary"), "{watch}");
+    assert!(
+        watch.contains("Paused  0 settled, 2 in flight") && watch.contains("; paused: default/canary"),
+        "{watch}"
+    );
     let list = world.run("status");
     assert!(list.contains("paused: default/canary"), "{list}");
     let undo = world.run("rollout undo helloworld -p canary --to-revision 1 --dry-run");
@@ -255,7 +277,8 @@ fn status_fits_into_80_columns() {
     let world = World::refused("truth-columns");
     for command in ["status", "status helloworld"] {
         let output = world.output(command);
-        for line in String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.starts_with("Next: ")) {
+        for line in String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.starts_with("Next: "))
+        {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }

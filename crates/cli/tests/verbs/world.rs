@@ -69,7 +69,12 @@ impl World {
         let address = listener.local_addr().unwrap();
         let token = self.endpoint.issue_token("line", Role::Admin).unwrap();
         self.desk = self.desk.file("line.kubeconfig", self.endpoint.kubeconfig(address, token.expose()));
-        let line = Line { handle: self.runtime.handle().clone(), address, hub: self.address, carrier: Mutex::default() };
+        let line = Line {
+            handle: self.runtime.handle().clone(),
+            address,
+            hub: self.address,
+            carrier: Mutex::default(),
+        };
         line.carry(listener);
         (self, line)
     }
@@ -95,7 +100,15 @@ impl World {
         let served = Arc::clone(&endpoint);
         runtime.spawn(async move { hub.serve(listener, &served, std::future::pending()).await });
         let desk = desk(&format!("verbs-{name}")).file("home/.keep", "");
-        let world = Self { runtime, client, desk, mood: Arc::default(), endpoint, address, manager: Mutex::default() };
+        let world = Self {
+            runtime,
+            client,
+            desk,
+            mood: Arc::default(),
+            endpoint,
+            address,
+            manager: Mutex::default(),
+        };
         world.with_token("hub.kubeconfig", "admin", Role::Admin)
     }
 
@@ -325,7 +338,8 @@ impl Running {
     /// Starts a command on the hub's cuttable line.
     pub(crate) fn start(world: &World, arguments: &str) -> Self {
         let mut command = world.desk.command(&format!("{arguments} --kubeconfig line.kubeconfig"));
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = mpsc::channel();
         let stdout = child.stdout.take().unwrap();
         std::thread::spawn(move || {

@@ -176,7 +176,8 @@ fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
 }
 
 fn rollout(written: &RolloutCounts) -> RolloutSummary {
-    let RolloutCounts { version, progress: _, clusters, settled, in_flight, failed, waiting, leaving } = written;
+    let RolloutCounts { version, progress: _, clusters, settled, in_flight, failed, waiting, leaving } =
+        written;
     let count = |count: &i64| usize::try_from(*count).unwrap_or(0);
     let tally = ClusterTally {
         clusters: count(clusters),

@@ -36,7 +36,10 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
             }
             (true, _, false) => tell(EventReason::RolledBack, format!("rolling back to {shown} on {left}")),
             (false, _, true) => {
-                tell(EventReason::RolloutStarted, format!("{shown} is desired; every cluster has it already"));
+                tell(
+                    EventReason::RolloutStarted,
+                    format!("{shown} is desired; every cluster has it already"),
+                );
             }
             (false, _, false) => tell(EventReason::RolloutStarted, format!("rolling out {shown} to {left}")),
         }

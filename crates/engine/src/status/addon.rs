@@ -201,8 +201,11 @@ fn overall(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<(&'static
         State::InstallSucceeded => 4,
         State::Empty => 5,
     };
-    let (governor, outcome) =
-        fleet.governors.iter().zip(outcomes).min_by_key(|(governor, outcome)| urgency(governor, &outcome.state))?;
+    let (governor, outcome) = fleet
+        .governors
+        .iter()
+        .zip(outcomes)
+        .min_by_key(|(governor, outcome)| urgency(governor, &outcome.state))?;
     let (status, reason, message) = summary(fleet, governor, outcome);
     Some((status, reason, format!("{}: {message}", governor.spec.name)))
 }

@@ -150,10 +150,7 @@ fn switching(observed: &Observed, plan: &Plan, names: &[&str], paused: bool) -> 
         let wanted = one.desired.as_deref().unwrap_or("nothing available");
         format!(
             "{}: wants {wanted}, {} waiting, {} in flight, {} governed, {pace}",
-            one.name,
-            tally.waiting,
-            tally.in_flight,
-            tally.clusters
+            one.name, tally.waiting, tally.in_flight, tally.clusters
         )
     });
     (blast, lines.collect())

@@ -302,9 +302,8 @@ fn contents(observed: &Observed) -> Vec<ContentChange> {
         let placement = governor.spec.name.to_string();
         let label = |revision| plan::label(observed, revision).to_string();
         let (from, to) = (label(applied), label(desired));
-        let same = |known: &&mut ContentChange| {
-            known.from == from && known.to == to && known.configs == configs
-        };
+        let same =
+            |known: &&mut ContentChange| known.from == from && known.to == to && known.configs == configs;
         match changes.iter_mut().find(same) {
             Some(known) => known.placements.push(placement),
             None => changes.push(ContentChange { placements: vec![placement], from, to, configs }),

@@ -72,7 +72,8 @@ fn attempts(mut events: Vec<Happened>) -> Vec<Attempt> {
         let open = attempts.iter_mut().rev().find(|(_, one)| one.placement == placement);
         let mut close = |outcome: &'static str, why: Option<String>| {
             if let Some((started, attempt)) = open
-                && (attempt.outcome == "InProgress" || (attempt.outcome == "Failed" && outcome == "Completed"))
+                && (attempt.outcome == "InProgress"
+                    || (attempt.outcome == "Failed" && outcome == "Completed"))
             {
                 attempt.outcome = outcome;
                 attempt.why = why;

@@ -49,7 +49,9 @@ fn writers(object: &Value) -> impl Iterator<Item = &Value> {
     entries.into_iter().flatten().filter(|entry| {
         let fields = entry.get("fieldsV1").and_then(Value::as_object);
         let own = fields.is_some_and(|fields| {
-            fields.keys().any(|key| !matches!(key.as_str(), "f:metadata" | "f:status" | "f:apiVersion" | "f:kind"))
+            fields
+                .keys()
+                .any(|key| !matches!(key.as_str(), "f:metadata" | "f:status" | "f:apiVersion" | "f:kind"))
         });
         own && entry.get("subresource").and_then(Value::as_str).unwrap_or_default().is_empty()
     })
@@ -90,9 +92,7 @@ mod tests {
     use super::*;
 
     fn object(entries: &[(&str, &str, &str, &str)]) -> Value {
-        let entry = |(manager, operation, time, field): &(&str, &str, &str, &str)| {
-            json!({"manager": manager, "operation": operation, "time": time, "fieldsV1": {*field: {}}})
-        };
+        let entry = |(manager, operation, time, field): &(&str, &str, &str, &str)| json!({"manager": manager, "operation": operation, "time": time, "fieldsV1": {*field: {}}});
         json!({"metadata": {"managedFields": entries.iter().map(entry).collect::<Vec<_>>()}})
     }
 
@@ -105,7 +105,10 @@ mod tests {
             ("kubectl-label", "Update", "2026-01-04T00:00:00Z", "f:metadata"),
         ]);
         let author = last(&object, "the add-on").unwrap();
-        assert_eq!((author.manager.as_str(), author.at.as_deref()), ("kubectl-edit", Some("2026-01-02T00:00:00Z")));
+        assert_eq!(
+            (author.manager.as_str(), author.at.as_deref()),
+            ("kubectl-edit", Some("2026-01-02T00:00:00Z"))
+        );
         assert_eq!(last(&json!({}), "x"), None);
         assert_eq!(undone_by(&object), None);
     }

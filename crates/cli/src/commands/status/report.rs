@@ -98,7 +98,9 @@ impl StatusReport {
         let mut add_ons = Vec::new();
         for addon in view.addons() {
             add_ons.extend(
-                view.observe(&addon, |observed| AddOnState::of(observed, &plan::plan(observed, now).recorded())),
+                view.observe(&addon, |observed| {
+                    AddOnState::of(observed, &plan::plan(observed, now).recorded())
+                }),
             );
         }
         Self { version: 1, now: seconds(now).to_string(), notes: left_out(view), add_ons }

@@ -70,7 +70,8 @@ impl Page {
         }
         self.out.add(&table.render(self.paint));
         // A table with messages would not fit.
-        let says_more = |addon: &&AddOnState| addon.outcome() != Outcome::Done || addon.state == Verdict::LeftAlone;
+        let says_more =
+            |addon: &&AddOnState| addon.outcome() != Outcome::Done || addon.state == Verdict::LeftAlone;
         for addon in report.add_ons.iter().filter(says_more).filter(|_| !self.wide) {
             self.out.wrapped("", "  ", &format!("{}: {}", addon.name, addon.message));
         }
