@@ -510,9 +510,8 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let placements = fleet.governors.iter().zip(&outcomes);
     let (tallies, _) = ClusterTally::by_placement(fleet.governors.len(), &clusters, Decision::state);
     let placements = placements.zip(tallies);
-    let placements = placements
-        .map(|((governor, outcome), tally)| placement(&fleet, governor, outcome, tally))
-        .collect();
+    let placements =
+        placements.map(|((governor, outcome), tally)| placement(&fleet, governor, outcome, tally)).collect();
     let recheck_at = outcomes.iter().chain([&free]).filter_map(|outcome| outcome.recheck_at);
     let recheck_at = recheck_at.chain(hooks_until).min();
     let gates = outcomes.into_iter().filter_map(|outcome| outcome.aim.gate_problem);

@@ -119,8 +119,14 @@ pub fn addon(status: &AddOnStatus, order: &[PlacementName], served: &Served) -> 
 }
 
 fn all_of_addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
-    let AddOnStatus { observed_generation, placements, supported_versions, default_version, rollout, conditions } =
-        status;
+    let AddOnStatus {
+        observed_generation,
+        placements,
+        supported_versions,
+        default_version,
+        rollout,
+        conditions,
+    } = status;
     let listed: Vec<(&PlacementName, &Recorded)> =
         order.iter().filter_map(|name| Some((name, placements.get(name)?))).collect();
     json!({
