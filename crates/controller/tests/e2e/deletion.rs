@@ -187,12 +187,12 @@ async fn events_tell_each_transition_once_whoever_leads() {
     assert_eq!(
         of("canary"),
         [
-            "RolloutStarted: default/canary: rolling out v1.0.0 to 1 clusters",
-            "RolloutCompleted: default/canary: all 1 clusters have v1.0.0",
-            "RolloutStarted: default/canary: rolling out v2.0.0 to 1 clusters",
-            "RolloutCompleted: default/canary: all 1 clusters have v2.0.0",
-            "RolledBack: default/canary: rolling back to v1.0.0 on 1 clusters",
-            "RolloutCompleted: default/canary: all 1 clusters have v1.0.0",
+            "RolloutStarted: default/canary: rolling out v1.0.0 to 1 cluster",
+            "RolloutCompleted: default/canary: its cluster has v1.0.0",
+            "RolloutStarted: default/canary: rolling out v2.0.0 to 1 cluster",
+            "RolloutCompleted: default/canary: its cluster has v2.0.0",
+            "RolledBack: default/canary: rolling back to v1.0.0 on 1 cluster",
+            "RolloutCompleted: default/canary: its cluster has v1.0.0",
         ]
     );
 }
