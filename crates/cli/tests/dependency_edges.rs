@@ -86,8 +86,19 @@ fn the_dashboard_reads_through_the_manager_and_nobody_but_the_command_line_knows
 }
 
 #[test]
+fn the_manager_does_not_know_the_registration_which_has_other_rights() {
+    for package in ["aviary-controller", "aviary-engine", "aviary-api", "aviary-hub"] {
+        assert_without(package, &["aviary-registration"]);
+    }
+    assert_without(
+        "aviary-registration",
+        &["aviary-hub", "aviary-fleet", "aviary-dashboard", "aviary-schema"],
+    );
+}
+
+#[test]
 fn serving_knows_none_of_our_other_crates_and_nothing_shipped_needs_those_of_tests() {
-    let ours = ["api", "controller", "dashboard", "engine", "fleet", "hub", "schema"];
+    let ours = ["api", "controller", "dashboard", "engine", "fleet", "hub", "registration", "schema"];
     assert_without("aviary-serve", &ours.map(|name| format!("aviary-{name}")).each_ref().map(String::as_str));
     assert_without("aviary", &["aviary-testing"]);
 }

@@ -240,24 +240,28 @@ fn setup(server: &Server) {
             }),
         );
     }
-    let ca = json!({"name": "reg-ca", "namespace": NAMESPACE});
-    put(
-        server,
-        &json!({
-            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate", "metadata": {"name": "reg-v1"},
-            "spec": {"addonName": "reg", "agentSpec": {"workload": {"manifests": []}}, "registration": [
-                {"type": "KubeClient", "kubeClient": {"hubPermissions": [
-                    {"type": "CurrentCluster", "currentCluster": {"clusterRoleName": "reg-reader"}},
-                    {"type": "SingleNamespace", "singleNamespace": {"namespace": "reg-shared", "roleRef":
-                        {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reg-config"}}},
-                ]}},
-                {"type": "CustomSigner", "customSigner": {"signerName": CUSTOM, "signingCA": ca}},
-            ]},
-        }),
-    );
+    put(server, &template(true));
     for cluster in ["reg-c1", "reg-c2", "reg-c3"] {
         instance(server, cluster, "reg", "reg-v1");
     }
+}
+
+/// The template, optionally with a custom signer.
+fn template(with_signer: bool) -> Value {
+    let ca = json!({"name": "reg-ca", "namespace": NAMESPACE});
+    let mut registration = vec![json!({"type": "KubeClient", "kubeClient": {"hubPermissions": [
+        {"type": "CurrentCluster", "currentCluster": {"clusterRoleName": "reg-reader"}},
+        {"type": "SingleNamespace", "singleNamespace": {"namespace": "reg-shared", "roleRef":
+            {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reg-config"}}},
+    ]}})];
+    if with_signer {
+        registration
+            .push(json!({"type": "CustomSigner", "customSigner": {"signerName": CUSTOM, "signingCA": ca}}));
+    }
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate", "metadata": {"name": "reg-v1"},
+        "spec": {"addonName": "reg", "agentSpec": {"workload": {"manifests": []}}, "registration": registration},
+    })
 }
 
 /// An instance that is assigned a template, as the manager records it.
@@ -613,6 +617,16 @@ fn tokens_are_for_the_cluster_and_not_for_the_registration() {
             b"",
         );
     };
+    for policy in
+        ["aviary-registration-bindings", "aviary-registration-tokens", "aviary-registration-accounts"]
+    {
+        let what = format!("validatingadmissionpolicy {policy}");
+        server.until("the expressions to be checked", || {
+            let policy = server.get(&what);
+            policy["status"]["observedGeneration"] == policy["metadata"]["generation"]
+        });
+        assert_eq!(server.get(&what)["status"]["typeChecking"], json!({}), "{policy}");
+    }
     driver("token");
     let _process = registration(&server, "--tokens --log info");
     server.until("the account", || {
@@ -652,5 +666,92 @@ fn tokens_are_for_the_cluster_and_not_for_the_registration() {
             .status
             .success()
     });
+    cleanup(&server);
+}
+
+/// The writes of our processes in the audit log, except for their leases.
+fn writes(server: &Server) -> usize {
+    let accounts =
+        ["registration", "manager"].map(|name| format!("system:serviceaccount:{NAMESPACE}:aviary-{name}"));
+    let log = fs::read_to_string(server.path("audit.log")).unwrap();
+    let is_write = |line: &&str| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let verb = event["verb"].as_str().unwrap_or_default();
+        accounts.iter().any(|account| event["user"]["username"] == *account)
+            && ["create", "update", "patch", "delete"].contains(&verb)
+            && event["objectRef"]["resource"] != "leases"
+    };
+    log.lines().filter(is_write).count()
+}
+
+#[test]
+fn a_successor_continues_and_at_rest_nothing_is_written() {
+    let server = installed("registration-rest");
+    setup(&server);
+    let lease = || server.get(&format!("lease aviary-registration -n {NAMESPACE}"))["spec"].clone();
+    let first = registration(&server, "--lease-duration 3 --log info");
+    server.until("the registrations", || {
+        condition(&server, "reg-c1", "RegistrationApplied")["status"] == "True"
+    });
+    let leader = lease()["holderIdentity"].clone();
+    let _second = registration(&server, "--lease-duration 3 --log info");
+    // Killed, not stopped: it hands nothing over.
+    drop(first);
+    let good = Case::new(
+        "good",
+        pkcs10(&server, "good", &user("reg-c1", "reg"), &groups("reg-c1", "reg"), None),
+        "signed",
+    );
+    assert_eq!(good.send(&server), None);
+    server.until("the successor to approve", || good.get(&server)["status"]["certificate"].is_string());
+    assert_ne!(lease()["holderIdentity"], leader);
+
+    nothing_is_written(&server);
+    cleanup(&server);
+}
+
+/// While the lease is renewed for ten seconds, nothing else is written.
+fn nothing_is_written(server: &Server) {
+    let before = writes(server);
+    let lease = format!("lease aviary-registration -n {NAMESPACE}");
+    let time =
+        || server.get(&lease)["spec"]["renewTime"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let began = time();
+    server.until("the lease to be renewed for a while", || time().duration_since(began).as_secs() >= 10);
+    assert_eq!(writes(server) - before, 0, "at rest");
+}
+
+#[test]
+fn neither_the_manager_nor_the_registration_overwrites_the_other() {
+    let server = installed("registration-manager");
+    setup(&server);
+    let group = "addon.open-cluster-management.io";
+    put(
+        &server,
+        &json!({
+            "apiVersion": format!("{group}/v1alpha1"), "kind": "ClusterManagementAddOn", "metadata": {"name": "reg"},
+            "spec": {
+                "supportedConfigs": [{"group": group, "resource": "addontemplates", "defaultConfig": {"name": "reg-v1"}}],
+                "installStrategy": {"type": "Manual"},
+            },
+        }),
+    );
+    let account = server.kubeconfig_of(NAMESPACE, "aviary-manager");
+    let _manager =
+        start(&server.desk, &format!("manager --kubeconfig {account} --namespace {NAMESPACE} --log warn"));
+    let _registration = registration(&server, "--log info");
+    let written = |registrations: usize| {
+        let status = server.get("managedclusteraddon reg -n reg-c1")["status"].clone();
+        let listed = status["registrations"].as_array().map_or(0, Vec::len);
+        let is_there = |kind: &str| !condition(&server, "reg-c1", kind).is_null();
+        listed == registrations && is_there("RegistrationApplied") && is_there("Progressing")
+    };
+    server.until("both to write the status", || written(2));
+    // An edit in place gets a new hash. The manager assigns it, and the registration follows.
+    put(&server, &template(false));
+    server.until("both to follow the template", || written(1));
+    assert_eq!(condition(&server, "reg-c1", "RegistrationApplied")["status"], "True");
+    nothing_is_written(&server);
+    server.kubectl("delete clustermanagementaddon reg", b"");
     cleanup(&server);
 }

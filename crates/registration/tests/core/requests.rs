@@ -5,6 +5,8 @@ use aviary_registration::names::{AgentKey, KUBE_CLIENT};
 use aviary_registration::pkcs10::MOST_BYTES;
 use aviary_registration::request::{Body, Request, Stage};
 use aviary_registration::template::{Registrations, SecretRef};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use expect_test::expect;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -539,4 +541,30 @@ fn only_approved_requests_of_custom_signers_are_signed_after_the_same_checks() {
           ignored: Over
     "#]]
     .assert_eq(&table_under(&policy, cases));
+}
+
+/// Whoever changes a request in transit, or finds a gap in the parser, gets nothing.
+#[test]
+fn no_request_with_a_single_changed_bit_is_approved() {
+    let pem = String::from_utf8(draft().pem()).unwrap();
+    let packed: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
+    let der = STANDARD.decode(packed).unwrap();
+    let mut approved = 0;
+    for at in 0..der.len() * 8 {
+        let mut changed = der.clone();
+        changed[at / 8] ^= 1 << (at % 8);
+        let told = judged(
+            &policy(),
+            &with(|request| request.body = Body::Pem(crate::csr::wrapped(&changed))),
+            |_| {},
+        );
+        approved += usize::from(!told.starts_with("UnreadableRequest") && !told.starts_with("Wrong"));
+    }
+    assert_eq!(approved, 0, "of {}", der.len() * 8);
+    let text = pem.into_bytes();
+    for length in 0..text.len() - 1 {
+        let told =
+            judged(&policy(), &with(|request| request.body = Body::Pem(text[..length].to_vec())), |_| {});
+        assert!(told.starts_with("UnreadableRequest"), "{length} bytes: {told}");
+    }
 }
