@@ -129,7 +129,7 @@ impl Backlog {
     }
 
     /// The next request to decide about. Requesters take turns.
-    pub fn next(&mut self) -> Option<Request> {
+    pub fn take_next(&mut self) -> Option<Request> {
         let after = (std::ops::Bound::Excluded(self.turn.clone()), std::ops::Bound::Unbounded);
         let user = self.waiting.range(after).next().or_else(|| self.waiting.iter().next())?.0.clone();
         let queue = self.waiting.get_mut(&user)?;

@@ -250,8 +250,9 @@ fn check_subject(
 fn check_groups(expected: &[String], asked: &[String], is_default: bool) -> Result<(), Refusal> {
     let wanted: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
     let given: BTreeSet<&str> = asked.iter().map(String::as_str).collect();
-    let is_extra = |group: &&&str| !wanted.contains(**group) && !(is_default && **group == AUTHENTICATED);
-    let mut extra: Vec<String> = given.iter().filter(is_extra).map(|group| (*group).to_owned()).collect();
+    let is_allowed = |group: &str| wanted.contains(group) || (is_default && group == AUTHENTICATED);
+    let mut extra: Vec<String> =
+        given.iter().filter(|group| !is_allowed(group)).map(|group| (*group).to_owned()).collect();
     let missing: Vec<String> = wanted.difference(&given).map(|group| (*group).to_owned()).collect();
     if given.len() != asked.len() && extra.is_empty() {
         extra.push("a group twice".to_owned());

@@ -275,6 +275,9 @@ where
     }
 }
 
+/// By namespace and role: the answer, and when it was given.
+type Answers = BTreeMap<(Option<String>, Role), (bool, Instant)>;
+
 /// Which roles the administrator lets this process bind: the hub knows, by the verb `bind`.
 ///
 /// The API server would also allow a role whose rights this process has itself. Templates must not
@@ -282,7 +285,7 @@ where
 #[derive(Clone)]
 pub(super) struct Bindable {
     client: Client,
-    answers: Arc<Mutex<BTreeMap<(Option<String>, Role), (bool, Instant)>>>,
+    answers: Arc<Mutex<Answers>>,
 }
 
 impl Bindable {

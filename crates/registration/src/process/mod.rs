@@ -222,7 +222,7 @@ impl Loop {
         }
         // Requests first: an agent waits for each, and instances are many.
         while self.tasks.len() < MOST_AT_ONCE {
-            let Some(request) = self.state.backlog.next() else { break };
+            let Some(request) = self.state.backlog.take_next() else { break };
             self.answer(request);
         }
         if self.tasks.len() >= MOST_AT_ONCE {

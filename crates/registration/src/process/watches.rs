@@ -35,7 +35,7 @@ pub(super) async fn follow(client: Client, namespace: String, kind: Kind, change
     let all = watcher::Config::default();
     match kind {
         Kind::Cluster => {
-            stream(Api::<Guarded<ManagedCluster>>::all(client), all, kind, changes, cluster).await
+            stream(Api::<Guarded<ManagedCluster>>::all(client), all, kind, changes, cluster).await;
         }
         Kind::Instance => {
             let read = |object: ManagedClusterAddOn| {
@@ -52,7 +52,7 @@ pub(super) async fn follow(client: Client, namespace: String, kind: Kind, change
                 plural: "addontemplates".into(),
             };
             let api: Api<Guarded<DynamicObject>> = Api::all_with(client, &resource);
-            stream(api, all, kind, changes, template).await;
+            stream(api, all, kind, changes, |object| template(&object)).await;
         }
         Kind::Revision => {
             let api: Api<Guarded<ControllerRevision>> = Api::namespaced(client, &namespace);
@@ -133,7 +133,7 @@ fn cluster(object: ManagedCluster) -> Option<Seen> {
     Some(Seen::Cluster(object.metadata.name?, object.spec.hub_accepts_client))
 }
 
-fn template(object: DynamicObject) -> Option<Seen> {
+fn template(object: &DynamicObject) -> Option<Seen> {
     let name = object.metadata.name.clone()?;
     let value = json!({"spec": object.data.get("spec").unwrap_or(&Value::Null)});
     let registrations = Registrations::read(&value);
@@ -149,9 +149,13 @@ fn revision(object: ControllerRevision) -> Option<Seen> {
     let (addon, hash, content) = stored_template(&object)?;
     let registrations = Registrations::read(&content);
     // A template of another add-on grants nothing.
-    let fits = registrations.addon == addon;
-    fits.then(|| object.metadata.name)?
-        .map(|name| Seen::Content(name, Content { addon, hash, registrations: Arc::new(registrations) }))
+    if registrations.addon != addon {
+        return None;
+    }
+    Some(Seen::Content(
+        object.metadata.name?,
+        Content { addon, hash, registrations: Arc::new(registrations) },
+    ))
 }
 
 fn owned(metadata: &ObjectMeta, is_right: impl FnOnce(&AgentKey) -> bool) -> Option<Seen> {

@@ -34,7 +34,7 @@ fn a_requester_has_few_requests_and_requesters_take_turns() {
     }
     backlog.put(Request { name: "good".into(), ..template.clone() }, "good", now());
     assert_eq!((backlog.len(), backlog.forgotten()), (MOST_PER_USER + 1, 1000 - MOST_PER_USER));
-    let first: Vec<String> = (0..2).map(|_| backlog.next().unwrap().name).collect();
+    let first: Vec<String> = (0..2).map(|_| backlog.take_next().unwrap().name).collect();
     assert_eq!(first, ["evil-0", "good"], "one of each");
     for user in 0..MOST {
         backlog.put(
@@ -54,7 +54,7 @@ fn what_did_not_fit_is_looked_for_again_when_there_is_room() {
         backlog.put(Request { name: number.to_string(), ..template.clone() }, "user", now());
     }
     assert!(!backlog.should_list_again(), "some still wait for a decision");
-    while backlog.next().is_some() {}
+    while backlog.take_next().is_some() {}
     assert!(backlog.should_list_again() && !backlog.should_list_again(), "once");
 }
 
@@ -64,11 +64,11 @@ fn a_refusal_is_told_once_and_a_decided_request_is_forgotten() {
     let mut backlog = Backlog::default();
     backlog.put(request.clone(), "user", now());
     assert!(backlog.tell("x", "A") && !backlog.tell("x", "A") && backlog.tell("x", "B"));
-    assert!(backlog.next().is_some() && backlog.next().is_none());
+    assert!(backlog.take_next().is_some() && backlog.take_next().is_none());
     backlog.put(request.clone(), "user", now());
-    assert!(backlog.next().is_none(), "the same again is no news");
+    assert!(backlog.take_next().is_none(), "the same again is no news");
     backlog.reconsider(&of());
-    assert_eq!(backlog.next().unwrap().name, "x");
+    assert_eq!(backlog.take_next().unwrap().name, "x");
     backlog.put(
         Request { stage: Stage::Over { approved_at: Some(now()) }, ..request.clone() },
         "user",
