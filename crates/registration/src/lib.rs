@@ -6,6 +6,7 @@
 
 pub mod backlog;
 pub mod decide;
+mod der;
 pub mod grants;
 pub mod instance;
 pub mod names;

@@ -14,7 +14,9 @@ use x509_parser::oid_registry::{
     OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT,
 };
 use x509_parser::prelude::FromDer;
-use x509_parser::x509::X509Name;
+use x509_parser::x509::{AttributeTypeAndValue, RelativeDistinguishedName, X509Name};
+
+use crate::der::{sequence, tlv};
 
 /// The largest request that is read. One with a 4096-bit RSA key has about 2 KiB.
 pub const MOST_BYTES: usize = 8 << 10;
@@ -64,6 +66,11 @@ pub fn read(pem: &[u8]) -> Result<Asked, Unreadable> {
     }
     request.verify_signature().map_err(|_| Unreadable::Signature)?;
     let info = &request.certification_request_info;
+    if !is_exact(&der, info.raw, &request.signature_value.data)
+        || written(&info.subject) != info.subject.as_raw()
+    {
+        return Err(Unreadable::NotPkcs10);
+    }
     let mut asked = Asked {
         common_name: String::new(),
         organizations: Vec::new(),
@@ -74,6 +81,37 @@ pub fn read(pem: &[u8]) -> Result<Asked, Unreadable> {
     };
     read_subject(&info.subject, &mut asked)?;
     Ok(asked)
+}
+
+/// Whether the envelope is the only way to write a signed request in DER: what is in it is signed, but
+/// the envelope is not.
+fn is_exact(der: &[u8], info: &[u8], signature: &[u8]) -> bool {
+    let envelope = |algorithm: &&[u8]| sequence(&[info, algorithm, &tlv(0x03, &[&[0], signature])]) == der;
+    ALGORITHMS.iter().any(|algorithm| envelope(algorithm))
+}
+
+/// The AlgorithmIdentifiers of ECDSA and RSA with SHA-256, SHA-384 and SHA-512, and of Ed25519.
+const ALGORITHMS: [&[u8]; 7] = [
+    &[0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02],
+    &[0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03],
+    &[0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04],
+    &[0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b, 0x05, 0x00],
+    &[0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0c, 0x05, 0x00],
+    &[0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0d, 0x05, 0x00],
+    &[0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70],
+];
+
+/// The subject as DER writes it.
+fn written(subject: &X509Name<'_>) -> Vec<u8> {
+    let attribute = |attribute: &AttributeTypeAndValue<'_>| {
+        let value = attribute.attr_value();
+        let tag = u8::try_from(value.tag().0).unwrap_or(u8::MAX);
+        sequence(&[&tlv(0x06, &[attribute.attr_type().as_bytes()]), &tlv(tag, &[value.data])])
+    };
+    let set = |names: &RelativeDistinguishedName<'_>| {
+        tlv(0x31, &[&names.iter().flat_map(attribute).collect::<Vec<u8>>()])
+    };
+    sequence(&[&subject.iter_rdn().flat_map(set).collect::<Vec<u8>>()])
 }
 
 /// The content of the one block.

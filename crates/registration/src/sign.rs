@@ -12,6 +12,7 @@ use rcgen::{KeyPair, PublicKeyData, SigningKey};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
+use crate::der::{sequence, tlv};
 use crate::pkcs10::Asked;
 
 /// The longest validity of a certificate, as OCM's own manager issues them.
@@ -183,30 +184,6 @@ fn time(at: Timestamp) -> Vec<u8> {
 fn extension(id: &[u8], critical: bool, value: &[u8]) -> Vec<u8> {
     let flag: &[u8] = if critical { &[0x01, 0x01, 0xff] } else { &[] };
     sequence(&[&tlv(0x06, &[id]), flag, &tlv(0x04, &[value])])
-}
-
-fn sequence(parts: &[&[u8]]) -> Vec<u8> {
-    tlv(0x30, parts)
-}
-
-/// One DER value.
-fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let length: usize = parts.iter().map(|part| part.len()).sum();
-    let mut out = vec![tag];
-    match u8::try_from(length) {
-        Ok(short @ 0..0x80) => out.push(short),
-        _ => {
-            let bytes = length.to_be_bytes();
-            let from = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len());
-            let significant = bytes.get(from..).unwrap_or_default();
-            out.push(0x80 | u8::try_from(significant.len()).unwrap_or(0));
-            out.extend_from_slice(significant);
-        }
-    }
-    for part in parts {
-        out.extend_from_slice(part);
-    }
-    out
 }
 
 /// The content of the first PEM block, if it has this type.
