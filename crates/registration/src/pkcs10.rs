@@ -87,7 +87,7 @@ pub fn read(pem: &[u8]) -> Result<Asked, Unreadable> {
 /// the envelope is not.
 fn is_exact(der: &[u8], info: &[u8], signature: &[u8]) -> bool {
     let envelope = |algorithm: &&[u8]| sequence(&[info, algorithm, &tlv(0x03, &[&[0], signature])]) == der;
-    ALGORITHMS.iter().any(|algorithm| envelope(algorithm))
+    ALGORITHMS.iter().any(envelope)
 }
 
 /// The AlgorithmIdentifiers of ECDSA and RSA with SHA-256, SHA-384 and SHA-512, and of Ed25519.

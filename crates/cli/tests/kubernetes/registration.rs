@@ -249,6 +249,8 @@ fn setup(server: &Server) {
 /// The template, optionally with a custom signer.
 fn template(with_signer: bool) -> Value {
     let ca = json!({"name": "reg-ca", "namespace": NAMESPACE});
+    let manifest =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "reg", "namespace": "default"}});
     let mut registration = vec![json!({"type": "KubeClient", "kubeClient": {"hubPermissions": [
         {"type": "CurrentCluster", "currentCluster": {"clusterRoleName": "reg-reader"}},
         {"type": "SingleNamespace", "singleNamespace": {"namespace": "reg-shared", "roleRef":
@@ -260,7 +262,7 @@ fn template(with_signer: bool) -> Value {
     }
     json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnTemplate", "metadata": {"name": "reg-v1"},
-        "spec": {"addonName": "reg", "agentSpec": {"workload": {"manifests": []}}, "registration": registration},
+        "spec": {"addonName": "reg", "agentSpec": {"workload": {"manifests": [manifest]}}, "registration": registration},
     })
 }
 
