@@ -105,7 +105,7 @@ export class AddOnView {
     const header = h(
       'header.addon-header',
       {},
-      h('div.heading', {}, h('div', {}, this.title, this.names), act ? h('div.actions', {}, this.retryButton, this.pauseButton, undo) : null),
+      h('div.heading', {}, h('div', {}, this.title, this.names), act ? h('div.actions', {}, this.pauseButton, undo, this.retryButton) : null),
       h('div.state-line', {}, this.state.node, this.paused, this.version, this.wait, this.left),
       this.message,
       h('div.total', {}, this.progress.node, this.total),
@@ -116,7 +116,7 @@ export class AddOnView {
     this.inspector = h('p.inspector', { 'aria-live': 'polite' }, 'Point at a square to see its cluster, or use the arrow keys; Enter opens it.');
     this.squares = new Squares(rollout, { open, tell: (words) => text(this.inspector, words) });
     this.legend = new Legend(() => this.find());
-    this.search = h('input.search', { type: 'search', placeholder: 'Name, reason, revision or key=value', 'aria-label': 'Find clusters by name, reason, revision or label', input: () => this.find(), keydown: (event) => this.searchKey(event) });
+    this.search = h('input.search', { type: 'search', placeholder: 'Name, reason, revision or key=value', 'aria-label': 'Find clusters', input: () => this.find(), keydown: (event) => this.searchKey(event) });
     this.found = h('span.found.numbers', { role: 'status' }, '');
     this.results = new Results(rollout, open);
     this.squares.node.append(this.placements.node);

@@ -47,7 +47,7 @@ export class Results {
         const placement = addon.placements[clusters.placement[row]]?.name;
         text(place, [placement && short(placement), this.rollout.revision(row)].filter(Boolean).join(' · '));
         const why = this.rollout.message(row);
-        text(message, why ? `${WORDS[kind]}: ${why}` : WORDS[kind]);
+        text(message, why && why !== WORDS[kind] ? `${WORDS[kind]}: ${why}` : WORDS[kind]);
       },
     };
   }
