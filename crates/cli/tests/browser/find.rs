@@ -93,7 +93,9 @@ async fn the_page_estimates_the_time_left_and_says_when_it_is_paused() {
     assert!(!browser.texts(".state-line").await[0].contains("left at this pace"));
     browser.until_text(".actions", "Resume…").await;
     stand.say("addon-delta", &json!({"now": "2026-01-01T00:10:02Z", "failed": 0, "paused": false}));
-    browser.until("nothing to retry", "return document.querySelector('.actions button:last-child').hidden").await;
+    browser
+        .until("nothing to retry", "return document.querySelector('.actions button:last-child').hidden")
+        .await;
     browser.end(&[]).await;
 }
 
