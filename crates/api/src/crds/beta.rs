@@ -26,6 +26,10 @@ const EQUAL: [&str; 2] = [
     "addontemplates.addon.open-cluster-management.io",
 ];
 
+const DEFAULT_CONFIGS: &str = "Types of config that the add-on supports, each with its default. The name \
+    __reserved_no_default__ means that there is no default. A config of the same group and resource in a placement or \
+    an instance overrides them.";
+
 /// Where the hub finds the conversion.
 #[derive(Clone, Copy, Debug)]
 pub struct ConversionService<'a> {
@@ -90,27 +94,15 @@ fn properties<'s>(schema: &'s mut Value, of: &str) -> Option<&'s mut Map<String,
     schema.pointer_mut(&format!("/properties/{of}/properties"))?.as_object_mut()
 }
 
-fn describe(field: Option<&mut Value>, text: &str) {
-    if let Some(Value::Object(field)) = field {
-        field.insert("description".to_owned(), text.into());
-    }
-}
-
 fn addon(schema: &mut Value) {
     if let Some(spec) = properties(schema, "spec") {
         spec.remove("supportedConfigs");
         spec.remove("addOnConfiguration");
-        let defaults = spec.get_mut("defaultConfigs");
-        describe(
-            defaults,
-            "Types of config that the add-on supports, each with its default. The name \
-             __reserved_no_default__ means that there is no default. A config of the same group and \
-             resource in a placement or an instance overrides them.",
-        );
-        if let Some(Value::Object(item)) =
-            spec.get_mut("defaultConfigs").and_then(|list| list.get_mut("items"))
-        {
-            item.remove("x-kubernetes-validations");
+        if let Some(Value::Object(list)) = spec.get_mut("defaultConfigs") {
+            list.insert("description".to_owned(), DEFAULT_CONFIGS.into());
+            if let Some(Value::Object(item)) = list.get_mut("items") {
+                item.remove("x-kubernetes-validations");
+            }
         }
     }
     if let Some(status) = properties(schema, "status") {

@@ -355,7 +355,7 @@ impl House {
                 (hub, endpoint, scratch.path().to_owned(), Some(scratch))
             }
         };
-        hub::install_kinds(&hub).await?;
+        hub::install_kinds(&hub, false).await?;
         let kubeconfig = directory.join("kubeconfig");
         let token = hub::known_token(&kubeconfig, &endpoint)?;
         write_private(&kubeconfig, endpoint.kubeconfig(address, &token).as_bytes())

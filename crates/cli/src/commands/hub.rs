@@ -51,6 +51,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "kubeconfig_out")]
     ephemeral: bool,
 
+    /// Also serve v1beta1 of the add-on kinds. kubectl then shows v1beta1 unless told otherwise
+    #[arg(long)]
+    v1beta1: bool,
+
     /// Allow an address that other machines can reach
     #[arg(long)]
     allow_remote: bool,
@@ -77,7 +81,7 @@ async fn serve(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     // Before anything is created in the data directory.
     let listener = listen(args.listen, "--listen").await?;
     let (hub, endpoint) = open(args).await?;
-    let installed = install_kinds(&hub).await?;
+    let installed = install_kinds(&hub, args.v1beta1).await?;
     let address = listener.local_addr().context("failed to read the address")?;
     let file = args.kubeconfig_out.clone().unwrap_or_else(|| args.data_dir.join("kubeconfig"));
     let token = known_token(&file, &endpoint)?;
@@ -119,15 +123,15 @@ async fn open(args: &Args) -> anyhow::Result<(Hub, Endpoint)> {
     Ok((hub, endpoint))
 }
 
-/// A hub that also serves v1beta1 of the add-on kinds.
+/// A hub that can convert the add-on kinds, whichever versions of them are installed.
 pub(super) fn options() -> Options {
     Options { converters: conversion::converters(), ..Options::default() }
 }
 
 /// Creates or updates the CRDs. Returns a line with their number.
-pub(super) async fn install_kinds(hub: &Hub) -> anyhow::Result<String> {
+pub(super) async fn install_kinds(hub: &Hub, v1beta1: bool) -> anyhow::Result<String> {
     let api: Api<CustomResourceDefinition> = Api::all(hub.client());
-    let all = crds::with_beta(&conversion::service(NAMESPACE));
+    let all = if v1beta1 { crds::with_beta(&conversion::service(NAMESPACE)) } else { crds::all() };
     for crd in &all {
         let name = crd.metadata.name.clone().unwrap_or_default();
         let failed = || format!("failed to install the CRD {name}");
