@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 pub use beta::{CONVERTED, ConversionService};
 
 use crate::{
-    AddOnDeploymentConfig, AddOnHubConfig, AddOnTemplate, ClusterManagementAddOn, ManagedCluster,
-    ManagedClusterAddOn, ManagedClusterSet, ManagedClusterSetBinding, ManifestWork, Placement,
-    PlacementDecision,
+    AddOnDeploymentConfig, AddOnHubConfig, AddOnRolloutPolicy, AddOnRolloutRecord, AddOnTemplate,
+    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManagedClusterSet, ManagedClusterSetBinding,
+    ManifestWork, Placement, PlacementDecision,
 };
 
 mod beta;
@@ -43,6 +43,8 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         crd::<AddOnHubConfig>(&[]),
         crd::<AddOnDeploymentConfig>(&[]),
         crd::<AddOnTemplate>(&[]),
+        crd::<AddOnRolloutPolicy>(&[]),
+        crd::<AddOnRolloutRecord>(&[]),
         crd::<ManagedCluster>(&[]),
         crd::<ManagedClusterSet>(&[]),
         crd::<ManagedClusterSetBinding>(&[(

@@ -21,7 +21,8 @@ pub mod visible;
 pub mod work;
 
 pub use addon::{
-    AddOnDeploymentConfig, AddOnHubConfig, AddOnTemplate, ClusterManagementAddOn, ManagedClusterAddOn,
+    AddOnDeploymentConfig, AddOnHubConfig, AddOnRolloutPolicy, AddOnRolloutRecord, AddOnTemplate,
+    ClusterManagementAddOn, ManagedClusterAddOn,
 };
 pub use cluster::{
     ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision,

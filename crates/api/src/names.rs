@@ -17,6 +17,10 @@ pub const ADDON_HUB_CONFIGS: &str = "addonhubconfigs";
 pub const ADDON_DEPLOYMENT_CONFIGS: &str = "addondeploymentconfigs";
 /// Resource of AddOnTemplate.
 pub const ADDON_TEMPLATES: &str = "addontemplates";
+/// Resource name of AddOnRolloutPolicy.
+pub const ADDON_ROLLOUT_POLICIES: &str = "addonrolloutpolicies";
+/// Resource name of AddOnRolloutRecord.
+pub const ADDON_ROLLOUT_RECORDS: &str = "addonrolloutrecords";
 /// Resource of ManagedCluster.
 pub const MANAGED_CLUSTERS: &str = "managedclusters";
 /// Resource of Placement.

@@ -15,6 +15,7 @@ use aviary_engine::configs::ConfigRef;
 use aviary_engine::name::PlacementName;
 use aviary_engine::normalise;
 use aviary_engine::observed::{Lookup, Observed, Selection};
+use aviary_engine::policy;
 use aviary_engine::problem::Problem;
 
 use crate::documents::Document;
@@ -72,7 +73,8 @@ impl<'d> Hub<'d> {
         object: &ClusterManagementAddOn,
         kinds: &Kinds,
     ) -> AddOnSnapshot<'d> {
-        let (addon, problems) = normalise::addon(object);
+        let (mut addon, mut problems) = normalise::addon(object);
+        problems.extend(policy::apply(&mut addon, self.policies.iter()));
         let name = addon.name.clone();
         let mut observed =
             Observed { addon, problems, clusters: self.clusters.clone(), ..Observed::default() };
@@ -102,7 +104,7 @@ impl<'d> Hub<'d> {
     /// Resolves the placements that the add-on lists, and those that it uses as canaries.
     fn select(&self, observed: &mut Observed, notes: &mut Vec<String>) {
         let listed = observed.addon.strategy.placements();
-        let canaries = listed.iter().filter_map(|spec| spec.rollout.canary.as_ref());
+        let canaries = listed.iter().flat_map(|spec| spec.rollout.canaries());
         let wanted: Vec<PlacementName> =
             listed.iter().map(|spec| &spec.name).chain(canaries).cloned().collect();
         for name in wanted {

@@ -98,6 +98,8 @@ fn every_definition_is_printed_and_admits_what_it_defines() {
         addonhubconfigs.addon.open-cluster-management.io
         addondeploymentconfigs.addon.open-cluster-management.io
         addontemplates.addon.open-cluster-management.io
+        addonrolloutpolicies.addon.open-cluster-management.io
+        addonrolloutrecords.addon.open-cluster-management.io
         managedclusters.cluster.open-cluster-management.io
         managedclustersets.cluster.open-cluster-management.io
         managedclustersetbindings.cluster.open-cluster-management.io

@@ -31,6 +31,8 @@ fn everything_is_printed_in_an_order_in_which_it_can_be_applied() {
         CustomResourceDefinition addonhubconfigs.addon.open-cluster-management.io
         CustomResourceDefinition addondeploymentconfigs.addon.open-cluster-management.io
         CustomResourceDefinition addontemplates.addon.open-cluster-management.io
+        CustomResourceDefinition addonrolloutpolicies.addon.open-cluster-management.io
+        CustomResourceDefinition addonrolloutrecords.addon.open-cluster-management.io
         CustomResourceDefinition managedclusters.cluster.open-cluster-management.io
         CustomResourceDefinition managedclustersets.cluster.open-cluster-management.io
         CustomResourceDefinition managedclustersetbindings.cluster.open-cluster-management.io
@@ -68,6 +70,8 @@ fn everything_is_printed_in_an_order_in_which_it_can_be_applied() {
     .assert_eq(&listed(&desk, ""));
     expect![[r#"
         CustomResourceDefinition addonhubconfigs.addon.open-cluster-management.io
+        CustomResourceDefinition addonrolloutpolicies.addon.open-cluster-management.io
+        CustomResourceDefinition addonrolloutrecords.addon.open-cluster-management.io
         ServiceAccount fleet/aviary-manager
         ClusterRole aviary-manager
         ClusterRoleBinding aviary-manager

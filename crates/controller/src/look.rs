@@ -169,7 +169,7 @@ impl View {
     /// The configs of a kind that are referenced; `None` if all of them are needed, or if there are
     /// many.
     fn wanted(&mut self, kind: &GroupResource) -> Option<BTreeSet<ConfigRef>> {
-        if kind == GroupResource::templates() {
+        if [GroupResource::templates(), GroupResource::policies(), GroupResource::records()].contains(&kind) {
             return None;
         }
         let wanted = self.referenced(kind, |_| true);

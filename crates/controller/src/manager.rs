@@ -27,7 +27,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Settings;
 use crate::events::Events;
-use crate::execute::{Executor, Job, SharedExecutor, Tally, Target, look_for_namespace, until_free};
+use crate::execute::{
+    Executor, Job, SharedExecutor, Tally, Target, look_for_namespace, summarise, until_free,
+};
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
 use crate::panics::{Panic, contain};
@@ -163,6 +165,7 @@ impl Loop {
             self.discovery.look(&self.stores, &self.client);
             self.note_changes();
             self.pass_over_due();
+            self.summarise_policies();
             self.report_health();
             self.reporting.metrics.note_queue(self.queue.len());
         }
@@ -244,6 +247,17 @@ impl Loop {
         self.unplanned = self.stores.addons().cloned().collect();
         for addon in self.unplanned.clone() {
             self.stores.mark(&addon);
+        }
+    }
+
+    /// Writes into policies what they apply to.
+    fn summarise_policies(&mut self) {
+        if self.executor.is_none() || !self.stores.are_complete() {
+            return;
+        }
+        for (policy, summary) in self.stores.stale_policies() {
+            let (client, now) = (self.client.clone(), (self.settings.clock)());
+            self.watches.spawn(summarise(client, policy.name.clone(), (*policy).clone(), summary, now));
         }
     }
 

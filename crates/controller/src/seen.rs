@@ -16,8 +16,9 @@ use aviary_api::{
 use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise::{self, DecisionPart, PlacementPart};
-use aviary_engine::observed::{AddOn, Cluster, Instance, LiveConfig, Template, Work};
+use aviary_engine::observed::{AddOn, Cluster, Instance, LiveConfig, Record, Template, Work};
 pub(crate) use aviary_engine::placement::Key;
+use aviary_engine::policy::Policy;
 use aviary_engine::problem::Problem;
 use aviary_engine::served::Served;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -258,6 +259,15 @@ pub(crate) struct SeenConfig {
     pub(crate) template: Option<(Text, Template)>,
     /// If the config selects a version, the versions in its status.
     pub(crate) offers: Option<Vec<Text>>,
+    /// A policy or a record, which are no configs.
+    pub(crate) own: Option<Own>,
+}
+
+/// An object of one of Aviary's own kinds.
+#[derive(Debug)]
+pub(crate) enum Own {
+    Policy(Box<Policy>),
+    Record(Box<Record>),
 }
 
 impl Watched<WatchEvent> for ClusterManagementAddOn {
@@ -352,13 +362,45 @@ pub(crate) fn placement_of(decision: &PlacementDecision) -> Option<PlacementName
     Some(PlacementName::new(decision.metadata.namespace.as_deref().unwrap_or_default(), name))
 }
 
+/// Reads a policy or a record.
+pub(crate) fn own(kind: &GroupResource, value: &Value) -> Option<SeenConfig> {
+    let own = if kind == GroupResource::policies() {
+        Own::Policy(Box::new(normalise::policy(&serde_json::from_value(value.clone()).ok()?)))
+    } else {
+        Own::Record(Box::new(normalise::record(&serde_json::from_value(value.clone()).ok()?)))
+    };
+    Some(SeenConfig { live: normalise::config(&Value::Null), template: None, offers: None, own: Some(own) })
+}
+
 pub(crate) fn config(kind: &GroupResource, object: &DynamicObject) -> SeenConfig {
     let value = serde_json::to_value(object).unwrap_or(Value::Null);
+    if kind == GroupResource::policies() || kind == GroupResource::records() {
+        return own(kind, &value).unwrap_or_else(|| unreadable(kind, &value));
+    }
     let live = normalise::config(&value);
     let template = (kind == GroupResource::templates()).then(|| normalise::template_of(&value, live.clone()));
     let offers = (kind == GroupResource::hub_configs()).then(|| {
         let listed = value.pointer("/status/supportedVersions").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(Value::as_str).map(Text::from).collect()
     });
-    SeenConfig { live, template, offers }
+    SeenConfig { live, template, offers, own: None }
+}
+
+/// A policy that cannot be read holds what it may cover. A record that cannot be read is empty.
+fn unreadable(kind: &GroupResource, value: &Value) -> SeenConfig {
+    let metadata = |field: &str| value["metadata"][field].as_str().unwrap_or_default().into();
+    let (uid, resource_version) = (metadata("uid"), metadata("resourceVersion"));
+    let own = if kind == GroupResource::policies() {
+        let fault = Some("it cannot be read".to_owned());
+        Own::Policy(Box::new(Policy {
+            name: metadata("name"),
+            uid,
+            resource_version,
+            fault,
+            ..Policy::default()
+        }))
+    } else {
+        Own::Record(Box::new(Record { uid, resource_version, ..Record::default() }))
+    };
+    SeenConfig { live: normalise::config(&Value::Null), template: None, offers: None, own: Some(own) }
 }

@@ -286,6 +286,7 @@ mod tests {
     fn spec(name: &str, canary: Option<&str>) -> PlacementSpec {
         let of = |name: &str| PlacementName::new("default", name);
         PlacementSpec {
+            stated: None,
             name: of(name),
             configs: Vec::new(),
             version: None,

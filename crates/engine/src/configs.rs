@@ -74,6 +74,18 @@ impl GroupResource {
             LazyLock::new(|| GroupResource::new(names::ADDON_GROUP, names::ADDON_TEMPLATES));
         &KIND
     }
+
+    pub fn policies() -> &'static Self {
+        static KIND: LazyLock<GroupResource> =
+            LazyLock::new(|| GroupResource::new(names::ADDON_GROUP, names::ADDON_ROLLOUT_POLICIES));
+        &KIND
+    }
+
+    pub fn records() -> &'static Self {
+        static KIND: LazyLock<GroupResource> =
+            LazyLock::new(|| GroupResource::new(names::ADDON_GROUP, names::ADDON_ROLLOUT_RECORDS));
+        &KIND
+    }
 }
 
 impl fmt::Display for GroupResource {

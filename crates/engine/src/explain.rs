@@ -110,6 +110,10 @@ pub enum Wait {
         tolerated: usize,
     },
     Paused,
+    /// Paused by a policy.
+    PausedBy {
+        policy: Text,
+    },
     /// Not started yet, and started after all clusters that can be reached.
     Offline {
         since: Option<Timestamp>,
@@ -147,6 +151,11 @@ pub enum Wait {
 /// What a canary gate waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CanaryWait {
+    /// A policy requires this canary.
+    Required {
+        policy: Text,
+        wait: Box<CanaryWait>,
+    },
     NotFound {
         placement: PlacementName,
     },
@@ -263,7 +272,7 @@ impl Wait {
             Self::KnownGoodFirst { .. } => Reason::KnownGoodFirst,
             Self::Stage { .. } => Reason::WaitingForGroup,
             Self::Halted { .. } => Reason::Halted,
-            Self::Paused => Reason::Paused,
+            Self::Paused | Self::PausedBy { .. } => Reason::Paused,
             Self::Offline { .. } => Reason::Offline,
             Self::Problem(problem) => problem.code(),
             Self::PlacementUncertain => Reason::PlacementUncertain,
@@ -350,6 +359,7 @@ impl fmt::Display for Wait {
             Self::Stage { first } => write!(f, "{first} goes first"),
             Self::Halted { failed, tolerated } => write!(f, "halted: {failed} failed, {tolerated} tolerated"),
             Self::Paused => f.write_str("paused"),
+            Self::PausedBy { policy } => write!(f, "paused by AddOnRolloutPolicy {policy}"),
             Self::Offline { since } => write_offline(f, *since, "starts after all others"),
             Self::Problem(problem) => problem.fmt(f),
             Self::PlacementUncertain => f.write_str("unclear which placement governs it: kept unchanged"),
@@ -376,6 +386,7 @@ impl fmt::Display for Wait {
 impl fmt::Display for CanaryWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Required { policy, wait } => write!(f, "{wait}; AddOnRolloutPolicy {policy} requires it"),
             Self::NotFound { placement } => write!(f, "canary {placement} does not exist"),
             Self::Empty { placement } => write!(f, "canary {placement} selects no cluster"),
             Self::InMotion { placement, published, decided } => {

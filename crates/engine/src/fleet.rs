@@ -8,7 +8,7 @@ mod cohorts;
 mod facts;
 mod lineup;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::LazyLock;
 
 use crate::configs::{Overrides, Resolver, Revision, Wanted};
@@ -69,7 +69,8 @@ pub struct Governor<'a> {
     pub cohorts: Vec<usize>,
     /// The names of the stages, in order: decision groups that go one after another.
     pub stages: Vec<GroupStage>,
-    pub canary: Option<Canary<'a>>,
+    /// All must pass.
+    pub canaries: Vec<Canary<'a>>,
     /// It exists.
     pub known: bool,
     /// It exists, but its decisions do not match its count.
@@ -151,7 +152,8 @@ impl<'a> Fleet<'a> {
             }
         }
         for governor in &mut governors {
-            governor.canary = canary(observed, governor.spec, &lines);
+            let names = governor.spec.rollout.canaries();
+            governor.canaries = names.map(|name| canary(observed, name, &lines)).collect();
         }
         let renders = observed.renders_templates();
         Self { observed, resolver, renders, lines, cohorts, governors, free, problems }
@@ -259,6 +261,7 @@ static FREE: LazyLock<PlacementSpec> = LazyLock::new(|| PlacementSpec {
     install_namespace: None,
     rollout: Rollout::default(),
     fault: None,
+    stated: None,
 });
 
 impl<'a> Governor<'a> {
@@ -276,7 +279,7 @@ impl<'a> Governor<'a> {
             desired,
             cohorts: Vec::new(),
             stages: selection.map(|selection| stages(spec, selection)).unwrap_or_default(),
-            canary: None,
+            canaries: Vec::new(),
             known: selection.is_some(),
             in_motion: selection.is_some_and(|selection| selection.in_motion().is_some()),
             later_uncertain: false,
@@ -360,12 +363,7 @@ fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<GroupStage> {
         .collect()
 }
 
-fn canary<'a>(
-    observed: &'a Observed,
-    spec: &'a PlacementSpec,
-    lines: &[FleetLine<'a>],
-) -> Option<Canary<'a>> {
-    let name = spec.rollout.canary.as_ref()?;
+fn canary<'a>(observed: &'a Observed, name: &'a PlacementName, lines: &[FleetLine<'a>]) -> Canary<'a> {
     let selection = observed.placements.get(name);
     let clusters: Option<Vec<&ClusterName>> = selection.map(|selection| selection.clusters().collect());
     let in_motion = selection.and_then(Selection::in_motion);
@@ -380,33 +378,37 @@ fn canary<'a>(
         members.extend(position.ok().map(small));
     }
     members.sort_unstable();
-    Some(Canary { name, clusters, in_motion, members })
+    Canary { name, clusters, in_motion, members }
 }
 
-/// For each placement, the cycle of canary references that it is part of, if any.
+/// For each placement, a cycle of canary references that it is part of, if any: the shortest.
 fn canary_cycles(placements: &[PlacementSpec]) -> Vec<Option<Problem>> {
-    let next: BTreeMap<&PlacementName, &PlacementName> = placements
-        .iter()
-        .filter_map(|spec| spec.rollout.canary.as_ref().map(|canary| (&spec.name, canary)))
-        .collect();
-    placements
-        .iter()
-        .map(|spec| {
-            // Each placement has at most one canary, so following them either ends or comes back
-            // within the list's length.
-            let mut path = vec![spec.name.clone()];
-            let mut at = &spec.name;
-            while let Some(&canary) = next.get(at) {
-                path.push(canary.clone());
-                if *canary == spec.name {
-                    return Some(Problem::CanaryCycle { path });
+    let next: BTreeMap<&PlacementName, Vec<&PlacementName>> =
+        placements.iter().map(|spec| (&spec.name, spec.rollout.canaries().collect())).collect();
+    placements.iter().map(|spec| cycle_of(&spec.name, &next)).collect()
+}
+
+fn cycle_of(start: &PlacementName, next: &BTreeMap<&PlacementName, Vec<&PlacementName>>) -> Option<Problem> {
+    // By which placement each one was reached first.
+    let mut from: BTreeMap<&PlacementName, &PlacementName> = BTreeMap::new();
+    let mut pending: VecDeque<&PlacementName> = VecDeque::from([start]);
+    while let Some(at) = pending.pop_front() {
+        for &canary in next.get(at).into_iter().flatten() {
+            if canary == start {
+                let mut path = vec![start.clone(), at.clone()];
+                let mut back = at;
+                while let Some(&before) = from.get(back) {
+                    path.push(before.clone());
+                    back = before;
                 }
-                if path.len() > placements.len() + 1 {
-                    return None;
-                }
-                at = canary;
+                path.reverse();
+                return Some(Problem::CanaryCycle { path });
             }
-            None
-        })
-        .collect()
+            if !from.contains_key(canary) {
+                from.insert(canary, at);
+                pending.push_back(canary);
+            }
+        }
+    }
+    None
 }

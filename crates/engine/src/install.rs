@@ -140,6 +140,10 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
     if instance.terminating {
         return Some(Decision::Hold(Wait::Terminating));
     }
+    // OCM's registration removes them there, by its own priorities.
+    if is_leaving && fleet.observed.served.is_ocm() {
+        return Some(Decision::Hold(Wait::ClusterDeleting));
+    }
     if is_leaving {
         return Some(held_by_the_hub(facts).unwrap_or(Decision::Delete(Removal::ClusterDeleting)));
     }

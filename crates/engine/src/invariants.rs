@@ -23,7 +23,7 @@ use crate::observed::{
     AddOnStatus, InstallStrategy, Instance, Lookup, Observed, Pace, PlacementSpec, Recorded, RefusedWrite,
     Seen, Selection, Work,
 };
-use crate::plan::Write;
+use crate::plan::{RecordWrite, Write};
 use crate::reason::Reason;
 use crate::served::Served;
 use crate::status::publish;
@@ -95,6 +95,7 @@ impl Series {
                 return Vec::new();
             }
             Write::Guard(write) => Deed::Guard(&write.cluster),
+            Write::Record(record) => return too_large(record),
             Write::Keep(_) | Write::Hold(_) | Write::Forget(_) | Write::Withdraw(..) | Write::Offer(_) => {
                 return Vec::new();
             }
@@ -110,6 +111,13 @@ impl Series {
         }
         found
     }
+}
+
+/// S16: a record stays bounded, like a status.
+fn too_large(record: &RecordWrite) -> Vec<Violation> {
+    let size = publish::record(record, 0).to_string().len();
+    let detail = format!("the add-on's record has {size} bytes");
+    (size > STATUS_LIMIT).then_some(Violation { rule: "S16", detail }).into_iter().collect()
 }
 
 /// Counts over the whole fleet, computed on demand.
@@ -310,8 +318,11 @@ impl<'a> Checker<'a> {
     /// S2: no instance outside the canary gets a revision that the canary has not passed.
     fn behind_canary(&mut self, cluster: &ClusterName, old: &Instance, new: &Instance) {
         let Some(spec) = governor(self.before, cluster) else { return };
-        let Some(canary) = &spec.rollout.canary else { return };
-        let inside = includes(self.before.placements.get(canary), cluster);
+        if spec.rollout.canary.is_none() {
+            return;
+        }
+        let mut canaries = spec.rollout.canaries();
+        let inside = canaries.any(|canary| includes(self.before.placements.get(canary), cluster));
         let first = !is_installed(self.before, old);
         if inside || first || !old.overrides.is_empty() || old.version.is_some() {
             return;
@@ -369,7 +380,7 @@ impl<'a> Checker<'a> {
         let Some(revision) = &new.known_good else { return };
         let completed =
             self.before.revisions.completed.get(&spec.name).is_some_and(|history| history.contains(revision));
-        let Some(canary) = &spec.rollout.canary else {
+        if spec.rollout.canary.is_none() {
             let was_applied = old.is_some_and(|old| old.applied.as_ref() == Some(revision));
             if !(completed || was_applied || all_settled(self.before, spec, revision)) {
                 self.broken(
@@ -378,16 +389,18 @@ impl<'a> Checker<'a> {
                 );
             }
             return;
-        };
+        }
         let is_first = old.is_none_or(|old| old.known_good.is_none());
-        if completed || (is_first && all_installed(self.before, spec, canary, revision)) {
+        if completed || (is_first && all_installed(self.before, spec, revision)) {
             return;
         }
         let previous = old.and_then(|old| old.known_good.as_ref());
-        self.passed(spec, canary, previous, revision);
+        for canary in spec.rollout.canaries() {
+            self.passed(spec, canary, previous, revision);
+        }
         if let Some(previous) = previous {
             let was_completed = old.is_some_and(|old| old.applied.as_ref() == Some(previous));
-            self.rolled_out(spec, canary, previous, was_completed);
+            self.rolled_out(spec, previous, was_completed);
         }
     }
 
@@ -416,14 +429,9 @@ impl<'a> Checker<'a> {
     }
 
     /// S2b: no gated cluster is still in flight to the previous known good revision.
-    fn rolled_out(
-        &mut self,
-        spec: &PlacementSpec,
-        canary: &PlacementName,
-        previous: &Revision,
-        was_completed: bool,
-    ) {
-        let clusters = self.canary_clusters(canary);
+    fn rolled_out(&mut self, spec: &PlacementSpec, previous: &Revision, was_completed: bool) {
+        let clusters: BTreeSet<&ClusterName> =
+            spec.rollout.canaries().flat_map(|canary| self.canary_clusters(canary)).collect();
         let under_way = governed(self.before, spec)
             .into_iter()
             .filter(|name| !clusters.contains(name))
@@ -460,15 +468,18 @@ impl<'a> Checker<'a> {
         if !all_settled(self.before, spec, revision) {
             self.broken("S8", format!("{placement}: a revision is completed that not all have settled on"));
         }
-        let Some(canary) = &spec.rollout.canary else { return };
+        if spec.rollout.canary.is_none() {
+            return;
+        }
         let known_good = self.recorded(placement).and_then(|recorded| recorded.known_good.as_ref());
         let is_good = match known_good {
             Some(known_good) => known_good == revision,
-            None => all_installed(self.before, spec, canary, revision),
+            None => all_installed(self.before, spec, revision),
         };
         let was_completed =
             self.before.revisions.completed.get(placement).is_some_and(|history| history.contains(revision));
-        if !is_good && !was_completed && !self.canary_has(canary, revision) {
+        let mut canaries = spec.rollout.canaries();
+        if !is_good && !was_completed && !canaries.all(|canary| self.canary_has(canary, revision)) {
             self.broken("S2", format!("{placement}: a revision is completed that the canary has not passed"));
         }
     }
@@ -657,12 +668,7 @@ fn is_rolling(observed: &Observed, spec: &PlacementSpec) -> bool {
 
 /// Whether every governed cluster has the revision, the gate holds none back, and at least one
 /// gated cluster got it from its placement.
-fn all_installed(
-    observed: &Observed,
-    spec: &PlacementSpec,
-    canary: &PlacementName,
-    revision: &Revision,
-) -> bool {
+fn all_installed(observed: &Observed, spec: &PlacementSpec, revision: &Revision) -> bool {
     let governed = governed(observed, spec);
     let has = |name: &ClusterName| {
         let instance = observed.instances.get(name);
@@ -672,7 +678,8 @@ fn all_installed(
     let gated = |name: &ClusterName| {
         let instance = observed.instances.get(name);
         let own = instance.is_some_and(|one| !one.overrides.is_empty() || one.version.is_some());
-        !own && !includes(observed.placements.get(canary), name)
+        let mut canaries = spec.rollout.canaries();
+        !own && !canaries.any(|canary| includes(observed.placements.get(canary), name))
     };
     governed.iter().all(|name| has(name)) && governed.iter().any(|name| gated(name))
 }

@@ -30,6 +30,7 @@ pub mod normalise;
 pub mod observed;
 pub mod placement;
 pub mod plan;
+pub mod policy;
 pub mod problem;
 pub mod reason;
 pub mod render;

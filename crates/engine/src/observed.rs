@@ -18,6 +18,7 @@ use crate::hash::Hash;
 use crate::health::{Health, ObjectMark};
 use crate::limit::Limit;
 use crate::name::{self, ClusterName, PlacementName, Text, TextId, Word};
+use crate::policy::PolicyNames;
 use crate::problem::Problem;
 use crate::reason::ConditionReason;
 use crate::selector::Selector;
@@ -55,6 +56,21 @@ pub struct Observed {
     pub options: Options,
     /// What the hub's schemas can hold.
     pub served: Served,
+    /// Where the add-on's conditions are written if its own schema has none; `None` if the hub has
+    /// no such kind. Its conditions are in the add-on's status here.
+    pub record: Option<Record>,
+}
+
+/// An AddOnRolloutRecord.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// Empty if it does not exist.
+    pub uid: Text,
+    pub resource_version: Text,
+    pub generation: i64,
+    /// The uid of its add-on.
+    pub owner: Option<Text>,
+    pub conditions: Vec<Condition>,
 }
 
 /// A write that the hub refuses for what is in the object, not for the moment: trying again at once
@@ -162,6 +178,7 @@ pub struct AddOn {
     pub name: Text,
     pub uid: Text,
     pub generation: i64,
+    pub labels: BTreeMap<String, String>,
     pub deleting: bool,
     /// Annotated `lifecycle: self`: ignored.
     pub self_managed: bool,
@@ -243,6 +260,8 @@ pub struct PlacementSpec {
     /// Its rollout strategy is invalid: until it is fixed, only first installs of the known good
     /// revision proceed.
     pub fault: Option<Problem>,
+    /// Strategy and fault as the add-on states them, once policies had their say.
+    pub stated: Option<Box<(Rollout, Option<Problem>)>>,
 }
 
 /// A rollout strategy, independent of its spelling.
@@ -251,12 +270,29 @@ pub struct Rollout {
     pub pace: Pace,
     /// The placement whose clusters must have a revision applied and healthy first.
     pub canary: Option<PlacementName>,
+    /// Further ones, which policies require.
+    pub more_canaries: Vec<PlacementName>,
     /// Decision groups that go before all others, in this order.
     pub mandatory: Vec<GroupKey>,
     pub max_failures: Option<Limit>,
+    /// Further limits, which policies require. The smallest counts.
+    pub more_max_failures: Vec<Limit>,
     pub progress_deadline: Option<Duration>,
     pub min_success_time: Duration,
     pub paused: bool,
+    /// The policies that require some of this.
+    pub by: PolicyNames,
+}
+
+impl Rollout {
+    pub fn canaries(&self) -> impl Iterator<Item = &PlacementName> + Clone {
+        self.canary.iter().chain(&self.more_canaries)
+    }
+
+    /// How many of this many clusters may fail; `None` if no limit is set.
+    pub fn tolerated(&self, governed: usize) -> Option<usize> {
+        self.max_failures.iter().chain(&self.more_max_failures).map(|limit| limit.of(governed)).min()
+    }
 }
 
 /// How many clusters may be in flight at once.

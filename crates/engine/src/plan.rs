@@ -70,6 +70,8 @@ pub enum Step {
     /// The add-on's own status reserves the wave: a manager that no longer leads fails here and
     /// starts nothing.
     Reserve,
+    /// An approved deletion is on record before anything is deleted.
+    Record,
     Offer,
     Create,
     Delete,
@@ -91,7 +93,7 @@ impl Step {
     /// Whether later stages may run only if all writes of this one succeeded.
     pub fn is_required(self) -> bool {
         match self {
-            Self::Keep | Self::Withdraw | Self::Complete | Self::Reserve => true,
+            Self::Keep | Self::Withdraw | Self::Complete | Self::Reserve | Self::Record => true,
             Self::Offer
             | Self::Create
             | Self::Delete
@@ -114,6 +116,7 @@ pub enum Write {
     Withdraw(PlacementName, Revision),
     Complete(Completion),
     AddOn(Box<AddOnStatus>),
+    Record(Box<RecordWrite>),
     Offer(Offer),
     Create(Create),
     Delete(Delete),
@@ -195,6 +198,19 @@ impl Drafts {
             self.0.entry(step).or_default().extend(writes);
         }
     }
+}
+
+/// What is remembered of an add-on, written on condition that its record is unchanged.
+#[derive(Clone, Debug)]
+pub struct RecordWrite {
+    /// Empty if there is no record yet.
+    pub uid: Text,
+    pub resource_version: Text,
+    pub generation: i64,
+    pub addon_generation: i64,
+    pub conditions: Vec<Condition>,
+    /// How many deletions have been approved and are under way.
+    pub acknowledged: Option<usize>,
 }
 
 /// A revision that a placement has completed, and how many completions to keep, including this one.
@@ -489,7 +505,8 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         record(observed, governor, outcome, &mut drafts);
     }
     let tally = ClusterTally::of(&clusters);
-    let status = status::addon::next(&fleet, &install, &outcomes, &free, tally, now);
+    let mut status = status::addon::next(&fleet, &install, &outcomes, &free, tally, now);
+    drafts.extend(Step::Record, remember(observed, &mut status, install.acknowledged));
     let offers = offers(observed, &status.supported_versions);
     drafts.extend(Step::Offer, offers.into_iter().map(Write::Offer));
     if !same_status(&status, &observed.addon.status) {
@@ -503,7 +520,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
 
     if fleet.is_unnameable() {
         // The API would refuse every object that is labelled with the add-on's name.
-        drafts.0.retain(|step, _| *step == Step::Reserve);
+        drafts.0.retain(|step, _| matches!(step, Step::Reserve | Step::Record));
     }
     let events = fleet.governors.iter().zip(&outcomes);
     let events = events.flat_map(|(governor, outcome)| events::of(&fleet, governor, outcome)).collect();
@@ -535,6 +552,23 @@ fn leaving(observed: &Observed, now: Timestamp) -> Plan {
     let released = hooks::draft::released(observed, &fleet);
     drafts.extend(Step::Forget, released.into_iter().map(Write::Forget));
     Plan::new(drafts, Vec::new(), report, recheck_at)
+}
+
+/// Moves the conditions into the record, if the add-on's own status cannot hold them.
+fn remember(observed: &Observed, status: &mut AddOnStatus, acknowledged: Option<usize>) -> Option<Write> {
+    let record = observed.record.as_ref().filter(|_| !observed.served.addon_conditions)?;
+    let before = &observed.addon.status.conditions;
+    let conditions = std::mem::replace(&mut status.conditions, before.clone());
+    (conditions != *before).then(|| {
+        Write::Record(Box::new(RecordWrite {
+            uid: record.uid.clone(),
+            resource_version: record.resource_version.clone(),
+            generation: record.generation,
+            addon_generation: observed.addon.generation,
+            conditions,
+            acknowledged,
+        }))
+    })
 }
 
 /// Records completed and withdrawn revisions.

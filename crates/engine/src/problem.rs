@@ -126,6 +126,13 @@ pub enum Problem {
     VariableUnknown { template: Text, variable: String },
     #[error("{config} defines the variable {variable}, which is built in and cannot be replaced")]
     VariableReserved { config: ConfigRef, variable: String },
+    // Policies.
+    #[error("AddOnRolloutPolicy {policy} cannot be used, so it holds what it covers: {why}")]
+    PolicyInvalid { policy: Text, why: String },
+    #[error(
+        "the hub does not let the manager read AddOnRolloutPolicies: allow it to list and watch them, with its ClusterRole"
+    )]
+    PoliciesUnreadable,
     // What the hub refuses.
     #[error("the hub refuses to {}: {why}", .what.doing())]
     WriteRefused { what: RefusedWrite, why: Text },
@@ -183,6 +190,8 @@ impl Problem {
             Self::TemplateTooLarge { .. } | Self::OptionsTooLarge { .. } => Reason::TemplateTooLarge,
             Self::VariableUnknown { .. } => Reason::VariableUnknown,
             Self::VariableReserved { .. } => Reason::VariableReserved,
+            Self::PolicyInvalid { .. } => Reason::PolicyInvalid,
+            Self::PoliciesUnreadable => Reason::PoliciesUnreadable,
             Self::WriteRefused { .. } => Reason::WriteRefused,
             Self::DeletionHeld { .. } => Reason::DeletionHeld,
         }

@@ -133,6 +133,8 @@ wire_enum! {
         VariableReserved = "VariableReserved",
         VariableUnknown = "VariableUnknown",
         VersionAmbiguous = "VersionAmbiguous",
+        PolicyInvalid = "PolicyInvalid",
+        PoliciesUnreadable = "PoliciesUnreadable",
         VersionUnsupported = "VersionUnsupported",
         VersionsDiffer = "VersionsDiffer",
         VersionsTooMany = "VersionsTooMany",

@@ -75,7 +75,7 @@ impl Served {
     }
 
     /// Takes out what the hub would prune.
-    pub(crate) fn clip(&self, status: &mut AddOnStatus) {
+    pub(crate) fn clip(&self, status: &mut AddOnStatus, has_record: bool) {
         if !self.observed_generation {
             status.observed_generation = None;
         }
@@ -85,6 +85,8 @@ impl Served {
         }
         if !self.addon_conditions {
             status.rollout = None;
+        }
+        if !self.addon_conditions && !has_record {
             status.conditions.clear();
         }
     }

@@ -31,3 +31,149 @@ fn a_strategy_with_the_defaults_of_ocms_schema_rolls_out() {
         "#]],
     );
 }
+
+/// The add-on has no conditions there, so they are in its record; the brake finds what was
+/// acknowledged in it.
+#[test]
+fn the_brake_and_its_acknowledgement_work_with_a_record() {
+    check(
+        "
+        hub ocm
+        config A v1
+        clusters a01..a40
+        place prod: a01..a40
+        rollout prod All config=A
+        settle
+        place prod: a01..a25
+        settle
+        show conditions
+        annotate allow-deletions=15
+        crash 6
+        show conditions
+        settle
+        show clusters
+        pass
+        show writes
+        ",
+        &expect![[r#""#]],
+    );
+}
+
+/// OCM's schema has no canary and no pause: a policy has both.
+#[test]
+fn a_policy_adds_a_canary_and_a_pause_and_is_named() {
+    check(
+        "
+        hub ocm
+        config A v1
+        config B v2
+        clusters c1 p1..p4
+        place canary: c1
+        place prod: p1..p4
+        rollout canary All config=A
+        rollout prod Progressive 2 config=A minSuccessTime=0 maxFailures=0
+        policy first canary=canary
+        settle
+        rollout canary All config=B
+        rollout prod Progressive 2 config=B minSuccessTime=0 maxFailures=0
+        pass
+        show clusters
+        policy freeze paused placements=prod
+        ack c1
+        pass 2
+        show clusters
+        policy freeze
+        settle
+        show clusters
+        pass
+        show writes
+        ",
+        &expect![[r#""#]],
+    );
+}
+
+/// Two policies with a canary each: both must pass, and neither waits for itself.
+#[test]
+fn every_canary_that_policies_require_must_pass() {
+    check(
+        "
+        config A v1
+        config B v2
+        clusters c1 e1 p1..p2
+        place canary: c1
+        place early: e1
+        place prod: p1..p2
+        rollout canary UpdateAll config=A
+        rollout early UpdateAll config=A
+        rollout prod UpdateAll config=A
+        policy one canary=canary placements=prod
+        policy two canary=early placements=prod
+        settle
+        rollout canary UpdateAll config=B
+        rollout early UpdateAll config=B
+        rollout prod UpdateAll config=B
+        pass
+        ack c1
+        pass 2
+        show clusters
+        ack e1
+        pass 2
+        show clusters
+        settle
+        show clusters
+        ",
+        &expect![[r#""#]],
+    );
+}
+
+#[test]
+fn a_policys_limit_replaces_the_add_ons_own_and_a_broken_policy_holds() {
+    check(
+        "
+        config A v1
+        config B v2
+        clusters p1..p4
+        place prod: p1..p4
+        rollout prod RollingUpdate 2 config=A maxFailures=4
+        settle
+        policy strict maxFailures=0
+        rollout prod RollingUpdate 2 config=B maxFailures=4
+        pass
+        fail p1
+        ack p2
+        pass 2
+        show clusters
+        policy strict
+        policy odd minSuccessTime=soon
+        pass
+        show clusters
+        show problems
+        ",
+        &expect![[r#""#]],
+    );
+}
+
+/// OCM's registration removes the instances of a cluster that leaves, and says that a cluster is
+/// not heard of.
+#[test]
+fn what_ocms_registration_does_is_left_to_it() {
+    check(
+        "
+        hub ocm
+        template v1
+        clusters a1..a2
+        place prod: a1..a2
+        rollout prod All template=helloworld-v1
+        settle
+        show a1
+        delete a2
+        pass
+        show clusters
+        offline a1
+        unavailable a1
+        pass
+        show a1
+        ",
+        &expect![[r#""#]],
+    );
+}

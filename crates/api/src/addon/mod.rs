@@ -7,6 +7,8 @@ pub mod cluster_management_addon;
 pub mod config;
 pub mod install_strategy;
 pub mod managed_cluster_addon;
+pub mod rollout_policy;
+pub mod rollout_record;
 pub mod rollout_strategy;
 pub mod v1beta1;
 
@@ -17,4 +19,6 @@ pub use cluster_management_addon::*;
 pub use config::*;
 pub use install_strategy::*;
 pub use managed_cluster_addon::*;
+pub use rollout_policy::*;
+pub use rollout_record::*;
 pub use rollout_strategy::*;

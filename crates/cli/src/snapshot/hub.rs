@@ -14,6 +14,7 @@ use aviary_engine::hash::Hash;
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise;
 use aviary_engine::observed::{Cluster, Instance, LiveConfig, StatusFields, Template, Work, WorkState};
+use aviary_engine::policy::Policy;
 use aviary_engine::problem::Problem;
 use aviary_engine::reason::Reason;
 use aviary_engine::shared::Pool;
@@ -43,6 +44,7 @@ pub(super) struct Hub<'d> {
     pub(super) configs: BTreeMap<ConfigRef, LiveConfig>,
     pub(super) former: Vec<LiveConfig>,
     pub(super) templates: BTreeMap<Text, Vec<Template>>,
+    pub(super) policies: Vec<Arc<Policy>>,
     pub(super) findings: Vec<Finding>,
     statuses: Pool<StatusFields>,
     states: Pool<WorkState>,
@@ -58,6 +60,11 @@ impl<'d> Hub<'d> {
                 self.addons.extend(addon.map(|addon| (document, addon)));
             }
             "ManagedClusterAddOn" => self.instance(document),
+            "AddOnRolloutPolicy" => {
+                let policy = self.typed(document).map(|policy| Arc::new(normalise::policy(&policy)));
+                self.policies.extend(policy);
+            }
+            "AddOnRolloutRecord" => {}
             "ManagedCluster" => self.cluster(document),
             "ManifestWork" => self.work(document),
             "Placement" => {
@@ -176,7 +183,10 @@ impl<'d> Hub<'d> {
 /// Whether a document may be a config: it is not one of the kinds of the add-on lifecycle itself.
 pub(crate) fn is_config(document: &Document) -> bool {
     let of_lifecycle = match document.group() {
-        names::ADDON_GROUP => matches!(document.kind(), "ClusterManagementAddOn" | "ManagedClusterAddOn"),
+        names::ADDON_GROUP => matches!(
+            document.kind(),
+            "ClusterManagementAddOn" | "ManagedClusterAddOn" | "AddOnRolloutPolicy" | "AddOnRolloutRecord"
+        ),
         names::CLUSTER_GROUP | names::WORK_GROUP | "apiextensions.k8s.io" => true,
         _ => document.api_version() == "v1" && document.kind() == "Namespace",
     };

@@ -76,9 +76,14 @@ impl Executor {
         match self.addons().patch_status(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await {
             Ok(object) => {
                 let version: Text = object.resource_version().unwrap_or_default().into();
-                let stored = normalise::addon(&object).0.status;
+                let mut stored = normalise::addon(&object).0.status;
                 if let Some((write, sent)) = write
-                    && !same_status(sent, &stored)
+                    && {
+                        if !target.served.addon_conditions {
+                            stored.conditions.clone_from(&sent.conditions);
+                        }
+                        !same_status(sent, &stored)
+                    }
                 {
                     let how = (target.placements.as_slice(), &target.served);
                     events.extend(echo(&target.name, Echoed::AddOn, version, write, how));

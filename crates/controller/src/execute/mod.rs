@@ -7,6 +7,7 @@
 mod addon;
 mod instances;
 mod outcome;
+mod own;
 mod revisions;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use crate::stores::Snapshot;
 use crate::write_limit::WriteLimit;
 pub(crate) use instances::look_for_namespace;
 use outcome::{Outcome, refusal};
+pub(crate) use own::summarise;
 pub(crate) use works::until_free;
 
 /// The add-on that is written for, as the plan saw it.
@@ -193,6 +195,7 @@ impl Executor {
             Write::Withdraw(placement, revision) => self.withdraw(&job.history, placement, revision).await,
             Write::Complete(completion) => self.complete(owner, &job.history, completion).await,
             Write::AddOn(status) => self.write_addon(job, Some((write, status))).await,
+            Write::Record(write) => self.write_record(&job.target, write).await,
             Write::Offer(offer) => self.offer(offer).await,
             Write::Create(create) => self.create_instance(owner, create).await,
             Write::Delete(delete) => self.delete_instance(addon, delete).await,

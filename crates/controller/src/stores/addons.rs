@@ -23,6 +23,7 @@ impl Stores {
                         entry.present = false;
                         entry.addon = Default::default();
                         entry.sort_kept();
+                        self.policies_changed = true;
                         let before = std::mem::take(&mut entry.looked_up);
                         self.change_looked_up(&before, &BTreeSet::new());
                     }
@@ -58,6 +59,7 @@ impl Stores {
         if another {
             entry.sort_kept();
         }
+        self.policies_changed = true;
         self.mark(name);
     }
 }

@@ -9,6 +9,7 @@ use aviary_engine::observed::{LiveConfig, Lookup, Offers, Template};
 
 use crate::progress::Booked;
 use crate::seen::{Change, Key, Refused, SeenConfig};
+use crate::stores::own::is_own;
 use crate::stores::{KindState, Relist, Stores};
 
 /// A config as it is kept. Parsed JSON takes many times the memory of its text, so only what some
@@ -54,7 +55,10 @@ impl Stores {
     /// Every kind of config that is referenced and may be. Naming another kind must not make the
     /// manager read it.
     pub(crate) fn referenced_kinds(&self) -> BTreeSet<GroupResource> {
-        let mut kinds = BTreeSet::from([GroupResource::templates().clone()]);
+        let mut kinds = BTreeSet::from(
+            [GroupResource::templates(), GroupResource::policies(), GroupResource::records()]
+                .map(Clone::clone),
+        );
         for entry in self.addons.values() {
             let addon = &entry.addon;
             let named = addon.referenced_configs().map(|config| &config.kind);
@@ -79,6 +83,7 @@ impl Stores {
         let changed = match what {
             Some(what) => self.kinds.insert(kind.clone(), what) != Some(what),
             None => {
+                self.drop_all_own(kind);
                 self.configs.retain(|config, _| config.kind != *kind);
                 self.listed_versions.retain(|config, _| config.kind != *kind);
                 self.bookings.remove(&Relist::Config(kind.clone()));
@@ -113,7 +118,10 @@ impl Stores {
             };
             configs.map(key).collect()
         };
-        let booked = self.book_seen(Relist::Config(kind.clone()), change, all);
+        let booked = match is_own(kind) {
+            true => self.own(kind, change),
+            false => self.book_seen(Relist::Config(kind.clone()), change, all),
+        };
         if let Some(KindState::Listing { namespaced } | KindState::Forbidden { namespaced }) =
             self.kinds.get(kind).copied().filter(|_| is_end)
         {
@@ -121,13 +129,16 @@ impl Stores {
         }
         match booked {
             Booked::Nothing => {}
+            Booked::Put(key, SeenConfig { own: Some(own), .. }) => self.put_own(&key.name, own),
+            Booked::Put(_, _) if is_own(kind) => {}
+            Booked::Gone(keys) if is_own(kind) => keys.iter().for_each(|key| self.drop_own(kind, &key.name)),
             Booked::Put(key, seen) => self.put_config(reference(key), seen),
             Booked::Gone(keys) => keys.into_iter().for_each(|key| self.drop_config(&reference(key))),
         }
     }
 
     fn put_config(&mut self, config: ConfigRef, seen: SeenConfig) {
-        let SeenConfig { live, template, offers } = seen;
+        let SeenConfig { live, template, offers, own: _ } = seen;
         let same = self.configs.get(&config).is_some_and(|known| known.is(&live))
             && offers.as_ref() == self.listed_versions.get(&config);
         if same {

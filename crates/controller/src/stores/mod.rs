@@ -8,6 +8,7 @@ mod addons;
 mod configs;
 mod echoes;
 mod instances;
+mod own;
 mod placements;
 mod refusals;
 mod revisions;
@@ -24,10 +25,12 @@ use aviary_engine::install::{self, Delete};
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise::{DecisionPart, PlacementPart};
 use aviary_engine::observed::{
-    AddOn, Cluster, Instance, Options, Refusal, Revisions, Selection, StatusFields, Template, Work, WorkState,
+    AddOn, Cluster, Instance, Options, Record, Refusal, Revisions, Selection, StatusFields, Template, Work,
+    WorkState,
 };
+use aviary_engine::policy::Policy;
 use aviary_engine::problem::Problem;
-use aviary_engine::served::Served;
+use aviary_engine::served::{Dialect, Served};
 use aviary_engine::shared::{Pool, Texts};
 
 use crate::progress::{Booked, Booking};
@@ -91,6 +94,7 @@ pub(crate) struct AddOnEntry {
     refusals: Refusals,
     /// What the hub has made of our writes.
     echoes: Echoes,
+    record: Option<Record>,
     /// The revisions kept under its name, for it or for an earlier add-on.
     kept: BTreeMap<Key, Kept>,
 }
@@ -138,6 +142,9 @@ pub(crate) struct Stores {
     /// All namespaces of the hub, for a view that has listed them.
     namespaces: Option<BTreeSet<ClusterName>>,
     without_namespace: Arc<BTreeSet<ClusterName>>,
+    policies: BTreeMap<Text, Arc<Policy>>,
+    /// What policies apply to may have changed.
+    policies_changed: bool,
     options: Options,
     /// What the hub's schemas can hold, once it has been read.
     served: Option<Served>,
@@ -185,6 +192,8 @@ impl Stores {
                 |kind: &&GroupResource| spec.may_override(kind) && (spec.lists(kind) || ours.contains(kind));
             let mut named = spec.referenced_configs().filter(|config| spec.may_name(&config.kind));
             known(GroupResource::templates())
+                && known(GroupResource::policies())
+                && known(GroupResource::records())
                 && named.all(|config| known(&config.kind))
                 && entry.overrides.kinds().filter(counts).all(known)
         })
@@ -215,7 +224,9 @@ impl Stores {
 
     /// Instances of an add-on that does not exist, on clusters that are being deleted.
     pub(crate) fn abandoned(&self, addon: &str) -> Vec<Delete> {
-        let absent = self.addons.get(addon).filter(|entry| !entry.present);
+        // OCM's registration removes them on its hubs.
+        let is_ocm = self.served.is_some_and(|served| served.dialect == Dialect::Ocm);
+        let absent = self.addons.get(addon).filter(|entry| !entry.present && !is_ocm);
         absent.map_or_else(Vec::new, |entry| {
             let mut deletes = install::abandoned(&entry.instances, &self.clusters);
             deletes.retain(|delete| !entry.refused.contains_key(&delete.cluster));

@@ -98,7 +98,9 @@ impl Stores {
         self.selections.remove(placement);
         let depends = |addon: &AddOn| {
             let mut listed = addon.strategy.placements().iter();
-            listed.any(|spec| spec.name == *placement || spec.rollout.canary.as_ref() == Some(placement))
+            listed.any(|spec| {
+                spec.name == *placement || spec.rollout.canaries().any(|canary| canary == placement)
+            })
         };
         let concerned = self.addons.iter().filter(|(_, entry)| depends(&entry.addon));
         self.dirty.extend(concerned.map(|(name, _)| name.clone()));
@@ -111,7 +113,7 @@ impl Stores {
         problems: &mut Vec<Problem>,
     ) -> BTreeMap<PlacementName, Selection> {
         let listed = addon.strategy.placements();
-        let canaries = listed.iter().filter_map(|spec| spec.rollout.canary.as_ref());
+        let canaries = listed.iter().flat_map(|spec| spec.rollout.canaries());
         let wanted: BTreeSet<&PlacementName> = listed.iter().map(|spec| &spec.name).chain(canaries).collect();
         let mut selections = BTreeMap::new();
         for name in wanted {

@@ -34,6 +34,13 @@ impl Stores {
             entry.addon = AddOn { name: addon.clone(), deleting: true, ..AddOn::default() };
         }
         let mut problems = entry.problems.clone();
+        self.govern(&mut entry.addon, &mut problems);
+        let served = self.served.unwrap_or_default();
+        let record = self.record_of(&entry);
+        if !served.addon_conditions {
+            entry.addon.status.conditions =
+                record.as_ref().map_or_else(Vec::new, |record| record.conditions.clone());
+        }
         problems.extend(entry.instance_problems.values().flatten().cloned());
         problems.extend(entry.odd_term.clone());
         let overrides = entry.instances.with_own().flat_map(|instance| &instance.overrides);
@@ -59,7 +66,8 @@ impl Stores {
             refused_unnamed,
             problems,
             options: self.options.clone(),
-            served: self.served.unwrap_or_default(),
+            served,
+            record,
             addon: take(&mut entry.addon),
             clusters: take(&mut self.clusters),
             instances: take(&mut entry.instances),

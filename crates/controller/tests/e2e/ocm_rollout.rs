@@ -127,3 +127,107 @@ async fn prune(world: &World, crd: &str) {
     }
     world.tighten(crd, versions).await;
 }
+
+fn policy(name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnRolloutPolicy",
+        "metadata": {"name": name}, "spec": spec,
+    })
+}
+
+fn record() -> Value {
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnRolloutRecord",
+        "metadata": {"name": "helloworld"},
+    })
+}
+
+/// Waits until the record of the add-on is as it should be.
+async fn until_recorded(world: &World, what: &str, is: impl Fn(&Value) -> bool) {
+    let wait = async {
+        while !world.get(&record()).await.is_some_and(|record| is(&record)) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    assert!(waited.is_ok(), "not {what}: {:#}", json!(world.get(&record()).await));
+}
+
+fn condition<'a>(record: &'a Value, kind: &str) -> &'a Value {
+    let all = record["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().find(|one| one["type"] == kind).unwrap_or(&Value::Null)
+}
+
+/// How many instances are assigned a template.
+async fn assigned(world: &World, template: &str) -> Vec<String> {
+    let all = world.instances("helloworld").await;
+    let on = all
+        .into_iter()
+        .filter(|one| json!(one.status)["configReferences"][0]["desiredConfig"]["name"] == template);
+    let mut on: Vec<String> = on.filter_map(|one| one.metadata.namespace).collect();
+    on.sort();
+    on
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_an_ocm_hub_a_policy_adds_a_canary_and_the_record_has_the_conditions() {
+    let world = World::on_ocm().await;
+    world.clusters("fleet", &names("fleet", 6)).await;
+    world.clusters("canary", &names("canary", 2)).await;
+    for version in ["v1.0.0", "v2.0.0"] {
+        world.put(template(version)).await;
+    }
+    let agents = Agents::start(&world.client, |_| Ok(()));
+    let (manager, counts) = world.counted_manager("first");
+    let canary = json!({"placement": {"name": "canary", "namespace": "default"}});
+    world.put(policy("first", json!({"addOns": {"names": ["helloworld"]}, "canary": canary}))).await;
+    let at = |template: &str| {
+        addon(&[place("fleet", template, json!("100%")), place("canary", template, json!("100%"))])
+    };
+    world.put(at("helloworld-v1.0.0")).await;
+    until_applied(&world, "helloworld-v1.0.0").await;
+    until_recorded(&world, "succeeded", |record| condition(record, "Succeeded")["status"] == "True").await;
+    // The canary's agents say nothing, so nobody else moves.
+    agents.answer(|_| None);
+    world.put(at("helloworld-v2.0.0")).await;
+    until_recorded(&world, "waiting", |record| {
+        condition(record, "Succeeded")["message"].as_str().is_some_and(|text| {
+            text.contains("waitingForCanary") && text.contains("AddOnRolloutPolicy first requires it")
+        })
+    })
+    .await;
+    assert_eq!(assigned(&world, "helloworld-v2.0.0").await, names("canary", 2));
+    agents.let_go();
+    until_applied(&world, "helloworld-v2.0.0").await;
+    until_recorded(&world, "succeeded again", |record| condition(record, "Succeeded")["status"] == "True")
+        .await;
+    let status = world.get(&policy("first", json!({}))).await.unwrap()["status"].clone();
+    assert_eq!((&status["addOns"], &status["placements"]), (&json!(1), &json!(2)), "{status:#}");
+    at_rest(&counts, Duration::from_secs(5)).await;
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_an_ocm_hub_the_brake_holds_until_its_number_is_acknowledged() {
+    let world = World::on_ocm().await;
+    world.clusters("fleet", &names("fleet", 20)).await;
+    world.put(template("v1.0.0")).await;
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    let (manager, counts) = world.counted_manager("first");
+    let object = addon(&[place("fleet", "helloworld-v1.0.0", json!("100%"))]);
+    world.put(object.clone()).await;
+    until_applied(&world, "helloworld-v1.0.0").await;
+    world.select("fleet", &names("fleet", 8)).await;
+    until_recorded(&world, "held", |record| condition(record, "DeletionsHeld")["reason"] == "DeletionHeld")
+        .await;
+    assert_eq!(world.instances("helloworld").await.len(), 20);
+    at_rest(&counts, Duration::from_secs(3)).await;
+    let mut allowed = object;
+    allowed["metadata"]["annotations"] = json!({"addon.open-cluster-management.io/allow-deletions": "12"});
+    world.put(allowed).await;
+    world.until_instances("helloworld", "eight", |all| all.len() == 8).await;
+    until_recorded(&world, "over", |record| condition(record, "DeletionsHeld")["reason"] == "NothingHeld")
+        .await;
+    at_rest(&counts, Duration::from_secs(3)).await;
+    manager.stop().await;
+}

@@ -17,13 +17,15 @@ use crate::world::GIVE_UP;
 static TURN: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
 
 /// Add-ons first: a manager that is still there makes nothing anew without them.
-const KINDS: [(&str, &str, &str); 15] = [
+const KINDS: [(&str, &str, &str); 17] = [
     ("addon.open-cluster-management.io", "v1alpha1", "ClusterManagementAddOn"),
     ("addon.open-cluster-management.io", "v1alpha1", "ManagedClusterAddOn"),
     ("work.open-cluster-management.io", "v1", "ManifestWork"),
     ("addon.open-cluster-management.io", "v1alpha1", "AddOnHubConfig"),
     ("addon.open-cluster-management.io", "v1alpha1", "AddOnDeploymentConfig"),
     ("addon.open-cluster-management.io", "v1alpha1", "AddOnTemplate"),
+    ("addon.open-cluster-management.io", "v1alpha1", "AddOnRolloutPolicy"),
+    ("addon.open-cluster-management.io", "v1alpha1", "AddOnRolloutRecord"),
     ("cluster.open-cluster-management.io", "v1beta1", "PlacementDecision"),
     ("cluster.open-cluster-management.io", "v1beta1", "Placement"),
     ("cluster.open-cluster-management.io", "v1beta2", "ManagedClusterSetBinding"),

@@ -41,8 +41,7 @@ impl<'a> Claims<'a> {
             same
         });
         for (index, spec) in placements.iter().enumerate() {
-            let canary = spec.rollout.canary.as_ref();
-            if let Some(selection) = canary.and_then(|canary| observed.placements.get(canary)) {
+            for selection in spec.rollout.canaries().filter_map(|canary| observed.placements.get(canary)) {
                 claims.mark_canary(small(index), selection);
             }
         }

@@ -34,6 +34,7 @@ pub fn addon(object: &ClusterManagementAddOn) -> (AddOn, Vec<Problem>) {
         name: metadata.name.as_deref().unwrap_or_default().into(),
         uid: metadata.uid.as_deref().unwrap_or_default().into(),
         generation: metadata.generation.unwrap_or(0),
+        labels: metadata.labels.clone().unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
         self_managed: annotation(annotations::LIFECYCLE)
             .is_some_and(|value| value == annotations::LIFECYCLE_SELF),
@@ -121,6 +122,7 @@ fn placement(entry: &PlacementStrategy, problems: &mut Vec<Problem>) -> Placemen
         install_namespace: text(template.install_namespace.as_ref()),
         rollout,
         fault: faults.into_iter().next(),
+        stated: None,
     }
 }
 

@@ -6,12 +6,14 @@
 mod addon;
 mod cluster;
 mod instance;
+mod policy;
 mod rollout_strategy;
 mod work;
 
 pub use addon::addon;
 pub use cluster::{DecisionPart, PlacementPart, cluster, decision, placement, selection, selection_of};
 pub use instance::instance;
+pub use policy::{policy, record};
 pub use work::{work, work_hashes};
 
 use std::sync::Arc;

@@ -73,11 +73,14 @@ impl StrategyReader<'_> {
         Rollout {
             pace: self.pace(given),
             canary: self.canary(given),
+            more_canaries: Vec::new(),
             mandatory: inner.mandatory.iter().filter_map(group_key).collect(),
             max_failures: self.tolerance(given.max_failures.as_ref().or(inner.max_failures)),
             progress_deadline: self.duration("progressDeadline", deadline),
             min_success_time: self.duration("minSuccessTime", soak).unwrap_or_default(),
             paused: given.paused.unwrap_or(false),
+            more_max_failures: Vec::new(),
+            by: Default::default(),
         }
     }
 

@@ -43,7 +43,7 @@ impl Ledger {
             Pace::AllAtOnce | Pace::PerGroup => None,
         };
         let failed = view.count(|_, standing| standing.failed());
-        let tolerated = governor.spec.rollout.max_failures.map(|limit| limit.of(governed));
+        let tolerated = governor.spec.rollout.tolerated(governed);
         let halted = tolerated.filter(|&tolerated| failed > tolerated).map(|tolerated| (failed, tolerated));
         let forgiven = tolerated.is_some() && halted.is_none();
         let holds = |standing: &CohortStanding| holds_slot(standing, forgiven);
@@ -196,7 +196,11 @@ impl Ledger {
         if let Some(problem) = &self.problem {
             return Some(Wait::Problem(Arc::clone(problem)));
         }
-        governor.spec.rollout.paused.then_some(Wait::Paused)
+        let rollout = &governor.spec.rollout;
+        rollout.paused.then(|| match &rollout.by.paused {
+            Some(policy) => Wait::PausedBy { policy: policy.clone() },
+            None => Wait::Paused,
+        })
     }
 
     fn before_its_stage(&self, governor: &Governor<'_>, stage: usize) -> Option<Wait> {

@@ -57,9 +57,9 @@ pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) ->
         Ok(desired) => desired,
         Err(problem) => {
             // Clusters keep their revision; those in flight finish.
-            let target = match &governor.canary {
-                Some(_) => before.clone(),
-                None => recorded.and_then(|recorded| recorded.desired.clone()),
+            let target = match governor.canaries.is_empty() {
+                false => before.clone(),
+                true => recorded.and_then(|recorded| recorded.desired.clone()),
             };
             let targets = Targets { target: target.clone(), canary: target, fresh: before.clone() };
             let desired = Err(problem.clone());
@@ -73,18 +73,20 @@ pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) ->
             };
         }
     };
-    let Passage { gate, promotion, problem: gate_problem } = match &governor.canary {
-        None => Passage::OPEN,
-        Some(canary) => Passage::of(fleet, governor, canary, desired, before.as_ref(), now),
-    };
+    let passages = governor
+        .canaries
+        .iter()
+        .map(|canary| Passage::of(fleet, governor, canary, desired, before.as_ref(), now));
+    let Passage { gate, promotion, problem: gate_problem } =
+        passages.reduce(Passage::and).unwrap_or(Passage::OPEN);
     let known_good = if promotion.is_some() { Some(desired.clone()) } else { before.clone() };
     // Without a known good revision, first installs proceed, and are judged against their assigned
     // revision.
     let target = match &known_good {
-        Some(known_good) if governor.canary.is_some() && known_good != desired => known_good,
+        Some(known_good) if !governor.canaries.is_empty() && known_good != desired => known_good,
         _ => desired,
     };
-    let at_once = governor.spec.rollout.pace == Pace::AllAtOnce && governor.canary.is_none();
+    let at_once = governor.spec.rollout.pace == Pace::AllAtOnce && governor.canaries.is_empty();
     let fresh = match &known_good {
         _ if governor.spec.rollout.paused || governor.fault.is_some() => before,
         Some(known_good) if !at_once => Some(known_good.clone()),
@@ -112,8 +114,25 @@ impl Passage {
         Self { gate: Some(wait), ..Self::OPEN }
     }
 
-    fn waits(wait: CanaryWait) -> Self {
+    fn waits(governor: &Governor<'_>, canary: &Canary<'_>, wait: CanaryWait) -> Self {
+        let wait = match governor.spec.rollout.by.of_canary(canary.name) {
+            Some(policy) => CanaryWait::Required { policy: policy.clone(), wait: Box::new(wait) },
+            None => wait,
+        };
         Self::closed(Wait::Canary(Arc::new(wait)))
+    }
+
+    /// What two canaries make of it: both must pass.
+    fn and(self, other: Self) -> Self {
+        let (first, second) = if self.gate.is_some() { (self, other) } else { (other, self) };
+        let promotion = match (first.promotion, second.promotion) {
+            _ if first.gate.is_some() => None,
+            // Whether it is a rollback does not depend on the canary.
+            (Some(Promotion::NotCovered), Some(other)) => Some(other),
+            (promotion, Some(_)) => promotion,
+            (_, None) => None,
+        };
+        Self { gate: first.gate, promotion, problem: first.problem.or(second.problem) }
     }
 
     fn of(
@@ -136,14 +155,14 @@ impl Passage {
             return Self::closed(Wait::KnownGoodFirst { left });
         }
         if let Some(wait) = can_pass(canary) {
-            return Self::waits(wait);
+            return Self::waits(governor, canary, wait);
         }
         let comparison = CanaryComparison::of(fleet, canary, desired, known_good);
         let (placement, name) = (governor.spec.name.clone(), canary.name.clone());
         if let Some(cluster) = comparison.compares_nothing(fleet).cloned() {
             let wait = CanaryWait::ComparesNothing { placement: name.clone(), cluster: cluster.clone() };
             let problem = Problem::CanaryComparesNothing { placement, canary: name, cluster };
-            return Self { problem: Some(problem), ..Self::waits(wait) };
+            return Self { problem: Some(problem), ..Self::waits(governor, canary, wait) };
         }
         if let Some(kinds) = comparison.uncovered_change() {
             let problem = Problem::NotCoveredByCanary { placement, canary: name, kinds };
@@ -151,7 +170,7 @@ impl Passage {
         }
         match comparison.not_passed(fleet, canary, now) {
             None => Self::promoted(Promotion::CanaryPassed),
-            Some(wait) => Self::waits(wait),
+            Some(wait) => Self::waits(governor, canary, wait),
         }
     }
 }

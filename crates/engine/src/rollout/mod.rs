@@ -201,7 +201,7 @@ pub(crate) fn decide<'a>(
     let applied = reached.clone().or_else(recorded_applied);
     // Without a canary the known good revision is the one applied everywhere.
     let known_good = match &view.aim.known_good {
-        _ if governor.canary.is_none() => applied.clone(),
+        _ if governor.canaries.is_empty() => applied.clone(),
         Some(known_good) => Some(known_good.clone()),
         None => reached.clone().filter(|_| is_first_good(&view)),
     };
@@ -209,7 +209,7 @@ pub(crate) fn decide<'a>(
     // one before.
     let before = governor.recorded.and_then(|recorded| recorded.known_good.as_ref());
     let is_good = |revision: &Revision| {
-        governor.canary.is_none() || known_good.as_ref() == Some(revision) || before == Some(revision)
+        governor.canaries.is_empty() || known_good.as_ref() == Some(revision) || before == Some(revision)
     };
     let completed = reached.filter(|revision| {
         !revision.is_empty() && governor.completed.last() != Some(revision) && is_good(revision)

@@ -43,8 +43,7 @@ pub(crate) fn assume_clusters(observed: &mut Observed) {
 
 fn spread(observed: &mut Observed, clusters: usize) {
     let specs = observed.addon.strategy.placements();
-    let canaries: Vec<&PlacementName> =
-        specs.iter().filter_map(|spec| spec.rollout.canary.as_ref()).collect();
+    let canaries: Vec<&PlacementName> = specs.iter().flat_map(|spec| spec.rollout.canaries()).collect();
     let mut names: Vec<PlacementName> = specs.iter().map(|spec| spec.name.clone()).collect();
     names.extend(canaries.iter().map(|&canary| canary.clone()));
     names.dedup();

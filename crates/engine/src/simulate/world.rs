@@ -65,6 +65,15 @@ impl World {
                 observed.addon.status = (**status).clone();
                 true
             }
+            Write::Record(write) => {
+                let record = observed.record.get_or_insert_default();
+                if record.resource_version != write.resource_version {
+                    return false;
+                }
+                record.resource_version = version;
+                observed.addon.status.conditions.clone_from(&write.conditions);
+                true
+            }
             Write::Instance(write) => self.write_status(write, version),
             Write::Work(write) => {
                 self.write_work(write, version);

@@ -61,7 +61,7 @@ pub(crate) fn next(
     for stated in success(fleet, install, outcomes, free) {
         set(&mut status.conditions, addon.generation, now, stated);
     }
-    fleet.observed.served.clip(&mut status);
+    fleet.observed.served.clip(&mut status, fleet.observed.record.is_some());
     status
 }
 

@@ -303,7 +303,10 @@ impl StatusDraft<'_> {
             };
             self.state(conditions::CONFIGURED, words);
         }
+        // While OCM's hub has no contact with a cluster, its registration writes this condition.
+        let is_reachable = self.facts.cluster.is_none_or(|cluster| cluster.reachable);
         if self.fleet.renders
+            && (is_reachable || !self.fleet.observed.served.is_ocm())
             && let Some(words) = availability(self.instance, self.now)
         {
             self.state(conditions::AVAILABLE, words);

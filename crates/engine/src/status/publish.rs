@@ -15,7 +15,7 @@ use crate::name::{PlacementName, Text};
 use crate::observed::{
     AddOnStatus, Condition, InstanceStatus, Recorded, Reference, RolloutSummary, StatusFields,
 };
-use crate::plan::{StatusWrite, Write};
+use crate::plan::{RecordWrite, StatusWrite, Write};
 use crate::served::Served;
 use crate::tally::ClusterTally;
 
@@ -137,6 +137,16 @@ fn all_of_addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
         "defaultVersion": default_version,
         "rollout": rollout.as_ref().map(counts),
         "conditions": conditions.iter().map(condition).collect::<Vec<_>>(),
+    })
+}
+
+/// The status of a record, as a merge patch of it. `generation` is that of the record itself.
+pub fn record(write: &RecordWrite, generation: i64) -> Value {
+    json!({
+        "observedGeneration": generation,
+        "addOnGeneration": write.addon_generation,
+        "acknowledgedDeletions": write.acknowledged,
+        "conditions": write.conditions.iter().map(condition).collect::<Vec<_>>(),
     })
 }
 

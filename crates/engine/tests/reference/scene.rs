@@ -492,6 +492,7 @@ fn spec(number: usize, setup: &PlacementSetup, listed: usize) -> PlacementSpec {
     let rollout = Rollout { pace, canary, max_failures, ..Rollout::default() };
     let configs = named(setup.config);
     PlacementSpec {
+        stated: None,
         name: placement(number),
         configs,
         version: None,

@@ -28,7 +28,9 @@
 //! refuse create|status|work|delete CLUSTER…   the hub refuses that write for them
 //! accept CLUSTER…                it does not any more
 //! annotate KEY=VALUE             on the add-on
-//! hub ocm                        the hub has OCM's CRDs
+//! hub ocm                        the hub has OCM's CRDs, and our records
+//! policy NAME WORD…              an AddOnRolloutPolicy: paused canary=PLACEMENT placements=P,P maxFailures=N minSuccessTime=D
+//!                                progressDeadline=D; without words, it is deleted
 //! wait DURATION                  time passes
 //! back DURATION                  the clock is put back
 //! pass [N]                       N passes of the plan; agents do nothing
@@ -62,6 +64,7 @@ use aviary_engine::observed::{
     Cluster, DecisionGroup, Instance, Lookup, Observed, Refusal, RefusedWrite, Seen, Selection, Unreachable,
 };
 use aviary_engine::plan::{Plan, plan};
+use aviary_engine::policy::{self, Policy};
 use aviary_engine::served::Served;
 use aviary_engine::simulate::world::World;
 use jiff::Timestamp;
@@ -84,6 +87,7 @@ pub(crate) struct Story {
     moods: BTreeMap<ClusterName, Mood>,
     /// What agents answer about works of a version.
     bad: BTreeMap<String, Mood>,
+    policies: BTreeMap<String, Arc<Policy>>,
     last: Option<Plan>,
     events: Vec<String>,
 }
@@ -148,6 +152,7 @@ impl Story {
             addon: json!({}),
             moods: BTreeMap::new(),
             bad: BTreeMap::new(),
+            policies: BTreeMap::new(),
             last: None,
             events: Vec::new(),
         };
@@ -248,7 +253,9 @@ impl Story {
                 let addon = status(&["installProgressions", "defaultconfigReferences"]);
                 let instance = status(&["conditions", "configReferences", "supportedConfigs"]);
                 self.world.observed.served = Served::of(Some(&addon), Some(&instance));
+                self.world.observed.record = Some(Default::default());
             }
+            "policy" => self.policy(rest),
             "settle" => self.settle(),
             "show" => self.show(rest),
             "events" => {
@@ -455,13 +462,37 @@ impl Story {
         object["metadata"]["name"] = json!("helloworld");
         object["metadata"]["uid"] = json!("addon-uid");
         let object = serde_json::from_value(object).expect("an add-on");
-        let (addon, problems) = normalise::addon(&object);
+        let (mut addon, mut problems) = normalise::addon(&object);
+        problems.extend(policy::apply(&mut addon, self.policies.values()));
         let status = std::mem::take(&mut self.world.observed.addon.status);
         let generation = self.world.observed.addon.generation + 1;
         self.world.observed.addon = addon;
         self.world.observed.addon.status = status;
         self.world.observed.addon.generation = generation;
         self.world.observed.problems = problems;
+    }
+
+    fn policy(&mut self, rest: &str) {
+        let mut words = rest.split_whitespace();
+        let name = words.next().expect("policy NAME WORD…");
+        let reference = |name: &str| json!({ "namespace": "default", "name": name });
+        let mut spec = json!({});
+        for word in words {
+            match word.split_once('=') {
+                None => spec[word] = json!(true),
+                Some(("canary", canary)) => spec["canary"] = json!({ "placement": reference(canary) }),
+                Some(("placements", names)) => spec["placements"] = names.split(',').map(reference).collect(),
+                Some((field, value)) => spec[field] = json!(value),
+            }
+        }
+        if spec == json!({}) {
+            self.policies.remove(name);
+        } else {
+            let object =
+                serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap();
+            self.policies.insert(name.to_owned(), Arc::new(normalise::policy(&object)));
+        }
+        self.read_addon_again();
     }
 
     fn annotate(&mut self, rest: &str) {

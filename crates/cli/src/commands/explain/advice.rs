@@ -91,6 +91,7 @@ impl Advisor<'_> {
                 "more clusters failed than maxFailures allows: fix them and run {program} rollout retry {addon}{of}{hub}, or roll back with {program} rollout undo {addon}{of}{hub}"
             ),
             Wait::Paused => format!("{program} rollout resume {addon}{of}{hub}"),
+            Wait::PausedBy { policy } => format!("change or delete the AddOnRolloutPolicy {policy}"),
             Wait::Offline { .. } => "bring the cluster back; otherwise it starts after all others".to_owned(),
             Wait::Problem(problem) => for_problem(problem),
             Wait::PlacementUncertain => {
@@ -126,6 +127,7 @@ impl Advisor<'_> {
     fn canary(&self, wait: &CanaryWait) -> String {
         let Self { program, addon, hub } = self;
         match wait {
+            CanaryWait::Required { wait, .. } => self.canary(wait),
             CanaryWait::NotFound { placement } => {
                 format!("create the placement {placement}, or use another canary")
             }

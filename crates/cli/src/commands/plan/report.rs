@@ -263,6 +263,12 @@ fn creates(observed: &Observed, plan: &Plan, walk: &Walk) -> Vec<Movement> {
     movements(observed, &created)
 }
 
+/// The canaries of a placement, in one text.
+fn canaries(spec: &aviary_engine::observed::PlacementSpec) -> Option<String> {
+    let all: Vec<String> = spec.rollout.canaries().map(ToString::to_string).collect();
+    (!all.is_empty()).then(|| all.join(" and "))
+}
+
 pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSummary> {
     let specs = observed.addon.strategy.placements();
     let summary = |(report, spec): (&plan::PlacementReport, &aviary_engine::observed::PlacementSpec)| {
@@ -272,7 +278,7 @@ pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSumma
             message: report.message.clone(),
             desired: report.desired.as_deref().map(str::to_owned),
             target: report.target.as_deref().map(str::to_owned),
-            canary: spec.rollout.canary.as_ref().map(ToString::to_string),
+            canary: canaries(spec),
             paused: spec.rollout.paused,
             budget: verdict::budget(spec, &report.counts),
             governed: report.tally.clusters,

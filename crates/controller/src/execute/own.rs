@@ -1,0 +1,103 @@
+//! Writing the record of an add-on, and the status of policies.
+
+use aviary_api::names::conditions;
+use aviary_api::{AddOnRolloutPolicy, AddOnRolloutRecord};
+use aviary_engine::configs::GroupResource;
+use aviary_engine::name::Text;
+use aviary_engine::plan::RecordWrite;
+use aviary_engine::policy::{Policy, PolicySummary};
+use aviary_engine::status::publish;
+use jiff::Timestamp;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::outcome::Outcome;
+use super::{Executor, Target};
+use crate::seen::{self, Change, ObjectVersion, SeenConfig, WatchEvent};
+
+impl Executor {
+    /// Writes the record over the state that the plan has seen.
+    pub(super) async fn write_record(&self, target: &Target, write: &RecordWrite) -> Outcome {
+        let api: Api<AddOnRolloutRecord> = Api::all(self.client.clone());
+        let (mut uid, mut version) = (write.uid.clone(), write.resource_version.clone());
+        let mut generation = write.generation;
+        if version.is_empty() {
+            let object = match serde_json::from_value(new_record(target)) {
+                Ok(object) => object,
+                Err(error) => return Outcome::of_error(kube::Error::SerdeError(error)),
+            };
+            match api.create(&PostParams::default(), &object).await {
+                Ok(made) => {
+                    uid = made.uid().unwrap_or_default().into();
+                    version = made.resource_version().unwrap_or_default().into();
+                    generation = made.metadata.generation.unwrap_or(0);
+                }
+                // One of an earlier add-on of this name is being garbage-collected, or this one is
+                // newer than what the plan has seen.
+                Err(error) => return Outcome::of_error(error),
+            }
+        }
+        let patch = json!({
+            "metadata": {"uid": uid, "resourceVersion": version},
+            "status": publish::record(write, generation),
+        });
+        match api.patch_status(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(object) => {
+                let version = ObjectVersion::of(&object.metadata);
+                let seen = seen::own(GroupResource::records(), &json!(object));
+                Outcome::Written(seen.map(|seen| event(version, seen)).into_iter().collect())
+            }
+            Err(error) => Outcome::of_error(error),
+        }
+    }
+}
+
+fn event(version: ObjectVersion, seen: SeenConfig) -> WatchEvent {
+    WatchEvent::Config(GroupResource::records().clone(), Change::Written(version, seen))
+}
+
+fn new_record(target: &Target) -> Value {
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+        "kind": "AddOnRolloutRecord",
+        "metadata": {
+            "name": target.name,
+            "ownerReferences": [{
+                "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+                "name": target.name, "uid": target.uid, "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": {},
+    })
+}
+
+/// Writes what a policy applies to into its status. A failure is not retried: the next change of a
+/// policy or an add-on tries again, and nothing depends on it.
+pub(crate) async fn summarise(
+    client: Client,
+    policy: Text,
+    seen: Policy,
+    summary: PolicySummary,
+    now: Timestamp,
+) {
+    let api: Api<AddOnRolloutPolicy> = Api::all(client);
+    let PolicySummary { generation, addons, placements, fault } = summary;
+    let (truth, reason, message) = match fault {
+        None => ("True", "Valid", "the policy is valid".to_owned()),
+        Some(why) => ("False", "PolicyInvalid", why),
+    };
+    let patch = json!({
+        "metadata": {"uid": seen.uid, "resourceVersion": seen.resource_version},
+        "status": {
+            "observedGeneration": generation, "addOns": addons, "placements": placements,
+            "conditions": [{
+                "type": conditions::VALID, "status": truth, "reason": reason, "message": message,
+                "observedGeneration": generation, "lastTransitionTime": now.to_string(),
+            }],
+        },
+    });
+    if let Err(error) = api.patch_status(&policy, &PatchParams::default(), &Patch::Merge(patch)).await {
+        tracing::debug!(%policy, %error, "the summary of a policy could not be written");
+    }
+}
