@@ -547,7 +547,9 @@ fn leaving(observed: &Observed, now: Timestamp) -> Plan {
     let mut drafts = Drafts::default();
     let recheck_at = hooks::draft::leaving(&fleet, now, &mut drafts);
     let mut abandoned = install::abandoned(&observed.instances, &observed.clusters);
-    abandoned.retain(|delete| !observed.refused.contains_key(&delete.cluster));
+    // OCM's registration removes them on its hubs.
+    let is_ocm = observed.served.is_ocm();
+    abandoned.retain(|delete| !is_ocm && !observed.refused.contains_key(&delete.cluster));
     drafts.extend(Step::Delete, abandoned.into_iter().map(Write::Delete));
     let released = hooks::draft::released(observed, &fleet);
     drafts.extend(Step::Forget, released.into_iter().map(Write::Forget));
