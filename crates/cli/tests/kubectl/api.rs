@@ -37,6 +37,8 @@ fn the_api_is_discovered() {
             NAME                        SHORTNAMES                     APIVERSION                                   NAMESPACED   KIND
             addondeploymentconfigs      adc,adcs                       addon.open-cluster-management.io/v1alpha1    true         AddOnDeploymentConfig
             addonhubconfigs             ahc,ahcs                       addon.open-cluster-management.io/v1alpha1    false        AddOnHubConfig
+            addonrolloutpolicies        arp                            addon.open-cluster-management.io/v1alpha1    false        AddOnRolloutPolicy
+            addonrolloutrecords         arr                            addon.open-cluster-management.io/v1alpha1    false        AddOnRolloutRecord
             addontemplates              atpl,atpls                     addon.open-cluster-management.io/v1alpha1    false        AddOnTemplate
             clustermanagementaddons     cma,cmas                       addon.open-cluster-management.io/v1alpha1    false        ClusterManagementAddOn
             clusterrolebindings                                        rbac.authorization.k8s.io/v1                 false        ClusterRoleBinding
@@ -69,6 +71,8 @@ fn the_api_is_discovered() {
             $ kubectl api-resources --api-group=addon.open-cluster-management.io -o name
             addondeploymentconfigs.addon.open-cluster-management.io
             addonhubconfigs.addon.open-cluster-management.io
+            addonrolloutpolicies.addon.open-cluster-management.io
+            addonrolloutrecords.addon.open-cluster-management.io
             addontemplates.addon.open-cluster-management.io
             clustermanagementaddons.addon.open-cluster-management.io
             managedclusteraddons.addon.open-cluster-management.io
@@ -76,6 +80,8 @@ fn the_api_is_discovered() {
             $ kubectl api-resources --verbs=create --namespaced=false -o name
             namespaces
             addonhubconfigs.addon.open-cluster-management.io
+            addonrolloutpolicies.addon.open-cluster-management.io
+            addonrolloutrecords.addon.open-cluster-management.io
             addontemplates.addon.open-cluster-management.io
             clustermanagementaddons.addon.open-cluster-management.io
             customresourcedefinitions.apiextensions.k8s.io
