@@ -288,12 +288,7 @@ mod tests {
         apply(&mut addon, [].iter());
         assert_eq!(
             rollout(&addon, 1),
-            super::tests::addon()
-                .strategy
-                .placements()
-                .get(1)
-                .map(|spec| spec.rollout.clone())
-                .unwrap_or_default()
+            tests::addon().strategy.placements().get(1).map(|spec| spec.rollout.clone()).unwrap_or_default()
         );
     }
 
