@@ -55,7 +55,23 @@ fn the_brake_and_its_acknowledgement_work_with_a_record() {
         pass
         show writes
         ",
-        &expect![[r#""#]],
+        &expect![[r#"
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
+            DeletionsHeld  True DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
+            DeletionsHeld  False DeletionAcknowledged  15 deletions were acknowledged and are under way
+            0 writes
+        "#]],
     );
 }
 
@@ -88,7 +104,12 @@ fn a_policy_adds_a_canary_and_a_pause_and_is_named() {
         pass
         show writes
         ",
-        &expect![[r#""#]],
+        &expect![[r#"
+            c1               in flight v2       updating
+            p1..p4 (4)       hold      v1       canary default/canary: 1 of 1 not passed, first c1; AddOnRolloutPolicy first requires it
+            p1..p4 (4)       hold      a84cccaf9d18 paused by AddOnRolloutPolicy freeze
+            0 writes
+        "#]],
     );
 }
 
@@ -122,7 +143,11 @@ fn every_canary_that_policies_require_must_pass() {
         settle
         show clusters
         ",
-        &expect![[r#""#]],
+        &expect![[r#"
+            e1               in flight v2       updating
+            p1..p2 (2)       hold      v1       canary default/early: 1 of 1 not passed, first e1; AddOnRolloutPolicy two requires it
+            p1..p2 (2)       in flight v2       updating
+        "#]],
     );
 }
 
@@ -149,7 +174,13 @@ fn a_policys_limit_replaces_the_add_ons_own_and_a_broken_policy_holds() {
         show clusters
         show problems
         ",
-        &expect![[r#""#]],
+        &expect![[r#"
+            p1               failed    v2       failed: work reports Applied=False: boom
+            p3..p4 (2)       hold      v1       halted: 1 failed, 0 tolerated
+            p1               failed    v2       failed: work reports Applied=False: boom
+            p3..p4 (2)       hold      v1       AddOnRolloutPolicy odd cannot be used, so it holds what it covers: spec.minSuccessTime: "soon" is not a duration: give one such as 90s, 10m or 1h30m
+            problem  PolicyInvalid: AddOnRolloutPolicy odd cannot be used, so it holds what it covers: spec.minSuccessTime: "soon" is not a duration: give one such as 90s, 10m or 1h30m
+        "#]],
     );
 }
 
@@ -174,6 +205,14 @@ fn what_ocms_registration_does_is_left_to_it() {
         pass
         show a1
         ",
-        &expect![[r#""#]],
+        &expect![[r#"
+            a1  Progressing False InstallSucceed: install completed with no errors.
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  Available True WorksAvailable: all works are available
+            a2               hold      4a2e223e5c4a the cluster is being deleted
+            a1  Progressing False InstallSucceed: install completed with no errors.
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            a1  Available True WorksAvailable: all works are available
+        "#]],
     );
 }
