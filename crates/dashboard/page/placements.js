@@ -125,8 +125,9 @@ function meter() {
   return {
     node,
     update: (/** @type {Placement} */ { budget, inFlight, failed }) => {
+      // A failed cluster keeps its slot, but is not in flight.
       const held = inFlight + failed;
-      text(words, budget === null ? `${number(held)} in flight, no limit` : `${number(held)} of ${number(budget)} slots in use`);
+      text(words, budget === null ? `${number(inFlight)} in flight, no limit` : `${number(held)} of ${number(budget)} slots in use`);
       attribute(node, 'data-full', budget !== null && held >= budget);
       const width = `${budget ? Math.min(100, (100 * held) / budget) : 0}%`;
       if (used.style.width !== width) used.style.width = width;

@@ -97,7 +97,10 @@ fn attempts(mut events: Vec<Happened>) -> Vec<Attempt> {
                 };
                 attempts.push((at, attempt));
             }
-            EventReason::CanaryPassed | EventReason::InvariantBroken | EventReason::ManagerTermUnreached => {}
+            EventReason::CanaryPassed
+            | EventReason::InvariantBroken
+            | EventReason::ManagerTermUnreached
+            | EventReason::HooksGivenUp => {}
         }
     }
     attempts.into_iter().map(|(_, attempt)| attempt).collect()
