@@ -243,7 +243,8 @@ mod tests {
     #[test]
     fn manifests_are_shown_without_secrets_and_within_a_limit() {
         let secret = json!({"kind": "Secret", "data": {"key": "aGVsbG8="}, "stringData": {"other": "hello"}});
-        let text = content(&secret, &mut MOST_CONTENT.clone()).unwrap();
+        let mut room = MOST_CONTENT;
+        let text = content(&secret, &mut room).unwrap();
         assert!(
             text.contains("\"key\": \"(hidden)\"") && !text.contains("hello") && !text.contains("aGVs"),
             "{text}"
