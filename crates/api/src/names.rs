@@ -107,6 +107,9 @@ pub mod annotations {
         "addon.open-cluster-management.io/disable-automatic-installation";
     /// On add-ons: the approved number of deletions.
     pub const ALLOW_DELETIONS: &str = "addon.open-cluster-management.io/allow-deletions";
+    /// On add-ons: with any value, works of an earlier version of Aviary are rendered anew, with
+    /// probes.
+    pub const REPROBE: &str = "addon.open-cluster-management.io/reprobe";
     /// On add-ons: the term of the manager that started the last wave. A manager with an older term
     /// starts nothing. On instances: the term of a manager that invalidated the writes of an
     /// earlier one.

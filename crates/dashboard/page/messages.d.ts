@@ -198,6 +198,8 @@ export interface ClusterDetail {
   applied: string | null;
   labels: Record<string, string>;
   available: string | null;
+  /** Set if the health of its objects is not asked for. */
+  health?: string;
   conditions: Condition[];
   works: Work[];
   next: string;

@@ -75,6 +75,7 @@ export class Panel {
       ['Assigned', detail.revision ?? 'nothing yet'],
       ['Applied', detail.applied ?? 'nothing yet'],
       ['Available', detail.available],
+      ['Health', detail.health],
       ['Reason', detail.code],
     ];
     const labels = Object.entries(detail.labels ?? {});

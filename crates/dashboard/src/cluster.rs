@@ -40,6 +40,9 @@ pub(crate) struct Found {
     applied: Option<String>,
     labels: BTreeMap<String, String>,
     available: Option<String>,
+    /// Where the agent is not asked for the health of the objects: why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health: Option<&'static str>,
     conditions: Vec<ConditionLine>,
 }
 
@@ -69,6 +72,8 @@ impl Found {
             (!applied.is_empty()).then(|| plan::label(observed, &Revision::new(applied)).to_string());
         let desired =
             report.placement.and_then(|index| plan.report.placements.get(index)?.desired.as_deref());
+        let works = observed.works.get(name).map(|works| works.as_slice()).unwrap_or_default();
+        let unprobed = works.iter().any(|work| work.rendered_from.is_some() && !work.probed);
         Some(Self {
             cluster: name.to_string(),
             placement: placement.map(|spec| spec.name.to_string()),
@@ -80,6 +85,7 @@ impl Found {
             applied,
             labels: cluster.map(|cluster| cluster.labels.clone()).unwrap_or_default(),
             available,
+            health: unprobed.then_some("not probed: rendered by an earlier version of Aviary"),
             conditions: conditions.into_iter().flatten().map(of_instance).collect(),
         })
     }

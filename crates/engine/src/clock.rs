@@ -24,6 +24,8 @@ pub struct Clock {
     pub has_arrived: bool,
     /// Since when `healthy` has its current value.
     pub since: Timestamp,
+    /// Since when its workloads were available when the soak began.
+    pub available_since: Option<Timestamp>,
     pub doubt: Option<Doubt>,
     /// The placement that governed the cluster then, with an empty name if none did; `None` if an
     /// earlier version of Aviary wrote the clock.
@@ -62,6 +64,7 @@ impl Clock {
             healthy: condition.is_true(),
             has_arrived: condition.is_true() || condition.reason == Reason::NoLongerHealthy,
             since: condition.since.unwrap_or(start.at),
+            available_since: start.available_since,
             doubt: start.doubt,
             placement: start.placement,
         })
@@ -73,9 +76,9 @@ impl Clock {
         rest.is_some_and(|rest| rest.starts_with(" started at "))
     }
 
-    /// Since when it is unsettled: since the start, or since it stopped being healthy.
+    /// Since when an unhealthy one is unsettled: since the start, or since it stopped being healthy.
     pub(crate) fn unsettled_since(&self) -> Timestamp {
-        if self.healthy { self.started } else { self.started.max(self.since) }
+        self.started.max(self.since)
     }
 }
 
@@ -86,18 +89,28 @@ pub struct ClockStart {
     pub at: Timestamp,
     pub placement: Option<PlacementName>,
     pub doubt: Option<Doubt>,
+    /// Since when its workloads were available when the soak began, by the clock of the cluster.
+    pub available_since: Option<Timestamp>,
 }
 
 /// In the message: no placement governed the cluster.
 const UNGOVERNED: &str = "the add-on's defaults";
 
+/// In the message, before a time.
+pub(crate) const AVAILABLE_SINCE: &str = "workloads available since ";
+
 impl ClockStart {
     pub fn read(message: &str) -> Option<Self> {
         let (revision, rest) = message.strip_prefix("revision ")?.split_once(" started at ")?;
-        let (rest, doubt) = match rest.split_once("; ") {
-            Some((rest, words)) => (rest, Doubt::ALL.into_iter().find(|doubt| doubt.words() == words)),
-            None => (rest, None),
-        };
+        let mut parts = rest.split("; ");
+        let rest = parts.next().unwrap_or_default();
+        let (mut doubt, mut available_since) = (None, None);
+        for part in parts {
+            match part.strip_prefix(AVAILABLE_SINCE) {
+                Some(time) => available_since = time.parse().ok(),
+                None => doubt = Doubt::ALL.into_iter().find(|doubt| doubt.words() == part),
+            }
+        }
         let (at, placement) = match rest.split_once(" by ") {
             Some((at, UNGOVERNED)) => (at, Some(PlacementName::new("", ""))),
             Some((at, name)) => {
@@ -106,7 +119,7 @@ impl ClockStart {
             }
             None => (rest, None),
         };
-        Some(Self { revision: revision.into(), at: at.parse().ok()?, placement, doubt })
+        Some(Self { revision: revision.into(), at: at.parse().ok()?, placement, doubt, available_since })
     }
 }
 
@@ -118,8 +131,11 @@ impl fmt::Display for ClockStart {
             Some(placement) => write!(f, " by placement {placement}")?,
             None => {}
         }
-        match self.doubt {
-            Some(doubt) => write!(f, "; {}", doubt.words()),
+        if let Some(doubt) = self.doubt {
+            write!(f, "; {}", doubt.words())?;
+        }
+        match self.available_since {
+            Some(since) => write!(f, "; {AVAILABLE_SINCE}{since}"),
             None => Ok(()),
         }
     }

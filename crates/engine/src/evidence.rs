@@ -8,7 +8,7 @@ use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
 
 use crate::configs::{Overrides, Pin, Revision};
 use crate::fleet::WorkFacts;
-use crate::health::Health;
+use crate::health::{Health, unbound};
 use crate::name::Text;
 use crate::observed::{Seen, StatusFields, Work, WorkHashes, WorkState};
 use crate::reason::Reason;
@@ -59,7 +59,7 @@ impl Evidence {
         let proof = Proof { status, version };
         // If Aviary renders the works, it knows how many there must be; a part is not enough.
         let complete = match prepared {
-            Some(Ok(prepared)) => works.len() == prepared.works(),
+            Some(Ok(prepared)) => prepared.is_all(works),
             Some(Err(_)) | None => !works.is_empty(),
         };
         let told = was_told(status);
@@ -69,6 +69,12 @@ impl Evidence {
             None => holds_told,
             Some(_) => current && works.iter().all(|work| proof.carries(work, overrides)),
         };
+        // Where its own manager renders it, the instance's Available is that manager's word.
+        let own_word = match prepared {
+            None => unbound::of_instance(status),
+            Some(_) => Health::NotProbed,
+        };
+        let is_spoken_for = own_word.is_good(tolerant);
         let is_well = |work: &WorkFacts<'_>| {
             work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(tolerant)
         };
@@ -92,14 +98,15 @@ impl Evidence {
             upgraded: was_upgraded(status),
             holds_told,
             holds_placed,
-            healthy: current && works.iter().all(is_well),
+            healthy: current && is_spoken_for && works.iter().all(is_well),
             answered: current && works.iter().all(|work| work.applied != Seen::NotYet),
-            available: !works.is_empty()
+            available: is_spoken_for
+                && !works.is_empty()
                 && works.iter().all(|work| work.available == Seen::Yes && work.health.is_good(tolerant)),
             health: works
                 .iter()
                 .map(|work| work.health.clone().seen_in_use(tolerant))
-                .fold(Health::NotProbed, Health::worst),
+                .fold(own_word, Health::worst),
             failure: unrendered.or(refused).or_else(|| taken_before(status, works)),
             unavailable: works.iter().filter_map(|work| refusal(&work.available)).min(),
             unproven: works.iter().filter_map(|work| proof.lacks(work, overrides)).min(),
@@ -136,6 +143,7 @@ impl Work {
             applied: Seen::No { message },
             available: Seen::NotYet,
             health: Health::NotProbed,
+            probed: false,
             objects: Vec::new(),
         };
         Self {
@@ -146,6 +154,7 @@ impl Work {
             rendered_digest: None,
             digest: None,
             hashes: Some(hashes),
+            available_since: None,
             state: Shared::new(state),
         }
     }

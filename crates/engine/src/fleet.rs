@@ -20,6 +20,7 @@ use crate::render::Templates;
 use crate::versions::MOST_VERSIONS;
 pub use cohorts::Cohort;
 use cohorts::Cohorts;
+pub(crate) use facts::quiet_until;
 pub use facts::{BudgetShare, ClusterFacts, InstanceFacts, WorkFacts, WorkOwner};
 use lineup::{Claims, small};
 

@@ -8,11 +8,13 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aviary_api::names::conditions::REVISION_HEALTHY;
 use aviary_api::names::finalizers::PRE_DELETE_HOOK;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::by_cluster::{ByCluster, Summarised};
+use crate::clock::{AVAILABLE_SINCE, ClockStart};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
 use crate::health::{Health, ObjectMark};
@@ -183,6 +185,8 @@ pub struct AddOn {
     /// Annotated `lifecycle: self`: ignored.
     pub self_managed: bool,
     pub allow_deletions: Option<usize>,
+    /// Somebody asked for probes in works that an earlier version of Aviary rendered.
+    pub reprobe: bool,
     pub defaults: Vec<ConfigRef>,
     /// `spec.supportedConfigs`, where given.
     pub supported: Option<Vec<GroupResource>>,
@@ -615,6 +619,35 @@ pub struct InstanceSummary {
     pub(crate) guarded: bool,
     pub(crate) made_by: Maker,
     pub(crate) has_own: bool,
+    pub(crate) soak: SoakMark,
+}
+
+/// What an instance's status records about the soak of its revision.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SoakMark {
+    pub(crate) healthy: bool,
+    /// Since when its workloads were available when the soak began.
+    pub(crate) available_since: Option<Timestamp>,
+}
+
+impl SoakMark {
+    fn of(status: &StatusFields) -> Self {
+        let Some(condition) = status.condition(REVISION_HEALTHY) else { return Self::default() };
+        let since = condition.message.contains(AVAILABLE_SINCE).then(|| ClockStart::read(&condition.message));
+        Self {
+            healthy: condition.is_true(),
+            available_since: since.flatten().and_then(|start| start.available_since),
+        }
+    }
+
+    /// The time since which its workloads are available, where that is news: it is to be recorded
+    /// when a soak begins, and one that changes afterwards means that they were down in between.
+    pub(crate) fn news(self, available_since: Option<Timestamp>) -> Option<Timestamp> {
+        available_since.filter(|now| match self.available_since {
+            Some(recorded) => recorded != *now,
+            None => !self.healthy,
+        })
+    }
 }
 
 /// Who created an instance, according to its marker label.
@@ -644,6 +677,7 @@ impl Summarised for Instance {
                 Some(_) => Maker::Strategy,
             },
             has_own: self.has_own(),
+            soak: SoakMark::of(&self.status),
         }
     }
 }
@@ -715,6 +749,8 @@ pub struct Work {
     pub digest: Option<Text>,
     /// The hashes in its annotations; `None` if there are none, or if they contradict each other.
     pub hashes: Option<WorkHashes>,
+    /// Since when all its workloads that say so are available, by the clock of their cluster.
+    pub available_since: Option<Timestamp>,
     /// Accessible through `Deref`.
     pub state: Shared<WorkState>,
 }
@@ -734,6 +770,7 @@ pub struct WorkSummary {
     pub(crate) owner: Option<TextId>,
     /// Unchanged since it was rendered.
     pub(crate) untouched: bool,
+    pub(crate) available_since: Option<Timestamp>,
 }
 
 impl Summarised for Vec<Work> {
@@ -755,6 +792,7 @@ impl Work {
             hashes: self.hashes.as_ref().map(Shared::id),
             owner: self.owner.as_deref().map(TextId::of),
             untouched: self.is_untouched(),
+            available_since: self.available_since,
         }
     }
 
@@ -778,6 +816,8 @@ pub struct WorkState {
     pub applied: Seen,
     pub available: Seen,
     pub health: Health,
+    /// It asks for the health of its objects.
+    pub probed: bool,
     /// The objects that it applies.
     pub objects: Vec<ObjectMark>,
 }

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::by_cluster::RowRef;
 use crate::configs::{ConfigRef, Pin, Revision};
 use crate::explain::Decision;
-use crate::fleet::{Fleet, Governor};
+use crate::fleet::{Cohort, Fleet, Governor};
 use crate::hash::Hash;
 use crate::health::Health;
 use crate::health::ObjectMark;
@@ -423,6 +423,8 @@ pub struct Report {
     pub clusters: Vec<ClusterReport>,
     pub placements: Vec<PlacementReport>,
     pub problems: Vec<Problem>,
+    /// How many clusters have works of an earlier version of Aviary, without probes.
+    pub not_probed: usize,
     /// Why the add-on is ignored, if it is.
     pub left_alone: Option<&'static str>,
 }
@@ -532,8 +534,15 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let recheck_at = outcomes.iter().chain([&free]).filter_map(|outcome| outcome.recheck_at);
     let recheck_at = recheck_at.chain(hooks_until).min();
     let gates = outcomes.into_iter().filter_map(|outcome| outcome.aim.gate_problem);
+    let unprobed = |cohort: &&Cohort<'_>| cohort.facts.instance.as_ref().is_some_and(|one| one.is_unprobed);
+    let not_probed = fleet.cohorts.iter().filter(unprobed).map(|cohort| cohort.members.len()).sum();
     let problems = fleet.problems.into_iter().chain(install.problem).chain(gates).collect();
-    Plan::new(drafts, events, Report { clusters, placements, problems, left_alone: None }, recheck_at)
+    Plan::new(
+        drafts,
+        events,
+        Report { clusters, placements, problems, not_probed, left_alone: None },
+        recheck_at,
+    )
 }
 
 /// An add-on that is being deleted, or that does not exist any more: nothing is rolled out. Hooks

@@ -5,10 +5,14 @@
 
 use crate::story::rendering::works;
 use crate::story::{Story, check, cluster};
+use aviary_engine::explain::Decision;
+use aviary_engine::fleet::Fleet;
 use aviary_engine::hash;
 use aviary_engine::health::Health;
 use aviary_engine::normalise;
-use aviary_engine::plan::plan;
+use aviary_engine::observed::{Condition, InstanceStatus};
+use aviary_engine::plan::{Write, plan};
+use aviary_engine::reason::ConditionReason;
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -267,7 +271,7 @@ fn rule_5_available_names_the_object_and_is_not_written_again_for_other_numbers(
     }
     story.run("note another object\n");
     report(&mut story, Health::Failed { why: "Job install: it has failed".into() });
-    story.run("pass\n show p1\n note well again\n ack p1\n settle\n show p1");
+    story.run("pass\n show p1\n note well again\n ack p1\n wait 1m\n settle\n show p1");
     expect![[r#"
         p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
         p1  version desired v1 current v1 last -
@@ -344,6 +348,24 @@ fn of_the_first_version(mut object: Value) -> Value {
     object
 }
 
+/// Replaces all works by those that the first version rendered. Returns how many there are.
+fn take_back_to_the_first_version(story: &mut Story) -> usize {
+    let mut without = story.world.observed.clone();
+    for name in story.world.observed.instances.keys() {
+        without.works.get_mut(name).expect("works").clear();
+    }
+    let rendered = works(&without, story);
+    let count = rendered.len();
+    for object in rendered {
+        let name = cluster(object["metadata"]["namespace"].as_str().expect("a namespace"));
+        let work = serde_json::from_value(of_the_first_version(object)).expect("a ManifestWork");
+        let (_, work) = normalise::work(&work).expect("a work of the add-on");
+        assert_eq!(work.health, Health::NotProbed);
+        *story.world.observed.works.get_mut(&name).expect("works") = vec![work];
+    }
+    count
+}
+
 #[test]
 fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes() {
     for strategy in
@@ -358,19 +380,7 @@ fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes()
             rollout prod version=v1 {strategy}
             settle"
         ));
-        let mut without = story.world.observed.clone();
-        for name in story.world.observed.instances.keys() {
-            without.works.get_mut(name).expect("works").clear();
-        }
-        let rendered = works(&without, &story);
-        assert_eq!(rendered.len(), 500, "{strategy}");
-        for object in rendered {
-            let name = cluster(object["metadata"]["namespace"].as_str().expect("a namespace"));
-            let work = serde_json::from_value(of_the_first_version(object)).expect("a ManifestWork");
-            let (_, work) = normalise::work(&work).expect("a work of the add-on");
-            assert_eq!(work.health, Health::NotProbed);
-            *story.world.observed.works.get_mut(&name).expect("works") = vec![work];
-        }
+        assert_eq!(take_back_to_the_first_version(&mut story), 500, "{strategy}");
         for later in ["0s", "1h"] {
             story.run(&format!("wait {later}"));
             let writes: Vec<_> = plan(&story.world.observed, story.now).writes().collect();
@@ -475,9 +485,14 @@ fn rule_10_a_job_that_changes_under_its_old_name_is_a_problem_and_moves_nothing(
     let mut story = applied(&json!([job("migrate", "one")]));
     next_template(&mut story, "v2.0.0", &json!([job("migrate", "two")]));
     story.run("settle");
+    let before = story.told.len();
+    story.run("show status");
+    expect![[r#"
+        prod  False UpgradeFailed  0/1 upgrade failed: AddOnTemplate tpl: Job ns/migrate changes under its old name, and agents create it only once: put {{VERSION}} into its name
+            desired deploy good deploy applied deploy
+        versions v2.0.0 default v2.0.0
+    "#]].assert_eq(&story.told[before..]);
     let planned = plan(&story.world.observed, story.now);
-    let problems: Vec<String> = planned.report.problems.iter().map(ToString::to_string).collect();
-    expect![[r#""#]].assert_eq(&problems.join("\n"));
     assert_eq!(planned.writes().count(), 0);
     next_template(&mut story, "v2.0.0", &json!([job("migrate-{{VERSION}}", "two")]));
     story.run("settle");
@@ -580,4 +595,338 @@ fn rule_12_a_work_has_at_most_200_objects() {
         addon-helloworld-deploy-2 generation 1: 50 objects
     "#]]
     .assert_eq(&sizes(&applied(&json!(maps))));
+}
+
+/// Works with probes, and clusters that have not settled.
+fn probed_and_unsettled(story: &Story) -> (usize, usize) {
+    let works = story.world.observed.works.iter().flat_map(|(_, works)| works.iter());
+    let plan = plan(&story.world.observed, story.now);
+    let unsettled = plan.report.clusters.iter().filter(|one| one.decision != Decision::Settled);
+    (works.filter(|work| work.probed).count(), unsettled.count())
+}
+
+#[test]
+fn rule_13_reprobing_renders_works_of_the_first_version_anew_at_most_a_quarter_at_once() {
+    for (strategy, most) in [("UpdateAll", 10), ("RollingUpdate 2", 2), ("RollingUpdate 100%", 10)] {
+        let mut story = Story::new();
+        story.run(&format!(
+            "template v1
+            place prod: p01..p40
+            rollout prod version=v1 {strategy}
+            settle"
+        ));
+        assert_eq!(take_back_to_the_first_version(&mut story), 40);
+        story.run("annotate reprobe=\n pass 3");
+        assert_eq!(plan(&story.world.observed, story.now).report.not_probed, 40);
+        assert_eq!(plan(&story.world.observed, story.now).writes().count(), 0, "nobody has asked for it");
+        story.run("annotate reprobe=now\n pass");
+        assert_eq!(probed_and_unsettled(&story), (most, most), "{strategy}");
+        // Unhealthy clusters stop the rest.
+        story.run("unready p01 p02\n settle\n wait 2m\n settle");
+        let (probed, unsettled) = probed_and_unsettled(&story);
+        assert!(unsettled == 2 && (probed == 40) == (most == 10), "{strategy}: {probed} {unsettled}");
+        story.run("ack p01 p02\n settle\n wait 2m\n settle");
+        assert_eq!(probed_and_unsettled(&story), (40, 0), "{strategy}");
+        assert_eq!(plan(&story.world.observed, story.now).writes().count(), 0, "{strategy}: idempotent");
+        assert_eq!(plan(&story.world.observed, story.now).report.not_probed, 0);
+    }
+}
+
+#[test]
+fn rule_13_reprobing_waits_while_the_rollout_is_paused() {
+    let mut story = Story::new();
+    story.run(
+        "template v1\n place prod: p1..p4\n rollout prod version=v1\n settle\n rollout prod version=v1 paused",
+    );
+    take_back_to_the_first_version(&mut story);
+    story.run("annotate reprobe=now\n pass 3");
+    assert_eq!(probed_and_unsettled(&story).0, 0);
+    story.run("rollout prod version=v1\n pass");
+    assert_eq!(probed_and_unsettled(&story).0, 1);
+}
+
+/// The first version put as many objects into a work as fit: such a work is no reason to write.
+#[test]
+fn rule_14_a_work_of_the_first_version_that_is_split_otherwise_today_is_accepted() {
+    let maps: Vec<Value> = (0..450).map(|number| map(&format!("m{number:03}"), 0)).collect();
+    let mut story = applied(&json!(maps));
+    let mut without = story.world.observed.clone();
+    without.works.get_mut(&cluster("a1")).expect("works").clear();
+    let mut rendered = works(&without, &story);
+    let objects: Vec<Value> = rendered
+        .iter()
+        .flat_map(|work| work["spec"]["workload"]["manifests"].as_array().expect("manifests").clone())
+        .collect();
+    assert_eq!(objects.len(), 450);
+    rendered[0]["spec"]["workload"]["manifests"] = json!(objects);
+    let work = serde_json::from_value(of_the_first_version(rendered.swap_remove(0))).expect("a work");
+    let (_, work) = normalise::work(&work).expect("a work of the add-on");
+    *story.world.observed.works.get_mut(&cluster("a1")).expect("works") = vec![work];
+    let planned = plan(&story.world.observed, story.now);
+    assert_eq!(planned.report.clusters[0].decision, Decision::Settled);
+    assert_eq!(planned.writes().count(), 0);
+    // With probes, objects leave the first work only once the others are applied.
+    story.run("annotate reprobe=now");
+    let mut told = String::new();
+    for _ in 0..3 {
+        story.run("pass");
+        told += &format!("--\n{}", sizes(&story));
+        story.run("ack a1");
+    }
+    story.run("settle\n wait 2m\n settle");
+    assert_eq!(plan(&story.world.observed, story.now).writes().count(), 0);
+    expect![[r#"
+        --
+        addon-helloworld-deploy-0 generation 1: 450 objects
+        addon-helloworld-deploy-1 generation 1: 200 objects
+        addon-helloworld-deploy-2 generation 1: 50 objects
+        --
+        addon-helloworld-deploy-0 generation 2: 200 objects
+        addon-helloworld-deploy-1 generation 1: 200 objects
+        addon-helloworld-deploy-2 generation 1: 50 objects
+        --
+        addon-helloworld-deploy-0 generation 2: 200 objects
+        addon-helloworld-deploy-1 generation 1: 200 objects
+        addon-helloworld-deploy-2 generation 1: 50 objects
+    "#]]
+    .assert_eq(&told);
+}
+
+/// The health of `p1` flips every ten seconds for ten minutes; how often is its status written?
+fn writes_while_flapping(rollout: &str) -> usize {
+    let mut story = Story::new();
+    story.run(&format!(
+        "template v1\n place prod: p1 p2\n rollout prod version=v1 {rollout}\n settle\n wait 1h\n settle"
+    ));
+    let mut written = 0;
+    for round in 0..60 {
+        story.run(if round % 2 == 0 { "unready p1" } else { "ack p1" });
+        for _ in 0..3 {
+            let writes = plan(&story.world.observed, story.now).writes();
+            written += writes.filter(|write| matches!(write, Write::Instance(_))).count();
+            story.run("pass");
+        }
+        story.run("wait 10s");
+    }
+    story.run("ack p1\n wait 2m\n settle");
+    let available = story.world.observed.instances.get(&cluster("p1")).expect("an instance");
+    assert!(available.status.condition("Available").expect("Available").is_true(), "the last word counts");
+    written
+}
+
+#[test]
+fn rule_15_an_instance_that_flaps_is_written_at_most_once_a_minute() {
+    let written = writes_while_flapping("RollingUpdate 1");
+    assert!((1..=10).contains(&written), "{written} writes in ten minutes");
+}
+
+/// A held write is made up for by itself: the plan says when to look again.
+#[test]
+fn rule_15_what_is_held_back_is_written_when_the_minute_is_over() {
+    let mut story = Story::new();
+    story.run(
+        "template v1\n place prod: p1\n rollout prod version=v1\n settle\n wait 1h
+        unready p1\n settle\n wait 10s\n ack p1",
+    );
+    let planned = plan(&story.world.observed, story.now);
+    assert_eq!(planned.recheck_at, Some("2026-01-01T01:01:00Z".parse().expect("a time")));
+    let instances = planned.writes().filter(|write| matches!(write, Write::Instance(_)));
+    assert_eq!(instances.count(), 0, "it was written ten seconds ago");
+    story.run("wait 50s\n settle");
+    let instance = story.world.observed.instances.get(&cluster("p1")).expect("an instance");
+    assert!(instance.status.condition("Available").expect("Available").is_true());
+}
+
+/// The agent reports that the workloads of `name` are available since then.
+fn available_since(story: &mut Story, name: &str, since: &str) {
+    for work in story.world.observed.works.get_mut(&cluster(name)).expect("works").iter_mut() {
+        work.available_since = Some(since.parse().expect("a time"));
+    }
+}
+
+#[test]
+fn rule_16_a_crash_between_two_reports_restarts_the_soak() {
+    let mut story = Story::new();
+    story.run(
+        "template v1
+        place prod: p1 p2
+        rollout prod version=v1 RollingUpdate 1 minSuccessTime=10m
+        pass 3
+        ack p1 p2",
+    );
+    available_since(&mut story, "p1", "2025-12-31T23:00:00Z");
+    available_since(&mut story, "p2", "2025-12-31T23:00:00Z");
+    story
+        .run("settle\n wait 9m\n settle\n note healthy in every report, and down in between\n show clusters");
+    available_since(&mut story, "p1", "2025-12-31T23:08:00Z");
+    story.run("settle\n show clusters\n wait 2m\n settle\n show clusters\n wait 9m\n settle\n show clusters");
+    // Afterwards it is no soak any more.
+    available_since(&mut story, "p1", "2026-01-01T02:00:00Z");
+    story.run("wait 5h\n settle\n note later\n show clusters\n show p1");
+    expect![[r#"
+        -- healthy in every report, and down in between
+        p1..p2 (2)       in flight v1       healthy, soaking until 2026-01-01T00:10:20Z
+        p1               in flight v1       healthy, soaking until 2026-01-01T00:19:20Z
+        p2               in flight v1       healthy, soaking until 2026-01-01T00:10:20Z
+        p1               in flight v1       healthy, soaking until 2026-01-01T00:19:20Z
+        -- later
+        p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+        p1  version desired v1 current v1 last -
+        p1  Progressing False Succeed: install completed with no errors.
+        p1  Configured True ConfigurationsConfigured: all configurations are resolved
+        p1  Available True WorksAvailable: all works are available
+    "#]]
+    .assert_eq(&story.told);
+}
+
+/// The crash was within the soak, and its report is late.
+#[test]
+fn rule_16_a_crash_within_the_soak_that_is_reported_after_it_counts() {
+    let mut story = Story::new();
+    story.run("template v1\n place prod: p1\n rollout prod version=v1 minSuccessTime=10m\n pass 3\n ack p1");
+    available_since(&mut story, "p1", "2025-12-31T23:00:00Z");
+    story.run("settle");
+    available_since(&mut story, "p1", "2026-01-01T00:09:00Z");
+    story.run("wait 10m20s\n settle\n show clusters\n wait 11m\n settle\n note settled\n show clusters");
+    expect![[r#"
+        p1               in flight v1       healthy, soaking until 2026-01-01T00:20:40Z
+        -- settled
+    "#]]
+    .assert_eq(&story.told);
+}
+
+/// Only clusters in a soak are told apart by when their workloads became available.
+#[test]
+fn rule_16_costs_no_cohorts_without_a_soak_or_after_it() {
+    for rollout in ["version=v1", "version=v1 minSuccessTime=1m"] {
+        let mut story = Story::new();
+        story.run(&format!(
+            "template v1\n place prod: p01..p20\n rollout prod {rollout}\n settle\n wait 2m\n settle"
+        ));
+        let observed = &mut story.world.observed;
+        let status = observed.instances.get(&cluster("p01")).expect("an instance").status.clone();
+        let state = observed.works.get(&cluster("p01")).expect("works")[0].state.clone();
+        for number in 1..=20 {
+            let name = cluster(&format!("p{number:02}"));
+            observed.instances.get_mut(&name).expect("an instance").status = status.clone();
+            let mut works = observed.works.get_mut(&name).expect("works");
+            works[0].state = state.clone();
+            works[0].available_since =
+                Some(format!("2025-12-31T23:00:{number:02}Z").parse().expect("a time"));
+        }
+        let hashes = observed.works.get(&cluster("p01")).expect("works")[0].hashes.clone();
+        for number in 1..=20 {
+            let mut works = observed.works.get_mut(&cluster(&format!("p{number:02}"))).expect("works");
+            works[0].hashes.clone_from(&hashes);
+        }
+        assert_eq!(Fleet::line_up(observed).cohorts.len(), 1, "{rollout}");
+    }
+}
+
+/// The instance of `p1` as its own manager reports it.
+fn says_available(story: &mut Story, status: &str, reason: &str) {
+    let mut instance = story.world.observed.instances.get_mut(&cluster("p1")).expect("an instance");
+    let mut fields = (*instance.status).clone();
+    fields.conditions.retain(|condition| condition.kind != "Available");
+    fields.conditions.push(Condition {
+        kind: "Available".into(),
+        status: status.to_owned().into(),
+        reason: ConditionReason::read(reason),
+        message: "it crashes".into(),
+        since: None,
+        observed_generation: None,
+    });
+    instance.status = InstanceStatus::new(fields);
+}
+
+#[test]
+fn rule_17_an_instance_whose_own_manager_says_unavailable_holds_its_slot() {
+    let mut story = Story::new();
+    story.run(
+        "config one v1\n config two v2
+        place prod: p1 p2
+        rollout prod config=one RollingUpdate 1
+        settle",
+    );
+    for (status, reason) in [
+        ("True", "ManagedClusterAddOnLeaseUpdated"),
+        ("Unknown", "ManagedClusterAddOnLeaseNotFound"),
+        ("Unknown", "ManagedClusterLeaseUpdateStopped"),
+    ] {
+        says_available(&mut story, status, reason);
+        story.run("settle\n show clusters");
+    }
+    says_available(&mut story, "Unknown", "ManagedClusterAddOnLeaseUpdateStopped");
+    story.run("note its lease has stopped\n settle\n show clusters");
+    says_available(&mut story, "False", "ProbeFailed");
+    story.run("note a bad version\n rollout prod config=two RollingUpdate 1\n settle\n show clusters");
+    expect![[r#"
+        -- its lease has stopped
+        p1               in flight v1       applied but not available: the instance: Available is Unknown: it crashes (not bound to the revision)
+        -- a bad version
+        p1               in flight v2       not healthy yet: the instance: Available is False: it crashes (not bound to the revision)
+        p2               hold      v1       budget full: 1 of 1 in flight
+    "#]].assert_eq(&story.told);
+}
+
+/// 1,000 Deployments: every work fits with its digests, probes and reports into what an API server
+/// stores, its manifests into what OCM admits, and the cluster settles.
+#[test]
+fn rule_18_a_thousand_deployments_settle() {
+    let deployments: Vec<Value> = (0..1000)
+        .map(|number| {
+            let mut deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": format!("agent-{number}"), "namespace": "{{INSTALL_NAMESPACE}}"}});
+            deployment["spec"] = json!({"template": {"spec": {"containers": [{"args": "x".repeat(1024)}]}}});
+            deployment
+        })
+        .collect();
+    let mut story = crate::story::rendering::ready(&json!(deployments), &json!({}));
+    let rendered = works(&story.world.observed, &story);
+    let stored: usize = rendered.iter().map(|work| with_reports(work).to_string().len()).max().unwrap_or(0);
+    assert!(stored < 1024 * 1024, "{stored} bytes");
+    let manifests = rendered.iter().map(|work| work["spec"]["workload"].to_string().len());
+    assert!(manifests.max().unwrap_or(0) < 500 * 1024);
+    let objects =
+        rendered.iter().map(|work| work["spec"]["workload"]["manifests"].as_array().map_or(0, Vec::len));
+    assert_eq!(objects.sum::<usize>(), 1000);
+    story.run("settle\n show clusters\n show a1");
+    expect![[r#"
+        a1  addondeploymentconfigs desired deploy@53aa778a applied deploy@53aa778a
+        a1  version desired v1.0.0 current v1.0.0 last -
+        a1  Progressing False InstallSucceed: install completed with no errors.
+        a1  Configured True ConfigurationsConfigured: all configurations are resolved
+        a1  Available True WorksAvailable: all works are available
+    "#]]
+    .assert_eq(&story.told);
+}
+
+/// A work as it is stored once its agent has reported on every object.
+fn with_reports(work: &Value) -> Value {
+    let mut work = work.clone();
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "ReasonOfSomeLength", "observedGeneration": 12,
+            "message": "Resource is available", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let entries = work["spec"]["manifestConfigs"].as_array().expect("entries").clone();
+    let reports: Vec<Value> = entries
+        .iter()
+        .map(|entry| {
+            let rules = entry["feedbackRules"].as_array().expect("rules").iter();
+            let paths = rules.flat_map(|rule| rule["jsonPaths"].as_array().expect("paths"));
+            let values: Vec<Value> = paths
+                .map(|path| json!({"name": path["name"], "fieldValue": {"type": "String", "string": "NewReplicaSetAvailable"}}))
+                .collect();
+            let name = &entry["resourceIdentifier"]["name"];
+            json!({
+                "resourceMeta": {"ordinal": 100, "group": "apps", "version": "v1", "kind": "Deployment",
+                    "resource": "deployments", "name": name, "namespace": "open-cluster-management-agent-addon"},
+                "statusFeedback": {"values": values},
+                "conditions": [condition("Applied"), condition("Available"), condition("StatusFeedbackSynced")],
+            })
+        })
+        .collect();
+    work["status"] = json!({"conditions": [condition("Applied"), condition("Available")],
+        "resourceStatus": {"manifests": reports}});
+    work
 }

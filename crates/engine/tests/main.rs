@@ -12,6 +12,7 @@ mod hooks;
 mod install;
 mod ocm;
 mod properties;
+mod real_agent;
 mod reference;
 mod reference_model;
 mod refusals;

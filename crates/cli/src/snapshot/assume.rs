@@ -101,6 +101,7 @@ fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<
         available: unavailable
             .map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
         health: Health::NotProbed,
+        probed: true,
         objects: Vec::new(),
     };
     let work = Work {
@@ -111,6 +112,7 @@ fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<
         rendered_digest: None,
         digest: None,
         hashes: Some(has.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()),
+        available_since: None,
         state: Shared::new(state.clone()),
     };
     let Some(Ok(prepared)) = templates.prepare(has.pins().iter()) else { return vec![work] };

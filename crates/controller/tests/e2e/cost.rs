@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use aviary_testing::objects::template_of;
+use serde_json::{Value, json};
 
 use crate::agents::Agents;
 use crate::counting::writes;
@@ -52,8 +53,33 @@ fn assert_frugal(counts: &BTreeMap<String, usize>, most_per_cluster: usize) {
     );
 }
 
+/// A version whose health is asked for: its agents answer with feedback.
+fn probed_template(version: &str) -> Value {
+    template_of(
+        "helloworld",
+        version,
+        &json!([{
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "agent", "namespace": "{{INSTALL_NAMESPACE}}"},
+            "spec": {
+                "replicas": 3, "selector": {"matchLabels": {"app": "agent"}},
+                "template": {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [{"name": "agent", "image": version}]}},
+            },
+        }]),
+    )
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_install_costs_four_writes_per_cluster_an_upgrade_three_and_rest_nothing() {
+    cost_of(template).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_probes_an_install_costs_four_writes_per_cluster_an_upgrade_three_and_rest_nothing() {
+    cost_of(probed_template).await;
+}
+
+async fn cost_of(template: fn(&str) -> Value) {
     let world = World::new().await;
     let names: Vec<String> = (0..CLUSTERS).map(|number| format!("cluster-{number:03}")).collect();
     world.clusters("fleet", &names).await;
@@ -87,7 +113,7 @@ async fn an_install_costs_four_writes_per_cluster_an_upgrade_three_and_rest_noth
 }
 
 /// The same add-on on the fleet alone.
-fn without_canary(mut addon: serde_json::Value) -> serde_json::Value {
+fn without_canary(mut addon: Value) -> Value {
     let mut fleet = addon["spec"]["installStrategy"]["placements"][0].take();
     fleet["rolloutStrategy"] =
         json!({"type": "RollingUpdate", "rollingUpdate": {"maxConcurrentlyUpdating": "25%"}});

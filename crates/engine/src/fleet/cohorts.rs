@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::facts::{Claim, ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts, WorkOwner};
 use super::lineup::ClusterRow;
 use crate::by_cluster::RowEntry;
@@ -17,7 +19,7 @@ use crate::evidence::{Evidence, is_rendered_as_told, name_taken, told_same};
 use crate::hooks::{self, HookWork};
 use crate::name::TextId;
 use crate::observed::{
-    Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, Work, WorkHashes, WorkState,
+    Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, SoakMark, Work, WorkHashes, WorkState,
     WorkSummary, WorksSummary,
 };
 use crate::render::{Rendering, Templates};
@@ -42,6 +44,8 @@ struct InstanceKey {
     generation: i64,
     install_namespace: TextId,
     works: WorksKey,
+    /// Since when its workloads are available, where a soak depends on it and it is news.
+    available_since: Option<Timestamp>,
     /// A place among the different overrides.
     overrides: Option<u32>,
     terminating: bool,
@@ -68,7 +72,7 @@ struct WorkKey {
 
 impl WorkKey {
     fn of(work: WorkSummary, instance: TextId) -> Self {
-        let WorkSummary { state, hashes, owner, untouched } = work;
+        let WorkSummary { state, hashes, owner, untouched, available_since: _ } = work;
         let owner = match owner {
             None => WorkOwner::Nobody,
             Some(owner) if owner == instance => WorkOwner::Instance,
@@ -156,6 +160,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 generation: summary.generation,
                 install_namespace: summary.install_namespace,
                 works: self.works_key(row.works, summary.uid),
+                available_since: self.available_since(row, summary.soak),
                 overrides: if summary.has_own { self.overrides(row, instance.value) } else { None },
                 terminating: summary.deleting,
                 guarded: summary.guarded,
@@ -187,6 +192,19 @@ impl<'a, 'r> Cohorts<'a, 'r> {
             RefusedWrite::Delete => has_instance && is_leaving,
         };
         applies.then(|| self.refusals.intern(Arc::new(refusal.clone())))
+    }
+
+    /// Left out where no soak depends on it: it differs from cluster to cluster.
+    fn available_since(&self, row: &ClusterRow<'a>, recorded: SoakMark) -> Option<Timestamp> {
+        let placements = self.observed().addon.strategy.placements();
+        let spec = row.claim.and_then(|claim| placements.get(claim.governor as usize))?;
+        let works = row.works.filter(|_| !spec.rollout.min_success_time.is_zero())?;
+        let since = match works.summary {
+            WorksSummary::None => None,
+            WorksSummary::One(work) => work.available_since,
+            WorksSummary::Several => works.value.iter().filter_map(|work| work.available_since).max(),
+        };
+        recorded.news(since)
     }
 
     fn works_key(&mut self, works: Option<RowEntry<'a, Vec<Work>>>, instance: TextId) -> WorksKey {
@@ -289,6 +307,11 @@ impl<'a> ObjectsById<'a> {
         {
             evidence.failure = Some(name_taken(&taken.name));
         }
+        let is_unprobed = works.iter().any(|work| {
+            work.is_without_probes()
+                && work.owner == WorkOwner::Instance
+                && work.belongs_to(rendering.as_ref())
+        });
         let works_stand = match (&rendering, &*works) {
             (Some(Ok(prepared)), [one]) => {
                 prepared.works() == 1
@@ -298,7 +321,7 @@ impl<'a> ObjectsById<'a> {
             }
             _ => false,
         };
-        let &InstanceKey { generation, terminating, guarded, other_owner, made_by, .. } = key;
+        let &InstanceKey { generation, terminating, guarded, other_owner, made_by, available_since, .. } = key;
         let hook_work = HookWork::of(&self.templates.observed().addon.name, &works);
         let clock = Clock::carried_by(status);
         Some(InstanceFacts {
@@ -314,6 +337,8 @@ impl<'a> ObjectsById<'a> {
             rendering,
             evidence,
             works_stand,
+            available_since,
+            is_unprobed,
         })
     }
 

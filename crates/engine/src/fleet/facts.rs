@@ -7,6 +7,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use aviary_api::names::conditions::AVAILABLE;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::{Clock, Doubt};
@@ -108,6 +109,20 @@ pub struct InstanceFacts<'a> {
     /// Its only work was rendered from the assigned revision, for this instance, and is unchanged
     /// since.
     pub works_stand: bool,
+    /// Since when its workloads are available, if that is not recorded and a soak depends on it.
+    pub available_since: Option<Timestamp>,
+    /// Some of its works is one of an earlier version of Aviary, without probes.
+    pub is_unprobed: bool,
+}
+
+/// How long a cluster that has arrived keeps its recorded health, so that one that flaps is not
+/// written all the time.
+const QUIET: SignedDuration = SignedDuration::from_secs(60);
+
+/// Until when a condition that changed a moment ago is left as it is.
+pub(crate) fn quiet_until(changed: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    let until = changed?.min(now).checked_add(QUIET).ok()?;
+    (now < until).then_some(until)
 }
 
 impl InstanceFacts<'_> {
@@ -149,6 +164,18 @@ impl InstanceFacts<'_> {
     /// recorded as applied.
     pub(crate) fn had_arrived(&self) -> bool {
         self.clock.as_ref().map_or_else(|| self.recorded_as_applied(), |clock| clock.has_arrived)
+    }
+
+    /// When to look again at a cluster whose recorded health is not what it reports now, and is left
+    /// as it is for a moment.
+    pub(crate) fn recorded_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let clock = self.clock.as_ref().filter(|clock| clock.has_arrived)?;
+        let available = self.status.condition(AVAILABLE);
+        let news = clock.healthy != self.evidence.arrived()
+            || available.is_some_and(|condition| condition.is_true() != self.evidence.available);
+        let of_clock = quiet_until(Some(clock.since), now);
+        let of_available = quiet_until(available.and_then(|condition| condition.since), now);
+        of_clock.into_iter().chain(of_available).min().filter(|_| news)
     }
 
     /// It has the revision that its placement assigned, and is healthy.
@@ -289,6 +316,11 @@ impl<'a> WorkFacts<'a> {
     /// Aviary neither writes nor deletes it.
     pub(crate) fn is_foreign(&self) -> bool {
         self.owner == WorkOwner::Nobody && self.rendered_from.is_none()
+    }
+
+    /// Aviary rendered it, and asks for the health of nothing in it.
+    pub(crate) fn is_without_probes(&self) -> bool {
+        self.rendered_from.is_some() && !self.probed
     }
 
     /// It was written for the instance on its cluster, and is unchanged since.

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use aviary_api::names::annotations;
+use aviary_api::names::{self, annotations};
 use aviary_api::work::{ManifestConfigOption, ServerSideApplyConfig, UpdateStrategy};
 use serde_json::{Map, Value, json};
 
@@ -148,21 +148,9 @@ impl Instructions<'_> {
         let mut replaced = BTreeSet::new();
         let mut watched = BTreeSet::new();
         for (manifest, probed) in manifests.iter_mut().zip(probed) {
-            let Some(id) = ObjectId::of(manifest) else { continue };
-            let (probe, asks) = match (probed, probe_of(manifest)) {
-                (Some(_), Some(probe)) => (probe, true),
-                // Its health is ignored, and still it cannot be updated in place.
-                _ => match probes::built_in(id.group, id.kind).filter(|probe| probe.create_only) {
-                    Some(probe) => (probe, false),
-                    None => continue,
-                },
-            };
-            let Some(resource) = self.resource(probe, id) else { continue };
-            let matching: Vec<(usize, &Value)> =
-                self.author.iter().enumerate().filter(|(_, entry)| matches(entry, id, &resource)).collect();
+            let Some((entry, matching)) = self.entry(manifest, probed.as_ref(), &key) else { continue };
             replaced.extend(matching.iter().filter(|(_, entry)| is_exact(entry)).map(|(at, _)| *at));
             watched.extend(matching.iter().map(|(at, _)| *at));
-            let entry = Entry::new(probe, asks, id, &resource, &matching, &key);
             own.push(entry.value);
             if let Some(probed) = probed.as_ref().filter(|_| entry.bound) {
                 let value = format!("{}.{}", probed.digest, self.install_namespace);
@@ -178,6 +166,44 @@ impl Instructions<'_> {
             entry
         }));
         own
+    }
+
+    /// The entry of one object, and the author's entries that match it. `None`: it needs none.
+    fn entry(
+        &self,
+        manifest: &Value,
+        probed: Option<&ProbedManifest>,
+        key: &str,
+    ) -> Option<(Entry, Vec<(usize, &Value)>)> {
+        let id = ObjectId::of(manifest)?;
+        let (probe, asks) = match probe_of(manifest).filter(|_| probed.is_some()) {
+            Some(probe) => (probe, true),
+            // Its health is ignored, and still it cannot be updated in place.
+            None => (probes::built_in(id.group, id.kind).filter(|probe| probe.create_only)?, false),
+        };
+        let resource = self.resource(probe, id)?;
+        let matching: Vec<(usize, &Value)> =
+            self.author.iter().enumerate().filter(|(_, entry)| matches(entry, id, &resource)).collect();
+        Some((Entry::new(probe, asks, id, &resource, &matching, key), matching))
+    }
+
+    /// About how many bytes an object causes in its work beside its manifest: its digest, its entry,
+    /// and what an agent reports about it.
+    pub(crate) fn caused_by(&self, manifest: &Value, probed: Option<&ProbedManifest>) -> usize {
+        const REPORT: usize = 1024;
+        const VALUE: usize = 128;
+        let key = digest_key(self.addon);
+        let Some((entry, _)) = self.entry(manifest, probed, &key) else { return REPORT };
+        let rules = entry.value.get("feedbackRules").and_then(Value::as_array).into_iter().flatten();
+        let paths = rules.filter_map(|rule| rule.get("jsonPaths")?.as_array()).map(Vec::len).sum::<usize>();
+        let digest = key.len() + names::MAX_NAME + 32;
+        REPORT + paths * VALUE + digest + entry.value.to_string().len()
+    }
+
+    /// Whether an object is to be probed and cannot be, because the plural of its kind is unknown.
+    pub(crate) fn lacks_plural(&self, manifest: &Value) -> bool {
+        let probed = probe_of(manifest).zip(ObjectId::of(manifest));
+        probed.is_some_and(|(probe, id)| self.resource(probe, id).is_none())
     }
 
     /// The plural of an object's kind: of a built-in kind, of a definition in the same template, or
@@ -343,14 +369,18 @@ pub(crate) fn fault(author: &[Value], manifests: usize) -> Option<String> {
                 "manifestConfigs[{at}]: the feedback name {name:?} is reserved: use one that does not begin with {PREFIX}"
             ));
         }
-        let completes =
-            rules("conditionRules").any(|rule| rule.get("condition").is_some_and(|one| one == COMPLETE));
-        (completes && manifests > 1).then(|| {
+        (completes(entry) && manifests > 1).then(|| {
             format!(
                 "manifestConfigs[{at}]: a rule for the condition Complete ends all writes of its work: give that object a template of its own"
             )
         })
     })
+}
+
+/// Whether an entry has a rule for the condition that ends all writes of its work.
+pub(crate) fn completes(entry: &Value) -> bool {
+    let mut rules = entry.get("conditionRules").and_then(Value::as_array).into_iter().flatten();
+    rules.any(|rule| rule.get("condition").is_some_and(|one| one == COMPLETE))
 }
 
 /// The digest of the instructions in a work, to notice that somebody has changed them. Values that

@@ -8,11 +8,13 @@
 //! reports the digest together with the numbers, from the same read of the object. A report about an
 //! earlier object therefore proves nothing, whatever generation it claims.
 
+pub mod advice;
 pub(crate) mod instruct;
 pub(crate) mod probes;
 pub(crate) mod read;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unbound;
 
 pub use instruct::ObjectMark;
 
@@ -21,8 +23,9 @@ use crate::name::Text;
 /// What the agent reports about the objects of a work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Health {
-    /// The work was rendered without probes, by an earlier version of Aviary or by somebody else:
-    /// its conditions are all the evidence there is.
+    /// The work was rendered without probes, by an earlier version of Aviary or by somebody else.
+    /// Its conditions are all the evidence there is, and what it reports of its own accord speaks
+    /// for it.
     #[default]
     NotProbed,
     Healthy,

@@ -5,12 +5,15 @@
 //! which an absent field and a counter of 0 are both left out of the report: absent means 0.
 
 use aviary_api::work::FieldValue;
+use jiff::Timestamp;
 
 /// What all names of our feedback values begin with. Templates may not use such names, so that an
 /// author cannot forge evidence.
 pub(crate) const PREFIX: &str = "aviary-";
 /// The name under which the digest of an object is reported.
 pub(crate) const DIGEST: &str = "aviary-digest";
+/// The name under which a workload's last change between available and unavailable is reported.
+const SINCE: &str = "aviary-since";
 
 const GENERATION: (&str, &str) = ("aviary-generation", ".metadata.generation");
 const OBSERVED: (&str, &str) = ("aviary-observed", ".status.observedGeneration");
@@ -18,6 +21,9 @@ const REPLICAS: (&str, &str) = ("aviary-replicas", ".spec.replicas");
 const TOTAL: (&str, &str) = ("aviary-total", ".status.replicas");
 const UPDATED: (&str, &str) = ("aviary-updated", ".status.updatedReplicas");
 const AVAILABLE: (&str, &str) = ("aviary-available", ".status.availableReplicas");
+const AVAILABLE_SINCE: (&str, &str) =
+    (SINCE, r#".status.conditions[?(@.type=="Available")].lastTransitionTime"#);
+const READY_SINCE: (&str, &str) = (SINCE, r#".status.conditions[?(@.type=="Ready")].lastTransitionTime"#);
 const PAUSED: (&str, &str) = ("aviary-paused", ".spec.paused");
 const PROGRESS: (&str, &str) = ("aviary-progress", r#".status.conditions[?(@.type=="Progressing")].reason"#);
 const REPLICA_FAILURE: (&str, &str) =
@@ -100,6 +106,7 @@ static PROBES: &[Probe] = &[
             PAUSED,
             PROGRESS,
             REPLICA_FAILURE,
+            AVAILABLE_SINCE,
             (MAX_UNAVAILABLE, ".spec.strategy.rollingUpdate.maxUnavailable"),
         ],
         judge: deployment,
@@ -161,7 +168,14 @@ static PROBES: &[Probe] = &[
         paths: &[COMPLETE, FAILED, SUSPENDED],
         judge: job,
     },
-    Probe { group: "", kind: "Pod", resource: "pods", create_only: true, paths: &[PHASE, READY], judge: pod },
+    Probe {
+        group: "",
+        kind: "Pod",
+        resource: "pods",
+        create_only: true,
+        paths: &[PHASE, READY, READY_SINCE],
+        judge: pod,
+    },
     Probe {
         group: "",
         kind: "PersistentVolumeClaim",
@@ -235,6 +249,11 @@ impl Values<'_> {
             None => Ok(""),
             Some(value) => value.string.as_deref().filter(|_| value.type_ == "String").ok_or(WrongType(name)),
         }
+    }
+
+    /// Since when the workload is available, or ready, where its kind says so.
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        self.text(SINCE).ok()?.parse().ok()
     }
 
     fn is_true(&self, (name, _): (&'static str, &str)) -> Result<bool, WrongType> {

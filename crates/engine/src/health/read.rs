@@ -3,18 +3,23 @@
 use aviary_api::ManifestWork;
 use aviary_api::names::annotations;
 use aviary_api::work::{ManifestCondition, ManifestConfigOption};
+use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Health;
 use super::instruct::{NAME, ObjectId, configs_digest, digest_key, probe_of};
 use super::probes::{DIGEST, Judgement, PREFIX, Probe, Values, WrongType};
+use super::{Health, unbound};
 
 /// What a work says about its health.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkHealth {
     pub(crate) health: Health,
+    /// It asks for the health of its objects.
+    pub(crate) probed: bool,
     /// Nobody has changed what the agent is asked for.
     pub(crate) intact: bool,
+    /// The last time at which one of its workloads became available.
+    pub(crate) available_since: Option<Timestamp>,
 }
 
 /// Reads the health of a work of this add-on.
@@ -32,7 +37,8 @@ pub(crate) fn of_work(object: &ManifestWork, addon: &str) -> WorkHealth {
         && !object.spec.manifest_configs.iter().any(asks)
         && !manifests.iter().any(|manifest| digest_of(manifest).is_some())
     {
-        return WorkHealth { health: Health::NotProbed, intact: true };
+        let health = unbound::health(object);
+        return WorkHealth { health, probed: false, intact: true, available_since: None };
     }
     let configs = &object.spec.manifest_configs;
     let intact = written.is_some_and(|written| *written == configs_digest(configs));
@@ -47,7 +53,10 @@ pub(crate) fn of_work(object: &ManifestWork, addon: &str) -> WorkHealth {
         let report = find(reported, at, id);
         Some(judge(probe, id, digest.as_deref(), report))
     });
-    WorkHealth { health: judged.fold(Health::Healthy, Health::worst), intact }
+    let (health, available_since) = judged.fold((Health::Healthy, None), |(worst, last), (health, since)| {
+        (worst.worst(health), last.max(since))
+    });
+    WorkHealth { health, probed: true, intact, available_since }
 }
 
 fn is_probed(configs: &[ManifestConfigOption], probe: &Probe, id: ObjectId<'_>) -> bool {
@@ -79,7 +88,7 @@ fn judge(
     id: ObjectId<'_>,
     digest: Option<&str>,
     report: Option<&ManifestCondition>,
-) -> Health {
+) -> (Health, Option<Timestamp>) {
     let why = |detail: &str| format!("{}: {detail}", id.label()).into();
     let feedback = report.and_then(|report| report.status_feedback.as_ref());
     let values = feedback.map_or(&[][..], |feedback| feedback.values.as_slice());
@@ -110,7 +119,9 @@ fn judge(
             Judgement::Failed { detail } => Health::Failed { why: why(&detail) },
         })
     };
-    judged().unwrap_or_else(|WrongType(name)| Health::Unknown {
+    let health = judged().unwrap_or_else(|WrongType(name)| Health::Unknown {
         why: why(&format!("the work agent reports no {name} that can be read")),
-    })
+    });
+    let since = (health == Health::Healthy).then(|| values.since()).flatten();
+    (health, since)
 }

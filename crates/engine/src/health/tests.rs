@@ -12,6 +12,7 @@
 mod evidence;
 mod instructions;
 mod kinds;
+mod unbound;
 
 use std::sync::Arc;
 

@@ -39,6 +39,7 @@ pub fn addon(object: &ClusterManagementAddOn) -> (AddOn, Vec<Problem>) {
         self_managed: annotation(annotations::LIFECYCLE)
             .is_some_and(|value| value == annotations::LIFECYCLE_SELF),
         allow_deletions: annotation(annotations::ALLOW_DELETIONS).and_then(|count| count.trim().parse().ok()),
+        reprobe: annotation(annotations::REPROBE).is_some_and(|value| !value.trim().is_empty()),
         defaults: defaults(spec, &mut problems),
         supported: supported(spec),
         strategy: install_strategy(spec, &mut problems),

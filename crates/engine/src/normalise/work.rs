@@ -29,8 +29,13 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     let manifests = object.spec.manifests();
     let cluster = metadata.namespace.as_deref().unwrap_or_default();
     let name = metadata.name.as_deref().unwrap_or_default();
-    let WorkHealth { health, intact } = match *name == hooks::work_name(&addon) {
-        true => WorkHealth { health: hooks::read::progress(object), intact: true },
+    let WorkHealth { health, probed, intact, available_since } = match *name == hooks::work_name(&addon) {
+        true => WorkHealth {
+            health: hooks::read::progress(object),
+            probed: true,
+            intact: true,
+            available_since: None,
+        },
         false => health::read::of_work(object, &addon),
     };
     let state = WorkState {
@@ -41,6 +46,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         applied: seen(conditions, conditions::APPLIED, generation),
         available: seen(conditions, conditions::AVAILABLE, generation),
         health,
+        probed,
         objects: manifests.iter().filter_map(|manifest| ObjectMark::of(manifest, cluster)).collect(),
     };
     let work = Work {
@@ -51,6 +57,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         rendered_digest: text(annotation(annotations::RENDERED_DIGEST)),
         digest: intact.then(|| hash::digest(&Value::Array(manifests.to_vec())).as_str().into()),
         hashes: work_hashes(metadata),
+        available_since,
         state: Shared::new(state),
     };
     Some((addon, work))

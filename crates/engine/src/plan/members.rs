@@ -79,6 +79,8 @@ struct Next {
     /// Its finalizer has to be put on. Nothing else is written for it in this pass: each write is
     /// conditional on the instance being unchanged.
     guards: bool,
+    /// Also those of an earlier version of Aviary, which are otherwise left as they are.
+    reprobes: bool,
 }
 
 impl CohortAnswers {
@@ -164,9 +166,12 @@ impl<'f> Scribe<'f> {
             !starts && !facts.is_refused(RefusedWrite::Work) && matches!(instance.rendering, Some(Ok(_)));
         let has_hooks = matches!(&instance.rendering, Some(Ok(prepared)) if prepared.has_hooks());
         if !starts && has_hooks && !instance.guarded && !facts.is_refused(RefusedWrite::Status) {
-            return Some(Next { status: None, starts: false, writes_works: false, guards: true });
+            let (status, writes_works, reprobes) = (None, false, false);
+            return Some(Next { status, starts: false, writes_works, guards: true, reprobes });
         }
-        Some(Next { status, starts, writes_works: renders && !instance.works_stand, guards: false })
+        let reprobes = decided.reprobes && renders;
+        let writes_works = renders && (!instance.works_stand || reprobes);
+        Some(Next { status, starts, writes_works, guards: false, reprobes })
     }
 }
 
@@ -191,7 +196,7 @@ impl ObjectCursors<'_> {
         }
         if next.writes_works {
             let works = self.works.take(name).map_or(&[][..], |works| works.value.as_slice());
-            works::write(facts, &instance, works, drafts);
+            works::write(facts, &instance, works, next.reprobes, drafts);
         }
         if let Some(status) = next.status.clone() {
             let step = if next.starts { Step::Start } else { Step::Settle };

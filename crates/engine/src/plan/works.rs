@@ -9,18 +9,38 @@ use crate::health::ObjectMark;
 use crate::observed::{Instance, Seen, Work};
 use crate::render::{Prepared, WorkSite};
 
-pub(super) fn write(facts: &InstanceFacts<'_>, instance: &Instance, works: &[Work], drafts: &mut Drafts) {
+/// Works that an earlier version of Aviary rendered from the assigned revision stay as they are,
+/// unless `reprobes`.
+pub(super) fn write(
+    facts: &InstanceFacts<'_>,
+    instance: &Instance,
+    works: &[Work],
+    reprobes: bool,
+    drafts: &mut Drafts,
+) {
     let Some(Ok(prepared)) = &facts.rendering else { return };
     let works: Vec<(&Work, WorkFacts<'_>)> =
         works.iter().map(|work| (work, WorkFacts::of(work, instance))).collect();
     let own = || works.iter().filter(|(_, known)| known.belongs_to(facts.rendering.as_ref()));
     let is_taken = |name: &str| works.iter().any(|(work, known)| *work.name == *name && known.is_foreign());
+    let as_told = |work: &WorkFacts<'_>| {
+        is_rendered_as_told(work, prepared, &instance.status, &instance.install_namespace)
+            && work.is_as_written()
+    };
+    let known: Vec<WorkFacts<'_>> = own().map(|(_, known)| *known).collect();
+    if !reprobes
+        && prepared.accepts(&known)
+        && known.iter().all(|work| !work.deleting && as_told(work))
+        && !(0..prepared.works()).any(|index| is_taken(&prepared.work_name(index)))
+    {
+        return;
+    }
     let mut due = WorksDue::default();
     for index in (0..prepared.works()).filter(|&index| !is_taken(&prepared.work_name(index))) {
         let there = own().find(|(work, _)| prepared.work_index(&work.name) == Some(index));
         let stands = there.is_some_and(|(_, work)| {
-            let as_told = is_rendered_as_told(work, prepared, &instance.status, &instance.install_namespace);
-            work.deleting || (as_told && work.is_as_written())
+            let is_outdated = work.is_without_probes() && (reprobes || prepared.splits_anew());
+            work.deleting || (as_told(work) && !is_outdated)
         });
         match there.map(|(work, _)| *work) {
             Some(work) if !stands => due.writes.push((index, Some(work))),

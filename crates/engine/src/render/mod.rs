@@ -19,7 +19,9 @@ use aviary_api::work::{ManifestConfigOption, check_spec};
 use serde_json::{Map, Value, json};
 
 use crate::configs::{GroupResource, Pin, version_in};
+use crate::fleet::WorkFacts;
 use crate::hash::{self, Hash};
+use crate::health::advice::{self, Advice};
 use crate::health::instruct::{self, Instructions, ObjectMark, ProbedManifest};
 use crate::name::{ClusterName, Text};
 use crate::observed::Observed;
@@ -32,6 +34,10 @@ pub(crate) const WORK_LIMIT: usize = 400 * 1024;
 /// The most objects of a work. With their digests, probes and reports a full work still fits into
 /// what an API server stores, and its manifests with their digests into what OCM admits (500 KiB).
 pub(crate) const MOST_OBJECTS: usize = 200;
+
+/// The most bytes of a work with its manifests, digests, probes and the reports that they cause. An
+/// API server stores up to 1.5 MiB; what others add to a work is left room for.
+pub(crate) const STORED_LIMIT: usize = 1024 * 1024;
 
 /// The most that a template may have beside its manifests: every work carries it.
 pub(crate) const OPTIONS_LIMIT: usize = 64 * 1024;
@@ -63,6 +69,8 @@ pub struct Prepared {
     hook_deadline: Duration,
     /// Which of the deployed manifests go into which work: the same for every cluster.
     split: Vec<Range<usize>>,
+    /// How many works the first version made of it, which split by size alone.
+    first_works: usize,
     /// Each deployed manifest that is probed.
     probed: Vec<Option<ProbedManifest>>,
     /// Names the inputs that no hash pins; with the cluster's own they mark what a work was
@@ -162,6 +170,7 @@ impl Prepared {
             hooks: Vec::new(),
             hook_deadline: Duration::ZERO,
             split: Vec::new(),
+            first_works: 0,
             probed: Vec::new(),
             inputs,
         };
@@ -193,6 +202,13 @@ impl Prepared {
         let template = || self.template.clone();
         let mut split = Split::default();
         let author = self.author_configs().unwrap_or_default();
+        let shared = options.max(hash::canonical(&Value::Array(author.clone())).len());
+        let instructions = Instructions {
+            addon: &self.addon,
+            install_namespace: names::DEFAULT_INSTALL_NAMESPACE,
+            author: &author,
+            definitions: self.definitions(),
+        };
         let mut probed = Vec::with_capacity(self.deployed.len());
         for (at, manifest) in self.raw_manifests().iter().enumerate() {
             let too_large = || Problem::ManifestTooLarge {
@@ -216,15 +232,21 @@ impl Prepared {
                 );
                 return Err(Problem::TemplateMalformed { template: template(), why });
             }
-            split.total += size;
+            split.count(size);
             if self.deployed.binary_search(&at).is_ok() {
-                split.add(size);
-                probed.push(ProbedManifest::of(&filled, &author));
+                let one = ProbedManifest::of(&filled, &author);
+                let caused = instructions.caused_by(&filled, one.as_ref());
+                if shared + size + caused > STORED_LIMIT {
+                    return Err(Problem::OptionsTooLarge { template: template() });
+                }
+                split.add(size, caused, shared);
+                probed.push(one);
             }
             if split.total > TEMPLATE_LIMIT {
                 return Err(Problem::TemplateTooLarge { template: template() });
             }
         }
+        self.first_works = split.by_size;
         self.split = split.finish();
         self.probed = probed;
         Ok(())
@@ -306,6 +328,26 @@ impl Prepared {
     /// How many works every cluster gets.
     pub fn works(&self) -> usize {
         self.split.len()
+    }
+
+    /// Whether these are all works that a cluster should have.
+    pub(crate) fn is_all(&self, works: &[WorkFacts<'_>]) -> bool {
+        let is_mixed = || self.splits_anew() && works.iter().any(WorkFacts::is_without_probes);
+        self.accepts(works) || (works.len() == self.works() && !is_mixed())
+    }
+
+    /// Whether these are all works as a version without probes rendered them.
+    pub(crate) fn accepts(&self, works: &[WorkFacts<'_>]) -> bool {
+        let is_of_first = |work: &WorkFacts<'_>| {
+            let index = self.work_index(&work.name);
+            work.is_without_probes() && index.is_some_and(|index| index < self.first_works)
+        };
+        works.len() == self.first_works && works.iter().all(is_of_first)
+    }
+
+    /// It is split into more works than by the first version.
+    pub(crate) fn splits_anew(&self) -> bool {
+        self.works() != self.first_works
     }
 
     /// The name of the `index`-th work.
@@ -400,6 +442,20 @@ impl Prepared {
             .flatten()
             .find(|probed| before.probed.iter().flatten().any(|before| probed.is_ignored_after(before)));
         once.map(|probed| probed.label.as_str())
+    }
+
+    /// What its author should know about the health of its objects.
+    pub fn advice(&self) -> Vec<Advice> {
+        let author = self.author_configs().unwrap_or_default();
+        let instructions = Instructions {
+            addon: &self.addon,
+            install_namespace: names::DEFAULT_INSTALL_NAMESPACE,
+            author: &author,
+            definitions: self.definitions(),
+        };
+        let deployed = self.deployed.iter().filter_map(|&at| Some((at, self.raw_manifests().get(at)?)));
+        let filled = deployed.filter_map(|(at, manifest)| Some((at, self.fill(manifest).ok()?)));
+        advice::of(filled, &instructions)
     }
 
     /// The objects of one work for one cluster.
@@ -544,18 +600,39 @@ struct Split {
     start: usize,
     next: usize,
     filled: usize,
+    /// The bytes of a work once its agent has reported.
+    stored: usize,
     /// The bytes of all manifests.
     total: usize,
+    /// How many works there are if only the size of manifests counts.
+    by_size: usize,
+    filled_by_size: usize,
 }
 
 impl Split {
-    fn add(&mut self, size: usize) {
-        if self.filled + size > WORK_LIMIT || self.next - self.start >= MOST_OBJECTS {
+    /// Counts a manifest, deployed or not.
+    fn count(&mut self, size: usize) {
+        if self.by_size == 0 || self.filled_by_size + size > WORK_LIMIT {
+            self.by_size += 1;
+            self.filled_by_size = 0;
+        }
+        self.filled_by_size += size + 1;
+        self.total += size;
+    }
+
+    /// Adds a manifest of this size, which causes so many bytes elsewhere in its work, to a work that
+    /// has so many bytes of its own.
+    fn add(&mut self, size: usize, caused: usize, shared: usize) {
+        let is_full = self.filled + size > WORK_LIMIT
+            || self.next - self.start >= MOST_OBJECTS
+            || shared + self.stored + size + caused > STORED_LIMIT;
+        if is_full && self.next > self.start {
             self.works.push(self.start..self.next);
-            (self.start, self.filled) = (self.next, 0);
+            (self.start, self.filled, self.stored) = (self.next, 0, 0);
         }
         self.next += 1;
         self.filled += size + 1;
+        self.stored += size + caused;
     }
 
     fn finish(mut self) -> Vec<Range<usize>> {

@@ -192,6 +192,11 @@ impl Ledger {
         self.halted.map(|(failed, tolerated)| Wait::Halted { failed, tolerated })
     }
 
+    /// Whether no cluster may be started, whatever the budget.
+    pub(super) fn starts_nothing(&self, governor: &Governor<'_>) -> bool {
+        self.frozen(governor).is_some() || self.halted.is_some()
+    }
+
     fn frozen(&self, governor: &Governor<'_>) -> Option<Wait> {
         if let Some(problem) = &self.problem {
             return Some(Wait::Problem(Arc::clone(problem)));
@@ -238,7 +243,7 @@ impl Rank {
 }
 
 /// The position before which the first clusters of these cohorts are, as many as there are slots.
-fn end_of_first<'m>(slots: usize, cohorts: impl Iterator<Item = &'m [u32]> + Clone) -> u32 {
+pub(super) fn end_of_first<'m>(slots: usize, cohorts: impl Iterator<Item = &'m [u32]> + Clone) -> u32 {
     let all: usize = cohorts.clone().map(<[u32]>::len).sum();
     if slots >= all {
         return u32::MAX;
@@ -253,11 +258,11 @@ fn end_of_first<'m>(slots: usize, cohorts: impl Iterator<Item = &'m [u32]> + Clo
 impl Move {
     /// It keeps its assigned revision.
     pub(crate) fn stay(decision: Decision) -> Self {
-        Self { decision, told: None, starts: false }
+        Self { decision, told: None, starts: false, reprobes: false }
     }
 
     fn on(decision: Decision, told: Option<&Arc<TargetRevision>>) -> Self {
-        Self { decision, told: told.cloned(), starts: false }
+        Self { decision, told: told.cloned(), starts: false, reprobes: false }
     }
 
     fn start(standing: &CohortStanding, told: &Arc<TargetRevision>) -> Self {
@@ -266,7 +271,7 @@ impl Move {
             CohortStanding::Elsewhere { moving: true, .. } => Start::Retarget,
             _ => Start::Update,
         };
-        Self { decision: Decision::Start(start), told: Some(Arc::clone(told)), starts: true }
+        Self { decision: Decision::Start(start), told: Some(Arc::clone(told)), starts: true, reprobes: false }
     }
 }
 

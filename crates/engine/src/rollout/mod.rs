@@ -6,6 +6,7 @@
 
 mod budget;
 mod gate;
+mod reprobe;
 mod standing;
 
 use std::fmt;
@@ -62,6 +63,8 @@ pub(crate) struct Move {
     /// whatever that is.
     pub told: Option<Arc<TargetRevision>>,
     pub starts: bool,
+    /// Its works of an earlier version of Aviary are rendered anew.
+    pub reprobes: bool,
 }
 
 /// Governed clusters by state.
@@ -194,7 +197,8 @@ pub(crate) fn decide<'a>(
 ) -> PlacementOutcome {
     let view = RolloutView::new(fleet, governor, now);
     let mut ledger = Ledger::open(&view);
-    let moves = ledger.assign(&view);
+    let mut moves = ledger.assign(&view);
+    reprobe::choose(&view, &ledger, &mut moves);
     let counts = count(&view, &moves, &ledger);
     let reached = reached(&view);
     let recorded_applied = || governor.recorded.and_then(|recorded| recorded.applied.clone());
@@ -217,7 +221,9 @@ pub(crate) fn decide<'a>(
     let all_assigned = view.standings.iter().all(CohortStanding::is_assigned);
     let is_complete = applied.is_some() && applied == view.aim.targets.target && all_assigned;
     let state = state(&view, &counts, &ledger, is_complete);
-    let recheck_at = view.standings.iter().filter_map(CohortStanding::recheck_at).min();
+    let instances = fleet.cohorts_of(governor).filter_map(|cohort| cohort.facts.instance.as_ref());
+    let unrecorded = instances.filter_map(|instance| instance.recorded_until(now));
+    let recheck_at = view.standings.iter().filter_map(CohortStanding::recheck_at).chain(unrecorded).min();
     let withdrawn = withdrawn(governor, &view.aim);
     let unhealthy = unhealthy(&view);
     let aim = view.aim;

@@ -407,6 +407,13 @@ impl<'a> Judge<'a> {
         // down. One that was written by a clock ahead of this one begins now, too.
         let since = clock.filter(|clock| clock.healthy).map_or(self.now, |clock| clock.since.min(self.now));
         let until = later(since, soak);
+        // Its workloads were down between two reports: the soak begins again, also if that is
+        // reported only after its end.
+        let was_down = clock.is_some_and(|clock| clock.healthy && clock.available_since.is_some())
+            && instance.available_since.is_some_and(|back| self.now < until || back < until);
+        if was_down {
+            return Some(later(self.now, soak));
+        }
         // While nobody hears from the cluster its soak does not end.
         let is_silent = facts.offline.is_some_and(|offline| offline.since.is_none_or(|gone| gone < until));
         (self.now < until || is_silent).then_some(until)
@@ -430,7 +437,9 @@ impl<'a> Judge<'a> {
             return (Flight::Failed { why: why.clone() }, None);
         }
         let limit = self.governor.spec.rollout.progress_deadline;
-        let since = clock.map_or(self.now, |clock| clock.unsettled_since().min(self.now));
+        // While it is recorded as healthy, it has lost its health only now.
+        let since = clock.filter(|clock| !clock.healthy).map(|clock| clock.unsettled_since().min(self.now));
+        let since = since.unwrap_or(self.now);
         let deadline = limit.map(|limit| later(since, limit));
         if let (Some(limit), Some(deadline)) = (limit, deadline)
             && self.now >= deadline

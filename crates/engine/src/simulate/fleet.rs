@@ -176,6 +176,7 @@ fn work(name: &Text, revision: &Revision) -> Work {
         applied: Seen::Yes,
         available: Seen::Yes,
         health: Health::NotProbed,
+        probed: false,
         objects: Vec::new(),
     };
     Work {
@@ -186,6 +187,7 @@ fn work(name: &Text, revision: &Revision) -> Work {
         rendered_digest: None,
         digest: None,
         hashes: Some(revision.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()),
+        available_since: None,
         state: Shared::new(state),
     }
 }

@@ -179,6 +179,7 @@ impl World {
             applied: Seen::NotYet,
             available: Seen::NotYet,
             health: write.health_before_reports(),
+            probed: true,
             objects: write.objects(),
         };
         if let Some(object) = write.probed_object() {
@@ -192,6 +193,7 @@ impl World {
             rendered_digest: Some(inputs.clone()),
             digest: Some(inputs),
             hashes: Some(self.hashes.share(hashes)),
+            available_since: None,
             state: self.states.share(Shared::new(state)),
         };
         self.put_work(&write.cluster, work);
@@ -239,6 +241,7 @@ impl World {
                 applied: Seen::NotYet,
                 available: Seen::NotYet,
                 health: Health::NotProbed,
+                probed: false,
                 objects: Vec::new(),
             };
             works.push(Work {
@@ -249,6 +252,7 @@ impl World {
                 rendered_digest: None,
                 digest: None,
                 hashes: Some(hashes),
+                available_since: None,
                 state: self.states.share(Shared::new(state)),
             });
             changed = true;

@@ -9,7 +9,7 @@ use super::{Stated, set};
 use crate::clock::{Clock, ClockStart, Doubt};
 use crate::configs::{GroupResource, Overrides, Pin};
 use crate::explain::{Decision, Flight, Wait};
-use crate::fleet::{ClusterFacts, Fleet, InstanceFacts};
+use crate::fleet::{ClusterFacts, Fleet, InstanceFacts, quiet_until};
 use crate::health::Health;
 use crate::name::{Text, Word};
 use crate::observed::{Condition, InstanceStatus, Reference};
@@ -43,7 +43,7 @@ pub(crate) fn next(
         || (draft.status.references.is_empty() && decided.starts);
     let progress = progress(instance, decided, changed);
     draft.versions(&progress);
-    draft.report(&progress);
+    draft.report(&progress, changed);
     draft.keep_clock(decided.starts || changed);
     (draft.status != *instance.status).then_some(draft.status)
 }
@@ -284,7 +284,7 @@ impl StatusDraft<'_> {
         }
     }
 
-    fn report(&mut self, progress: &InstanceProgress) {
+    fn report(&mut self, progress: &InstanceProgress, changed: bool) {
         let last = self.status.last_version.as_deref();
         let wording = if self.by_shorthand() {
             drafts(progress, self.status.desired_version.as_deref(), last)
@@ -309,7 +309,11 @@ impl StatusDraft<'_> {
             && (is_reachable || !self.fleet.observed.served.is_ocm())
             && let Some(words) = availability(self.instance, self.now)
         {
-            self.state(conditions::AVAILABLE, words);
+            let said = self.status.condition(conditions::AVAILABLE);
+            let is_moving = self.decided.starts || changed;
+            if is_moving || !self.is_quiet(said, words.0 == "True") {
+                self.state(conditions::AVAILABLE, words);
+            }
         }
     }
 
@@ -328,32 +332,62 @@ impl StatusDraft<'_> {
         let kept = kept.filter(|_| !starts);
         let running =
             kept.filter(|condition| told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
-        let reason = self.health(starts, kept, running);
+        let health = self.health(starts, kept, running);
+        let reason = match kept.filter(|_| self.is_quiet(kept, health == Reason::Healthy)) {
+            Some(condition) if condition.is_true() => Reason::Healthy,
+            Some(_) if health == Reason::Healthy => Reason::NoLongerHealthy,
+            _ => health,
+        };
         let ahead = matches!(decided.decision, Decision::InFlight(_))
             && self.minds_clocks()
             && running.is_some_and(|condition| is_ahead(condition, now));
-        let message: Word = match running {
-            Some(condition)
-                if condition.reason == reason
-                    && condition.observed_generation == Some(instance.generation)
-                    && !ahead =>
-            {
-                return;
+        let was_down = matches!(decided.decision, Decision::InFlight(Flight::Soaking { .. }))
+            && running.is_some_and(Condition::is_true)
+            && instance.available_since.is_some();
+        if let Some(condition) = running
+            && condition.reason == reason
+            && condition.observed_generation == Some(instance.generation)
+            && !ahead
+            && !was_down
+        {
+            return;
+        }
+        let start = match running {
+            Some(condition) => ClockStart::read(&condition.message),
+            None => Some(self.clock_start(starts)),
+        };
+        let available_since = instance.available_since.filter(|_| reason == Reason::Healthy);
+        let message: Word = match (start, running) {
+            (Some(start), _) => {
+                let at = if ahead { now } else { start.at };
+                let available_since = available_since.or(start.available_since);
+                ClockStart { at, available_since, ..start }.to_string().into()
             }
-            Some(condition) if ahead => match ClockStart::read(&condition.message) {
-                Some(start) => ClockStart { at: now, ..start }.to_string().into(),
-                None => condition.message.clone(),
-            },
-            Some(condition) => condition.message.clone(),
-            None => self.clock_start(starts).to_string().into(),
+            (None, Some(condition)) => condition.message.clone(),
+            (None, None) => return,
         };
         let status = if reason == Reason::Healthy { "True" } else { "False" };
         self.state(conditions::REVISION_HEALTHY, (status, reason, message));
-        if ahead {
+        if ahead || was_down {
             let clocks =
                 self.status.conditions.iter_mut().filter(|one| one.kind == conditions::REVISION_HEALTHY);
             clocks.for_each(|clock| clock.since = Some(now));
         }
+    }
+
+    /// Whether a condition that changed a moment ago stays as it is, although health has changed: a
+    /// cluster that has arrived and flaps is written at most once a minute. A soak must see at once
+    /// that health is lost.
+    fn is_quiet(&self, condition: Option<&Condition>, is_well: bool) -> bool {
+        let clock = self.instance.clock.as_ref().filter(|clock| clock.has_arrived);
+        let flaps = |clock: &Clock| {
+            quiet_until(Some(clock.since), self.now).is_some()
+                || quiet_until(condition.and_then(|condition| condition.since), self.now).is_some()
+        };
+        let soaks = || !self.fleet.governor_of(self.facts).spec.rollout.min_success_time.is_zero();
+        condition.is_some_and(|condition| condition.is_true() != is_well)
+            && clock.is_some_and(flaps)
+            && (is_well || !soaks())
     }
 
     /// The reason of the condition that keeps the clock.
@@ -399,7 +433,7 @@ impl StatusDraft<'_> {
             _ => Some(fleet.governor_of(facts).spec.name.clone()),
         };
         let revision = decided.told.as_ref().map_or_else(|| "".into(), |told| told.id.clone());
-        ClockStart { revision, at: self.now, placement, doubt }
+        ClockStart { revision, at: self.now, placement, doubt, available_since: None }
     }
 
     /// The rollout that it is in waits for times to pass.

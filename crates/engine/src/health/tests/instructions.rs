@@ -90,6 +90,10 @@ fn a_probed_object_has_one_entry_of_its_own_and_a_digest() {
                       "path": ".status.conditions[?(@.type==\"ReplicaFailure\")].status"
                     },
                     {
+                      "name": "aviary-since",
+                      "path": ".status.conditions[?(@.type==\"Available\")].lastTransitionTime"
+                    },
+                    {
                       "name": "aviary-max-unavailable",
                       "path": ".spec.strategy.rollingUpdate.maxUnavailable"
                     }
@@ -147,7 +151,7 @@ fn rules_of_the_author_are_merged_into_our_entry() {
     ]);
     let work = Template::of(&[deployment()]).configs(configs).work();
     expect![[r#"
-        deployments greeter/greeter ServerSideApply Watch JSONPaths(aviary-digest aviary-generation aviary-observed aviary-replicas aviary-total aviary-updated aviary-available aviary-paused aviary-progress aviary-replica-failure aviary-max-unavailable) WellKnownStatus() JSONPaths(one two) JSONPaths(three)
+        deployments greeter/greeter ServerSideApply Watch JSONPaths(aviary-digest aviary-generation aviary-observed aviary-replicas aviary-total aviary-updated aviary-available aviary-paused aviary-progress aviary-replica-failure aviary-since aviary-max-unavailable) WellKnownStatus() JSONPaths(one two) JSONPaths(three)
         deployments greeter/greet* - Watch WellKnownStatus() JSONPaths(one two)
         deployments greeter/other - - WellKnownStatus()
         daemonsets greeter/* - - WellKnownStatus()
@@ -256,7 +260,7 @@ fn jobs_and_pods_are_created_once() {
     expect![[r#"
         jobs greeter/greeter CreateOnly Watch JSONPaths(aviary-name aviary-complete aviary-failed aviary-suspended)
         jobs greeter/own ServerSideApply Watch JSONPaths(aviary-digest aviary-complete aviary-failed aviary-suspended)
-        pods greeter/greeter CreateOnly Watch JSONPaths(aviary-name aviary-phase aviary-ready)
+        pods greeter/greeter CreateOnly Watch JSONPaths(aviary-name aviary-phase aviary-ready aviary-since)
     "#]].assert_eq(&entries(&work));
 }
 
@@ -300,7 +304,7 @@ fn variables_in_the_author_s_entries_are_filled_in() {
     let template = Template::of(&[manifest]).configs(configs);
     let work = template.variables(json!([{"name": "COLOUR", "value": "blue"}])).work();
     expect![[r#"
-        deployments agents/c1-blue - Watch JSONPaths(aviary-digest aviary-generation aviary-observed aviary-replicas aviary-total aviary-updated aviary-available aviary-paused aviary-progress aviary-replica-failure aviary-max-unavailable) WellKnownStatus()
+        deployments agents/c1-blue - Watch JSONPaths(aviary-digest aviary-generation aviary-observed aviary-replicas aviary-total aviary-updated aviary-available aviary-paused aviary-progress aviary-replica-failure aviary-since aviary-max-unavailable) WellKnownStatus()
         configmaps agents/helloworld CreateOnly -
     "#]].assert_eq(&entries(&work));
 }

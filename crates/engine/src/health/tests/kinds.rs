@@ -194,6 +194,46 @@ fn a_replica_set() {
 }
 
 #[test]
+fn a_replication_controller() {
+    check(
+        &object("v1", "ReplicationController"),
+        &[
+            ("good", replicas([0, 3, 3], &[])),
+            ("starting", replicas([0, 3, 1], &[])),
+            ("pods cannot be created", replicas([0, 1, 1], &[("ReplicaFailure", "True", "FailedCreate")])),
+            (
+                "its controller is behind",
+                with(replicas([0, 3, 3], &[]), "/status", "observedGeneration", json!(1)),
+            ),
+        ],
+        &expect![[r#"
+            good: Healthy
+            starting: Progressing  ReplicationController greeter/greeter: 1 of 3 replicas available
+            pods cannot be created: Failed  ReplicationController greeter/greeter: 1 of 3 replicas available; its pods cannot be created
+            its controller is behind: Progressing  ReplicationController greeter/greeter: its controller has not processed the latest change yet
+        "#]],
+    );
+}
+
+/// Some controllers write the observed generation as a text, or something else altogether.
+#[test]
+fn an_observed_generation_that_is_a_text() {
+    let entry = json!([{"resourceIdentifier": {"group": "example.com", "resource": "widgets", "name": "greeter", "namespace": "greeter"}}]);
+    let cases = [json!("2"), json!("1"), json!("latest"), json!(2)].map(|observed| {
+        let live = json!({"metadata": {"generation": 2}, "status": {
+            "observedGeneration": observed, "conditions": [{"type": "Ready", "status": "True"}]}});
+        format!("{observed}: {}\n", health_of(&object("example.com/v1", "Widget"), entry.clone(), &live))
+    });
+    expect![[r#"
+        "2": Healthy
+        "1": Progressing  Widget greeter/greeter: its controller has not processed the latest change yet
+        "latest": Healthy
+        2: Healthy
+    "#]]
+    .assert_eq(&cases.concat());
+}
+
+#[test]
 fn a_stateful_set() {
     let strategy = |live, strategy: Value| with(live, "/spec", "updateStrategy", strategy);
     let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
