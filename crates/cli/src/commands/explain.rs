@@ -19,6 +19,7 @@ use super::plan::report::{ProblemLine, groups};
 use super::status::report::{AddOnState, PlacementState, left_out};
 use super::{Outcome, Session};
 use crate::live::{LiveArgs, block_on, seconds};
+use crate::output::counted;
 use advice::Advisor;
 use cluster::ClusterStory;
 pub(crate) use cluster::{ConfigStory, RevisionStory, revision_story};
@@ -52,7 +53,7 @@ Output with CLUSTER and -o json:
   managedCluster {reachable, unreachableSince, deleting, optedOut, labels}; absent if
                  there is none
   conditions[]   {type, status, reason, message, since}
-  works[]        {name, generation, applied, available, asTold, deleting};
+  works[]        {name, generation, applied, available, health, asTold, deleting};
                  asTold: it has the assigned revision
   notes[]
 
@@ -149,11 +150,29 @@ async fn explain(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-fn whole(view: &mut View, advisor: &Advisor<'_>, notes: Vec<String>, now: Timestamp) -> Option<Explanation> {
+/// Works of an earlier version of Aviary are judged by their conditions alone.
+fn not_probed(plan: &Plan, advisor: &Advisor<'_>) -> Option<String> {
+    let count = plan.report.not_probed;
+    (count > 0).then(|| {
+        let Advisor { program, addon, hub } = advisor;
+        let clusters = counted(count, "cluster");
+        format!(
+            "not probed: {clusters} have works of an earlier version, judged by their conditions alone; {program} rollout reprobe {addon}{hub} adds probes"
+        )
+    })
+}
+
+fn whole(
+    view: &mut View,
+    advisor: &Advisor<'_>,
+    mut notes: Vec<String>,
+    now: Timestamp,
+) -> Option<Explanation> {
     view.observe(advisor.addon, |observed| {
         let plan = plan::plan(observed, now).recorded();
         let AddOnState { name, state, message, placements, problems, .. } = AddOnState::of(observed, &plan);
         let reasons = reasons(observed, &plan, advisor);
+        notes.extend(not_probed(&plan, advisor));
         let now = seconds(now).to_string();
         Explanation { version: 1, now, add_on: name, state, message, placements, reasons, problems, notes }
     })

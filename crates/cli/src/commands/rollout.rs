@@ -5,6 +5,7 @@ pub(super) mod acknowledge;
 mod attempts;
 mod authors;
 mod history;
+mod reprobe;
 pub(super) mod retry;
 mod spec;
 pub(super) mod switch;
@@ -31,7 +32,7 @@ Examples:
   Let failed clusters try again
     $ aviary rollout retry helloworld";
 
-/// Operate a rollout: pause, resume, undo, history, retry, status
+/// Operate a rollout: pause, resume, undo, history, retry, reprobe, status
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -47,6 +48,7 @@ enum Verb {
     History(history::Args),
     Retry(retry::Args),
     Status(status::Args),
+    Reprobe(reprobe::Args),
 }
 
 /// Selects a rollout.
@@ -103,6 +105,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
             Verb::History(args) => history::run(args, session).await,
             Verb::Retry(args) => retry::run(args, session).await,
             Verb::Status(args) => status::show(args, session).await,
+            Verb::Reprobe(args) => reprobe::run(args, session).await,
         }
     })
 }

@@ -20,6 +20,7 @@ const VERBS: [&str; 9] = [
     "rollout undo helloworld",
     "rollout history helloworld",
     "rollout retry helloworld",
+    "rollout reprobe helloworld",
 ];
 
 #[test]

@@ -18,6 +18,7 @@ fn help_has_examples_and_exit_codes_for_every_verb() {
         "rollout undo",
         "rollout history",
         "rollout retry",
+        "rollout reprobe",
     ] {
         let help = String::from_utf8(desk.output(&format!("{verb} --help")).stdout).unwrap();
         let short = String::from_utf8(desk.output(&format!("{verb} -h")).stdout).unwrap();

@@ -52,6 +52,7 @@ fn a_message_of_an_agent_reaches_no_terminal_as_it_is() {
         "explain helloworld canary-00",
         "rollout history helloworld",
         "rollout retry helloworld --dry-run",
+        "rollout reprobe helloworld --dry-run",
         "rollout undo helloworld --dry-run",
         "rollout pause helloworld --dry-run",
         "plan helloworld",

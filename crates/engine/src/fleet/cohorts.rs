@@ -321,7 +321,8 @@ impl<'a> ObjectsById<'a> {
             }
             _ => false,
         };
-        let &InstanceKey { generation, terminating, guarded, other_owner, made_by, available_since, .. } = key;
+        let &InstanceKey { generation, terminating, guarded, other_owner, made_by, available_since, .. } =
+            key;
         let hook_work = HookWork::of(&self.templates.observed().addon.name, &works);
         let clock = Clock::carried_by(status);
         Some(InstanceFacts {

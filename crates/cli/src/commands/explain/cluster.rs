@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use aviary_controller::View;
 use aviary_engine::configs::{Pin, Revision};
 use aviary_engine::fleet::Fleet;
+use aviary_engine::health::Health;
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::{Cluster, Condition, Observed, Seen, StatusFields, Work};
 use aviary_engine::reason::Reason;
@@ -95,6 +96,8 @@ pub(super) struct WorkStory {
     pub(super) generation: i64,
     pub(super) applied: String,
     pub(super) available: String,
+    /// What the agent reports about the health of its objects.
+    pub(super) health: String,
     /// Whether it carries the hashes that are assigned to the instance.
     pub(super) as_told: bool,
     pub(super) deleting: bool,
@@ -224,6 +227,17 @@ fn condition_story(condition: &Condition) -> ConditionStory {
     }
 }
 
+/// What is known about the health of a work's objects, in words.
+fn health(work: &Work) -> String {
+    match &work.health {
+        Health::Healthy => "healthy".to_owned(),
+        Health::NotProbed => "not probed".to_owned(),
+        Health::Progressing { why, .. } => format!("not healthy: {why}"),
+        Health::Unknown { why } => format!("unknown: {why}"),
+        Health::Failed { why } => format!("failed: {why}"),
+    }
+}
+
 fn works(observed: &Observed, cluster: &ClusterName, status: Option<&StatusFields>) -> Vec<WorkStory> {
     let all = observed.works.get(cluster).map(|works| works.as_slice()).unwrap_or_default();
     let seen = |seen: &Seen| match seen {
@@ -246,6 +260,7 @@ fn works(observed: &Observed, cluster: &ClusterName, status: Option<&StatusField
         generation: work.generation,
         applied: seen(&work.applied),
         available: seen(&work.available),
+        health: health(work),
         as_told: as_told(work),
         deleting: work.deleting,
     };

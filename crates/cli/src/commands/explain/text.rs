@@ -126,7 +126,7 @@ pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> P
     section(
         &mut out,
         "Works",
-        &["NAME", "GENERATION", "AS TOLD", "APPLIED", "AVAILABLE"],
+        &["NAME", "GENERATION", "AS TOLD", "APPLIED", "AVAILABLE", "HEALTH"],
         paint,
         told.works.iter().map(|one| {
             let as_told = if one.as_told { "yes" } else { "no" };
@@ -137,6 +137,7 @@ pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> P
                 as_told.to_owned(),
                 applied,
                 one.available.clone(),
+                one.health.clone(),
             ]
         }),
     );

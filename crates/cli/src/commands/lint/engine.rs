@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aviary_api::work::{Fault, check_template};
 use aviary_engine::configs::{ConfigRef, GroupResource, Pin};
 use aviary_engine::fleet::{ClusterFacts, Fleet};
+use aviary_engine::health::advice::{Advice, AdvicePlace};
 use aviary_engine::normalise;
 use aviary_engine::observed::{InstallStrategy, Lookup, Observed, Template};
 use aviary_engine::problem::Problem;
@@ -35,7 +36,8 @@ pub(super) fn findings(snapshot: &Snapshot<'_>, documents: &[Document]) -> Vec<F
         let faults = of_agent_spec(document);
         // Rendering would report the first of them once more.
         let rendered = faults.is_empty().then(|| of_template(document, observed, &template)).flatten();
-        findings.extend(faults.into_iter().chain(rendered));
+        let advice = if faults.is_empty() { of_health(document, observed, &template) } else { Vec::new() };
+        findings.extend(faults.into_iter().chain(rendered).chain(advice));
     }
     findings
 }
@@ -140,6 +142,20 @@ fn of_agent_spec(document: &Document) -> Vec<Finding> {
         Finding::of(document, field, "TemplateMalformed", fault.message)
     };
     faults.into_iter().map(as_finding).collect()
+}
+
+/// What its author should know about the health of its objects.
+fn of_health(document: &Document, observed: &Observed, template: &Template) -> Vec<Finding> {
+    let own = template.pin();
+    let Some(Ok(prepared)) = Templates::new(observed).prepare([&own].into_iter()) else { return Vec::new() };
+    let as_finding = |advice: Advice| {
+        let field = match advice.place {
+            AdvicePlace::Manifest(at) => format!("{MANIFESTS}[{at}]"),
+            AdvicePlace::Config(at) => format!("spec.agentSpec.manifestConfigs[{at}]"),
+        };
+        Finding::of(document, field, advice.code, advice.message).warning()
+    };
+    prepared.advice().into_iter().map(as_finding).collect()
 }
 
 /// Checks a template alone, with the variables of each deployment config that its add-on may use.

@@ -47,6 +47,10 @@ impl<'a> Stored<'a> {
         Ok(Self { connection, name: name.to_owned(), object: serde_json::to_value(object)? })
     }
 
+    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
+        self.object.pointer("/metadata/annotations")?.get(key)?.as_str()
+    }
+
     pub(super) fn placements(&self) -> Vec<Value> {
         let listed = self.object.pointer("/spec/installStrategy/placements").and_then(Value::as_array);
         listed.cloned().unwrap_or_default()
@@ -91,7 +95,7 @@ impl<'a> Stored<'a> {
         self.merge(&json!({"spec": {"installStrategy": {"placements": placements}}}), writing).await
     }
 
-    /// Adds annotations, if the spec is unchanged.
+    /// Adds annotations, and removes those that are null, if the spec is unchanged.
     pub(super) async fn annotate(&self, annotations: Value, writing: Writing) -> anyhow::Result<()> {
         self.merge(&json!({"metadata": {"annotations": annotations}}), writing).await
     }

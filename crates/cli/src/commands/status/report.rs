@@ -96,14 +96,23 @@ pub(crate) struct Unsettled {
 impl StatusReport {
     pub(crate) fn of(view: &mut View, now: Timestamp) -> Self {
         let mut add_ons = Vec::new();
+        let mut not_probed = Vec::new();
         for addon in view.addons() {
-            add_ons.extend(
-                view.observe(&addon, |observed| {
-                    AddOnState::of(observed, &plan::plan(observed, now).recorded())
-                }),
-            );
+            let state = view.observe(&addon, |observed| {
+                let plan = plan::plan(observed, now).recorded();
+                let count = plan.report.not_probed;
+                not_probed.extend((count > 0).then(|| {
+                    format!(
+                        "not probed: {} of {addon} have works of an earlier version",
+                        counted(count, "cluster")
+                    )
+                }));
+                AddOnState::of(observed, &plan)
+            });
+            add_ons.extend(state);
         }
-        Self { version: 1, now: seconds(now).to_string(), notes: left_out(view), add_ons }
+        let notes = left_out(view).into_iter().chain(not_probed).collect();
+        Self { version: 1, now: seconds(now).to_string(), notes, add_ons }
     }
 
     /// The outcome of the most urgent add-on.
