@@ -14,6 +14,7 @@ mod run;
 mod transcript;
 
 mod bench;
+mod hostile;
 mod load;
 mod scale;
 mod survival;

@@ -1,6 +1,6 @@
 //! The works of one cluster: which to write now, and which to delete.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Drafts, Step, SurplusWork, WorkPart, WorkWrite, Write};
 use crate::evidence::is_rendered_as_told;
@@ -50,6 +50,7 @@ pub(super) fn write(
         }
     }
     let surplus = own().filter(|(work, _)| !work.deleting && !prepared.makes(&work.name));
+    due.copies = surplus.clone().filter(|(_, work)| as_told(work)).map(|(work, _)| *work).collect();
     due.surplus = surplus.map(|(work, _)| *work).collect();
     if prepared.works() > 1 || !due.surplus.is_empty() {
         due.keep_what_moves(prepared, instance);
@@ -78,6 +79,8 @@ struct WorksDue<'a> {
     /// Written, and not applied yet.
     awaited: Vec<usize>,
     surplus: Vec<&'a Work>,
+    /// Of the surplus, copies of works of the assigned revision.
+    copies: Vec<&'a Work>,
 }
 
 impl WorksDue<'_> {
@@ -96,17 +99,44 @@ impl WorksDue<'_> {
         let homes: HashMap<ObjectMark, usize> = not_applied
             .flat_map(|index| prepared.objects(index, &site).into_iter().map(move |object| (object, index)))
             .collect();
+        let applied = self.copies.iter().filter(|copy| copy.applied == Seen::Yes);
+        let copied: HashSet<ObjectMark> = applied.flat_map(|copy| copy.objects.iter().copied()).collect();
         let loses = |work: &Work, index: Option<usize>| {
-            work.objects.iter().any(|object| homes.get(object).is_some_and(|home| Some(*home) != index))
+            let is_lost = |object: &ObjectMark| {
+                homes.get(object).is_some_and(|home| Some(*home) != index)
+                    && (index.is_none() || !copied.contains(object))
+            };
+            work.objects.iter().any(is_lost)
         };
         let (now, later): (Vec<_>, Vec<_>) = self
             .writes
             .iter()
             .copied()
             .partition(|(index, there)| there.is_none_or(|there| !loses(there, Some(*index))));
-        // Two works that take objects from each other: neither can be the first, so both are.
         let in_circle = now.is_empty() && self.awaited.is_empty() && !later.is_empty();
+        self.writes = if in_circle { self.detour(prepared, later) } else { now };
         self.surplus.retain(|work| !loses(work, None));
-        self.writes = if in_circle { later } else { now };
+    }
+
+    /// Works that take objects from each other: none can be the first. A copy of one of them holds its
+    /// objects meanwhile, and goes when that work is applied.
+    fn detour<'w>(
+        &self,
+        prepared: &Prepared,
+        circle: Vec<(usize, Option<&'w Work>)>,
+    ) -> Vec<(usize, Option<&'w Work>)> {
+        let copy_of = |index: usize| prepared.works() + index;
+        let is_taken = |index: usize| {
+            self.surplus.iter().any(|work| prepared.work_index(&work.name) == Some(copy_of(index)))
+        };
+        if self.copies.iter().any(|copy| copy.applied != Seen::Yes) {
+            return Vec::new();
+        }
+        let free = circle.iter().find(|(index, _)| !is_taken(*index));
+        match free {
+            Some((index, _)) => vec![(copy_of(*index), None)],
+            // No name is free, which only somebody else's works can cause: then it goes without.
+            None => circle,
+        }
     }
 }

@@ -325,6 +325,13 @@ impl Prepared {
         listed.map_or(&[], Vec::as_slice)
     }
 
+    /// The deployed manifests of a work. Beyond the works that every cluster gets there is a copy of
+    /// each, for objects that cannot move directly.
+    fn range(&self, index: usize) -> Range<usize> {
+        let copied = || self.split.get(index.checked_sub(self.works())?);
+        self.split.get(index).or_else(copied).cloned().unwrap_or_default()
+    }
+
     /// How many works every cluster gets.
     pub fn works(&self) -> usize {
         self.split.len()
@@ -389,8 +396,7 @@ impl Prepared {
 
     /// The manifests of one work for one cluster.
     pub fn manifests(&self, index: usize, cluster: &ClusterName, install_namespace: &str) -> Vec<Value> {
-        let range = self.split.get(index).cloned().unwrap_or_default();
-        let places = self.deployed.get(range).unwrap_or_default();
+        let places = self.deployed.get(self.range(index)).unwrap_or_default();
         let raw = places.iter().filter_map(|&at| self.raw_manifests().get(at));
         // Whatever cannot be filled in was found when the template was prepared.
         let filled = raw.filter_map(|manifest| self.fill(manifest).ok());
@@ -418,8 +424,7 @@ impl Prepared {
             author: author.as_array().map_or(&[], Vec::as_slice),
             definitions: self.definitions(),
         };
-        let range = self.split.get(index).cloned().unwrap_or_default();
-        let probed = self.probed.get(range).unwrap_or_default();
+        let probed = self.probed.get(self.range(index)).unwrap_or_default();
         let configs = instructions.give(&mut manifests, probed);
         let read: Vec<ManifestConfigOption> =
             configs.iter().filter_map(|entry| serde_json::from_value(entry.clone()).ok()).collect();
@@ -471,7 +476,7 @@ impl Prepared {
 
     /// The first object of a work whose health is asked for, with its variables as they are.
     pub(crate) fn probed_object(&self, index: usize) -> Option<&str> {
-        let probed = self.probed.get(self.split.get(index)?.clone())?;
+        let probed = self.probed.get(self.range(index))?;
         probed.iter().flatten().next().map(|probed| probed.label.as_str())
     }
 
