@@ -4,46 +4,7 @@ use aviary_engine::rollout::State;
 use expect_test::expect;
 use serde_json::json;
 
-use aviary_api::ManifestWork;
-use kube::ResourceExt;
-use kube::api::{Api, ListParams, Patch, PatchParams};
-
 use crate::world::{World, addon, hub_config, template};
-
-const PROBES_DIGEST: &str = "addon.open-cluster-management.io/probes-digest";
-
-/// How many works have probes; where `strip`, none has afterwards.
-async fn probed(client: &kube::Client, strip: bool) -> usize {
-    let works: Api<ManifestWork> = Api::all(client.clone());
-    let all = works.list(&ListParams::default()).await.unwrap();
-    let probed = all.iter().filter(|work| work.annotations().contains_key(PROBES_DIGEST)).count();
-    for work in all.iter().filter(|_| strip) {
-        let works: Api<ManifestWork> = Api::namespaced(client.clone(), &work.namespace().unwrap());
-        let patch = json!({"metadata": {"annotations": {PROBES_DIGEST: null}}});
-        works.patch(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    }
-    probed
-}
-
-/// The template has nothing to probe, so a work of the first version differs by an annotation only.
-#[test]
-fn works_of_the_first_version_are_left_alone_until_somebody_asks_for_probes() {
-    let world = World::installed("reprobe");
-    world.check("rollout reprobe helloworld", &expect![[r#""#]]);
-    let client = world.client.clone();
-    assert_eq!(world.block_on(probed(&client, true)), 16);
-    world.until("works without probes", |_, plan| plan.report.not_probed == 16 && plan.is_at_rest());
-    world.check("status helloworld", &expect![[r#""#]]);
-    world.check("explain helloworld", &expect![[r#""#]]);
-    world.check("rollout reprobe helloworld --dry-run", &expect![[r#""#]]);
-    world.check("rollout reprobe helloworld --stop", &expect![[r#""#]]);
-    assert_eq!(world.block_on(probed(&client, false)), 0);
-    world.check("rollout reprobe helloworld", &expect![[r#""#]]);
-    world.until("probes", |_, plan| plan.report.not_probed == 0 && plan.is_at_rest());
-    assert_eq!(world.block_on(probed(&client, false)), 16);
-    world.check("rollout reprobe helloworld --stop", &expect![[r#""#]]);
-    assert!(world.get("ClusterManagementAddOn", "helloworld")["metadata"]["annotations"]["addon.open-cluster-management.io/reprobe"].is_null());
-}
 
 #[test]
 fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
