@@ -629,7 +629,8 @@ fn rule_11_objects_that_change_places_are_in_an_applied_work_all_the_time() {
         --
         addon-helloworld-deploy-0 generation 2: 2 objects
         addon-helloworld-deploy-1 generation 2: 2 objects
-    "#]].assert_eq(&told);
+    "#]]
+    .assert_eq(&told);
 }
 
 #[test]
