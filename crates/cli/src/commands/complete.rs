@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aviary_api::{ClusterManagementAddOn, ManagedCluster};
 use clap::{ArgAction, Command};
-use kube::api::{Api, ListParams, PartialObjectMeta};
+use kube::api::{Api, ListParams};
 use kube::{Client, Resource, ResourceExt};
 use serde_json::Value;
 
@@ -91,7 +91,7 @@ impl Typed {
                 (command, position) = (below, 0);
                 continue;
             }
-            let name = command.get_positionals().nth(position).and_then(|arg| value_name(arg));
+            let name = command.get_positionals().nth(position).and_then(value_name);
             position += 1;
             match last {
                 true => typed.value = name,
@@ -159,7 +159,7 @@ where
 {
     let api: Api<K> = Api::all(client);
     let listed = api.list_metadata(&ListParams::default().limit(MOST_NAMES)).await?;
-    Ok(listed.items.iter().map(|object: &PartialObjectMeta<K>| object.name_any()).collect())
+    Ok(listed.items.iter().map(ResourceExt::name_any).collect())
 }
 
 #[cfg(test)]

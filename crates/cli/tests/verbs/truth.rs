@@ -176,7 +176,7 @@ fn events_are_in_order_and_true() {
     let api: Api<Event> = Api::namespaced(world.client.clone(), "default");
     let events = world.block_on(api.list(&ListParams::default())).unwrap().items;
     let mut by_name = events.clone();
-    by_name.sort_by_key(|event| event.name_any());
+    by_name.sort_by_key(ResourceExt::name_any);
     let mut by_time = events.clone();
     by_time.sort_by_key(|event| event.event_time.as_ref().unwrap().0);
     let messages = |events: &[Event]| -> Vec<String> {
