@@ -10,7 +10,7 @@ use crate::transcript::{desk, told};
 use crate::world::{World, addon, hub_config, mask};
 
 /// One command of each verb.
-const VERBS: [&str; 9] = [
+const VERBS: [&str; 10] = [
     "status",
     "explain helloworld",
     "plan helloworld",
