@@ -53,8 +53,8 @@ fn a_canary_that_refuses_is_why() {
           RevisionHealthy  False   NotYetHealthy             TIME  revision 4845b5792654 started at TIME by placement default/canary
 
         Works
-          NAME                       GENERATION  AS TOLD  APPLIED                                                           AVAILABLE
-          addon-helloworld-deploy-0           2  yes      no: work reports Applied=False: image of v3.0.0 cannot be pulled  no: work reports Available=False: image of v3.0.0 cannot be pulled
+          NAME                       GENERATION  AS TOLD  APPLIED                                                           AVAILABLE                                                           HEALTH
+          addon-helloworld-deploy-0           2  yes      no: work reports Applied=False: image of v3.0.0 cannot be pulled  no: work reports Available=False: image of v3.0.0 cannot be pulled  healthy
 
         Next: aviary status helloworld
     "#]]);
@@ -82,8 +82,8 @@ fn a_canary_that_refuses_is_why() {
           RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME by placement default/fleet
 
         Works
-          NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE
-          addon-helloworld-deploy-0           1  yes      yes      yes
+          NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE  HEALTH
+          addon-helloworld-deploy-0           1  yes      yes      yes        healthy
 
         Next: aviary status helloworld
     "#]]);
@@ -151,8 +151,8 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
           RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME by placement default/fleet
 
         Works
-          NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE
-          addon-helloworld-deploy-0           1  yes      yes      yes
+          NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE  HEALTH
+          addon-helloworld-deploy-0           1  yes      yes      yes        healthy
 
         Next: aviary status helloworld
     "#]]);
