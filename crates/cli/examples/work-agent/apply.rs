@@ -107,7 +107,6 @@ async fn create_or_update(
         return Ok(());
     };
     let found = serde_json::to_value(found)?;
-    let before = object["metadata"].clone();
     merge_metadata(&mut object, &found);
     if only_create {
         // The object becomes the work's own, and is not changed otherwise.
@@ -117,7 +116,6 @@ async fn create_or_update(
         }
         return Ok(());
     }
-    drop(before);
     let object: DynamicObject = serde_json::from_value(object)?;
     api.replace(&place.name, &PostParams::default(), &object).await?;
     Ok(())
