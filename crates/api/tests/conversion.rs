@@ -268,7 +268,7 @@ proptest! {
     }
 }
 
-fn addon(api_version: &str, spec: Value) -> Value {
+fn addon(api_version: &str, spec: &Value) -> Value {
     json!({"apiVersion": api_version, "kind": "ClusterManagementAddOn", "metadata": {"name": "a"}, "spec": spec})
 }
 
@@ -276,14 +276,14 @@ fn addon(api_version: &str, spec: Value) -> Value {
 fn a_kind_without_a_default_has_the_reserved_name() {
     let alpha = addon(
         ALPHA,
-        json!({"supportedConfigs": [
+        &json!({"supportedConfigs": [
             {"group": "x.io", "resource": "as"},
             {"group": "x.io", "resource": "bs", "defaultConfig": {"namespace": "n", "name": "b"}},
         ]}),
     );
     let beta = addon(
         BETA,
-        json!({"defaultConfigs": [
+        &json!({"defaultConfigs": [
             {"group": "x.io", "resource": "as", "name": NO_DEFAULT},
             {"group": "x.io", "resource": "bs", "namespace": "n", "name": "b"},
         ]}),
@@ -297,7 +297,7 @@ fn a_kind_without_a_default_has_the_reserved_name() {
 fn an_entry_that_a_client_changes_leaves_the_others_as_they_were() {
     let alpha = addon(
         ALPHA,
-        json!({
+        &json!({
             "supportedConfigs": [{"resource": "as"}],
             "defaultConfigs": [{"resource": "bs", "name": "b"}, {"resource": "cs", "name": "c"}],
         }),
@@ -359,7 +359,7 @@ fn other_kinds_and_versions_are_not_converted() {
     let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork"});
     assert!(matches!(convert(work, BETA), Err(ConversionError::Kind { .. })));
     for to in ["addon.open-cluster-management.io/v1", "other.io/v1beta1", ""] {
-        let refused = convert(addon(ALPHA, json!({})), to).unwrap_err();
+        let refused = convert(addon(ALPHA, &json!({})), to).unwrap_err();
         assert!(refused.to_string().starts_with("ClusterManagementAddOn cannot be converted"), "{refused}");
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn choose(view: &RolloutView<'_>, ledger: &Ledger, moves: &mut [Vec<M
         return;
     }
     let most = AT_ONCE.of(view.governed()).min(ledger.budget);
-    let unsettled = view.count(|_, standing| is_under_way(standing)).max(ledger.in_flight);
+    let unsettled = view.count(|_, standing| is_under_way(standing)).max(ledger.slots_used);
     let candidates: Vec<(usize, &Cohort<'_>)> = view
         .cohorts()
         .enumerate()
