@@ -1,5 +1,7 @@
 //! Every object survives the way to the other version and back.
 
+#![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+
 use aviary_api::convert::{ConversionError, INSTALL_NAMESPACE, NO_DEFAULT, REMEMBERED, convert};
 use proptest::collection::{btree_map, vec};
 use proptest::option;

@@ -1,5 +1,6 @@
 //! v1beta1 of the add-on kinds on the embedded hub: both versions are the same objects.
 
+#![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;

@@ -1,6 +1,8 @@
 //! The conversion webhook on a real server: v1beta1 is served while managers are restarted and
 //! their certificate authority is replaced, and nothing that was acknowledged is lost.
 
+#![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+
 use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Arc;

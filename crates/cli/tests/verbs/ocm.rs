@@ -1,5 +1,7 @@
 //! `aviary preflight` and `aviary cleanup`.
 
+#![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+
 use expect_test::expect;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
