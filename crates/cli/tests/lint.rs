@@ -378,3 +378,54 @@ spec:
         exit 1
     "#]]);
 }
+
+#[test]
+fn what_an_author_should_know_about_health() {
+    let template = "\
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata: {name: hello}
+spec:
+  addonName: hello
+  version: v1.0.0
+  agentSpec:
+    workload:
+      manifests:
+      - {apiVersion: batch/v1, kind: Job, metadata: {name: endless, namespace: hello}, spec: {ttlSecondsAfterFinished: 60}}
+      - {apiVersion: batch/v1, kind: Job, metadata: {name: bounded, namespace: hello}, spec: {activeDeadlineSeconds: 60}}
+      - apiVersion: batch/v1
+        kind: Job
+        metadata: {name: ignored, namespace: hello, annotations: {addon.open-cluster-management.io/health: ignore}}
+        spec: {}
+      - {apiVersion: example.com/v1, kind: Widget, metadata: {name: unknown, namespace: hello}}
+      - {apiVersion: example.com/v1, kind: Gadget, metadata: {name: named, namespace: hello}}
+    manifestConfigs:
+    - resourceIdentifier: {group: example.com, resource: gadgets, name: named, namespace: hello}
+";
+    let alone = "\
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata: {name: alone}
+spec:
+  addonName: alone
+  version: v1.0.0
+  agentSpec:
+    workload:
+      manifests:
+      - {apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: hello}, spec: {activeDeadlineSeconds: 60}}
+    manifestConfigs:
+    - resourceIdentifier: {group: batch, resource: jobs, name: once, namespace: hello}
+      conditionRules: [{type: WellKnownConditions, condition: Complete}]
+";
+    desk("lint_health")
+        .file("template.yaml", template)
+        .file("alone.yaml", alone)
+        .check("lint -f template.yaml -f alone.yaml", &expect![[r#"
+            $ aviary lint -f template.yaml -f alone.yaml
+            template.yaml: document 1 (AddOnTemplate hello): spec.agentSpec.workload.manifests[0]: warning: Job hello/endless: a cluster is not updated until the Job completes: give it activeDeadlineSeconds, or the annotation addon.open-cluster-management.io/health: ignore if it runs for long
+            template.yaml: document 1 (AddOnTemplate hello): spec.agentSpec.workload.manifests[0]: warning: Job hello/endless: with ttlSecondsAfterFinished the Job is deleted when it is done, and agents create it again: remove the field
+            template.yaml: document 1 (AddOnTemplate hello): spec.agentSpec.workload.manifests[3]: warning: Widget hello/unknown: its health is not asked for, because the plural of its kind is unknown: add its CustomResourceDefinition, or an entry of manifestConfigs that names the object
+            alone.yaml: document 1 (AddOnTemplate alone): spec.agentSpec.manifestConfigs[0]: warning: once the condition Complete is True, agents never apply the work again: a later revision does not reach the cluster
+            2 documents: 4 warnings.
+        "#]]);
+}
