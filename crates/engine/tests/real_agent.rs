@@ -122,7 +122,7 @@ impl Simulation {
                 }
             }
         }
-        panic!("the manager does not come to rest");
+        unreachable!("the manager does not come to rest");
     }
 
     fn write_work(&mut self, cluster: &ClusterName, mut object: Value) {

@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(to: &str, objects: Value) -> Value {
+    fn asked(to: &str, objects: &Value) -> Value {
         let review = json!({"request": {"uid": "7", "desiredAPIVersion": to, "objects": objects}});
         let review: Review = serde_json::from_value(review).unwrap();
         converted(review.request)["response"].clone()
@@ -78,7 +78,7 @@ mod tests {
             json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
                 "metadata": {"name": name}, "spec": {"supportedConfigs": [{"resource": "as"}]}})
         };
-        let answer = asked("addon.open-cluster-management.io/v1beta1", json!([addon("a"), addon("b")]));
+        let answer = asked("addon.open-cluster-management.io/v1beta1", &json!([addon("a"), addon("b")]));
         assert_eq!(answer["result"], json!({"status": "Success"}));
         assert_eq!(answer["uid"], "7");
         assert_eq!(answer["convertedObjects"][1]["metadata"]["name"], "b");
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_is_not_converted_is_refused_as_a_whole() {
-        let answer = asked("x/v2", json!([{"apiVersion": "x/v1", "kind": "Other"}]));
+        let answer = asked("x/v2", &json!([{"apiVersion": "x/v1", "kind": "Other"}]));
         assert_eq!(answer["result"]["status"], "Failure");
         assert_eq!(answer["result"]["message"], "Other cannot be converted from x/v1 to x/v2");
         assert_eq!(answer["convertedObjects"], json!([]));

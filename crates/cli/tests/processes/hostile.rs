@@ -50,7 +50,6 @@ async fn h1_a_template_that_expands_without_end_costs_the_manager_less_than_64_m
     .await;
     until_told(&hub, "has more than 400 KiB after its variables are filled in").await;
     let peak = manager.memory("VmHWM");
-    println!("{before} MB at first, {peak} MB at most");
     assert!(peak < before + MEMORY, "{peak} MB at its peak, {before} MB before");
     manager.stop("TERM");
 }

@@ -1,5 +1,7 @@
 //! Role bindings and the status of an instance.
 
+#![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+
 use aviary_api::ManagedClusterAddOn;
 use aviary_registration::decide::Policy;
 use aviary_registration::grants::{BindingWrite, SeenBinding, Wanted, binding_writes, wanted};
@@ -187,7 +189,7 @@ fn bindings_are_written_once_repaired_and_cleaned_up() {
     assert!(matches!(writes[..], [BindingWrite::Taken(_)]), "somebody else's: {writes:?}");
     let writes = changed(&|object| {
         object["metadata"]["annotations"]["addon.open-cluster-management.io/registration-of"] =
-            "c2/hello".into()
+            "c2/hello".into();
     });
     assert!(matches!(writes[..], [BindingWrite::Taken(_)]), "of another cluster: {writes:?}");
 }
