@@ -95,6 +95,8 @@ pub mod annotations {
     /// The value of [`HEALTH`] that leaves an object out.
     pub const HEALTH_IGNORE: &str = "ignore";
 
+    /// On manifests of a template: the object stays on the cluster when the add-on is deleted.
+    pub const DELETION_ORPHAN: &str = "addon.open-cluster-management.io/deletion-orphan";
     /// On Jobs and Pods of a template: they run when an instance is deleted, before anything is
     /// removed, and never at install.
     pub const PRE_DELETE_HOOK: &str = "addon.open-cluster-management.io/addon-pre-delete";

@@ -126,6 +126,8 @@ pub enum Problem {
     VariableUnknown { template: Text, variable: String },
     #[error("{config} defines the variable {variable}, which is built in and cannot be replaced")]
     VariableReserved { config: ConfigRef, variable: String },
+    #[error("{config} cannot be used: {why}")]
+    DeploymentConfigInvalid { config: ConfigRef, why: String },
     // Policies.
     #[error("AddOnRolloutPolicy {policy} cannot be used, so it holds what it covers: {why}")]
     PolicyInvalid { policy: Text, why: String },
@@ -190,6 +192,7 @@ impl Problem {
             Self::TemplateTooLarge { .. } | Self::OptionsTooLarge { .. } => Reason::TemplateTooLarge,
             Self::VariableUnknown { .. } => Reason::VariableUnknown,
             Self::VariableReserved { .. } => Reason::VariableReserved,
+            Self::DeploymentConfigInvalid { .. } => Reason::DeploymentConfigInvalid,
             Self::PolicyInvalid { .. } => Reason::PolicyInvalid,
             Self::PoliciesUnreadable => Reason::PoliciesUnreadable,
             Self::WriteRefused { .. } => Reason::WriteRefused,

@@ -109,6 +109,7 @@ wire_enum! {
         ConfigurationTooLarge = "ConfigurationTooLarge",
         ConfigurationUnsupported = "ConfigurationUnsupported",
         CreatedOnce = "CreatedOnce",
+        DeploymentConfigInvalid = "DeploymentConfigInvalid",
         DurationInvalid = "DurationInvalid",
         FieldDeprecated = "FieldDeprecated",
         FirstInstallsNotThrottled = "FirstInstallsNotThrottled",

@@ -11,6 +11,7 @@ mod health;
 mod hooks;
 mod install;
 mod ocm;
+mod ocm_templates;
 mod properties;
 mod real_agent;
 mod reference;

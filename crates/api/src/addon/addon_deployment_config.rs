@@ -56,23 +56,22 @@ pub struct AddOnDeploymentConfigSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerations: Option<Vec<Toleration>>,
 
-    /// Namespace on the managed cluster where the agent is installed. Used only by OCM's own
-    /// manager.
+    /// Namespace on the managed cluster for everything of the template that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::max_length(schema::LABEL))]
     pub agent_install_namespace: Option<String>,
 
-    /// Proxy of the agent. Used only by OCM's own manager.
+    /// Proxy of the agent, with the certificates to trust it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_object")]
     pub proxy_config: Option<Value>,
 
-    /// Registries that replace those of the images. Used only by OCM's own manager.
+    /// Registries that replace those of the images. The last that matches counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_list")]
     pub registries: Option<Value>,
 
-    /// Resources of the agent's containers. Used only by OCM's own manager.
+    /// Resources of the agent's containers. The last that matches counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_list")]
     pub resource_requirements: Option<Value>,

@@ -44,7 +44,7 @@ pub struct AddOnTemplateSpec {
     #[schemars(transform = schema::with_variables())]
     pub agent_spec: ManifestWorkSpec,
 
-    /// How the agent registers with the hub. Used only by OCM's own manager.
+    /// How the agent registers with the hub. Its containers get the credentials.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::loose_list")]
     pub registration: Option<Value>,

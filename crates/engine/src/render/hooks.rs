@@ -111,6 +111,7 @@ impl Prepared {
     }
 
     fn hook_spec(&self, cluster: &ClusterName, install_namespace: &str) -> Map<String, Value> {
+        let install_namespace = self.install_namespace(install_namespace);
         let raw = self.hooks.iter().filter_map(|&at| self.raw_manifests().get(at));
         let manifests: Vec<Value> = raw
             .filter_map(|manifest| self.fill(manifest).ok())

@@ -5,8 +5,10 @@
 //! names in; that cannot fail. Content comes from the revisions by hash; there is no way from here
 //! to "the latest by name".
 
+mod decorate;
 pub(crate) mod hooks;
 mod node_placement;
+mod orphans;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,6 +28,7 @@ use crate::health::instruct::{self, Instructions, ObjectMark, ProbedManifest};
 use crate::name::{ClusterName, Text};
 use crate::observed::Observed;
 use crate::problem::Problem;
+use decorate::{Decorations, Wishes};
 use variables::{Builtin, Unfilled};
 
 /// A work is split before its manifests pass this many bytes.
@@ -62,6 +65,8 @@ pub struct Prepared {
     content: Arc<Value>,
     deployment: Option<Arc<Value>>,
     defined: BTreeMap<String, String>,
+    /// What is added to its manifests.
+    decorations: Decorations,
     /// The places of the manifests that are deployed: all but the hooks.
     deployed: Vec<usize>,
     /// The places of the pre-delete hooks.
@@ -150,14 +155,26 @@ impl Prepared {
         let name = &template.config.name;
         let stated = content.pointer("/spec/version").and_then(Value::as_str).map(Text::from);
         let version = stated.or_else(|| hub_config.and_then(|pin| version_in(observed.content(pin)?)));
-        let (deployment, defined) = match deployment {
-            Some(pin) => {
-                let content = kept(observed, pin)?;
-                let defined = variables::defined(&pin.config, content)?;
-                (Some(Arc::clone(content)), defined)
-            }
-            None => (None, BTreeMap::new()),
+        let configured = match deployment {
+            Some(pin) => Some((&*pin.config, kept(observed, pin)?)),
+            None => None,
         };
+        let mut defined = match configured {
+            Some((config, content)) => variables::defined(config, content)?,
+            None => BTreeMap::new(),
+        };
+        if decorate::registers(content) {
+            let path = || decorate::HUB_KUBECONFIG_PATH.to_owned();
+            defined.entry(decorate::HUB_KUBECONFIG.to_owned()).or_insert_with(path);
+        }
+        let decorations = Decorations::of(&Wishes {
+            addon: &observed.addon.name,
+            template: content,
+            deployment: configured.map(|(config, content)| (config, &**content)),
+            always_environment: observed.served.is_ocm(),
+            hub_kubeconfig: defined.get(decorate::HUB_KUBECONFIG).map(String::as_str),
+        })?;
+        let deployment = configured.map(|(_, content)| Arc::clone(content));
         let inputs = format!("{RENDERER}/{}", version.as_deref().unwrap_or("-"));
         let mut prepared = Self {
             addon: observed.addon.name.clone(),
@@ -166,6 +183,7 @@ impl Prepared {
             content: Arc::clone(content),
             deployment,
             defined,
+            decorations,
             deployed: Vec::new(),
             hooks: Vec::new(),
             hook_deadline: Duration::ZERO,
@@ -193,7 +211,7 @@ impl Prepared {
         }
         check_manifests(&self.template, self.raw_manifests())?;
         self.check_hooks()?;
-        let all = 0..self.raw_manifests().len();
+        let all = 0..self.manifest_sources().count();
         self.deployed = all.filter(|at| self.hooks.binary_search(at).is_err()).collect();
         if self.deployed.is_empty() {
             let why = "it has only pre-delete hooks: add what is to be installed".to_owned();
@@ -210,7 +228,8 @@ impl Prepared {
             definitions: self.definitions(),
         };
         let mut probed = Vec::with_capacity(self.deployed.len());
-        for (at, manifest) in self.raw_manifests().iter().enumerate() {
+        let mut seen = BTreeSet::new();
+        for (at, manifest) in self.manifest_sources().enumerate() {
             let too_large = || Problem::ManifestTooLarge {
                 template: template(),
                 manifest: identity(manifest).unwrap_or_default(),
@@ -231,6 +250,12 @@ impl Prepared {
                     identity(manifest).unwrap_or_default()
                 );
                 return Err(Problem::TemplateMalformed { template: template(), why });
+            }
+            // Another namespace may have given two objects the same name.
+            if let Ok(manifest) = identity(&filled)
+                && !seen.insert(manifest.clone())
+            {
+                return Err(Problem::ManifestDuplicate { template: template(), manifest });
             }
             split.count(size);
             if self.deployed.binary_search(&at).is_ok() {
@@ -303,7 +328,23 @@ impl Prepared {
         }
         let builtins = Builtin { addon: &self.addon, version: self.version.as_deref() };
         variables::fill(&mut filled, &self.defined, &builtins, WORK_LIMIT)?;
+        self.decorations.add_to(&mut filled);
         Ok(filled)
+    }
+
+    /// The manifests of the template, and those that are added to them.
+    fn manifest_sources(&self) -> impl Iterator<Item = &Value> {
+        self.raw_manifests().iter().chain(&self.decorations.objects)
+    }
+
+    fn manifest_source(&self, at: usize) -> Option<&Value> {
+        let raw = self.raw_manifests();
+        raw.get(at).or_else(|| self.decorations.objects.get(at.checked_sub(raw.len())?))
+    }
+
+    /// The namespace of the agent on a cluster whose instance names this one.
+    pub(crate) fn install_namespace<'a>(&'a self, of_instance: &'a str) -> &'a str {
+        self.decorations.namespace().unwrap_or(of_instance)
     }
 
     /// The kinds that the template defines, without their schemas.
@@ -397,7 +438,8 @@ impl Prepared {
     /// The manifests of one work for one cluster.
     pub fn manifests(&self, index: usize, cluster: &ClusterName, install_namespace: &str) -> Vec<Value> {
         let places = self.deployed.get(self.range(index)).unwrap_or_default();
-        let raw = places.iter().filter_map(|&at| self.raw_manifests().get(at));
+        let raw = places.iter().filter_map(|&at| self.manifest_source(at));
+        let install_namespace = self.install_namespace(install_namespace);
         // Whatever cannot be filled in was found when the template was prepared.
         let filled = raw.filter_map(|manifest| self.fill(manifest).ok());
         filled
@@ -415,6 +457,7 @@ impl Prepared {
         cluster: &ClusterName,
         install_namespace: &str,
     ) -> (Map<String, Value>, String) {
+        let install_namespace = self.install_namespace(install_namespace);
         let mut manifests = self.manifests(index, cluster, install_namespace);
         let mut author = Value::Array(self.author_configs().unwrap_or_default());
         variables::name_cluster(&mut author, cluster, install_namespace);
@@ -431,6 +474,7 @@ impl Prepared {
         let options = self.agent().into_iter().flatten();
         let options = options.filter(|(key, _)| !matches!(key.as_str(), "workload" | "manifestConfigs"));
         let mut spec: Map<String, Value> = options.map(|(key, value)| (key.clone(), value.clone())).collect();
+        orphans::keep(&mut spec, &manifests, &instructions.definitions);
         spec.insert("workload".to_owned(), json!({ "manifests": manifests }));
         if !configs.is_empty() {
             spec.insert("manifestConfigs".to_owned(), Value::Array(configs));

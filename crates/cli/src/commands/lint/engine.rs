@@ -114,14 +114,21 @@ fn of_revision(addon: &Document, field: &str, problem: &Problem, documents: &[Do
     });
     match (wrong, problem) {
         (Some(template), _) => finding(template, MANIFESTS, problem),
-        (None, Problem::VariableReserved { config, .. }) => {
+        (
+            None,
+            Problem::VariableReserved { config, .. } | Problem::DeploymentConfigInvalid { config, .. },
+        ) => {
+            let at = match problem {
+                Problem::VariableReserved { .. } => "spec.customizedVariables",
+                _ => "spec",
+            };
             let named = |known: &&Document| {
                 is(known, "AddOnDeploymentConfig")
                     && *known.name() == *config.name
                     && Some(known.namespace()) == config.namespace.as_deref()
             };
             match documents.iter().find(named) {
-                Some(config) => finding(config, "spec.customizedVariables", problem),
+                Some(config) => finding(config, at, problem),
                 None => finding(addon, field, problem),
             }
         }
