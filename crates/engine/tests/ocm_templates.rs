@@ -1,6 +1,12 @@
 //! Works of public template shapes, compared with what OCM renders, field by field: registration,
 //! several workloads, mirrors, proxy, resources, namespaces, orphans and hooks. The expected pod
 //! templates are written by hand, from OCM's documentation and sources.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::needless_pass_by_value,
+    reason = "a test fails by panicking, and JSON is written where it is used"
+)]
 
 use crate::story::Story;
 use crate::story::rendering::works;

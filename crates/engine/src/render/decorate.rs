@@ -257,6 +257,6 @@ fn mirrored(registries: &[(String, String)], image: &str) -> String {
             (source, mirror) => image.strip_prefix(source).map(|rest| format!("{mirror}{rest}")),
         }
     };
-    let mirrors = registries.iter().filter_map(mirror).filter(|mirrored| mirrored != image);
-    mirrors.last().unwrap_or_else(|| image.to_owned())
+    let mut mirrors = registries.iter().filter_map(mirror).filter(|mirrored| mirrored != image);
+    mirrors.next_back().unwrap_or_else(|| image.to_owned())
 }
