@@ -193,7 +193,10 @@ async fn both_versions_are_served_while_managers_restart_and_certificates_change
     // Rotation: no write fails, and the new authority is used.
     let (authority, bundle) = (hub.authority(&client).await, hub.bundle());
     assert!(hub.is_served_by(&authority));
-    hub.server.kubectl(&format!("annotate secret {SECRET} -n {NAMESPACE} --overwrite {ROTATE}=now"), b"");
+    // A value that no earlier run on the same server has used.
+    let rotation = std::process::id();
+    hub.server
+        .kubectl(&format!("annotate secret {SECRET} -n {NAMESPACE} --overwrite {ROTATE}=at-{rotation}"), b"");
     let mut rotated = authority.clone();
     for _ in 0..600 {
         rotated = hub.authority(&client).await;
