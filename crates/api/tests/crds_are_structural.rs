@@ -6,10 +6,15 @@ use serde_json::{Value, json};
 
 /// Fails if `fault` returns something for any schema of any kind.
 fn check(fault: impl Fn(&str, &Value) -> Option<String>) {
+    check_kinds(|_, path, schema| fault(path, schema));
+}
+
+/// As [`check`], for a fault that depends on the kind.
+fn check_kinds(fault: impl Fn(&str, &str, &Value) -> Option<String>) {
     let mut faults = Vec::new();
     for (kind, schema) in schemas().iter().chain(beta_schemas()) {
         walk("", schema, &mut |path, schema| {
-            faults.extend(fault(path, schema).map(|fault| format!("{kind} {path}: {fault}")));
+            faults.extend(fault(kind, path, schema).map(|fault| format!("{kind} {path}: {fault}")));
         });
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -63,10 +68,12 @@ fn every_map_is_bounded() {
 
 #[test]
 fn every_object_says_what_it_holds() {
-    check(|path, schema| {
+    check_kinds(|kind, path, schema| {
         let says = ["properties", "additionalProperties", "x-kubernetes-preserve-unknown-fields"];
+        // Every kind is declared with a spec. A record is only a status, so nobody sets anything in it.
+        let may_be_empty = path.is_empty() || (kind, path) == ("AddOnRolloutRecord", "spec");
         when(
-            !path.is_empty() && is(schema, "object") && !says.iter().any(|key| has(schema, key)),
+            !may_be_empty && is(schema, "object") && !says.iter().any(|key| has(schema, key)),
             "holds nothing",
         )
     });

@@ -138,7 +138,7 @@ fn many_fleets_tell_how_long_it_takes() {
               failed clusters within maxFailures give their slot back, and first installs
               need no slot.
 
-            All clusters settled after 24m57s. 113 passes, 198 writes.
+            All clusters settled after 24m57s. 115 passes, 198 writes.
             Of 5 fleets, 4 settled. Half were done after 24m37s, 90% after 28m45s, all after 28m45s.
 
             Nothing was written. Next: aviary plan -f addon.yaml # to see what would happen first

@@ -199,7 +199,7 @@ export interface ClusterDetail {
   labels: Record<string, string>;
   available: string | null;
   /** Set if the health of its objects is not asked for. */
-  health?: string;
+  health: string | null;
   conditions: Condition[];
   works: Work[];
   next: string;

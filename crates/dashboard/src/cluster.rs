@@ -41,7 +41,6 @@ pub(crate) struct Found {
     labels: BTreeMap<String, String>,
     available: Option<String>,
     /// Where the agent is not asked for the health of the objects: why not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     health: Option<&'static str>,
     conditions: Vec<ConditionLine>,
 }

@@ -8,6 +8,7 @@ mod decision_groups;
 mod fuzzed;
 mod hash;
 mod health;
+mod health_works;
 mod hooks;
 mod install;
 mod ocm;

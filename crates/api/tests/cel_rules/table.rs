@@ -6,6 +6,7 @@ const INSTANCE: &str = "ManagedClusterAddOn";
 const DEPLOYMENT: &str = "AddOnDeploymentConfig";
 const BINDING: &str = "ManagedClusterSetBinding";
 const PLACEMENT: &str = "Placement";
+const POLICY: &str = "AddOnRolloutPolicy";
 const TEMPLATE: &str = "AddOnTemplate";
 const WORK: &str = "ManifestWork";
 
@@ -83,6 +84,9 @@ pub(crate) fn accepted() -> Vec<(&'static str, String)> {
         (DEPLOYMENT, spec("nodeSelector: {a: b}, tolerations: []")),
         (BINDING, spec("clusterSet: a")),
         (PLACEMENT, spec("decisionStrategy: {groupStrategy: {clustersPerDecisionGroup: 10%}}")),
+        (POLICY, spec("")),
+        (POLICY, spec("addOns: {names: [a]}, maxFailures: 5%")),
+        (POLICY, spec("addOns: {labelSelector: {matchLabels: {a: b}}}, maxFailures: 0")),
     ];
     for limit in ["1", "25", "2147483647", "'5'", "'1'", "1%", "9%", "10%", "99%", "100%"] {
         let update = format!("type: RollingUpdate, rollingUpdate: {{maxConcurrentlyUpdating: {limit}}}");
@@ -107,6 +111,7 @@ pub(crate) fn rejected() -> Vec<(&'static str, String, &'static str, &'static st
     const NEEDS_CANARY: &str = "rollingUpdateWithCanary is required with type RollingUpdateWithCanary, and cannot be used with any other type";
     const NAME: &str =
         "a variable's name must consist of letters, digits and underscores, and must not start with a digit";
+    const ADD_ONS: &str = "give either names or labelSelector";
     const NODES: &str = "set nodeSelector and tolerations either in nodePlacement or next to it, not both";
 
     let mut rejected = vec![
@@ -215,6 +220,9 @@ pub(crate) fn rejected() -> Vec<(&'static str, String, &'static str, &'static st
             "spec.decisionStrategy.groupStrategy.clustersPerDecisionGroup",
             CONCURRENCY,
         ),
+        (POLICY, spec("addOns: {}"), "spec.addOns", ADD_ONS),
+        (POLICY, spec("addOns: {names: [a], labelSelector: {}}"), "spec.addOns", ADD_ONS),
+        (POLICY, spec("maxFailures: 101%"), "spec.maxFailures", FAILURES),
     ];
     let reserved = "{resource: configs, name: __reserved_no_default__}";
     for (kind, object, at) in [

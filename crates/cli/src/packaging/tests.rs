@@ -348,7 +348,7 @@ fn alerts_speak_of_reasons_and_states_that_exist() {
     for reason in &reasons {
         assert!(page.contains(&format!("`{reason}`")), "{reason} is no reason of the operations page");
     }
-    assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["DeletionHeld", "Halted"]);
+    assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["DeletionHeld", "Halted", "HealthUnknown"]);
 }
 
 #[test]

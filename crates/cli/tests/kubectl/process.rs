@@ -26,7 +26,7 @@ fn it_says_where_it_is_and_how_to_use_it() {
         Hub listening on https://127.0.0.1:PORT
           data        hub
           kubeconfig  hub/kubeconfig
-          kinds       11 custom resource definitions installed
+          kinds       13 custom resource definitions installed
 
         Try it:  kubectl --kubeconfig hub/kubeconfig get clustermanagementaddons
         Press Ctrl-C to stop.
@@ -165,7 +165,7 @@ fn an_ephemeral_hub_leaves_nothing_but_the_kubeconfig() {
         Hub listening on https://127.0.0.1:PORT
           data        in memory; discarded on exit
           kubeconfig  hub/kubeconfig
-          kinds       11 custom resource definitions installed
+          kinds       13 custom resource definitions installed
 
         Try it:  kubectl --kubeconfig hub/kubeconfig get clustermanagementaddons
         Press Ctrl-C to stop.

@@ -105,13 +105,13 @@ fn a_bad_revision_is_undone() {
             $ aviary rollout history helloworld
             default/fleet
               REVISION  VERSION  COMPLETED             TOOK  CONFIGS                                    MARKS
-                     1  v1.0.0   TIME  0s    one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
+                     1  v1.0.0   TIME  TOOK  one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
                      -  v3.0.0   not yet               -     three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
             default/canary
               REVISION  VERSION  COMPLETED             TOOK  CONFIGS                                    MARKS
-                     1  v1.0.0   TIME  0s    one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
+                     1  v1.0.0   TIME  TOOK  one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
                      -  v3.0.0   not yet               -     three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
-              TIME  failed after 0s: rolling out v3.0.0 to 4 clusters:
+              TIME  failed after TOOK: rolling out v3.0.0 to 4 clusters:
                 stopped, 2 failed, 2 of 2 slots taken
             Next: aviary rollout undo helloworld --dry-run # what a rollback would write
         "#]],

@@ -388,6 +388,9 @@ impl Running {
 static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let rules = [
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
+        // How long rollouts took. The mask is as wide as the column, whose padding it replaces.
+        (r"TIME  (\d+[dhms])+ +", "TIME  TOOK  "),
+        (r"(failed|replaced) after (\d+[dhms])+:", "$1 after TOOK:"),
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         (r" --kubeconfig hub\.kubeconfig", ""),
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID"),

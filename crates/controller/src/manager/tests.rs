@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use aviary_api::ClusterManagementAddOn;
 use aviary_engine::configs::GroupResource;
 use aviary_engine::observed::Options;
+use aviary_engine::served::Served;
 use http::{Request, Response};
 use kube::client::Body;
 use serde_json::json;
@@ -25,7 +26,8 @@ fn addon(name: &str) -> WatchEvent {
     WatchEvent::AddOn(Change::Put(ObjectVersion::of(&object.metadata), object.read().unwrap()))
 }
 
-/// A leader that knows the add-ons `bad` and `good` and nothing else, on a hub that never answers. Passes panic while `broken`.
+/// A leader that knows the add-ons `bad` and `good`, on a hub that has nothing else, serves no other
+/// kinds of add-ons, and never answers. Passes panic while `broken`.
 fn leader(broken: &Arc<AtomicBool>) -> Loop {
     let client = Client::new(
         service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, kube::Error>>()),
@@ -59,10 +61,13 @@ fn leader(broken: &Arc<AtomicBool>) -> Loop {
         WatchEvent::Placement(Change::End),
         WatchEvent::Decision(Change::End),
         WatchEvent::Revision(Change::End),
+        WatchEvent::Served(Served::default()),
     ] {
         manager.stores.take(event);
     }
-    manager.stores.set_kind(GroupResource::templates(), Some(KindState::NotServed));
+    for kind in [GroupResource::templates(), GroupResource::policies(), GroupResource::records()] {
+        manager.stores.set_kind(kind, Some(KindState::NotServed));
+    }
     manager.lead(Leadership::Leading(Term { number: 1, handed_over_by: None, leases: 0 }));
     manager
 }

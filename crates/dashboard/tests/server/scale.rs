@@ -76,7 +76,7 @@ async fn twenty_thousand_clusters_are_cheap_to_tell() {
             .as_array()
             .unwrap()
             .iter()
-            .any(|reason| reason["code"] == "Install" && reason["count"] == 10)
+            .any(|reason| reason["code"] == "NotStarted" && reason["count"] == 10)
     };
     while !told_it(&state) {
         let event = stream.next().await;
@@ -86,7 +86,7 @@ async fn twenty_thousand_clusters_are_cheap_to_tell() {
     }
     assert!(sizes.iter().sum::<usize>() < 16 << 10, "{sizes:?} bytes for ten clusters");
     assert!(sizes.iter().all(|size| *size < 4 << 10), "{sizes:?} bytes");
-    let moved = rows(&state).iter().filter(|row| row.ends_with("installs")).count();
+    let moved = rows(&state).iter().filter(|row| row.ends_with("not started yet")).count();
     assert_eq!(moved, 10);
     assert!(
         world.requests.load(Ordering::Relaxed) < 2 * (CLUSTERS / 500) + 80,

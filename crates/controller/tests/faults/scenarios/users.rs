@@ -135,7 +135,9 @@ pub(super) fn all() -> Vec<Scenario> {
                 ),
                 Rest,
             ],
-        ),
+        )
+        // That a settled cluster is healthy again is written after a minute.
+        .slowly(),
         small(
             "instance_is_deleted_by_hand",
             installed(TWO, update_all()),
