@@ -37,7 +37,7 @@ use crate::queue::{LONG, QUIET, WorkQueue};
 use crate::schemas;
 use crate::seen::{WatchEvent, WrittenBy};
 use crate::skipped::{SkipReason, Skipped};
-use crate::stores::Stores;
+use crate::stores::{Departed, Stores};
 use crate::tenure::Tenure;
 use crate::verify::broken_promise;
 use crate::watches::{self, EVENTS_WAITING};
@@ -341,10 +341,10 @@ impl Loop {
         Pass::Done
     }
 
-    fn execute(&mut self, executor: &SharedExecutor, job: Job) {
+    fn execute(&mut self, executor: &SharedExecutor, mut job: Job) {
         let (executor, addon) = (Arc::clone(executor), job.target.name.clone());
         self.queue.begin(addon.clone());
-        self.stores.begin_writes(&addon);
+        job.departed = self.stores.begin_writes(&addon);
         self.executions.spawn(async move {
             let tally = AssertUnwindSafe(executor.execute(job)).catch_unwind().await;
             (addon, tally.map_err(|panic| Panic::of(&*panic)))
@@ -395,7 +395,8 @@ impl Loop {
         if !deletes.is_empty() {
             let target = Target::absent(addon.clone(), WrittenBy::default());
             let plan = Plan::of_deletes(deletes);
-            self.execute(executor, Job { target, plan, history: Vec::new(), fence: Vec::new() });
+            let (history, fence, departed) = Default::default();
+            self.execute(executor, Job { target, plan, history, fence, departed });
         }
     }
 
@@ -454,7 +455,7 @@ impl Job {
         let instances = snapshot.instances.iter().filter(|_| must_fence);
         let fence = instances.map(|(cluster, instance)| (cluster.clone(), instance.uid.clone())).collect();
         let history = snapshot.completed().map(|(key, completed)| (key.clone(), completed.clone()));
-        Self { target, plan, history: history.collect(), fence }
+        Self { target, plan, history: history.collect(), fence, departed: Departed::default() }
     }
 }
 

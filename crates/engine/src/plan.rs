@@ -395,7 +395,8 @@ impl WorkWrite {
         }
     }
 
-    pub(crate) fn instance_uid(&self) -> &Text {
+    /// The instance that it is written for.
+    pub fn instance_uid(&self) -> &Text {
         &self.instance_uid
     }
 }

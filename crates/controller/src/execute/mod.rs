@@ -34,7 +34,7 @@ use crate::leader::Term;
 use crate::panics::Panic;
 use crate::revisions::{Completed, Owner};
 use crate::seen::{Echo, Echoed, Key, RefusedObject, WatchEvent, WriteRefused, WrittenBy};
-use crate::stores::Snapshot;
+use crate::stores::{Departed, Snapshot};
 use crate::write_limit::WriteLimit;
 pub(crate) use instances::look_for_namespace;
 use outcome::{Outcome, refusal};
@@ -84,6 +84,8 @@ pub(crate) struct Job {
     /// Instances that an earlier leader may still start. Its pending writes must be invalidated
     /// before this leader starts any.
     pub(crate) fence: Vec<(ClusterName, Text)>,
+    /// Filled by the stores while the plan is executed.
+    pub(crate) departed: Departed,
 }
 
 /// The result of an execution.
@@ -207,6 +209,8 @@ impl Executor {
                 outcome
             }
             Write::Guard(write) => self.write_guard(&job.target, write).await,
+            // Nothing in the request depends on the instance, so the hub would accept it.
+            Write::Work(write) if job.departed.contains(write.instance_uid()) => Outcome::Conflict,
             Write::Work(write) => self.write_work(addon, write).await,
             Write::DeleteWork(surplus) => self.delete_work(surplus).await,
             Write::Forget(hash) => self.forget(addon, hash).await,

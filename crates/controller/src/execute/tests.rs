@@ -89,7 +89,8 @@ async fn deletions(breaks: impl Fn(&str) -> bool + Clone + Send + Sync + 'static
         why: aviary_engine::explain::Removal::Deselected,
     };
     let plan = Plan::of_deletes((0..1000).map(delete).collect());
-    let job = Job { target: target("5"), plan, history: Vec::new(), fence: Vec::new() };
+    let (history, fence, departed) = Default::default();
+    let job = Job { target: target("5"), plan, history, fence, departed };
     let tally = executor(Client::new(service, "default"), stores).execute(job).await;
     reader.await.unwrap();
     let sent = *sent.lock().unwrap();

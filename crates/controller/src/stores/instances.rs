@@ -1,7 +1,7 @@
 //! Instances of add-ons.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aviary_engine::configs::GroupResource;
 use aviary_engine::name::{ClusterName, Text};
@@ -34,6 +34,9 @@ impl Stores {
             entry.forget_refusals(&cluster);
             if let Some(old) = entry.instances.remove(&cluster) {
                 entry.overrides.leave(&old);
+                if let Some(writing) = self.writing.get(&key.name) {
+                    writing.departed.insert(&old.uid);
+                }
             }
         }
         self.dirty.insert(key.name);
@@ -53,7 +56,7 @@ impl Stores {
             self.texts.share(text);
         }
         let entry = self.addons.entry(addon.clone()).or_default();
-        let cluster = instance.cluster.clone();
+        let (cluster, uid) = (instance.cluster.clone(), instance.uid.clone());
         if problems.is_empty() {
             entry.instance_problems.remove(&cluster);
         } else {
@@ -63,8 +66,26 @@ impl Stores {
         entry.overrides.join(&instance);
         if let Some(old) = entry.instances.insert(cluster, Arc::new(instance)) {
             entry.overrides.leave(&old);
+            if let Some(writing) = self.writing.get(addon).filter(|_| old.uid != uid) {
+                writing.departed.insert(&old.uid);
+            }
         }
         self.mark(addon);
+    }
+}
+
+/// The uids of the instances that have gone since a plan was made. Its execution may take long, and
+/// must not deploy anything for them any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Departed(Arc<Mutex<BTreeSet<Text>>>);
+
+impl Departed {
+    fn insert(&self, uid: &Text) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.clone());
+    }
+
+    pub(crate) fn contains(&self, uid: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(uid)
     }
 }
 

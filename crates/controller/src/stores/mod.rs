@@ -38,6 +38,7 @@ use crate::revisions::Kept;
 use crate::seen::{Change, Key, NamespaceMissing, Title, Version, WatchEvent, WrittenBy};
 use configs::HeldConfig;
 use echoes::Echoes;
+pub(crate) use instances::Departed;
 use instances::Overrides;
 use refusals::Refusals;
 pub(crate) use snapshot::Snapshot;
@@ -115,6 +116,13 @@ pub(crate) enum KindState {
     },
 }
 
+/// Writes that are under way: when they began, and the instances that have gone since.
+#[derive(Debug)]
+struct Writing {
+    begun: u64,
+    departed: Departed,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Stores {
     addons: BTreeMap<Text, AddOnEntry>,
@@ -136,8 +144,8 @@ pub(crate) struct Stores {
     bookings: BTreeMap<Relist, Booking>,
     /// Numbers lists and executions in the order in which they began.
     begun: u64,
-    /// When the writes began that are under way for an add-on.
-    writing: BTreeMap<Text, u64>,
+    /// The writes that are under way for an add-on.
+    writing: BTreeMap<Text, Writing>,
     dirty: BTreeSet<Text>,
     /// All namespaces of the hub, for a view that has listed them.
     namespaces: Option<BTreeSet<ClusterName>>,
@@ -267,10 +275,13 @@ impl Stores {
         }
     }
 
-    /// Writes for an add-on begin: their answers may come at any time until they end.
-    pub(crate) fn begin_writes(&mut self, addon: &Text) {
+    /// Writes for an add-on begin: their answers may come at any time until they end. Returns the
+    /// instances that go meanwhile.
+    pub(crate) fn begin_writes(&mut self, addon: &Text) -> Departed {
         self.begun += 1;
-        self.writing.insert(addon.clone(), self.begun);
+        let departed = Departed::default();
+        self.writing.insert(addon.clone(), Writing { begun: self.begun, departed: departed.clone() });
+        departed
     }
 
     pub(crate) fn end_writes(&mut self, addon: &str) {
@@ -332,8 +343,8 @@ impl Stores {
                 self.begun
             }
             Change::Written(object, value) => {
-                let sent = addon(&object.key, value).and_then(|addon| self.writing.get(&addon).copied());
-                sent.unwrap_or(self.begun)
+                let writing = addon(&object.key, value).and_then(|addon| self.writing.get(&addon));
+                writing.map_or(self.begun, |writing| writing.begun)
             }
             _ => 0,
         };

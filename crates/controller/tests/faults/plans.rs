@@ -76,6 +76,10 @@ const REGRESSIONS: &[(&str, &str)] = &[
     ),
     (
         "a_late_answer_does_not_bring_a_work_back_that_is_gone",
+        "addon_comes_again_within_a_second:answer-late@14",
+    ),
+    (
+        "no_work_is_made_for_an_instance_that_went_while_an_answer_was_late",
         "addon_comes_again_within_a_second:answer-late@13",
     ),
     ("who_waits_for_a_version_says_the_one_that_it_has", "canary_newer_during_rollout:event-reset@14"),

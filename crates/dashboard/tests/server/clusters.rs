@@ -24,6 +24,7 @@ async fn a_cluster_is_told_with_its_conditions_and_its_works() {
         "code",
         "conditions",
         "desired",
+        "health",
         "kind",
         "labels",
         "message",
