@@ -176,18 +176,18 @@ fn table(server: &Server) -> Vec<Case> {
         },
     );
     more(case("usage", good.clone(), "WrongUsages"), &|case| {
-        case.usages = &["digital signature", "client auth", "server auth"]
+        case.usages = &["digital signature", "client auth", "server auth"];
     });
     more(case("no-client-auth", good.clone(), "WrongUsages"), &|case| {
-        case.usages = &["digital signature", "key encipherment"]
+        case.usages = &["digital signature", "key encipherment"];
     });
     more(case("signer", good.clone(), "WrongSigner"), &|case| case.signer = "example.com/unknown");
     more(case("kubelet-signer", good.clone(), "WrongSigner"), &|case| {
-        case.signer = "kubernetes.io/kubelet-serving"
+        case.signer = "kubernetes.io/kubelet-serving";
     });
     more(case("custom", pem("custom", &me, &mine), "signed"), &|case| case.signer = CUSTOM);
     more(case("custom-extra", pem("x13", &me, &and("system:masters")), "WrongGroups"), &|case| {
-        case.signer = CUSTOM
+        case.signer = CUSTOM;
     });
     cases
 }
