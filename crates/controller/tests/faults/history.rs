@@ -95,6 +95,10 @@ pub(crate) fn normal(object: &Value) -> Value {
             }
         }
     }
+    // Times are not compared, and this one is missing where a rollout began unseen.
+    if let Some(completed) = object.pointer_mut("/data/completed").and_then(Value::as_object_mut) {
+        completed.remove("startedAt");
+    }
     if let Some(object) = object.as_object_mut() {
         object.remove("apiVersion");
         object.remove("kind");

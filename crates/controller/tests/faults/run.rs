@@ -280,10 +280,6 @@ fn is_manual(state: &BTreeMap<Key, Arc<Value>>) -> bool {
 /// An object without what tells of its past.
 fn past_aside(key: &Key, object: Option<&Arc<Value>>) -> Option<Value> {
     let mut object = Value::clone(object?);
-    // What was deleted in between has forgotten when its rollout began.
-    if let Some(completed) = object.pointer_mut("/data/completed").and_then(Value::as_object_mut) {
-        completed.remove("startedAt");
-    }
     if key.0 == HUB_CONFIGS {
         // Only a config that is referenced is told anew what it offers.
         object.as_object_mut()?.remove("status");
