@@ -1,4 +1,4 @@
-//! S21: pre-delete hooks run before anything of an instance is removed.
+//! S25: pre-delete hooks run before anything of an instance is removed.
 
 use serde_json::Value;
 
@@ -11,18 +11,18 @@ const FINALIZER: &str = "addon.open-cluster-management.io/addon-pre-delete";
 const LABEL: &str = "open-cluster-management.io/addon-pre-delete";
 
 impl Checker<'_> {
-    /// S21: the finalizer is there before anything is deployed that hooks have to clean up.
+    /// S25: the finalizer is there before anything is deployed that hooks have to clean up.
     pub(super) fn guarded_before_deployed(&mut self, cluster: &ClusterName) {
         let Some(instance) = self.before.instances.get(cluster) else { return };
         if has_hooks(self.before, instance) && !is_guarded(instance) {
             self.broken(
-                "S21",
+                "S25",
                 format!("a work with hooks to follow is written for {cluster} without a finalizer"),
             );
         }
     }
 
-    /// S21: the finalizer goes only when the hooks have completed, or cannot any more. Whether their
+    /// S25: the finalizer goes only when the hooks have completed, or cannot any more. Whether their
     /// deadline has passed only a clock could tell: that they have begun is what can be checked.
     pub(super) fn guard(&mut self, cluster: &ClusterName, after: &Observed) {
         let Some(old) = self.before.instances.get(cluster).filter(|old| is_guarded(old)) else { return };
@@ -30,12 +30,12 @@ impl Checker<'_> {
             return;
         }
         if !old.deleting {
-            self.broken("S21", format!("the instance on {cluster} loses its finalizer while it is in use"));
+            self.broken("S25", format!("the instance on {cluster} loses its finalizer while it is in use"));
         }
         let begun = old.status.conditions.iter().any(|one| one.kind == "HookManifestCompleted");
         let gone = !self.before.clusters.contains_key(cluster);
         if has_hooks(self.before, old) && !begun && !gone && !has_completed(self.before, cluster) {
-            self.broken("S21", format!("the instance on {cluster} goes, and its hooks have never begun"));
+            self.broken("S25", format!("the instance on {cluster} goes, and its hooks have never begun"));
         }
     }
 }
