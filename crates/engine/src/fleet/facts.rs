@@ -121,7 +121,8 @@ const QUIET: SignedDuration = SignedDuration::from_secs(60);
 
 /// Until when a condition that changed a moment ago is left as it is.
 pub(crate) fn quiet_until(changed: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
-    let until = changed?.min(now).checked_add(QUIET).ok()?;
+    // A time ahead of the clock says nothing: it would hold the write until the clock gets there.
+    let until = changed.filter(|changed| *changed <= now)?.checked_add(QUIET).ok()?;
     (now < until).then_some(until)
 }
 
