@@ -44,6 +44,8 @@ pub struct Schema {
     pub(crate) has_rules: bool,
     /// Whether there is a list of type set or map here or below.
     pub(crate) has_unique: bool,
+    /// Whether objects may be embedded here or below.
+    pub has_resources: bool,
 }
 
 /// `type`.
@@ -136,6 +138,8 @@ impl Schema {
         let children = || self.properties.values().chain(additional).chain(self.items.as_deref());
         let has_rules = !self.rules.is_empty() || children().any(|child| child.has_rules);
         let has_unique = self.list != ListType::Atomic || children().any(|child| child.has_unique);
+        let has_resources = self.embedded_resource || children().any(|child| child.has_resources);
+        self.has_resources = has_resources;
         self.has_rules = has_rules;
         self.has_unique = has_unique;
     }

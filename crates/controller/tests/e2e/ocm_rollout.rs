@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aviary_testing::objects::{names, template};
+use aviary_testing::objects::{manifest, names, template_of};
 use serde_json::{Value, json};
 
 use crate::agents::Agents;
@@ -12,6 +12,13 @@ use crate::world::World;
 
 /// For how long nothing may be written at rest.
 const REST: Duration = Duration::from_secs(30);
+
+/// A version of the add-on. OCM's schema refuses a variable as the namespace of a manifest.
+fn template(version: &str) -> Value {
+    let mut manifest = manifest(version);
+    manifest["metadata"]["namespace"] = json!("open-cluster-management-agent-addon");
+    template_of("helloworld", version, &json!([manifest]))
+}
 
 /// A placement as kubectl writes it: OCM's schema fills in the rest.
 pub(crate) fn place(name: &str, template: &str, concurrency: Value) -> Value {

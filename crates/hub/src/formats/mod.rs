@@ -3,6 +3,7 @@
 //! Must not use the store, a request or the clock.
 
 pub(crate) mod apply;
+pub(crate) mod embedded;
 pub(crate) mod form;
 pub(crate) mod json;
 pub(crate) mod jsonpath;

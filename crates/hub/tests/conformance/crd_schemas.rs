@@ -27,6 +27,8 @@ pub fn checks() -> Vec<Check> {
         all_problems_of_an_object_are_told_together,
         an_update_is_validated_too,
         an_old_fault_is_tolerated_while_it_does_not_change,
+        an_embedded_object_needs_a_version_and_a_kind_but_no_name,
+        the_metadata_of_an_embedded_object_is_validated,
     ]
 }
 
@@ -173,4 +175,35 @@ async fn an_old_fault_is_tolerated_while_it_does_not_change(w: World) {
     w.eventually("the new schema holds", || async { w.post(&dry, &probe).await.status == 422 }).await;
     w.merge(&format!("{path}/a"), &json!({"spec": {"b": "new"}})).await.ok();
     w.merge(&format!("{path}/a"), &json!({"spec": {"a": "other"}})).await.refused(422, "Invalid");
+}
+
+fn embedded(metadata: Value) -> Value {
+    json!({"objects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}]})
+}
+
+async fn an_embedded_object_needs_a_version_and_a_kind_but_no_name(w: World) {
+    let refusal = refused(&w, json!({"objects": [{"metadata": {"name": "a"}}]})).await;
+    refusal.cause("FieldValueRequired", "spec.objects[0].apiVersion").says("must not be empty");
+    let refusal = refused(&w, json!({"objects": [{"apiVersion": "v1"}]})).await;
+    refusal.cause("FieldValueRequired", "spec.objects[0].kind").says("must not be empty");
+    made(&w, json!({"objects": [{"apiVersion": "v1", "kind": "ConfigMap"}]})).await;
+}
+
+async fn the_metadata_of_an_embedded_object_is_validated(w: World) {
+    refused(&w, embedded(json!({"name": "a/b"})))
+        .await
+        .cause("FieldValueInvalid", "spec.objects[0].metadata.name")
+        .says("may not contain '/'");
+    refused(&w, embedded(json!({"name": "a", "namespace": "{{VARIABLE}}"})))
+        .await
+        .cause("FieldValueInvalid", "spec.objects[0].metadata.namespace")
+        .says("a lowercase RFC 1123 label must consist of");
+    refused(&w, embedded(json!({"name": "a", "labels": {"a": "{{VARIABLE}}"}})))
+        .await
+        .cause("FieldValueInvalid", "spec.objects[0].metadata.labels");
+    refused(&w, embedded(json!({"name": "a", "annotations": {"a b": ""}})))
+        .await
+        .cause("FieldValueInvalid", "spec.objects[0].metadata.annotations");
+    let named = embedded(json!({"name": "{{VARIABLE}}", "annotations": {"a": "{{VARIABLE}}"}}));
+    assert_eq!(made(&w, named.clone()).await["spec"]["objects"], named["objects"]);
 }

@@ -64,6 +64,8 @@ pub fn widget_crd(group: &str) -> Value {
         "mode": {"type": "string", "default": "auto"},
         "nested": {"type": "object", "required": ["must"], "properties": {"must": {"type": "string"}}},
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "objects": {"type": "array", "items": {"type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true}},
         "maybe": {"type": "string", "nullable": true},
         "either": {"x-kubernetes-int-or-string": true},
     });

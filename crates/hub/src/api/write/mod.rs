@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::api::status::{About, Failure};
 use crate::formats::form;
+use crate::formats::embedded;
 use crate::formats::metadata;
 use crate::hub::Inner;
 use crate::kinds::builtin::CONTROLLER_REVISIONS;
@@ -178,6 +179,7 @@ fn admit(
     {
         causes.extend(found);
     }
+    causes.extend(embedded::validate(version.admission.schema(), &object));
     if !causes.is_empty() {
         return Err(refused(causes));
     }
