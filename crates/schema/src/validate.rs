@@ -164,7 +164,7 @@ fn object(
     if schema.embedded_resource {
         for name in ["apiVersion", "kind"] {
             match fields.get(name) {
-                None => causes.push(Cause::required(&path.field(name), "must not be empty")),
+                None => causes.push(Cause::required(&path.field(name), "")),
                 Some(Value::String(text)) if !text.is_empty() => {}
                 Some(Value::String(_)) => {
                     causes.push(Cause::invalid(&path.field(name), &json!(""), "must not be empty"));

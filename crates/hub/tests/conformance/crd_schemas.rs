@@ -183,9 +183,9 @@ fn embedded(metadata: Value) -> Value {
 
 async fn an_embedded_object_needs_a_version_and_a_kind_but_no_name(w: World) {
     let refusal = refused(&w, json!({"objects": [{"metadata": {"name": "a"}}]})).await;
-    refusal.cause("FieldValueRequired", "spec.objects[0].apiVersion").says("must not be empty");
+    refusal.cause("FieldValueRequired", "spec.objects[0].apiVersion").says("Required value");
     let refusal = refused(&w, json!({"objects": [{"apiVersion": "v1"}]})).await;
-    refusal.cause("FieldValueRequired", "spec.objects[0].kind").says("must not be empty");
+    refusal.cause("FieldValueRequired", "spec.objects[0].kind").says("Required value");
     made(&w, json!({"objects": [{"apiVersion": "v1", "kind": "ConfigMap"}]})).await;
 }
 

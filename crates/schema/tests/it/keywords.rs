@@ -288,7 +288,7 @@ fn embedded_resources_have_a_version_and_a_kind() {
             {t: {apiVersion: v1, kind: ConfigMap, data: {a: b}}}
               ok
             {t: {kind: ''}}
-              FieldValueRequired spec.t.apiVersion: Required value: must not be empty
+              FieldValueRequired spec.t.apiVersion: Required value
               FieldValueInvalid spec.t.kind: Invalid value: "": must not be empty
             {t: {apiVersion: 1, kind: ConfigMap}}
               FieldValueInvalid spec.t.apiVersion: Invalid value: 1: must be a string
