@@ -171,7 +171,23 @@ impl Lane {
         self.processes.lock().unwrap().insert(name.to_owned(), child);
     }
 
-    /// Kills a process of ours, without a chance to clean up.
+    /// Stops an agent without closing its connections, as if the network swallowed everything.
+    pub(crate) fn freeze_agent(&self, member: &str) {
+        self.signal_agent(member, "STOP");
+    }
+
+    /// What happened meanwhile reaches the agent late.
+    pub(crate) fn thaw_agent(&self, member: &str) {
+        self.signal_agent(member, "CONT");
+    }
+
+    fn signal_agent(&self, member: &str, signal: &str) {
+        let id = self.processes.lock().unwrap()[&agent(member)].id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status().unwrap();
+        assert!(sent.success(), "{signal} to the agent of {member}");
+    }
+
+    /// Kills an agent, without a chance to clean up.
     pub(crate) fn kill_agent(&self, member: &str) {
         let mut child = self.processes.lock().unwrap().remove(&agent(member)).expect("it to run");
         child.kill().unwrap();
@@ -183,7 +199,9 @@ impl Lane {
         for member in MEMBERS {
             let is_alive =
                 self.processes.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&agent(member));
-            if !is_alive {
+            if is_alive {
+                self.thaw_agent(member);
+            } else {
                 self.start_agent(member);
             }
         }

@@ -122,6 +122,20 @@ async fn a_member_that_is_away_is_passed_and_catches_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_the_network_cuts_off_is_passed_and_catches_up() {
+    let story = installed("cut-off").await;
+    story.lane.freeze_agent("member2");
+    until_unreachable(&story, "member2").await;
+    story.want("v2").await;
+    story
+        .until("member3 to run v2", async || story.members[2].runs("cut-off", "v2", 2).await.then_some(()))
+        .await;
+    assert!(story.members[1].runs("cut-off", "v1", 2).await, "its pods need no hub");
+    story.lane.thaw_agent("member2");
+    until_upgraded(&story).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_of_settled_pods_flaps_nothing() {
     let story = Story::new("drained", alone()).await;
     let mut object = deployment("drained", "v1", &["serve"]);

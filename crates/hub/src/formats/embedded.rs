@@ -58,5 +58,6 @@ fn resource(fields: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     {
         problems.push(invalid("metadata.namespace", namespace, why));
     }
-    causes.extend(problems.into_iter().map(|cause| Cause { field: format!("{path}{}", cause.field), ..cause }));
+    causes
+        .extend(problems.into_iter().map(|cause| Cause { field: format!("{path}{}", cause.field), ..cause }));
 }

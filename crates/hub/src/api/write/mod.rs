@@ -19,8 +19,8 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use crate::api::status::{About, Failure};
-use crate::formats::form;
 use crate::formats::embedded;
+use crate::formats::form;
 use crate::formats::metadata;
 use crate::hub::Inner;
 use crate::kinds::builtin::CONTROLLER_REVISIONS;
