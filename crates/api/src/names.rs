@@ -70,6 +70,9 @@ pub mod labels {
 
 /// Annotation keys.
 pub mod annotations {
+    /// On a manifest of an AddOnTemplate: the version of the template, on a hub whose schema has no
+    /// `spec.version`. It is part of the content, so it is hashed with it.
+    pub const TEMPLATE_VERSION: &str = "addon.open-cluster-management.io/template-version";
     /// On works: the hash of each config that was rendered, as a JSON map.
     pub const CONFIGS_SPEC_HASH: &str = "configsSpecHash";
     /// The same, as some writers spell it.
@@ -150,6 +153,9 @@ pub mod conditions {
     pub const CONFIGURED: &str = "Configured";
     /// Instance and work: everything that was applied is available.
     pub const AVAILABLE: &str = "Available";
+    /// Instance: all its works are applied. OCM's name; of an add-on with its own manager, that
+    /// manager writes it.
+    pub const MANIFEST_APPLIED: &str = "ManifestApplied";
     /// Work: everything has been applied.
     pub const APPLIED: &str = "Applied";
     /// Instance and work: something is degraded.

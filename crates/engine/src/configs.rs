@@ -203,6 +203,9 @@ enum ConfigSource {
     Version(Text),
 }
 
+/// How many configs that cannot be used a status lists.
+const MOST_UNRESOLVED: usize = 32;
+
 type Layered = BTreeMap<GroupResource, ConfigSource>;
 
 /// Adds a layer: its configs and its version shorthand replace earlier ones kind by kind. A
@@ -234,6 +237,8 @@ pub struct Overrides {
     pub problems: Vec<Problem>,
     /// An allowed override that cannot be resolved. Until it can, the instance keeps its revision.
     pub unresolved: Option<Problem>,
+    /// The overrides that are not applied, for whatever reason.
+    pub unused: Vec<ConfigRef>,
 }
 
 impl Overrides {
@@ -347,7 +352,32 @@ impl<'a> Resolver<'a> {
             }
             found.give_up(&instance.status, problem);
         }
+        let is_used = |config: &&ConfigRef| found.pins.iter().any(|pin| *pin.config == **config);
+        let unused = instance.overrides.iter().filter(|config| !is_used(config));
+        found.unused = unused.take(MOST_UNRESOLVED).cloned().collect();
         Some(found)
+    }
+
+    /// The desired configs of a placement, or of the add-on, that cannot be used.
+    pub(crate) fn unresolved(&self, placement: Option<&PlacementSpec>) -> Vec<ConfigRef> {
+        let layers = self.layers_of(placement);
+        let unusable = layers.values().filter_map(|source| match source {
+            ConfigSource::Config(config) => self.pin_of(source).is_err().then(|| config.clone()),
+            ConfigSource::Version(_) => None,
+        });
+        unusable.take(MOST_UNRESOLVED).collect()
+    }
+
+    /// The add-on's default configs, and the hash of each that can be used.
+    pub(crate) fn defaults(&self) -> Vec<(ConfigRef, Option<Hash>)> {
+        let mut layers = Layered::new();
+        overlay(&mut layers, &self.observed.addon.defaults, None);
+        let hash = |source: &ConfigSource| self.pin_of(source).ok().map(|pin| pin.hash);
+        let configs = layers.into_values().filter_map(|source| match &source {
+            ConfigSource::Config(config) => Some((config.clone(), hash(&source))),
+            ConfigSource::Version(_) => None,
+        });
+        configs.collect()
     }
 
     /// Pins the configs of an instance's own layer, and the template that its version selects.

@@ -35,6 +35,7 @@ pub struct Evidence {
     pub healthy: bool,
     /// The agent has reported success or failure for the current generation of every work.
     pub answered: bool,
+    pub has_works: bool,
     /// It has works, and all are available and healthy.
     pub available: bool,
     /// What the agent reports about the objects of its works.
@@ -100,6 +101,7 @@ impl Evidence {
             holds_placed,
             healthy: current && is_spoken_for && works.iter().all(is_well),
             answered: current && works.iter().all(|work| work.applied != Seen::NotYet),
+            has_works: !works.is_empty(),
             available: is_spoken_for
                 && !works.is_empty()
                 && works.iter().all(|work| work.available == Seen::Yes && work.health.is_good(tolerant)),

@@ -11,7 +11,7 @@ mod lineup;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::LazyLock;
 
-use crate::configs::{Overrides, Resolver, Revision, Wanted};
+use crate::configs::{ConfigRef, Overrides, Resolver, Revision, Wanted};
 use crate::limit::Limit;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{GroupKey, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection};
@@ -66,6 +66,8 @@ pub struct Governor<'a> {
     /// Revisions that it completed and then rolled back from.
     pub withdrawn: &'a [Revision],
     pub desired: Wanted,
+    /// The desired configs that cannot be used; on an OCM hub, where they are listed.
+    pub unresolved: Vec<ConfigRef>,
     /// Places in [`Fleet::cohorts`], in order.
     pub cohorts: Vec<usize>,
     /// The names of the stages, in order: decision groups that go one after another.
@@ -142,6 +144,9 @@ impl<'a> Fleet<'a> {
         let mut governors = governors(observed, &resolver, &mut templates, &mut problems);
         let defaults = renderable(&mut templates, resolver.wanted_by(None));
         let mut free = Governor::new(observed, &FREE, None, defaults);
+        if observed.served.is_ocm() {
+            free.unresolved = resolver.unresolved(None);
+        }
         let mut cohorts = Cohorts::new(&resolver, templates);
         let lines = lineup::line_up(Claims::of_placements(observed), &mut cohorts);
         let cohorts = cohorts.into_found();
@@ -227,6 +232,9 @@ fn governors<'a>(
         problems.extend(doubt(spec, selection));
         let desired = renderable(templates, resolver.wanted_by(Some(spec)));
         let mut governor = Governor::new(observed, spec, selection, desired);
+        if observed.served.is_ocm() {
+            governor.unresolved = resolver.unresolved(Some(spec));
+        }
         if let Some(problem) = governor.ignored_change(templates) {
             governor.desired = Err(problem);
         }
@@ -278,6 +286,7 @@ impl<'a> Governor<'a> {
             completed: observed.revisions.completed.get(&spec.name).map_or(&[], Vec::as_slice),
             withdrawn: observed.revisions.withdrawn.get(&spec.name).map_or(&[], Vec::as_slice),
             desired,
+            unresolved: Vec::new(),
             cohorts: Vec::new(),
             stages: selection.map(|selection| stages(spec, selection)).unwrap_or_default(),
             canaries: Vec::new(),

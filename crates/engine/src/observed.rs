@@ -333,6 +333,8 @@ pub struct AddOnStatus {
     pub default_version: Option<Text>,
     /// `None` if it was never written, or if the hub's schema lacks it.
     pub rollout: Option<RolloutSummary>,
+    /// The default configs, on an OCM hub; those that cannot be used have no hash.
+    pub defaults: Vec<(ConfigRef, Option<Hash>)>,
     pub conditions: Vec<Condition>,
 }
 
@@ -350,6 +352,8 @@ pub struct Recorded {
     pub desired: Option<Revision>,
     pub known_good: Option<Revision>,
     pub applied: Option<Revision>,
+    /// Desired configs that cannot be used, on an OCM hub: listed there without a hash.
+    pub unresolved: Vec<ConfigRef>,
     pub conditions: Vec<Condition>,
 }
 
@@ -706,6 +710,12 @@ pub struct StatusFields {
     pub supported: Vec<GroupResource>,
     /// Sorted by kind, at most one of each.
     pub references: Vec<Reference>,
+    /// Desired configs that cannot be used, of kinds without a reference. Only on an OCM hub.
+    pub unresolved: Vec<ConfigRef>,
+    /// The namespace of the agent on its cluster. Ours on an OCM hub, where Aviary renders the works.
+    pub namespace: Option<Text>,
+    /// `healthCheck.mode`; the same.
+    pub health_check: Option<Text>,
     pub desired_version: Option<Text>,
     pub current_version: Option<Text>,
     pub last_version: Option<Text>,

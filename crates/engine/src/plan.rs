@@ -630,6 +630,7 @@ pub fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
         supported_versions,
         default_version,
         rollout,
+        defaults,
         conditions,
     } = a;
     // A hub whose schema lacks a field drops it. The field must then not be written again in every
@@ -638,6 +639,7 @@ pub fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
         && (b.rollout.is_none() || *rollout == b.rollout)
         && *supported_versions == b.supported_versions
         && *default_version == b.default_version
+        && *defaults == b.defaults
         && *conditions == b.conditions
         && placements.len() == b.placements.len()
         && placements.iter().zip(&b.placements).all(|((name, one), (other_name, other))| {
@@ -650,6 +652,7 @@ pub fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
                 && same(&one.desired, &other.desired)
                 && same(&one.known_good, &other.known_good)
                 && same(&one.applied, &other.applied)
+                && one.unresolved == other.unresolved
                 && one.conditions == other.conditions
         })
 }

@@ -26,6 +26,17 @@ wire_enum! {
         Rollingback = "Rollingback",
         Succeed = "Succeed",
         Failed = "Failed",
+        // The same, as OCM spells it since 2024.
+        Progressing = "Progressing",
+        Completed = "Completed",
+        WaitingForManifestApplied = "WaitingForManifestApplied",
+        ConfigurationsNotConfigured = "ConfigurationsNotConfigured",
+        AddonManifestApplied = "AddonManifestApplied",
+        AddonManifestAppliedFailed = "AddonManifestAppliedFailed",
+        WorkNotApplied = "WorkNotApplied",
+        NoProbeResult = "NoProbeResult",
+        ProbeAvailable = "ProbeAvailable",
+        ProbeUnavailable = "ProbeUnavailable",
         // Other conditions of an instance.
         ConfigurationsConfigured = "ConfigurationsConfigured",
         WorksAvailable = "WorksAvailable",
@@ -151,7 +162,7 @@ impl Reason {
 
     /// Of a `Progressing` condition: the install or the upgrade completed.
     pub fn is_success(self) -> bool {
-        matches!(self, Self::InstallSucceed | Self::UpgradeSucceed | Self::Succeed)
+        matches!(self, Self::InstallSucceed | Self::UpgradeSucceed | Self::Succeed | Self::Completed)
     }
 
     /// Of a `Progressing` condition: this is a first install.

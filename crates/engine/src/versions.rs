@@ -3,6 +3,9 @@
 
 use std::cmp::Ordering;
 
+use aviary_api::names::annotations;
+use serde_json::Value;
+
 use crate::configs::{self, GroupResource, Revision};
 use crate::name::Text;
 use crate::observed::Observed;
@@ -87,11 +90,30 @@ fn next_run(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
+/// The longest version in an annotation, which no schema bounds.
+const LONGEST_ANNOTATED: usize = 253;
+
+/// The version of a template: `spec.version`, otherwise the annotation on the first manifest that has
+/// it, for hubs whose schema lacks the field.
+pub(crate) fn of_template(content: &Value) -> Option<&str> {
+    let stated = content.pointer("/spec/version").and_then(Value::as_str);
+    let annotated = || {
+        let manifests = content.pointer("/spec/agentSpec/workload/manifests")?.as_array()?;
+        manifests.iter().find_map(annotation)
+    };
+    stated.filter(|version| !version.is_empty()).or_else(annotated)
+}
+
+fn annotation(manifest: &Value) -> Option<&str> {
+    let version = manifest.get("metadata")?.get("annotations")?.get(annotations::TEMPLATE_VERSION)?.as_str();
+    version.filter(|version| !version.is_empty() && version.len() <= LONGEST_ANNOTATED)
+}
+
 /// The version of a revision, if known: its template's, otherwise the one that its AddOnHubConfig
 /// selects.
 pub fn of_revision(observed: &Observed, revision: &Revision) -> Option<Text> {
     let template = revision.pin(GroupResource::templates()).and_then(|pin| observed.content(pin));
-    if let Some(version) = template.and_then(|content| content.get("spec")?.get("version")?.as_str()) {
+    if let Some(version) = template.and_then(|content| of_template(content)) {
         return Some(version.into());
     }
     let hub_config = revision.pin(GroupResource::hub_configs())?;
@@ -118,6 +140,23 @@ mod tests {
         let sorted = newest_first(&["v2", "0.9.0", "v0.10.0", "v10", "v0.11.0-rc.1", "latest", "v0.11.0"]);
         let shown: Vec<&str> = sorted.iter().map(|v| &**v).collect();
         assert_eq!(shown, ["v0.11.0", "v0.11.0-rc.1", "v0.10.0", "0.9.0", "v10", "v2", "latest"]);
+    }
+
+    #[test]
+    fn a_template_has_its_version_in_its_spec_or_in_a_manifest() {
+        use serde_json::json;
+        let manifest = |annotations: Value| json!({"kind": "ConfigMap", "metadata": {"annotations": annotations}});
+        let template = |version: Value, manifests: Value| {
+            json!({"spec": {"version": version, "agentSpec": {"workload": {"manifests": manifests}}}})
+        };
+        let annotated = manifest(json!({"addon.open-cluster-management.io/template-version": "v2"}));
+        let manifests = json!([manifest(json!({})), annotated, 7]);
+        assert_eq!(of_template(&template(json!("v1"), manifests.clone())), Some("v1"));
+        assert_eq!(of_template(&template(Value::Null, manifests.clone())), Some("v2"));
+        assert_eq!(of_template(&template(json!(""), manifests)), Some("v2"));
+        let long = manifest(json!({"addon.open-cluster-management.io/template-version": "v".repeat(254)}));
+        assert_eq!(of_template(&template(Value::Null, json!([long]))), None);
+        assert_eq!(of_template(&json!({})), None);
     }
 
     #[test]

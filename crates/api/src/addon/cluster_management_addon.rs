@@ -109,6 +109,15 @@ pub struct ClusterManagementAddOnStatus {
     #[schemars(transform = schema::keyed_by(&["group", "resource"]))]
     pub default_config_references: Vec<DefaultConfigReference>,
 
+    /// The same in OCM's spelling. Not part of our own schema.
+    #[serde(
+        rename = "defaultconfigReferences",
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    #[schemars(skip)]
+    pub ocm_default_references: Vec<DefaultConfigReference>,
+
     /// Progress of each placement, with hashes only.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["namespace", "name"]))]

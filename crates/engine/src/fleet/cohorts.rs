@@ -328,6 +328,7 @@ impl<'a> ObjectsById<'a> {
         Some(InstanceFacts {
             status,
             generation,
+            install_namespace,
             terminating,
             guarded,
             hook_work,

@@ -91,6 +91,8 @@ impl ClusterFacts<'_> {
 pub struct InstanceFacts<'a> {
     pub status: &'a InstanceStatus,
     pub generation: i64,
+    /// The namespace of the agent, unless its configs say otherwise.
+    pub install_namespace: &'a str,
     /// It is being deleted.
     pub terminating: bool,
     /// Pre-delete hooks run before it goes.

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use aviary_api::ClusterManagementAddOn;
 use aviary_api::addon::{
-    AddOnConfig, ClusterManagementAddOnSpec, ClusterManagementAddOnStatus, PlacementStrategy, RolloutCounts,
+    AddOnConfig, ClusterManagementAddOnSpec, ClusterManagementAddOnStatus, DefaultConfigReference,
+    PlacementStrategy, RolloutCounts,
 };
 use aviary_api::names::annotations;
 
 use super::rollout_strategy::rollout_strategy;
-use super::{condition, config_refs, pin, text, version};
+use super::{condition, config_refs, pin, text, unresolved_config, version};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
+use crate::hash::Hash;
 use crate::name::PlacementName;
 use crate::observed::{AddOn, AddOnStatus, InstallStrategy, PlacementSpec, Recorded, RolloutSummary};
 use crate::problem::Problem;
@@ -153,9 +155,11 @@ fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
     }
     for progression in &status.install_progressions {
         let mut revisions: [Vec<Pin>; 3] = Default::default();
+        let mut unresolved = Vec::new();
         for reference in &progression.config_references {
             let kind = GroupResource::new(&reference.group, &reference.resource);
             let named = ConfigRef { kind: kind.clone(), namespace: None, name: "".into() };
+            unresolved.extend(unresolved_config(&kind, reference.desired_config.as_ref()));
             let objects = [
                 &reference.desired_config,
                 &reference.last_known_good_config,
@@ -166,7 +170,7 @@ fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
             }
         }
         let name = PlacementName::new(&progression.namespace, &progression.name);
-        placements.insert(name, recorded(revisions, &progression.conditions));
+        placements.insert(name, Recorded { unresolved, ..recorded(revisions, &progression.conditions) });
     }
     AddOnStatus {
         observed_generation: status.observed_generation,
@@ -174,8 +178,18 @@ fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
         supported_versions: status.supported_versions.iter().map(|version| version.as_str().into()).collect(),
         default_version: text(status.default_version.as_ref()),
         rollout: status.rollout.as_ref().map(rollout),
+        defaults: status.ocm_default_references.iter().filter_map(default_of).collect(),
         conditions: status.conditions.iter().map(condition).collect(),
     }
+}
+
+/// A default config as OCM's status has it.
+fn default_of(reference: &DefaultConfigReference) -> Option<(ConfigRef, Option<Hash>)> {
+    let kind = GroupResource::new(&reference.group, &reference.resource);
+    let object = reference.desired_config.as_ref()?;
+    let hash = Hash::recorded(object.spec_hash.as_deref().unwrap_or_default());
+    let namespace = text(object.namespace.as_ref());
+    Some((ConfigRef { kind, namespace, name: text(Some(&object.name))? }, hash))
 }
 
 fn rollout(written: &RolloutCounts) -> RolloutSummary {
@@ -196,5 +210,6 @@ fn rollout(written: &RolloutCounts) -> RolloutSummary {
 fn recorded(revisions: [Vec<Pin>; 3], conditions: &[aviary_api::Condition]) -> Recorded {
     let [desired, known_good, applied] =
         revisions.map(|pins| (!pins.is_empty()).then(|| Revision::new(pins)));
-    Recorded { desired, known_good, applied, conditions: conditions.iter().map(condition).collect() }
+    let conditions = conditions.iter().map(condition).collect();
+    Recorded { desired, known_good, applied, unresolved: Vec::new(), conditions }
 }

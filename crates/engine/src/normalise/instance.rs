@@ -7,7 +7,7 @@ use aviary_api::addon::ManagedClusterAddOnStatus;
 use aviary_api::names::{self, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{conditions, config_refs, pin, text, version};
+use super::{conditions, config_refs, pin, text, unresolved_config, version};
 use crate::configs::{ConfigRef, GroupResource};
 use crate::name::{ClusterName, NameError, Text};
 use crate::observed::{Instance, InstanceStatus, Reference, StatusFields};
@@ -45,6 +45,7 @@ pub(super) fn owner(metadata: &ObjectMeta, kind: &str) -> Option<Text> {
 
 fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
     let mut references: BTreeMap<GroupResource, Reference> = BTreeMap::new();
+    let mut unresolved = Vec::new();
     for reference in &status.config_references {
         let kind = GroupResource::new(&reference.group, &reference.resource);
         let named = ConfigRef {
@@ -64,6 +65,13 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
             reference.last_applied_config.as_ref(),
             reference.last_applied_config_spec_hash.as_ref(),
         );
+        if desired.is_none() && applied.is_none() {
+            let config = unresolved_config(&kind, reference.desired_config.as_ref());
+            if let Some(config) = config {
+                unresolved.push(config);
+                continue;
+            }
+        }
         let observed_generation = reference.last_observed_generation;
         references.insert(kind.clone(), Reference { kind, desired, applied, observed_generation });
     }
@@ -75,6 +83,9 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
             .map(|kind| GroupResource::new(&kind.group, &kind.resource))
             .collect(),
         references: references.into_values().collect(),
+        unresolved,
+        namespace: text(status.namespace.as_ref()),
+        health_check: status.health_check.as_ref().and_then(|check| text(check.mode.as_ref())),
         desired_version: text(status.desired_version.as_ref()),
         current_version: text(status.current_version.as_ref()),
         last_version: text(status.last_version.as_ref()),

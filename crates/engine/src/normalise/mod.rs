@@ -28,6 +28,7 @@ use crate::observed::{Condition, LiveConfig, Template, Unkeepable};
 use crate::problem::Problem;
 use crate::reason::ConditionReason;
 use crate::status;
+use crate::versions;
 
 /// A config object as it is on the hub.
 pub fn config(object: &Value) -> LiveConfig {
@@ -52,7 +53,7 @@ pub fn template(object: &Value) -> (Text, Template) {
 pub fn template_of(object: &Value, live: LiveConfig) -> (Text, Template) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let LiveConfig { hash, generation, content, unkeepable } = live;
-    let version = Some(text("/spec/version")).filter(|version| !version.is_empty()).map(Text::from);
+    let version = versions::of_template(object).map(Text::from);
     (
         text("/spec/addonName").into(),
         Template { name: text("/metadata/name").into(), version, hash, generation, content, unkeepable },
@@ -174,6 +175,16 @@ fn pin(
     Some(Pin {
         config: Arc::new(named.clone()),
         hash: Hash::recorded(flat.map(String::as_str).unwrap_or_default())?,
+    })
+}
+
+/// A recorded config without a hash: it was desired and could not be used.
+fn unresolved_config(kind: &GroupResource, object: Option<&ConfigSpecHash>) -> Option<ConfigRef> {
+    let object = object.filter(|object| object.spec_hash.as_deref().unwrap_or_default().is_empty())?;
+    Some(ConfigRef {
+        kind: kind.clone(),
+        namespace: text(object.namespace.as_ref()),
+        name: text(Some(&object.name))?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Kubernetes Events: what happened to a placement since its recorded status.
 
-use aviary_api::names::conditions::PROGRESSING;
+use aviary_api::names::conditions::{PROGRESSING, STALLED};
 
 use super::{Event, label};
 use crate::fleet::{Fleet, Governor};
@@ -19,7 +19,9 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
     let clusters = outcome.counts.governed;
     let progressing = recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
     // A placement may be decided after its revision is desired: only then does the rollout start.
-    let was_empty = progressing.is_some_and(|condition| condition.message.starts_with("0/0 "));
+    let was_empty = progressing.is_some_and(|condition| {
+        condition.message.starts_with("0/0 ") || condition.message.contains(" 0/0 ")
+    });
     if let Ok(desired) = &outcome.aim.desired
         && !desired.is_empty()
         && (was_empty || recorded.and_then(|recorded| recorded.desired.as_ref()) != Some(desired))
@@ -60,7 +62,10 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
             _ => tell(EventReason::RolloutCompleted, format!("all {all} clusters have {shown}")),
         }
     }
-    let was_failed = progressing.is_some_and(|condition| condition.reason.is(Reason::is_failure));
+    // OCM's words for progress do not say so; there, it has a condition of its own.
+    let stalled = recorded.and_then(|recorded| Condition::find(&recorded.conditions, STALLED));
+    let was_failed = progressing.is_some_and(|condition| condition.reason.is(Reason::is_failure))
+        || stalled.is_some_and(Condition::is_true);
     if let State::Failed(failure) = &outcome.state
         && !was_failed
     {

@@ -28,6 +28,7 @@ use crate::health::instruct::{self, Instructions, ObjectMark, ProbedManifest};
 use crate::name::{ClusterName, Text};
 use crate::observed::Observed;
 use crate::problem::Problem;
+use crate::versions;
 use decorate::{Decorations, Wishes};
 use variables::{Builtin, Unfilled};
 
@@ -153,7 +154,7 @@ impl Prepared {
     ) -> Result<Self, Problem> {
         let content = kept(observed, template)?;
         let name = &template.config.name;
-        let stated = content.pointer("/spec/version").and_then(Value::as_str).map(Text::from);
+        let stated = versions::of_template(content).map(Text::from);
         let version = stated.or_else(|| hub_config.and_then(|pin| version_in(observed.content(pin)?)));
         let configured = match deployment {
             Some(pin) => Some((&*pin.config, kept(observed, pin)?)),

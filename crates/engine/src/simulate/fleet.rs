@@ -128,6 +128,7 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
                 desired: known.clone(),
                 known_good: known.clone(),
                 applied: known,
+                unresolved: Vec::new(),
                 conditions: Vec::new(),
             };
             observed.addon.status.placements.insert(name.clone(), recorded);

@@ -11,8 +11,8 @@ use aviary_api::names::conditions::{
 };
 use jiff::Timestamp;
 
-use super::{Stated, refusals, set};
-use crate::configs::Revision;
+use super::{Stated, ocm, refusals, set};
+use crate::configs::{ConfigRef, Revision};
 use crate::explain::{Decision, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
 use crate::install::{Install, acknowledgement};
@@ -50,6 +50,9 @@ pub(crate) fn next(
         .map(|(governor, outcome)| (governor.spec.name.clone(), recorded(fleet, governor, outcome, now)))
         .collect::<BTreeMap<_, _>>();
     status.observed_generation = Some(addon.generation);
+    if fleet.observed.served.default_references {
+        status.defaults = fleet.resolver.defaults();
+    }
     status.rollout = Some(RolloutSummary { version: desired_versions(fleet), tally });
     conditions(fleet, install, outcomes, &mut status, now);
     namespaces(fleet, install, &mut status, now);
@@ -225,11 +228,31 @@ fn recorded(
     }
     recorded.known_good = told(&outcome.known_good);
     recorded.applied = told(&outcome.applied);
+    let is_ocm = fleet.observed.served.is_ocm();
+    let pinned = recorded.desired.as_ref();
+    let is_pinned = |config: &&ConfigRef| pinned.is_some_and(|desired| desired.pin(&config.kind).is_some());
+    recorded.unresolved = governor.unresolved.iter().filter(|one| !is_pinned(one)).cloned().collect();
     let (status, reason, message) = summary(fleet, governor, outcome);
-    let stated = Stated { kind: PROGRESSING, status, reason, message: message.into() };
     let mut state = |stated| set(&mut recorded.conditions, fleet.observed.addon.generation, now, stated);
-    state(stated);
+    // The one place that picks a vocabulary for placements.
+    if is_ocm {
+        let (status, reason, message) = ocm::placement(fleet, governor, outcome);
+        state(Stated { kind: PROGRESSING, status, reason, message });
+    } else {
+        state(Stated { kind: PROGRESSING, status, reason, message: message.clone().into() });
+    }
     state(health(&outcome.unhealthy));
+    // OCM's words do not say that nothing moves any more, nor why.
+    if is_ocm {
+        let stated = match !governor.known || matches!(outcome.state, State::Failed(_)) {
+            true => Stated { kind: STALLED, status: "True", reason, message: message.into() },
+            false => {
+                let message = "nothing is stalled".into();
+                Stated { kind: STALLED, status: "False", reason: Reason::NotStalled, message }
+            }
+        };
+        state(stated);
+    }
     recorded
 }
 

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use aviary_api::names::{UNKNOWN_VERSION, conditions};
 use jiff::Timestamp;
 
+use super::ocm::{self, Awaited};
 use super::{Stated, set};
 use crate::clock::{Clock, ClockStart, Doubt};
-use crate::configs::{GroupResource, Overrides, Pin};
+use crate::configs::{ConfigRef, GroupResource, Overrides, Pin};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{ClusterFacts, Fleet, InstanceFacts, quiet_until};
 use crate::health::Health;
@@ -39,12 +40,18 @@ pub(crate) fn next(
     if !references_stand(instance, decided) {
         draft.status.references = references(fleet, instance, decided);
     }
+    draft.list_unresolved();
     let changed = draft.status.told().map(|pin| &pin.hash).ne(instance.status.told().map(|pin| &pin.hash))
         || (draft.status.references.is_empty() && decided.starts);
     let progress = progress(instance, decided, changed);
     draft.versions(&progress);
     draft.report(&progress, changed);
     draft.keep_clock(decided.starts || changed);
+    // What is worth no write of its own goes with another.
+    if draft.status != *instance.status {
+        draft.locate_agent();
+        draft.report_applied(&progress, changed);
+    }
     (draft.status != *instance.status).then_some(draft.status)
 }
 
@@ -65,7 +72,7 @@ struct StatusDraft<'f> {
 
 /// The progress of an instance with its assigned revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum InstanceProgress {
+pub(super) enum InstanceProgress {
     /// No revision was assigned, and there is nothing to report.
     Untold,
     Moving {
@@ -224,12 +231,102 @@ impl StatusDraft<'_> {
             old.status == status
                 && old.reason == reason
                 && old.message == message
-                && old.observed_generation == Some(generation)
+                && (old.observed_generation == Some(generation) || self.is_as_ocm_writes(kind))
                 && old.since.is_some()
         });
         if !stands {
             let stated = Stated { kind, status, reason, message };
             set(&mut self.status.conditions, generation, self.now, stated);
+        }
+    }
+
+    fn is_ocm(&self) -> bool {
+        self.fleet.observed.served.is_ocm()
+    }
+
+    /// OCM gives its conditions no generation. What it wrote before us stands.
+    fn is_as_ocm_writes(&self, kind: &str) -> bool {
+        self.is_ocm() && kind != conditions::REVISION_HEALTHY
+    }
+
+    /// On an OCM hub, configs that cannot be used are listed without a hash, unless the instance was
+    /// assigned another of that kind, which it keeps.
+    fn list_unresolved(&mut self) {
+        if !self.is_ocm() && self.status.unresolved.is_empty() {
+            return;
+        }
+        let mut listed: Vec<ConfigRef> = Vec::new();
+        if self.is_ocm() {
+            let own = self.facts.overrides();
+            let unused = own.map_or(&[][..], |own| own.unused.as_slice());
+            let is_placed = |config: &&ConfigRef| own.is_none_or(|own| !own.covers(&config.kind));
+            let placed = self.fleet.governor_of(self.facts).unresolved.iter().filter(is_placed);
+            let is_told = |kind: &GroupResource| self.status.told().any(|pin| pin.config.kind == *kind);
+            listed.extend(unused.iter().chain(placed).filter(|config| !is_told(&config.kind)).cloned());
+            listed.sort_by(|a, b| a.kind.cmp(&b.kind));
+            listed.dedup();
+        }
+        if listed != self.status.unresolved {
+            self.status.unresolved = listed;
+        }
+    }
+
+    /// Where the agent runs and who checks its health, as OCM's registration reads it. Of an add-on
+    /// with its own manager, that manager says so.
+    fn locate_agent(&mut self) {
+        if !self.is_ocm() || !self.fleet.renders || self.status.told().next().is_none() {
+            return;
+        }
+        let observed = self.fleet.observed;
+        let configs = self.status.told().filter(|pin| pin.config.kind == *GroupResource::deployment_configs());
+        let stated = configs.filter_map(|pin| {
+            let stated = observed.content(pin)?.pointer("/spec/agentInstallNamespace")?.as_str()?;
+            Some(stated).filter(|stated| !stated.is_empty())
+        });
+        let namespace = stated.last().unwrap_or(self.instance.install_namespace);
+        if self.status.namespace.as_deref() != Some(namespace) {
+            self.status.namespace = Some(namespace.into());
+        }
+        const MODE: &str = "Customized";
+        if self.status.health_check.as_deref() != Some(MODE) {
+            self.status.health_check = Some(MODE.into());
+        }
+    }
+
+    /// `ManifestApplied`, on an OCM hub.
+    fn report_applied(&mut self, progress: &InstanceProgress, changed: bool) {
+        let Self { fleet, instance, decided, .. } = *self;
+        let evidence = &instance.evidence;
+        if !self.is_ocm() || !fleet.renders || decided.starts || changed || !evidence.answered {
+            return;
+        }
+        self.state(conditions::MANIFEST_APPLIED, ocm::manifests(evidence.failure.is_none()));
+        if let Some(words) = self.wording(progress) {
+            self.state(conditions::PROGRESSING, words);
+        }
+    }
+
+    /// The one place that picks a vocabulary: OCM's on its hubs, the drafts' where a version was given
+    /// by the drafts' shorthand, otherwise that of the final design document.
+    fn wording(&self, progress: &InstanceProgress) -> Option<Words> {
+        let last = self.status.last_version.as_deref();
+        if self.is_ocm() {
+            ocm::progressing(progress, self.awaited())
+        } else if self.by_shorthand() {
+            drafts(progress, self.status.desired_version.as_deref(), last)
+        } else {
+            final_words(progress, last)
+        }
+    }
+
+    fn awaited(&self) -> Awaited {
+        let evidence = &self.instance.evidence;
+        match self.status.condition(conditions::MANIFEST_APPLIED) {
+            None => Awaited::Applied,
+            // Its works follow at once.
+            Some(_) if self.fleet.renders || evidence.holds_told => Awaited::Ready,
+            Some(_) if evidence.has_works => Awaited::Revision,
+            Some(_) => Awaited::Works,
         }
     }
 
@@ -285,19 +382,14 @@ impl StatusDraft<'_> {
     }
 
     fn report(&mut self, progress: &InstanceProgress, changed: bool) {
-        let last = self.status.last_version.as_deref();
-        let wording = if self.by_shorthand() {
-            drafts(progress, self.status.desired_version.as_deref(), last)
-        } else {
-            final_words(progress, last)
-        };
-        if let Some(words) = wording {
+        if let Some(words) = self.wording(progress) {
             self.state(conditions::PROGRESSING, words);
             let problem = match progress {
                 InstanceProgress::Stuck { problem, .. } => Some(problem),
                 _ => self.facts.overrides().and_then(Overrides::problem),
             };
             let words: Words = match problem {
+                None if self.is_ocm() => ocm::configured(&self.decided.decision),
                 None => ("True", Reason::ConfigurationsConfigured, "all configurations are resolved".into()),
                 Some(problem) => ("False", problem.code(), problem.to_string().into()),
             };
@@ -306,15 +398,32 @@ impl StatusDraft<'_> {
         // While OCM's hub has no contact with a cluster, its registration writes this condition.
         let is_reachable = self.facts.cluster.is_none_or(|cluster| cluster.reachable);
         if self.fleet.renders
-            && (is_reachable || !self.fleet.observed.served.is_ocm())
+            && (is_reachable || !self.is_ocm())
             && let Some(words) = availability(self.instance, self.now)
         {
             let said = self.status.condition(conditions::AVAILABLE);
+            let words = self.without_new_numbers(words, said);
             let is_moving = self.decided.starts || changed;
             if is_moving || !self.is_quiet(said, words.0 == "True") {
                 self.state(conditions::AVAILABLE, words);
             }
         }
+    }
+
+    /// The words for `Available`. Bad health keeps the message that was given if only its numbers
+    /// change: each would be a write per cluster.
+    fn without_new_numbers(&self, words: Words, said: Option<&Condition>) -> Words {
+        let is_ill = matches!(words.1, Reason::HealthUnknown | Reason::WorkloadUnhealthy);
+        let words = match self.is_ocm() {
+            true => ocm::available(words, &self.fleet.observed.addon.name),
+            false => words,
+        };
+        let plain = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+        let (status, reason, message) = words;
+        let same = said.filter(|said| {
+            is_ill && said.status == status && said.reason == reason && plain(&said.message) == plain(&message)
+        });
+        (status, reason, same.map_or(message, |said| said.message.clone()))
     }
 
     /// When the assigned revision started here, whether it is healthy, and if not, whether it ever
@@ -442,8 +551,7 @@ impl StatusDraft<'_> {
         !rollout.min_success_time.is_zero() || rollout.progress_deadline.is_some()
     }
 
-    /// The one place that picks a vocabulary: the drafts' where a version was given by the drafts'
-    /// shorthand.
+    /// A version was given by the drafts' shorthand.
     fn by_shorthand(&self) -> bool {
         let own = self.facts.overrides();
         if own.is_some_and(|own| own.by_config) {
@@ -463,7 +571,7 @@ fn is_ahead(condition: &Condition, now: Timestamp) -> bool {
 }
 
 /// Status, reason and message of a condition.
-type Words = (&'static str, Reason, Word);
+pub(super) type Words = (&'static str, Reason, Word);
 
 /// The vocabulary of the final design document.
 fn final_words(progress: &InstanceProgress, last: Option<&str>) -> Option<Words> {
@@ -558,9 +666,9 @@ fn availability(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
 }
 
 /// What the agent reports about an object that is not healthy. Not while a revision has only just
-/// started, and not again while only the numbers change: each would be a write per cluster.
+/// started.
 fn ill_health(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
-    let InstanceFacts { evidence, status, .. } = instance;
+    let evidence = &instance.evidence;
     let why =
         evidence.health.why().filter(|_| evidence.holds_told && evidence.answered && !evidence.healthy)?;
     if !instance.arrived_once() && instance.health_grace(now).is_some() {
@@ -570,11 +678,5 @@ fn ill_health(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
         Health::Unknown { .. } => ("Unknown", Reason::HealthUnknown),
         _ => ("False", Reason::WorkloadUnhealthy),
     };
-    // The same words, but for the numbers.
-    let words = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
-    let said = status
-        .condition(conditions::AVAILABLE)
-        .filter(|said| said.status == state && said.reason == reason && words(&said.message) == words(why));
-    let message = said.map_or_else(|| why.to_string().into(), |said| said.message.clone());
-    Some((state, reason, message))
+    Some((state, reason, why.to_string().into()))
 }

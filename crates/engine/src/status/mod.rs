@@ -3,6 +3,7 @@
 
 pub(crate) mod addon;
 pub(crate) mod instance;
+mod ocm;
 pub mod publish;
 pub mod refusals;
 
@@ -29,6 +30,14 @@ pub(crate) const VOCABULARY: &[&str] = &[
     "upgrade completed with no errors.",
     "all configurations are resolved",
     "all works are available",
+    conditions::MANIFEST_APPLIED,
+    ocm::COMPLETED,
+    ocm::CONFIGURED,
+    ocm::NOT_CONFIGURED,
+    ocm::WAITING,
+    ocm::NOT_READY,
+    ocm::MISMATCH,
+    ocm::APPLIED,
 ];
 
 /// The conditions of an instance that we write.

@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use aviary_api::addon::{
-    ConfigGroupResource, ConfigReference, ConfigSpecHash, InstallConfigReference, InstallProgression,
-    OcmInstallConfigReference, OcmInstallProgression, RolloutCounts,
+    ConfigGroupResource, ConfigReference, ConfigSpecHash, DefaultConfigReference, InstallConfigReference,
+    InstallProgression, OcmInstallConfigReference, OcmInstallProgression, RolloutCounts,
 };
 use serde_json::{Value, json};
 
 use super::OURS;
-use crate::configs::{GroupResource, Pin, Revision};
+use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
+use crate::hash::Hash;
 use crate::name::{PlacementName, Text};
 use crate::observed::{
     AddOnStatus, Condition, InstanceStatus, Recorded, Reference, RolloutSummary, StatusFields,
@@ -21,7 +22,7 @@ use crate::tally::ClusterTally;
 
 /// The fields of an instance's status that are ours, as a merge patch of that status.
 pub fn instance(write: &StatusWrite, served: &Served) -> Value {
-    let mut patch = all_of_instance(&write.status);
+    let mut patch = all_of_instance(&write.status, served);
     if let Some(fields) = patch.as_object_mut() {
         if !served.instance_versions {
             fields.retain(|field, _| !field.ends_with("Version"));
@@ -30,14 +31,21 @@ pub fn instance(write: &StatusWrite, served: &Served) -> Value {
         if !write.owns_supported {
             fields.remove("supportedConfigs");
         }
+        if !write.owns_supported || !served.is_ocm() {
+            fields.remove("namespace");
+            fields.remove("healthCheck");
+        }
     }
     patch
 }
 
-fn all_of_instance(status: &InstanceStatus) -> Value {
+fn all_of_instance(status: &InstanceStatus, served: &Served) -> Value {
     let StatusFields {
         supported,
         references,
+        unresolved,
+        namespace,
+        health_check,
         desired_version,
         current_version,
         last_version,
@@ -51,10 +59,20 @@ fn all_of_instance(status: &InstanceStatus) -> Value {
             resource: kind.resource.to_string(),
         })
         .collect();
-    let references: Vec<ConfigReference> = references.iter().map(reference).collect();
+    let mut references: Vec<ConfigReference> = references.iter().map(reference).collect();
+    if served.is_ocm() {
+        for reference in &mut references {
+            reference.desired_config_spec_hash = None;
+            reference.last_applied_config_spec_hash = None;
+        }
+        references.extend(unresolved.iter().map(unresolved_reference));
+        references.sort_by(|a, b| (&a.group, &a.resource).cmp(&(&b.group, &b.resource)));
+    }
     json!({
         "supportedConfigs": supported,
         "configReferences": references,
+        "namespace": namespace,
+        "healthCheck": health_check.as_ref().map(|mode| json!({"mode": mode})),
         "desiredVersion": desired_version,
         "currentVersion": current_version,
         "lastVersion": last_version,
@@ -101,6 +119,36 @@ fn reference(reference: &Reference) -> ConfigReference {
     }
 }
 
+/// OCM lists a config that cannot be used with an empty hash.
+fn unresolved_reference(config: &ConfigRef) -> ConfigReference {
+    ConfigReference {
+        group: config.kind.group.to_string(),
+        resource: config.kind.resource.to_string(),
+        namespace: owned(&config.namespace),
+        name: config.name.to_string(),
+        desired_config: Some(without_hash(config)),
+        ..ConfigReference::default()
+    }
+}
+
+fn without_hash(config: &ConfigRef) -> ConfigSpecHash {
+    ConfigSpecHash {
+        namespace: owned(&config.namespace),
+        name: config.name.to_string(),
+        spec_hash: Some(String::new()),
+    }
+}
+
+fn default_reference((config, hash): &(ConfigRef, Option<Hash>)) -> DefaultConfigReference {
+    let mut desired = without_hash(config);
+    desired.spec_hash = Some(hash.as_ref().map(ToString::to_string).unwrap_or_default());
+    DefaultConfigReference {
+        group: config.kind.group.to_string(),
+        resource: config.kind.resource.to_string(),
+        desired_config: Some(desired),
+    }
+}
+
 /// The fields of an add-on's status that are ours, as a merge patch of that status. `order` is the
 /// order of its placements. What the hub would prune is left out.
 pub fn addon(status: &AddOnStatus, order: &[PlacementName], served: &Served) -> Value {
@@ -108,6 +156,7 @@ pub fn addon(status: &AddOnStatus, order: &[PlacementName], served: &Served) -> 
     let kept = |field: &str| match field {
         "observedGeneration" => served.observed_generation,
         "installProgression" => served.progression,
+        "defaultconfigReferences" => served.default_references,
         "supportedVersions" | "defaultVersion" => served.addon_versions,
         "conditions" | "rollout" => served.addon_conditions,
         _ => true,
@@ -125,6 +174,7 @@ fn all_of_addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
         supported_versions,
         default_version,
         rollout,
+        defaults,
         conditions,
     } = status;
     let listed: Vec<(&PlacementName, &Recorded)> =
@@ -133,6 +183,7 @@ fn all_of_addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
         "observedGeneration": observed_generation,
         "installProgression": listed.iter().map(|(name, recorded)| progression(name, recorded)).collect::<Vec<_>>(),
         "installProgressions": listed.iter().map(|(name, recorded)| ocm_progression(name, recorded)).collect::<Vec<_>>(),
+        "defaultconfigReferences": defaults.iter().map(default_reference).collect::<Vec<_>>(),
         "supportedVersions": supported_versions,
         "defaultVersion": default_version,
         "rollout": rollout.as_ref().map(counts),
@@ -215,22 +266,25 @@ fn progression(name: &PlacementName, recorded: &Recorded) -> InstallProgression 
 
 /// OCM's later form: three objects with a name each.
 fn ocm_progression(name: &PlacementName, recorded: &Recorded) -> OcmInstallProgression {
+    let unresolved = |kind: &GroupResource| {
+        recorded.unresolved.iter().find(|config| config.kind == *kind).map(without_hash)
+    };
+    let mut all = kinds(recorded);
+    all.extend(recorded.unresolved.iter().map(|config| &config.kind));
+    let references = all.into_iter().map(|kind| {
+        let [desired, known_good, applied] = pins(recorded, kind).map(|pin| pin.map(spec_hash));
+        OcmInstallConfigReference {
+            group: kind.group.to_string(),
+            resource: kind.resource.to_string(),
+            desired_config: desired.or_else(|| unresolved(kind)),
+            last_known_good_config: known_good,
+            last_applied_config: applied,
+        }
+    });
     OcmInstallProgression {
         name: name.name.to_string(),
         namespace: name.namespace.to_string(),
-        config_references: kinds(recorded)
-            .into_iter()
-            .map(|kind| {
-                let [desired, known_good, applied] = pins(recorded, kind).map(|pin| pin.map(spec_hash));
-                OcmInstallConfigReference {
-                    group: kind.group.to_string(),
-                    resource: kind.resource.to_string(),
-                    desired_config: desired,
-                    last_known_good_config: known_good,
-                    last_applied_config: applied,
-                }
-            })
-            .collect(),
+        config_references: references.collect(),
         conditions: recorded.conditions.iter().map(condition).collect(),
     }
 }
