@@ -107,6 +107,10 @@ pub mod annotations {
     /// On such Jobs and Pods: how long the hooks may take before the instance is deleted without them.
     pub const PRE_DELETE_DEADLINE: &str = "addon.open-cluster-management.io/addon-pre-delete-deadline";
 
+    /// The prefix of the annotations of a ManagedCluster that its new instances get on an OCM hub.
+    pub const ADDON_PREFIX: &str = "addon.open-cluster-management.io/";
+    /// On instances: the cluster on which the agent runs, if not on its own. OCM's name.
+    pub const HOSTING_CLUSTER_NAME: &str = "addon.open-cluster-management.io/hosting-cluster-name";
     /// On ManagedClusters: `"true"` excludes the cluster from install strategies.
     pub const DISABLE_AUTOMATIC_INSTALLATION: &str =
         "addon.open-cluster-management.io/disable-automatic-installation";

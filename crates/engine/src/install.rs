@@ -3,6 +3,7 @@
 //! Never changes an instance, never deletes one that a user created because its cluster is
 //! deselected, and never treats "unknown" as "none".
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aviary_api::names;
@@ -23,6 +24,8 @@ pub struct Create {
     pub install_namespace: Text,
     /// The value of the marker label.
     pub marker: &'static str,
+    /// What it gets from its cluster, on an OCM hub.
+    pub annotations: BTreeMap<Text, Text>,
 }
 
 /// An instance to delete, with its UID as a precondition.
@@ -223,5 +226,9 @@ fn create(fleet: &Fleet<'_>, line: &FleetLine<'_>) -> Option<Create> {
         cluster: line.name.clone(),
         install_namespace: namespace.unwrap_or_else(|| names::DEFAULT_INSTALL_NAMESPACE.into()),
         marker: fleet.observed.addon.strategy.marker(),
+        annotations: match fleet.observed.clusters.get(line.name) {
+            Some(cluster) if fleet.observed.served.is_ocm() => cluster.addon_annotations.clone(),
+            _ => BTreeMap::new(),
+        },
     })
 }

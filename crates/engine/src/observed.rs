@@ -389,6 +389,8 @@ pub struct Cluster {
     pub opted_out: bool,
     /// Since when the hub reports it unreachable.
     pub unreachable: Option<Unreachable>,
+    /// What its new instances are annotated with on an OCM hub.
+    pub addon_annotations: BTreeMap<Text, Text>,
 }
 
 /// What rules may know about the cluster itself. Part of the facts by which clusters are sorted
@@ -404,7 +406,7 @@ impl Summarised for Cluster {
     type Summary = ClusterSummary;
 
     fn summary(&self) -> ClusterSummary {
-        let Self { deleting, opted_out, unreachable, name: _, labels: _ } = self;
+        let Self { deleting, opted_out, unreachable, name: _, labels: _, addon_annotations: _ } = self;
         ClusterSummary { deleting: *deleting, opted_out: *opted_out, reachable: unreachable.is_none() }
     }
 }

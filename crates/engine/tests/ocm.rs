@@ -216,3 +216,33 @@ fn what_ocms_registration_does_is_left_to_it() {
         "#]],
     );
 }
+
+/// The words of OCM's newest add-on manager. Who waits says so, and so does a work that is refused.
+#[test]
+fn statuses_are_in_ocms_words() {
+    check(
+        "
+        hub ocm
+        template v1
+        template v2
+        clusters a1..a4
+        place prod: a1..a4
+        rollout prod Progressive 2 template=helloworld-v1 minSuccessTime=0 maxFailures=0
+        pass 2
+        show a1
+        settle
+        show status
+        rollout prod Progressive 2 template=helloworld-v2 minSuccessTime=0 maxFailures=0
+        pass 2
+        show status
+        show a1
+        show a3
+        fail a1
+        pass 2
+        show status
+        show health
+        show a1
+        ",
+        &expect![[r#""#]],
+    );
+}

@@ -32,6 +32,7 @@ pub(super) fn clusters(hub: &mut Hub<'_>) {
             deleting: false,
             opted_out: false,
             unreachable: None,
+            addon_annotations: Default::default(),
         };
         hub.clusters.insert(name, Arc::new(cluster));
     }

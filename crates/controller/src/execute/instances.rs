@@ -134,6 +134,7 @@ fn new_instance(owner: Owner<'_>, create: &Create) -> Value {
             "name": owner.addon,
             "namespace": create.cluster.as_str(),
             "labels": {labels::INSTALLED_BY_STRATEGY: create.marker, labels::ADDON_NAME: owner.addon},
+            "annotations": create.annotations,
             "ownerReferences": [{
                 "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
                 "name": owner.addon, "uid": owner.uid, "controller": true, "blockOwnerDeletion": true,

@@ -486,3 +486,30 @@ async fn a_templates_version_is_in_its_content() {
     assert_eq!(work["metadata"]["labels"]["open-cluster-management.io/addon-version"], "v1.0.0", "{work:#}");
     manager.stop().await;
 }
+
+#[tokio::test]
+async fn a_new_instance_gets_its_clusters_annotations_but_is_not_moved_to_another_cluster() {
+    let world = World::on_ocm().await;
+    world.clusters("fleet", &names("c", 2)).await;
+    let mut cluster = crate::world::managed_cluster("c-00");
+    cluster["metadata"]["annotations"] = json!({
+        "addon.open-cluster-management.io/values": "{}",
+        "addon.open-cluster-management.io/hosting-cluster-name": "c-01",
+        "example.com/other": "1",
+    });
+    world.put(cluster).await;
+    let manager = world.manager("first");
+    let strategy = json!({"type": "Placements", "placements": [
+        {"name": "fleet", "namespace": "default", "rolloutStrategy": {"type": "All"}}]});
+    world.put(object("ClusterManagementAddOn", ADDON, json!({"spec": {"installStrategy": strategy}}))).await;
+    world.until_on(ADDON, &["c-00", "c-01"]).await;
+    let of = async |cluster: &str| {
+        let annotations = world.get(&instance(cluster, ADDON, json!({}))).await.unwrap();
+        let annotations = annotations["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+        let manager = "addon.open-cluster-management.io/manager-";
+        annotations.into_iter().filter(|(key, _)| !key.starts_with(manager)).collect::<Vec<_>>()
+    };
+    assert_eq!(of("c-00").await, [("addon.open-cluster-management.io/values".to_owned(), json!("{}"))]);
+    assert_eq!(of("c-01").await, []);
+    manager.stop().await;
+}

@@ -28,7 +28,25 @@ pub fn cluster(object: &ManagedCluster) -> Result<Cluster, NameError> {
             .and_then(|annotations| annotations.get(annotations::DISABLE_AUTOMATIC_INSTALLATION))
             .is_some_and(|value| value == "true"),
         unreachable,
+        addon_annotations: annotations.map(for_instances).unwrap_or_default(),
     })
+}
+
+/// How many annotations an instance gets from its cluster, and the longest value of one.
+const MOST_ANNOTATIONS: usize = 32;
+const LONGEST_ANNOTATION: usize = 4096;
+
+/// The annotations that instances get from their cluster. Not the one that moves their works to another
+/// cluster, because a cluster's agent may edit it; nor those by which managers know each other's writes.
+fn for_instances(annotations: &BTreeMap<String, String>) -> BTreeMap<Text, Text> {
+    let kept =
+        [annotations::HOSTING_CLUSTER_NAME, annotations::MANAGER_TERM, annotations::MANAGER_IDENTITY];
+    let prefixed = annotations.iter().filter(|(key, value)| {
+        key.starts_with(annotations::ADDON_PREFIX)
+            && !kept.contains(&key.as_str())
+            && value.len() <= LONGEST_ANNOTATION
+    });
+    prefixed.take(MOST_ANNOTATIONS).map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
 }
 
 /// What a Placement itself publishes about its selection.
