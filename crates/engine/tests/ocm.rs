@@ -206,13 +206,15 @@ fn what_ocms_registration_does_is_left_to_it() {
         show a1
         ",
         &expect![[r#"
-            a1  Progressing False InstallSucceed: install completed with no errors.
-            a1  Configured True ConfigurationsConfigured: all configurations are resolved
-            a1  Available True WorksAvailable: all works are available
+            a1  Progressing False Completed: completed with no errors.
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
             a2               hold      4a2e223e5c4a the cluster is being deleted
-            a1  Progressing False InstallSucceed: install completed with no errors.
-            a1  Configured True ConfigurationsConfigured: all configurations are resolved
-            a1  Available True WorksAvailable: all works are available
+            a1  Progressing False Completed: completed with no errors.
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
         "#]],
     );
 }
@@ -243,6 +245,31 @@ fn statuses_are_in_ocms_words() {
         show health
         show a1
         ",
-        &expect![[r#""#]],
+        &expect![[r#"
+            a1  Progressing False WaitingForManifestApplied: Waiting for ManagedClusterAddOn ManifestApplied condition
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available Unknown WorkNotApplied: Addon manifestWork is not applied yet
+            prod  False Completed  selected clusters 4. configured addons 4/4 completed with no errors, 0 failed 0 timeout.
+                desired helloworld-v1 good helloworld-v1 applied helloworld-v1
+            prod  True Progressing  selected clusters 4. configured addons 2/4 progressing..., 0 failed 0 timeout.
+                desired helloworld-v2 good helloworld-v1 applied helloworld-v1
+            a1  Progressing True Progressing: progressing... work is not ready
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            a3  Progressing False Completed: completed with no errors.
+            a3  Configured False ConfigurationsNotConfigured: Configurations updated and not configured yet
+            a3  Available True ProbeAvailable: helloworld add-on is available.
+            a3  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            prod  True Progressing  selected clusters 4. configured addons 1/4 progressing..., 1 failed 0 timeout.
+                desired helloworld-v2 good helloworld-v1 applied helloworld-v1
+            prod  Progressing True Progressing since 2026-01-01T00:00:00Z: selected clusters 4. configured addons 1/4 progressing..., 1 failed 0 timeout.
+            prod  Healthy False ClustersUnhealthy since 2026-01-01T00:00:00Z: 1 unhealthy: a1
+            prod  Stalled True UpgradeFailed since 2026-01-01T00:00:00Z: 2/4 upgrade failed: halted, 1 failed and 0 tolerated: a1
+            a1  Progressing False Failed: work reports Applied=False: boom
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  ManifestApplied False AddonManifestAppliedFailed: failed to apply the manifests of addon
+        "#]],
     );
 }

@@ -358,9 +358,11 @@ async fn a_rollout_is_told_in_ocms_words() {
     }
     let completed = "selected clusters 4. configured addons 4/4 completed with no errors, 0 failed 0 timeout.";
     until_progression(&world, ["False", "Completed", completed]).await;
-    let progressive = json!({"type": "Progressive", "progressive": {
-        "maxConcurrency": 2, "progressDeadline": "5s", "maxFailures": 1}});
-    world.put(addon(None, placed("two", progressive))).await;
+    let two = |deadline: &str| {
+        let progressive = json!({"maxConcurrency": 2, "progressDeadline": deadline, "maxFailures": 1});
+        addon(None, placed("two", json!({"type": "Progressive", "progressive": progressive})))
+    };
+    world.put(two("5s")).await;
     let half = "selected clusters 4. configured addons 2/4 progressing..., 0 failed 0 timeout.";
     until_progression(&world, ["True", "Progressing", half]).await;
     let configured = ["True", "ConfigurationsConfigured", "Configurations configured"];
@@ -384,6 +386,7 @@ async fn a_rollout_is_told_in_ocms_words() {
         })
         .await;
     // Late, but there: the others follow.
+    world.put(two("10m")).await;
     for cluster in &clusters[..2] {
         own.deliver(cluster).await;
     }
