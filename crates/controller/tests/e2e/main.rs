@@ -21,7 +21,6 @@ mod counting;
 mod objects;
 mod ocm;
 mod ocm_rollout;
-mod ocm_statuses;
 mod shared;
 mod show;
 mod world;
