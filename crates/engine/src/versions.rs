@@ -145,10 +145,9 @@ mod tests {
     #[test]
     fn a_template_has_its_version_in_its_spec_or_in_a_manifest() {
         use serde_json::json;
-        let manifest = |annotations: Value| json!({"kind": "ConfigMap", "metadata": {"annotations": annotations}});
-        let template = |version: Value, manifests: Value| {
-            json!({"spec": {"version": version, "agentSpec": {"workload": {"manifests": manifests}}}})
-        };
+        let manifest =
+            |annotations: Value| json!({"kind": "ConfigMap", "metadata": {"annotations": annotations}});
+        let template = |version: Value, manifests: Value| json!({"spec": {"version": version, "agentSpec": {"workload": {"manifests": manifests}}}});
         let annotated = manifest(json!({"addon.open-cluster-management.io/template-version": "v2"}));
         let manifests = json!([manifest(json!({})), annotated, 7]);
         assert_eq!(of_template(&template(json!("v1"), manifests.clone())), Some("v1"));

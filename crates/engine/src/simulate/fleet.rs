@@ -35,15 +35,14 @@ pub(crate) fn assume_clusters(observed: &mut Observed) {
     let named: Vec<ClusterName> = selected.chain(observed.instances.keys().cloned()).collect();
     for name in named {
         let labels = [("name".to_owned(), name.to_string())].into();
-        let cluster =
-            Cluster {
-                name: name.clone(),
-                labels,
-                deleting: false,
-                opted_out: false,
-                unreachable: None,
-                addon_annotations: Default::default(),
-            };
+        let cluster = Cluster {
+            name: name.clone(),
+            labels,
+            deleting: false,
+            opted_out: false,
+            unreachable: None,
+            addon_annotations: Default::default(),
+        };
         observed.clusters.get_or_insert_with(name, || cluster);
     }
 }

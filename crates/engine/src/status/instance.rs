@@ -278,7 +278,8 @@ impl StatusDraft<'_> {
             return;
         }
         let observed = self.fleet.observed;
-        let configs = self.status.told().filter(|pin| pin.config.kind == *GroupResource::deployment_configs());
+        let configs =
+            self.status.told().filter(|pin| pin.config.kind == *GroupResource::deployment_configs());
         let stated = configs.filter_map(|pin| {
             let stated = observed.content(pin)?.pointer("/spec/agentInstallNamespace")?.as_str()?;
             Some(stated).filter(|stated| !stated.is_empty())
@@ -421,7 +422,10 @@ impl StatusDraft<'_> {
         let plain = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
         let (status, reason, message) = words;
         let same = said.filter(|said| {
-            is_ill && said.status == status && said.reason == reason && plain(&said.message) == plain(&message)
+            is_ill
+                && said.status == status
+                && said.reason == reason
+                && plain(&said.message) == plain(&message)
         });
         (status, reason, same.map_or(message, |said| said.message.clone()))
     }

@@ -46,7 +46,8 @@ pub(super) fn progressing(progress: &InstanceProgress, awaited: Awaited) -> Opti
         InstanceProgress::Failed { why, .. } => ("False", Reason::Failed, why.to_string().into()),
         InstanceProgress::Stuck { problem: Problem::ConfigUnsupported { config }, .. } => {
             let (group, resource) = (&config.kind.group, &config.kind.resource);
-            let message = format!("Configuration with gvr {group}/{resource} is not supported for this addon");
+            let message =
+                format!("Configuration with gvr {group}/{resource} is not supported for this addon");
             ("False", Reason::ConfigurationUnsupported, message.into())
         }
         InstanceProgress::Stuck { problem, .. } => ("False", Reason::Failed, problem.to_string().into()),

@@ -360,15 +360,14 @@ impl Story {
     fn cluster(&mut self, name: &str) {
         let name = cluster(name);
         let labels = BTreeMap::from([("name".to_owned(), name.to_string())]);
-        let cluster =
-            Cluster {
-                name: name.clone(),
-                labels,
-                deleting: false,
-                opted_out: false,
-                unreachable: None,
-                addon_annotations: BTreeMap::new(),
-            };
+        let cluster = Cluster {
+            name: name.clone(),
+            labels,
+            deleting: false,
+            opted_out: false,
+            unreachable: None,
+            addon_annotations: BTreeMap::new(),
+        };
         self.world.observed.clusters.get_or_insert_with(name, || cluster);
     }
 
