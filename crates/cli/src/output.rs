@@ -4,6 +4,8 @@
 //! control the terminal or forge a line. A reader that goes away (`| head`) is not an error: the
 //! rest of the output is dropped, and the exit code does not change.
 
+mod table;
+
 use std::fmt;
 use std::io::{self, Write};
 
@@ -16,6 +18,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::commands::Outcome;
 use crate::findings::Finding;
+pub(crate) use table::{Facts, Table};
 
 /// The longest error message. It may contain a server's response.
 const LONGEST_COMPLAINT: usize = 4096;
@@ -252,6 +255,27 @@ impl Printout {
         self.line(line.trim_end());
     }
 
+    /// The same for a text in a colour, which has to end with every line.
+    fn wrapped_in(&mut self, style: Style, paint: Paint, first: &str, rest: &str, text: &str) {
+        let mut lines = Self::default();
+        lines.wrapped(first, rest, text);
+        for (index, line) in lines.0.lines().enumerate() {
+            let start = if index == 0 { first } else { rest };
+            match line.strip_prefix(start) {
+                Some(text) => self.line(format_args!("{start}{}", paint.paint(style, text))),
+                None => self.line(line),
+            }
+        }
+    }
+
+    /// Adds a text: in one line if wide, otherwise broken into lines.
+    pub(crate) fn fitted(&mut self, wide: bool, first: &str, rest: &str, text: &str) {
+        match wide {
+            true => self.line(format_args!("{first}{text}")),
+            false => self.wrapped(first, rest, text),
+        }
+    }
+
     /// Adds an empty line.
     pub(crate) fn gap(&mut self) {
         self.0.push('\n');
@@ -353,54 +377,6 @@ impl Paint {
             Style::Cyan => CYAN,
         };
         if self.on { format!("{mark}{}{PLAIN_AGAIN}", visible(text)) } else { text.to_owned() }
-    }
-}
-
-/// A table with aligned columns, each as wide as its widest cell; numbers are right-aligned.
-#[derive(Debug, Default)]
-pub(crate) struct Table {
-    rows: Vec<Vec<(Style, String)>>,
-}
-
-impl Table {
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = (Style, String)>) {
-        // Escapes here, so that column widths match what is shown.
-        let shown = |(style, text): (Style, String)| (style, visible(&text).to_string());
-        self.rows.push(cells.into_iter().map(shown).collect());
-    }
-
-    pub(crate) fn head(&mut self, names: &[&str]) {
-        self.row(names.iter().map(|name| (Style::Dim, (*name).to_owned())));
-    }
-
-    /// Renders the table, indented by two spaces.
-    pub(crate) fn render(&self, paint: Paint) -> Printout {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let cell = |row: &Vec<(Style, String)>, column: usize| row.get(column).cloned().unwrap_or_default();
-        let widths: Vec<usize> = (0..columns)
-            .map(|column| self.rows.iter().map(|row| cell(row, column).1.width()).max().unwrap_or(0))
-            .collect();
-        let numeric: Vec<bool> = (0..columns).map(|column| self.is_numeric(column)).collect();
-        let mut out = Printout::default();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (column, (&width, &right)) in widths.iter().zip(&numeric).enumerate() {
-                let (style, text) = cell(row, column);
-                let padding = " ".repeat(width.saturating_sub(text.width()));
-                let text = paint.paint(style, &text);
-                line.push_str("  ");
-                line.push_str(&if right { padding + &text } else { text + &padding });
-            }
-            out.line(line.trim_end());
-        }
-        out
-    }
-
-    fn is_numeric(&self, column: usize) -> bool {
-        let mut cells =
-            self.rows.iter().skip(1).filter_map(|row| row.get(column)).map(|(_, text)| text.as_str());
-        let number = |text: &str| text.chars().all(|c| c.is_ascii_digit() || matches!(c, '%' | '-' | '.'));
-        self.rows.len() > 1 && cells.all(number)
     }
 }
 

@@ -161,6 +161,7 @@ struct Standing {
     /// How many clusters have each phase and reason.
     clusters: BTreeMap<(&'static str, &'static str), u32>,
     in_flight: usize,
+    slots_used: usize,
     budget: usize,
     settled: usize,
     failed: usize,
@@ -304,7 +305,8 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
             let progressing =
                 recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
             Standing {
-                in_flight: placement.counts.slots_used,
+                in_flight: placement.tally.in_flight,
+                slots_used: placement.counts.slots_held,
                 budget: placement.counts.budget,
                 settled: placement.counts.settled,
                 failed: placement.counts.failed,
@@ -369,9 +371,18 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
     });
     gauges.put("clusters", "Clusters by state, and the reason for it", None, states)?;
     let budgets = governed().map(|(of, standing)| (of, count(standing.budget)));
-    gauges.put("rollout_budget", "How many clusters may be unsettled at once", None, budgets)?;
+    gauges.put(
+        "rollout_budget",
+        "How many slots there are: how many clusters may hold one at once",
+        None,
+        budgets,
+    )?;
     let in_flight = governed().map(|(of, standing)| (of, count(standing.in_flight)));
-    gauges.put("rollout_in_flight", "Clusters that hold a slot of the budget", None, in_flight)?;
+    let help = "Clusters that are assigned a revision, and have neither settled on it nor failed";
+    gauges.put("rollout_in_flight", help, None, in_flight)?;
+    let slots = governed().map(|(of, standing)| (of, count(standing.slots_used)));
+    let help = "Slots of the budget that are taken, by clusters in flight, failed or unhealthy";
+    gauges.put("rollout_slots_used", help, None, slots)?;
     let waits = governed().map(|(of, standing)| {
         let since = standing.since.filter(|_| standing.waiting > 0);
         let wait = now.zip(since).map_or(0, |(now, since)| now.duration_since(since).as_secs().max(0));

@@ -479,6 +479,7 @@ impl PlacementReport {
             self.message = format!("{}{rest}", prefix(on_target));
         }
         self.counts.on_target = on_target;
+        self.counts.slots_used = self.counts.slots_held;
     }
 }
 

@@ -6,11 +6,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::explain::Decision;
+use crate::explain::{Decision, Wait};
 use crate::fleet::Fleet;
 use crate::name::{ClusterName, PlacementName};
 use crate::observed::{Observed, Pace, PlacementSpec, Selection};
-use crate::plan::{ClusterReport, PlacementReport, Plan, Step, Why};
+use crate::plan::{ClusterReport, PlacementReport, Plan, Report, Step, Why};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Counts, State};
@@ -42,7 +42,9 @@ wire_enum! {
 
 /// The state of an add-on in a word (`Done`, `Progressing`, `Failed` or `LeftAlone`) and in a line.
 ///
-/// The order of the questions is the policy: what somebody must fix comes before what time fixes.
+/// The order of the questions is the policy: what somebody must fix comes before what time fixes. The
+/// override of an instance is its own: a broken one is named, and stops no other cluster, so it does
+/// not change the word. `problems` are those of [`problems`].
 pub fn judge(
     observed: &Observed,
     plan: &Plan,
@@ -61,19 +63,45 @@ pub fn judge(
     if let Some(failed) = failed {
         return (Verdict::Failed, format!("{}: {}", failed.name, failed.message));
     }
-    if let Some(problem) = problems.iter().find(|problem| !problem.is_warning()) {
+    if let Some(problem) = report.problems.iter().find(|problem| !problem.is_warning()) {
         return (Verdict::Failed, problem.to_string());
     }
+    let settled = settled + &broken_overrides(report, problems);
     if report.placements.is_empty() && tally.failed > 0 && tally.failed == tally.unsettled() {
         return (Verdict::Failed, format!("{settled}, {} failed", tally.failed));
     }
-    if tally.unsettled() > 0 {
+    if tally.unsettled() > left_out(report) {
         return (Verdict::Progressing, format!("{settled}{}", paused(observed, plan)));
     }
     if let Some(pending) = not_taken_up(observed, plan) {
         return (Verdict::Progressing, pending);
     }
     (Verdict::Done, settled)
+}
+
+/// What is wrong with the overrides of instances. A problem of a placement's own revision has failed
+/// the placement, so whatever is left here is about overrides.
+fn broken_overrides(report: &Report, problems: &[Problem]) -> String {
+    let own = |problem: &&Problem| !problem.is_warning() && !report.problems.contains(problem);
+    let mut broken = problems.iter().filter(own);
+    let Some(first) = broken.next() else { return String::new() };
+    match broken.count() {
+        0 => format!("; broken override: {first}"),
+        more => format!("; broken overrides: {first}, and {}", counted(more, "more problem")),
+    }
+}
+
+/// Clusters whose override cannot be resolved, in no placement or in one that completed without them.
+fn left_out(report: &Report) -> usize {
+    let is_left_out = |cluster: &&ClusterReport| {
+        let placement = cluster.placement.and_then(|index| report.placements.get(index));
+        let is_complete = placement.is_none_or(|placement| {
+            matches!(placement.verdict(), Verdict::Installed | Verdict::Upgraded | Verdict::Empty)
+        });
+        let is_refused = cluster.decision.code() == Reason::WriteRefused;
+        is_complete && !is_refused && matches!(cluster.decision, Decision::Hold(Wait::Problem(_)))
+    };
+    report.clusters.iter().filter(is_left_out).count()
 }
 
 /// The placements that exist, and for which no controller has chosen clusters yet.

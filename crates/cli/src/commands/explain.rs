@@ -142,7 +142,7 @@ async fn explain(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> 
         Some(cluster) => {
             let told = ClusterStory::of(&mut live.view, &advisor, cluster, notes, session.now)?;
             if !session.output.data(&told)? {
-                let page = text::one(&told, &advisor, session.output.paint);
+                let page = text::one(&told, &advisor, wide, session.output.paint);
                 session.output.text(&page)?;
             }
         }

@@ -10,83 +10,135 @@ use crate::world::{World, addon};
 #[test]
 fn a_canary_that_refuses_is_why() {
     let world = World::refused("explain-refused");
-    world.check("explain helloworld", &expect![[r#"
+    world.check(
+        "explain helloworld",
+        &expect![[r#"
         $ aviary explain helloworld
-        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01
+        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of
+            2 slots taken: canary-00, canary-01
 
-        default/fleet  WaitingForCanary  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
+        default/fleet  WaitingForCanary  waitingForCanary... canary default/canary: 4 of
+            4 not passed, first canary-00
           12 clusters, at most 3 at once: 0 settled, 0 in flight, 0 failed, 12 waiting
           behind the canary default/canary
-             12  WaitingForCanary  canary default/canary: 4 of 4 not passed, first canary-00  fleet-00, fleet-01, fleet-02 and 9 more
-                 -> aviary explain helloworld canary-00 shows why the canary has not passed
+             12  WaitingForCanary  canary default/canary: 4 of 4 not passed, first
+                 canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
+                 -> aviary explain helloworld canary-00
+                    shows why the canary has not passed
 
-        default/canary  Failed  2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01
+        default/canary  Failed  2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots
+            taken: canary-00, canary-01
           4 clusters, at most 2 at once: 0 settled, 0 in flight, 2 failed, 2 waiting
-              2  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be pulled  canary-00, canary-01
-                 -> fix the cause: it settles when its agent succeeds; aviary rollout retry helloworld makes it try again; aviary rollout undo helloworld rolls back
-              2  BudgetFull  budget full: 2 of 2 slots taken: 2 failed  canary-02, canary-03
-                 -> starts when a slot frees up; maxConcurrentlyUpdating sets the number of slots
+              2  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be
+                 pulled (canary-00, canary-01)
+                 -> fix the cause: it settles when its agent succeeds; aviary rollout
+                    retry helloworld makes it try again;
+                    aviary rollout undo helloworld rolls
+                    back
+              2  BudgetFull  budget full: 2 of 2 slots taken: 2 failed (canary-02,
+                 canary-03)
+                 -> starts when a slot frees up; maxConcurrentlyUpdating sets the number
+                    of slots
 
         Next: aviary explain helloworld canary-00 # details of one of them
-    "#]]);
-    world.check("explain helloworld canary-00", &expect![[r#"
+    "#]],
+    );
+    world.check(
+        "explain helloworld canary-00",
+        &expect![[r#"
         $ aviary explain helloworld canary-00
         helloworld on canary-00
           placement  default/canary
-          state      failed: work reports Applied=False: image of v3.0.0 cannot be pulled (Failed)
-          suggested  fix the cause: it settles when its agent succeeds; aviary rollout retry helloworld makes it try again; aviary rollout undo helloworld rolls back
+          state      failed: work reports Applied=False: image of v3.0.0 cannot be
+                     pulled (Failed)
+          suggested  fix the cause: it settles when its agent succeeds; aviary rollout
+                     retry helloworld makes it try again;
+                     aviary rollout undo helloworld rolls
+                     back
           desired    v3.0.0 (revision 4845b5792654)
           assigned   v3.0.0 (revision 4845b5792654)
           applied    v1.0.0 (revision 4a82aa8ca91f)
           cluster    reachable
 
         Configs
-          KIND                                              DESIRED                     ASSIGNED                    APPLIED
-          addonhubconfigs.addon.open-cluster-management.io  three@8ed3adae              three@8ed3adae              one@5b12c19f
-          addontemplates.addon.open-cluster-management.io   helloworld-v3.0.0@2a1f2fc2  helloworld-v3.0.0@2a1f2fc2  helloworld-v1.0.0@9134b7b1
+          addonhubconfigs.addon.open-cluster-management.io
+            desired   three@8ed3adae
+            assigned  three@8ed3adae
+            applied   one@5b12c19f
+          addontemplates.addon.open-cluster-management.io
+            desired   helloworld-v3.0.0@2a1f2fc2
+            assigned  helloworld-v3.0.0@2a1f2fc2
+            applied   helloworld-v1.0.0@9134b7b1
 
         Conditions
-          TYPE             STATUS  REASON                    SINCE                 MESSAGE
-          Progressing      False   UpgradeFailed             TIME  upgrade failed: work reports Applied=False: image of v3.0.0 cannot be pulled
-          Configured       True    ConfigurationsConfigured  TIME  all configurations are resolved
-          Available        False   WorkNotAvailable          TIME  work reports Available=False: image of v3.0.0 cannot be pulled
-          RevisionHealthy  False   NotYetHealthy             TIME  revision 4845b5792654 started at TIME by placement default/canary
+          TYPE             STATUS  REASON                    SINCE
+          Progressing      False   UpgradeFailed             TIME
+              upgrade failed: work reports Applied=False: image of v3.0.0 cannot be
+              pulled
+          Configured       True    ConfigurationsConfigured  TIME
+              all configurations are resolved
+          Available        False   WorkNotAvailable          TIME
+              work reports Available=False: image of v3.0.0 cannot be pulled
+          RevisionHealthy  False   NotYetHealthy             TIME
+              revision 4845b5792654 started at TIME by placement
+              default/canary
 
         Works
-          NAME                       GENERATION  AS TOLD  APPLIED                                                           AVAILABLE                                                           HEALTH
-          addon-helloworld-deploy-0           2  yes      no: work reports Applied=False: image of v3.0.0 cannot be pulled  no: work reports Available=False: image of v3.0.0 cannot be pulled  healthy
+          addon-helloworld-deploy-0
+            generation  2
+            as told     yes
+            applied     no: work reports Applied=False: image of v3.0.0 cannot be pulled
+            available   no: work reports Available=False: image of v3.0.0 cannot be
+                        pulled
+            health      healthy
 
         Next: aviary status helloworld
-    "#]]);
-    world.check("explain helloworld fleet-03", &expect![[r#"
+    "#]],
+    );
+    world.check(
+        "explain helloworld fleet-03",
+        &expect![[r#"
         $ aviary explain helloworld fleet-03
         helloworld on fleet-03
           placement  default/fleet
-          state      canary default/canary: 4 of 4 not passed, first canary-00 (WaitingForCanary)
-          suggested  aviary explain helloworld canary-00 shows why the canary has not passed
+          state      canary default/canary: 4 of 4 not passed, first canary-00
+                     (WaitingForCanary)
+          suggested  aviary explain helloworld canary-00
+                     shows why the canary has not passed
           desired    v3.0.0 (revision 4845b5792654)
           assigned   v1.0.0 (revision 4a82aa8ca91f)
           applied    v1.0.0 (revision 4a82aa8ca91f)
           cluster    reachable
 
         Configs
-          KIND                                              DESIRED                     ASSIGNED                    APPLIED
-          addonhubconfigs.addon.open-cluster-management.io  three@8ed3adae              one@5b12c19f                one@5b12c19f
-          addontemplates.addon.open-cluster-management.io   helloworld-v3.0.0@2a1f2fc2  helloworld-v1.0.0@9134b7b1  helloworld-v1.0.0@9134b7b1
+          addonhubconfigs.addon.open-cluster-management.io
+            desired   three@8ed3adae
+            assigned  one@5b12c19f
+            applied   one@5b12c19f
+          addontemplates.addon.open-cluster-management.io
+            desired   helloworld-v3.0.0@2a1f2fc2
+            assigned  helloworld-v1.0.0@9134b7b1
+            applied   helloworld-v1.0.0@9134b7b1
 
         Conditions
-          TYPE             STATUS  REASON                    SINCE                 MESSAGE
-          Progressing      False   InstallSucceed            TIME  install completed with no errors.
-          Configured       True    ConfigurationsConfigured  TIME  all configurations are resolved
-          Available        True    WorksAvailable            TIME  all works are available
-          RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME by placement default/fleet
+          TYPE             STATUS  REASON                    SINCE
+          Progressing      False   InstallSucceed            TIME
+              install completed with no errors.
+          Configured       True    ConfigurationsConfigured  TIME
+              all configurations are resolved
+          Available        True    WorksAvailable            TIME
+              all works are available
+          RevisionHealthy  True    Healthy                   TIME
+              revision 4a82aa8ca91f started at TIME by placement
+              default/fleet
 
         Works
           NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE  HEALTH
           addon-helloworld-deploy-0           1  yes      yes      yes        healthy
 
         Next: aviary status helloworld
-    "#]]);
+    "#]],
+    );
     let told = world.json("explain helloworld -o json", 0);
     expect![[r#"
         {
@@ -127,7 +179,9 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
             Nothing is waiting. Next: aviary rollout history helloworld
         "#]],
     );
-    world.check("explain helloworld fleet-03", &expect![[r#"
+    world.check(
+        "explain helloworld fleet-03",
+        &expect![[r#"
         $ aviary explain helloworld fleet-03
         helloworld on fleet-03
           placement  default/fleet
@@ -139,23 +193,34 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
           cluster    reachable
 
         Configs
-          KIND                                              DESIRED                     ASSIGNED                    APPLIED
-          addonhubconfigs.addon.open-cluster-management.io  one@5b12c19f                one@5b12c19f                one@5b12c19f
-          addontemplates.addon.open-cluster-management.io   helloworld-v1.0.0@9134b7b1  helloworld-v1.0.0@9134b7b1  helloworld-v1.0.0@9134b7b1
+          addonhubconfigs.addon.open-cluster-management.io
+            desired   one@5b12c19f
+            assigned  one@5b12c19f
+            applied   one@5b12c19f
+          addontemplates.addon.open-cluster-management.io
+            desired   helloworld-v1.0.0@9134b7b1
+            assigned  helloworld-v1.0.0@9134b7b1
+            applied   helloworld-v1.0.0@9134b7b1
 
         Conditions
-          TYPE             STATUS  REASON                    SINCE                 MESSAGE
-          Progressing      False   InstallSucceed            TIME  install completed with no errors.
-          Configured       True    ConfigurationsConfigured  TIME  all configurations are resolved
-          Available        True    WorksAvailable            TIME  all works are available
-          RevisionHealthy  True    Healthy                   TIME  revision 4a82aa8ca91f started at TIME by placement default/fleet
+          TYPE             STATUS  REASON                    SINCE
+          Progressing      False   InstallSucceed            TIME
+              install completed with no errors.
+          Configured       True    ConfigurationsConfigured  TIME
+              all configurations are resolved
+          Available        True    WorksAvailable            TIME
+              all works are available
+          RevisionHealthy  True    Healthy                   TIME
+              revision 4a82aa8ca91f started at TIME by placement
+              default/fleet
 
         Works
           NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE  HEALTH
           addon-helloworld-deploy-0           1  yes      yes      yes        healthy
 
         Next: aviary status helloworld
-    "#]]);
+    "#]],
+    );
     world.check(
         "explain helloworld nowhere",
         &expect![[r#"

@@ -104,13 +104,17 @@ fn a_bad_revision_is_undone() {
         &expect![[r#"
             $ aviary rollout history helloworld
             default/fleet
-              REVISION  VERSION  COMPLETED             TOOK  CONFIGS                                    MARKS
-                     1  v1.0.0   TIME  TOOK  one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
-                     -  v3.0.0   not yet               -     three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
+              REVISION  VERSION  COMPLETED             TOOK  MARKS
+                     1  v1.0.0   TIME  TOOK  known good, applied
+                  one@5b12c19f helloworld-v1.0.0@9134b7b1
+                     -  v3.0.0   not yet               -     wanted
+                  three@8ed3adae helloworld-v3.0.0@2a1f2fc2
             default/canary
-              REVISION  VERSION  COMPLETED             TOOK  CONFIGS                                    MARKS
-                     1  v1.0.0   TIME  TOOK  one@5b12c19f helloworld-v1.0.0@9134b7b1    known good, applied
-                     -  v3.0.0   not yet               -     three@8ed3adae helloworld-v3.0.0@2a1f2fc2  wanted
+              REVISION  VERSION  COMPLETED             TOOK  MARKS
+                     1  v1.0.0   TIME  TOOK  known good, applied
+                  one@5b12c19f helloworld-v1.0.0@9134b7b1
+                     -  v3.0.0   not yet               -     wanted
+                  three@8ed3adae helloworld-v3.0.0@2a1f2fc2
               TIME  failed after TOOK: rolling out v3.0.0 to 4 clusters:
                 stopped, 2 failed, 2 of 2 slots taken
             Next: aviary rollout undo helloworld --dry-run # what a rollback would write

@@ -271,17 +271,32 @@ fn a_pause_is_visible_and_hints_keep_the_options() {
     assert!(undo.contains(next), "{undo}");
 }
 
-/// Item 12: whatever is printed about a fleet fits into 80 columns.
+/// Item 12: whatever is printed about a fleet fits into 80 columns, except commands to copy.
 #[test]
-fn status_fits_into_80_columns() {
+fn status_explain_and_history_fit_into_80_columns() {
     let world = World::refused("truth-columns");
-    for command in ["status", "status helloworld"] {
+    for command in [
+        "status",
+        "status helloworld",
+        "explain helloworld",
+        "explain helloworld canary-00",
+        "explain helloworld fleet-03",
+        "rollout history helloworld",
+    ] {
         let output = world.output(command);
-        for line in String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.starts_with("Next: "))
-        {
-            assert!(line.chars().count() <= 80, "{line}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.lines().count() > 3, "{command}: {printed}");
+        for line in printed.lines().filter(|line| !line.starts_with("Next: ")) {
+            assert!(line.chars().count() <= 80, "{command}: {line}");
         }
     }
+    // Wide text breaks no line.
+    let wide = world.output("explain helloworld canary-00 -o wide");
+    let wide = String::from_utf8_lossy(&wide.stdout);
+    assert!(
+        wide.lines().any(|line| line.contains("Progressing") && line.contains("cannot be pulled")),
+        "{wide}"
+    );
 }
 
 #[test]

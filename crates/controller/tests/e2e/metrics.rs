@@ -20,6 +20,16 @@ fn value(metrics: &Metrics, name: &str) -> Option<f64> {
     line.rsplit_once(' ')?.1.parse().ok()
 }
 
+async fn until_value(metrics: &Metrics, name: &str, wanted: f64) {
+    let there = async {
+        while value(metrics, name) != Some(wanted) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(GIVE_UP, there).await;
+    assert!(waited.is_ok(), "{name} is {:?}, not {wanted}", value(metrics, name));
+}
+
 fn of_fleet(name: &str) -> String {
     format!(r#"{name}{{addon="helloworld",placement="default/fleet"}}"#)
 }
@@ -80,8 +90,9 @@ async fn a_rollout_is_told_by_state_and_reason_and_forgotten_with_its_addon() {
             all.iter().filter(|one| json!(one.status)["desiredVersion"] == "v2.0.0").count() == 3
         })
         .await;
-    // The plan that the wave belongs to has been told before it was carried out.
-    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_in_flight")), Some(3.0));
+    // A planned start counts once it is recorded, as in `aviary status`.
+    until_value(&metrics, &of_fleet("aviary_rollout_in_flight"), 3.0).await;
+    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_slots_used")), Some(3.0));
     assert_eq!(value(&metrics, &clusters("hold", "BudgetFull")), Some(9.0));
     let revision = r#"aviary_revision_info{addon="helloworld",placement="default/fleet",desired="v2.0.0",target="v2.0.0"}"#;
     assert_eq!(value(&metrics, revision), Some(1.0));

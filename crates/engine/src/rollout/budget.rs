@@ -19,6 +19,8 @@ pub(super) struct Ledger {
     pub limited: bool,
     /// Clusters that hold a slot.
     pub slots_used: usize,
+    /// Those that held one before anything was started.
+    pub slots_held: usize,
     /// Of those, the ones that are moving. A cluster that is broken on its current revision holds a
     /// slot and is not moving.
     under_way: usize,
@@ -49,10 +51,12 @@ impl Ledger {
         let holds = |standing: &CohortStanding| holds_slot(standing, forgiven);
         let is_under_way =
             |standing: &CohortStanding| !matches!(standing, CohortStanding::Elsewhere { moving: false, .. });
+        let slots_held = view.count(|_, standing| holds(standing));
         Self {
             budget: limit.map_or(governed, |limit| limit.of(governed)),
             limited: limit.is_some(),
-            slots_used: view.count(|_, standing| holds(standing)),
+            slots_used: slots_held,
+            slots_held,
             under_way: view.count(|_, standing| holds(standing) && is_under_way(standing)),
             failed,
             held_by_failed: view.count(|_, standing| holds(standing) && standing.failed()),

@@ -82,6 +82,8 @@ pub struct Counts {
     /// Slots of the budget that are taken after this pass's starts: by clusters in flight, by
     /// failed ones, and by clusters that are unhealthy on their current revision.
     pub slots_used: usize,
+    /// The same before this pass's starts: what the hub records.
+    pub slots_held: usize,
     /// Not assigned the target yet.
     pub waiting: usize,
     /// Nothing was ever applied on them.
@@ -310,6 +312,7 @@ fn count(view: &RolloutView<'_>, moves: &[Vec<MoveRun>], ledger: &Ledger) -> Cou
     let mut counts = Counts {
         governed: view.governed(),
         slots_used: ledger.slots_used,
+        slots_held: ledger.slots_held,
         failed: ledger.failed,
         budget: ledger.budget,
         ..Counts::default()

@@ -1,4 +1,4 @@
-//! An explanation as text.
+//! An explanation as text. Fits into 80 columns; `-o wide` breaks no line.
 
 use aviary_engine::reason::Reason;
 use aviary_engine::tally::ClusterState;
@@ -8,23 +8,27 @@ use super::advice::Advisor;
 use super::cluster::{ClusterStory, RevisionStory};
 use crate::commands::status::text::style;
 use crate::findings::Severity;
-use crate::output::{Paint, Printout, Style, Table, counted, first_few};
+use crate::output::{Facts, Paint, Printout, Style, Table, counted, first_few};
 
 pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint: Paint) -> Printout {
-    let mut out = Printout::of(format_args!(
+    let mut out = Printout::default();
+    let title = format!(
         "{}  {}  {}",
         paint.paint(Style::Bold, &told.add_on),
         paint.paint(style(told.state), told.state.as_str()),
         told.message
-    ));
+    );
+    out.fitted(wide, "", "    ", &title);
     for placement in &told.placements {
         let one = &placement.summary;
         let state = paint.paint(style(placement.state), placement.state.as_str());
         out.gap();
-        out.line(format_args!("{}  {state}  {}", paint.paint(Style::Bold, &one.placement), one.message));
+        let title = format!("{}  {state}  {}", paint.paint(Style::Bold, &one.placement), one.message);
+        out.fitted(wide, "", "    ", &title);
         let budget =
             one.budget.map_or_else(|| "all at once".to_owned(), |budget| format!("at most {budget} at once"));
-        out.line(format_args!("  {}, {budget}: {}", counted(one.governed, "cluster"), placement.counts()));
+        let counts = format!("{}, {budget}: {}", counted(one.governed, "cluster"), placement.counts());
+        out.fitted(wide, "  ", "    ", &counts);
         if let Some(canary) = &one.canary {
             out.line(format_args!("  behind the canary {canary}"));
         }
@@ -44,15 +48,11 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
                 Severity::Error => (Style::Red, "error"),
                 Severity::Warning => (Style::Yellow, "warning"),
             };
-            out.line(format_args!(
-                "  {}  {}  {}",
-                paint.paint(style, severity),
-                problem.reason,
-                problem.message
-            ));
+            let text = format!("{}  {}  {}", paint.paint(style, severity), problem.reason, problem.message);
+            out.fitted(wide, "  ", "    ", &text);
         }
     }
-    notes(&mut out, &told.notes);
+    notes(&mut out, &told.notes, wide);
     let Advisor { program, addon, hub } = advisor;
     let failed = told
         .reasons
@@ -73,50 +73,51 @@ fn groups(out: &mut Printout, told: &Explanation, placement: Option<&String>, wi
     for reason in told.reasons.iter().filter(|reason| reason.placement.as_ref() == placement) {
         let which = if wide { reason.clusters.join(", ") } else { first_few(&reason.clusters) };
         let code = paint.paint(Style::Bold, reason.reason.as_str());
-        out.line(format_args!(
-            "  {:>5}  {code}  {}  {}",
-            reason.count,
-            reason.message,
-            paint.paint(Style::Dim, &which)
-        ));
-        out.line(format_args!("         -> {}", reason.advice));
+        let first = format!("  {:>5}  ", reason.count);
+        match wide {
+            true => out.line(format_args!(
+                "{first}{code}  {}  {}",
+                reason.message,
+                paint.paint(Style::Dim, &which)
+            )),
+            false => out.wrapped(&first, "         ", &format!("{code}  {} ({which})", reason.message)),
+        }
+        out.fitted(wide, "         -> ", "            ", &reason.advice);
     }
 }
 
-fn notes(out: &mut Printout, notes: &[String]) {
+fn notes(out: &mut Printout, notes: &[String], wide: bool) {
     if !notes.is_empty() {
         out.gap();
     }
     for note in notes {
-        out.line(format_args!("Note: {note}"));
+        out.fitted(wide, "Note: ", "  ", note);
     }
 }
 
-pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> Printout {
+pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, wide: bool, paint: Paint) -> Printout {
     let title = format!("{} on {}", told.add_on, told.cluster);
     let mut out = Printout::of(paint.paint(Style::Bold, &title));
     let decision = &told.decision;
     let style = if decision.kind == ClusterState::Failed.as_str() { Style::Red } else { Style::Plain };
-    let mut table = Table::default();
-    let mut row = |name: &str, style: Style, text: String| {
-        table.row([(Style::Dim, name.to_owned()), (style, text)]);
-    };
-    row("placement", Style::Plain, told.placement.clone().unwrap_or_else(|| "none".to_owned()));
-    row("state", style, format!("{} ({})", decision.message, decision.reason));
-    row("suggested", Style::Plain, decision.advice.clone());
-    row("desired", Style::Plain, revision(told.desired.as_ref()));
-    row("assigned", Style::Plain, revision(told.told.as_ref()));
-    row("applied", Style::Plain, revision(told.applied.as_ref()));
+    let mut facts = Facts::default();
+    facts.add("placement", Style::Plain, told.placement.as_deref().unwrap_or("none"));
+    facts.add("state", style, format!("{} ({})", decision.message, decision.reason));
+    facts.add("suggested", Style::Plain, decision.advice.as_str());
+    facts.add("desired", Style::Plain, revision(told.desired.as_ref()));
+    facts.add("assigned", Style::Plain, revision(told.told.as_ref()));
+    facts.add("applied", Style::Plain, revision(told.applied.as_ref()));
     if !told.overridden.is_empty() {
-        row("overrides", Style::Plain, told.overridden.join(", "));
+        facts.add("overrides", Style::Plain, told.overridden.join(", "));
     }
-    row("cluster", Style::Plain, reach(told));
-    out.add(&table.render(paint));
-    configs(&mut out, told, paint);
+    facts.add("cluster", Style::Plain, reach(told));
+    out.add(&facts.render(wide, paint));
+    configs(&mut out, told, wide, paint);
     section(
         &mut out,
         "Conditions",
         &["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"],
+        wide,
         paint,
         told.conditions.iter().map(|one| {
             let since = one.since.clone().unwrap_or_default();
@@ -127,6 +128,7 @@ pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> P
         &mut out,
         "Works",
         &["NAME", "GENERATION", "AS TOLD", "APPLIED", "AVAILABLE", "HEALTH"],
+        wide,
         paint,
         told.works.iter().map(|one| {
             let as_told = if one.as_told { "yes" } else { "no" };
@@ -141,7 +143,7 @@ pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, paint: Paint) -> P
             ]
         }),
     );
-    notes(&mut out, &told.notes);
+    notes(&mut out, &told.notes, wide);
     let Advisor { program, addon, hub } = advisor;
     out.gap();
     out.line(format_args!("Next: {program} status {addon}{hub}"));
@@ -173,7 +175,7 @@ fn reach(told: &ClusterStory) -> String {
 }
 
 /// Config by config: desired, assigned and applied.
-fn configs(out: &mut Printout, told: &ClusterStory, paint: Paint) {
+fn configs(out: &mut Printout, told: &ClusterStory, wide: bool, paint: Paint) {
     let revisions = [told.desired.as_ref(), told.told.as_ref(), told.applied.as_ref()];
     let mut kinds: Vec<&str> = revisions
         .iter()
@@ -194,13 +196,14 @@ fn configs(out: &mut Printout, told: &ClusterStory, paint: Paint) {
         row.extend(revisions.iter().map(|revision| cell(revision, kind)));
         row
     });
-    section(out, "Configs", &["KIND", "DESIRED", "ASSIGNED", "APPLIED"], paint, rows);
+    section(out, "Configs", &["KIND", "DESIRED", "ASSIGNED", "APPLIED"], wide, paint, rows);
 }
 
 fn section(
     out: &mut Printout,
     title: &str,
     head: &[&str],
+    wide: bool,
     paint: Paint,
     rows: impl Iterator<Item = Vec<String>>,
 ) {
@@ -214,6 +217,6 @@ fn section(
     if any {
         out.gap();
         out.line(paint.paint(Style::Bold, title));
-        out.add(&table.render(paint));
+        out.add(&if wide { table.render(paint) } else { table.fitted(paint) });
     }
 }

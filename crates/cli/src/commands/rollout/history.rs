@@ -121,7 +121,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     if session.output.data(&told)? {
         return Ok(Outcome::Done);
     }
-    let mut text = render(&told, session.output.paint);
+    let mut text = render(&told, session.output.is_wide(), session.output.paint);
     let (program, options, addon) = (&session.program, which.options(), &which.addon);
     text.line(format_args!(
         "Next: {program} rollout undo {addon} --dry-run{options} # what a rollback would write"
@@ -207,11 +207,11 @@ fn placements(
         .collect()
 }
 
-fn render(told: &History, paint: Paint) -> Printout {
+fn render(told: &History, wide: bool, paint: Paint) -> Printout {
     let mut out = Printout::default();
     if let Some(author) = told.changed_by.first() {
         let at = author.at.as_deref().unwrap_or("an unknown time");
-        out.wrapped("", "  ", &format!("Last change: {} by {} at {at}", author.changed, author.manager));
+        out.fitted(wide, "", "  ", &format!("Last change: {} by {} at {at}", author.changed, author.manager));
     }
     for placement in &told.placements {
         out.line(paint.paint(Style::Bold, &placement.placement));
@@ -220,7 +220,7 @@ fn render(told: &History, paint: Paint) -> Printout {
             continue;
         }
         let mut table = Table::default();
-        table.head(&["REVISION", "VERSION", "COMPLETED", "TOOK", "CONFIGS", "MARKS"]);
+        table.head(&["REVISION", "VERSION", "COMPLETED", "TOOK", "MARKS", "CONFIGS"]);
         for line in &placement.revisions {
             let config = |config: &ConfigStory| {
                 let hash = config.hash.get(..8).unwrap_or(&config.hash);
@@ -237,12 +237,12 @@ fn render(told: &History, paint: Paint) -> Printout {
                 (Style::Plain, line.revision.version.clone().unwrap_or_else(|| line.revision.id.clone())),
                 (Style::Plain, line.completed_at.clone().unwrap_or_else(|| "not yet".to_owned())),
                 (Style::Plain, took(line.took_seconds)),
-                (Style::Plain, line.revision.configs.iter().map(config).collect::<Vec<_>>().join(" ")),
                 (Style::Green, line.marks.iter().map(words).collect::<Vec<_>>().join(", ")),
+                (Style::Plain, line.revision.configs.iter().map(config).collect::<Vec<_>>().join(" ")),
             ]);
         }
-        out.add(&table.render(paint));
-        unfinished(&mut out, placement, paint);
+        out.add(&if wide { table.render(paint) } else { table.fitted(paint) });
+        unfinished(&mut out, placement, wide, paint);
     }
     out
 }
@@ -253,7 +253,7 @@ fn took(seconds: Option<i64>) -> String {
 }
 
 /// The rollouts that did not complete.
-fn unfinished(out: &mut Printout, placement: &PlacementHistory, paint: Paint) {
+fn unfinished(out: &mut Printout, placement: &PlacementHistory, wide: bool, paint: Paint) {
     for attempt in placement.attempts.iter().filter(|one| matches!(one.outcome, "Failed" | "Replaced")) {
         let outcome = match attempt.outcome {
             "Failed" => paint.paint(Style::Red, "failed"),
@@ -266,6 +266,6 @@ fn unfinished(out: &mut Printout, placement: &PlacementHistory, paint: Paint) {
             took(attempt.took_seconds),
             attempt.what
         );
-        out.wrapped("  ", "    ", &text);
+        out.fitted(wide, "  ", "    ", &text);
     }
 }

@@ -70,8 +70,10 @@ impl Page {
         }
         self.out.add(&table.render(self.paint));
         // A table with messages would not fit.
-        let says_more =
-            |addon: &&AddOnState| addon.outcome() != Outcome::Done || addon.state == Verdict::LeftAlone;
+        let says_more = |addon: &&AddOnState| {
+            let is_wrong = addon.problems.iter().any(|problem| problem.severity == Severity::Error);
+            addon.outcome() != Outcome::Done || addon.state == Verdict::LeftAlone || is_wrong
+        };
         for addon in report.add_ons.iter().filter(says_more).filter(|_| !self.wide) {
             self.out.wrapped("", "  ", &format!("{}: {}", addon.name, addon.message));
         }
@@ -79,10 +81,7 @@ impl Page {
 
     /// Adds a text: in one line if wide, otherwise broken into lines.
     fn text(&mut self, first: &str, rest: &str, text: &str) {
-        match self.wide {
-            true => self.out.line(format_args!("{first}{text}")),
-            false => self.out.wrapped(first, rest, text),
-        }
+        self.out.fitted(self.wide, first, rest, text);
     }
 
     fn tree(&mut self, addon: &AddOnState) {
