@@ -151,12 +151,14 @@ mod tests {
         for row in [[name, "7", message], ["b", "12", "short"]] {
             table.row(row.map(|cell| (Style::Plain, cell.to_owned())));
         }
-        table.fitted(Paint { on: false }).coloured(Paint { on: false })
+        // A line without indentation, so that the indentation of the others is compared.
+        format!("table\n{}", table.fitted(Paint { on: false }).coloured(Paint { on: false }))
     }
 
     #[test]
     fn a_table_that_does_not_fit_puts_its_last_column_below_or_becomes_lists() {
         expect_test::expect![[r#"
+            table
               NAME  COUNT  MESSAGE
               a         7  short
               b        12  short
@@ -164,6 +166,7 @@ mod tests {
         .assert_eq(&table("short", "a"));
         let long = "words that go on and on and ".repeat(4);
         expect_test::expect![[r#"
+            table
               NAME  COUNT
               a         7
                   words that go on and on and words that go on and on and words that go on
@@ -173,6 +176,7 @@ mod tests {
         "#]]
         .assert_eq(&table(&long, "a"));
         expect_test::expect![[r#"
+            table
               name-name-name-name-name-name-name-name-name-name-name-name-name-name-name-
                 count    7
                 message  words that go on and on and words that go on and on and words that
