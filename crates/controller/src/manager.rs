@@ -314,7 +314,8 @@ impl Loop {
             return Pass::Done;
         };
         let started = Instant::now();
-        let plan = snapshot.without_echoes(plan(&snapshot, now));
+        let mut plan = snapshot.without_echoes(plan(&snapshot, now));
+        plan.hold_counts(&snapshot, snapshot.entry().status_written, now);
         if snapshot.entry().present {
             self.reporting.metrics.note_plan(&snapshot, &plan, started.elapsed(), now);
         } else {
@@ -336,6 +337,9 @@ impl Loop {
             self.queue.succeeded(addon);
             self.stores.end_retries(addon);
         } else {
+            if job.plan.addon().is_some() {
+                self.stores.note_status_written(addon, now);
+            }
             self.execute(executor, job);
         }
         Pass::Done

@@ -6,9 +6,12 @@
 //! rendered from that, then its status records what was applied. If anything is lost in between,
 //! the next pass resumes from the current state.
 
+mod counts;
 mod events;
 mod members;
 mod works;
+
+pub use counts::{COUNTS_AT_MOST_EVERY, same_status};
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Deref;
@@ -508,7 +511,9 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     for (governor, outcome) in fleet.governors.iter().zip(&outcomes) {
         record(observed, governor, outcome, &mut drafts);
     }
-    let tally = ClusterTally::of(&clusters);
+    // The status is written with the rest of the plan, so it counts what the plan starts, as its
+    // messages do. Otherwise every wave would need another write.
+    let (_, tally) = ClusterTally::by_placement(0, &clusters, Decision::next_state);
     let mut status = status::addon::next(&fleet, &install, &outcomes, &free, tally, now);
     drafts.extend(Step::Record, remember(observed, &mut status, install.acknowledged));
     let offers = offers(observed, &status.supported_versions);
@@ -621,41 +626,6 @@ fn placement(
 /// The display name of a revision: its version, otherwise its id.
 pub fn label(observed: &Observed, revision: &Revision) -> Text {
     crate::versions::of_revision(observed, revision).unwrap_or_else(|| revision.id())
-}
-
-/// Whether two statuses of an add-on say the same.
-pub fn same_status(a: &AddOnStatus, b: &AddOnStatus) -> bool {
-    let AddOnStatus {
-        observed_generation,
-        placements,
-        supported_versions,
-        default_version,
-        rollout,
-        defaults,
-        conditions,
-    } = a;
-    // A hub whose schema lacks a field drops it. The field must then not be written again in every
-    // pass.
-    (b.observed_generation.is_none() || *observed_generation == b.observed_generation)
-        && (b.rollout.is_none() || *rollout == b.rollout)
-        && *supported_versions == b.supported_versions
-        && *default_version == b.default_version
-        && *defaults == b.defaults
-        && *conditions == b.conditions
-        && placements.len() == b.placements.len()
-        && placements.iter().zip(&b.placements).all(|((name, one), (other_name, other))| {
-            let same = |x: &Option<Revision>, y: &Option<Revision>| match (x, y) {
-                (Some(x), Some(y)) => x.same_names(y),
-                (None, None) => true,
-                _ => false,
-            };
-            name == other_name
-                && same(&one.desired, &other.desired)
-                && same(&one.known_good, &other.known_good)
-                && same(&one.applied, &other.applied)
-                && one.unresolved == other.unresolved
-                && one.conditions == other.conditions
-        })
 }
 
 /// Contents of assigned and desired revisions that are not stored yet. The version shorthand needs

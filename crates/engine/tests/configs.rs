@@ -161,7 +161,7 @@ fn rule_4_a_missing_config_is_named_where_it_is_wanted_and_heals_when_it_appears
             a3  version desired v1 current unknown last -
             a3  Progressing True Installing: installing...
             a3  Configured True ConfigurationsConfigured: all configurations are resolved
-            1 writes
+            0 writes
             prod  False UpgradeSucceed  3/3 upgrade completed with no errors.
                 desired B good B applied B
         "#]],

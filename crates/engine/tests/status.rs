@@ -1,8 +1,9 @@
 //! What the statuses say, rule by rule (semantics §7).
 
 use crate::story::{Story, check, cluster};
-use aviary_engine::plan::Step;
+use aviary_engine::plan::{COUNTS_AT_MOST_EVERY, Step, plan};
 use expect_test::expect;
+use jiff::Timestamp;
 
 #[test]
 fn rule_1_applied_needs_evidence_at_the_current_generation() {
@@ -595,4 +596,46 @@ fn rule_3_an_add_on_has_not_succeeded_while_a_selected_cluster_has_no_instance()
             Stalled  False NotStalled  nothing is stalled
         "#]],
     );
+}
+
+/// The counts of the add-on's status, and a plan whose counts alone are held back.
+fn counts(story: &Story) -> (usize, usize) {
+    let rollout = story.world.observed.addon.status.rollout.as_ref().expect("counts");
+    (rollout.tally.settled, rollout.tally.in_flight)
+}
+
+/// A pass of a manager that wrote the add-on's status at this time.
+fn held(story: &Story, written: Timestamp) -> aviary_engine::plan::Plan {
+    let mut plan = plan(&story.world.observed, story.now);
+    plan.hold_counts(&story.world.observed, Some(written), story.now);
+    plan
+}
+
+#[test]
+fn counts_alone_are_written_at_most_every_five_seconds_while_clusters_are_in_flight() {
+    let mut story = Story::new();
+    story.run("template v1\n place prod: a1..a4\n rollout prod version=v1 UpdateAll\n pass 2");
+    // The wave is counted by the write that reserves it.
+    assert_eq!(counts(&story), (0, 4));
+    assert!(plan(&story.world.observed, story.now).addon().is_none());
+    let written = story.now;
+    story.run("pass\n ack a1");
+    let quiet = held(&story, written);
+    assert!(quiet.addon().is_none() && !quiet.is_at_rest(), "{:?}", quiet.stages);
+    let due = written + COUNTS_AT_MOST_EVERY;
+    assert_eq!(quiet.recheck_at, Some(due));
+    // A manager that has not written it knows nothing better, and nobody waits for a time to come.
+    assert!(plan(&story.world.observed, story.now).addon().is_some());
+    assert!(held(&story, due).addon().is_some());
+    story.run("wait 5s");
+    assert!(held(&story, written).addon().is_some(), "nothing else happens, and the counts are old");
+    story.run("pass 2");
+    assert_eq!(counts(&story), (1, 3));
+    // What else changes takes the counts along, and the end is never late.
+    story.run("ack a2 a3 a4");
+    let last = held(&story, story.now);
+    assert!(last.addon().is_some(), "{:?}", last.stages);
+    story.run("pass 2");
+    assert_eq!(counts(&story), (4, 0));
+    assert!(plan(&story.world.observed, story.now).is_at_rest());
 }

@@ -32,6 +32,7 @@ use aviary_engine::policy::Policy;
 use aviary_engine::problem::Problem;
 use aviary_engine::served::{Dialect, Served};
 use aviary_engine::shared::{Pool, Texts};
+use jiff::Timestamp;
 
 use crate::progress::{Booked, Booking};
 use crate::revisions::Kept;
@@ -96,6 +97,8 @@ pub(crate) struct AddOnEntry {
     /// What the hub has made of our writes.
     echoes: Echoes,
     record: Option<Record>,
+    /// When its status was written last.
+    pub(crate) status_written: Option<Timestamp>,
     /// The revisions kept under its name, for it or for an earlier add-on.
     kept: BTreeMap<Key, Kept>,
 }
@@ -286,6 +289,12 @@ impl Stores {
 
     pub(crate) fn end_writes(&mut self, addon: &str) {
         self.writing.remove(addon);
+    }
+
+    pub(crate) fn note_status_written(&mut self, addon: &str, now: Timestamp) {
+        if let Some(entry) = self.addons.get_mut(addon) {
+            entry.status_written = Some(now);
+        }
     }
 
     fn set_namespace(&mut self, cluster: ClusterName, exists: bool) {

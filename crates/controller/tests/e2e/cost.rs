@@ -43,8 +43,7 @@ fn assert_frugal(counts: &BTreeMap<String, usize>, most_per_cluster: usize) {
     // The add-on is written before any of its clusters is started, so once for all that start together. How many that are depends on how fast
     // hub and agents answer; one by one they must not be.
     let others = writes(counts) - written;
-    // It is written again with its counts once they have settled.
-    assert!(others <= CLUSTERS / 2, "{others} other writes: {counts:#?}");
+    assert!(others <= CLUSTERS / 4, "{others} other writes: {counts:#?}");
     let conflicts: usize =
         counts.iter().filter(|(what, _)| what.ends_with(" 409")).map(|(_, count)| count).sum();
     assert_eq!(conflicts, 0, "{counts:#?}");

@@ -84,6 +84,8 @@ struct RehearsalRun<'a> {
     profile: &'a Profile,
     begin: Timestamp,
     now: Timestamp,
+    /// When the add-on's status was written last.
+    status_written: Option<Timestamp>,
     answers: BinaryHeap<Reverse<(Timestamp, ClusterName, Answer)>>,
     story: Rehearsal,
 }
@@ -113,6 +115,7 @@ impl<'a> RehearsalRun<'a> {
             profile,
             begin,
             now: begin,
+            status_written: None,
             answers: BinaryHeap::new(),
             story,
         };
@@ -133,7 +136,11 @@ impl<'a> RehearsalRun<'a> {
 
     fn finish(mut self) -> Rehearsal {
         loop {
-            let decided = plan(&self.world.observed, self.now);
+            let mut decided = plan(&self.world.observed, self.now);
+            decided.hold_counts(&self.world.observed, self.status_written, self.now);
+            if decided.addon().is_some() {
+                self.status_written = Some(self.now);
+            }
             let at_rest = decided.is_at_rest();
             let recheck_at = decided.recheck_at;
             self.tell(&decided);
