@@ -219,7 +219,7 @@ impl Prepared {
                     continue;
                 }
                 let (is, should) = (is.get(key), should.get(key));
-                if is != should && !(blurred && past_aside(key, is) == past_aside(key, should)) {
+                if is != should && !(blurred && past_aside(key, is, unproved) == past_aside(key, should, unproved)) {
                     broken.push(format!("rest {index}: {} {}", show(key), difference(is, should)));
                 }
             }
@@ -277,8 +277,9 @@ fn is_manual(state: &BTreeMap<Key, Arc<Value>>) -> bool {
     addons.any(|(_, addon)| addon["spec"]["installStrategy"]["type"] == "Manual")
 }
 
-/// An object without what tells of its past.
-fn past_aside(key: &Key, object: Option<&Arc<Value>>) -> Option<Value> {
+/// An object without what tells of its past. With `unproved` health an instance may be on its way when its user makes its override again, which is
+/// then in doubt.
+fn past_aside(key: &Key, object: Option<&Arc<Value>>, unproved: bool) -> Option<Value> {
     let mut object = Value::clone(object?);
     if key.0 == HUB_CONFIGS {
         // Only a config that is referenced is told anew what it offers.
@@ -290,9 +291,10 @@ fn past_aside(key: &Key, object: Option<&Arc<Value>>) -> Option<Value> {
             status.remove("conditions");
         }
     }
-    let text = object.to_string().replace("Install", "Upgrade").replace("install ", "upgrade ");
-    // An override that a user makes again is in doubt while its instance is on its way.
-    let text = text.replace("; its override was in doubt", "");
+    let mut text = object.to_string().replace("Install", "Upgrade").replace("install ", "upgrade ");
+    if unproved {
+        text = text.replace("; its override was in doubt", "");
+    }
     Some(text.parse().unwrap())
 }
 
