@@ -230,6 +230,8 @@ fn condition_story(condition: &Condition) -> ConditionStory {
 /// What is known about the health of a work's objects, in words.
 fn health(work: &Work) -> String {
     match &work.health {
+        // A work with nothing to probe is healthy once it is applied.
+        Health::Healthy | Health::NotProbed if work.applied != Seen::Yes => "unknown: not applied".to_owned(),
         Health::Healthy => "healthy".to_owned(),
         Health::NotProbed => "not probed".to_owned(),
         Health::Progressing { why, .. } => format!("not healthy: {why}"),
