@@ -1,7 +1,10 @@
 //! `aviary rollout`.
 
+use aviary_api::ManifestWork;
 use aviary_engine::rollout::State;
 use expect_test::expect;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use crate::world::{World, addon, hub_config, template};
@@ -363,4 +366,80 @@ fn who_ran_out_of_time_gets_it_again() {
                 cluster.cluster.as_str() == "canary-00" && cluster.decision.code().as_str() == "TimedOut"
             })
     });
+}
+
+const PROBES_DIGEST: &str = "addon.open-cluster-management.io/probes-digest";
+
+/// How many works have probes; where `strip`, none has afterwards.
+async fn probed(client: &kube::Client, strip: bool) -> usize {
+    let works: Api<ManifestWork> = Api::all(client.clone());
+    let all = works.list(&ListParams::default()).await.unwrap();
+    let probed = all.iter().filter(|work| work.annotations().contains_key(PROBES_DIGEST)).count();
+    for work in all.iter().filter(|_| strip) {
+        let works: Api<ManifestWork> = Api::namespaced(client.clone(), &work.namespace().unwrap());
+        let patch = json!({"metadata": {"annotations": {PROBES_DIGEST: null}}});
+        works.patch(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+    probed
+}
+
+/// The template has nothing to probe, so a work of the first version differs by an annotation only.
+#[test]
+fn works_of_the_first_version_are_left_alone_until_somebody_asks_for_probes() {
+    let world = World::installed("reprobe");
+    world.check("rollout reprobe helloworld", &expect![[r#"
+        $ aviary rollout reprobe helloworld
+        All works of helloworld have probes: there is nothing to do
+        Next: aviary status helloworld -w
+    "#]]);
+    let client = world.client.clone();
+    assert_eq!(world.block_on(probed(&client, true)), 16);
+    world.until("works without probes", |_, plan| plan.report.not_probed == 16 && plan.is_at_rest());
+    world.check("status helloworld", &expect![[r#"
+        $ aviary status helloworld
+        helloworld  Done  16 of 16 clusters settled
+        ├─ default/fleet   [########################] 12/12  Installed v1.0.0  install completed with no errors.
+        └─ default/canary  [########################] 4/4  Installed v1.0.0  install completed with no errors.
+        Note: not probed: 16 clusters of helloworld have works of an earlier version
+        Next: aviary rollout history helloworld
+    "#]]);
+    world.check("explain helloworld", &expect![[r#"
+        $ aviary explain helloworld
+        helloworld  Done  16 of 16 clusters settled
+
+        default/fleet  Installed  12/12 install completed with no errors.
+          12 clusters, at most 3 at once: 12 done, 0 in flight, 0 failed, 0 waiting
+          behind the canary default/canary
+
+        default/canary  Installed  4/4 install completed with no errors.
+          4 clusters, at most 2 at once: 4 done, 0 in flight, 0 failed, 0 waiting
+
+        Note: not probed: 16 clusters have works of an earlier version, judged by their conditions alone; aviary rollout reprobe helloworld adds probes
+
+        Nothing is waiting. Next: aviary rollout history helloworld
+    "#]]);
+    world.check("rollout reprobe helloworld --dry-run", &expect![[r#"
+        $ aviary rollout reprobe helloworld --dry-run
+        The works of 16 clusters get probes (dry run), at most 25 % of a placement's clusters at once
+        Nothing was written. Next: aviary rollout reprobe helloworld
+    "#]]);
+    world.check("rollout reprobe helloworld --stop", &expect![[r#"
+        $ aviary rollout reprobe helloworld --stop
+        Nobody has asked for probes in the works of helloworld
+        Next: aviary status helloworld -w
+    "#]]);
+    assert_eq!(world.block_on(probed(&client, false)), 0);
+    world.check("rollout reprobe helloworld", &expect![[r#"
+        $ aviary rollout reprobe helloworld
+        The works of 16 clusters get probes, at most 25 % of a placement's clusters at once
+        Next: aviary status helloworld -w
+    "#]]);
+    world.until("probes", |_, plan| plan.report.not_probed == 0 && plan.is_at_rest());
+    assert_eq!(world.block_on(probed(&client, false)), 16);
+    world.check("rollout reprobe helloworld --stop", &expect![[r#"
+        $ aviary rollout reprobe helloworld --stop
+        The request is taken back: all works of helloworld have probes
+        Next: aviary status helloworld -w
+    "#]]);
+    assert!(world.get("ClusterManagementAddOn", "helloworld")["metadata"]["annotations"]["addon.open-cluster-management.io/reprobe"].is_null());
 }
