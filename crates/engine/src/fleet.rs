@@ -309,8 +309,9 @@ impl Governor<'_> {
         let prepared = templates.prepare(desired.pins().iter())?.ok()?;
         bases.filter(|base| *base != desired).find_map(|base| {
             let before = templates.prepare(base.pins().iter())?.ok()?;
-            let object = prepared.ignored_change(&before)?.to_owned();
-            Some(Problem::CreatedOnce { template: prepared.template.clone(), object })
+            let (object, why) = prepared.ignored_change(&before)?;
+            let (template, object) = (prepared.template.clone(), object.to_owned());
+            Some(Problem::CreatedOnce { template, object, why })
         })
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use crate::configs::{ConfigRef, GroupResource};
 use crate::duration::DurationError;
 use crate::hash::Hash;
+use crate::health::NoEffect;
 use crate::limit::LimitError;
 use crate::name::{ClusterName, NameError, PlacementName, Text};
 use crate::observed::{Refusal, RefusedWrite, Unkeepable};
@@ -116,10 +117,8 @@ pub enum Problem {
     ManifestTooLarge { template: Text, manifest: String },
     #[error("template {template}: agentSpec has more than {} KiB beside its manifests", OPTIONS_LIMIT / 1024)]
     OptionsTooLarge { template: Text },
-    #[error(
-        "AddOnTemplate {template}: {object} changes under its old name, and agents create it only once: put {{{{VERSION}}}} into its name"
-    )]
-    CreatedOnce { template: Text, object: String },
+    #[error("AddOnTemplate {template}: {object} changes under its old name, and {why}")]
+    CreatedOnce { template: Text, object: String, why: NoEffect },
     #[error("template {template}: its manifests have more than {} KiB in total after their variables are filled in", TEMPLATE_LIMIT / 1024)]
     TemplateTooLarge { template: Text },
     #[error("template {template} uses the variable {variable}, which is not defined")]

@@ -120,6 +120,34 @@ fn rule_10_a_job_that_changes_under_its_old_name_is_a_problem_and_moves_nothing(
     assert!(works.iter().all(|work| work.version.as_deref() == Some("v2.0.0")), "{works:?}");
 }
 
+/// A ReplicaSet keeps the pods that run: it would count as healthy on a version that no pod runs.
+#[test]
+fn rule_10_a_replica_set_whose_pods_change_under_its_old_name_is_a_problem() {
+    let set = |name: &str, replicas: i64, image: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "ns"},
+            "spec": {"replicas": replicas, "template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
+    };
+    let mut story = applied(&json!([set("old", 1, "one")]));
+    next_template(&mut story, "v2.0.0", &json!([set("old", 1, "two")]));
+    story.run("settle");
+    let before = story.told.len();
+    story.run("show status");
+    expect![[r#"
+        prod  False UpgradeFailed  0/1 upgrade failed: AddOnTemplate tpl: ReplicaSet ns/old changes under its old name, and Kubernetes does not replace its pods: use a Deployment, or put {{VERSION}} into its name
+            desired deploy good deploy applied deploy
+        versions v2.0.0 default v2.0.0
+    "#]].assert_eq(&story.told[before..]);
+    assert_eq!(plan(&story.world.observed, story.now).writes().count(), 0);
+    for (version, manifests) in
+        [("v3.0.0", json!([set("old", 2, "one")])), ("v4.0.0", json!([set("new-{{VERSION}}", 2, "two")]))]
+    {
+        next_template(&mut story, version, &manifests);
+        story.run("settle");
+        let works: Vec<_> = story.world.observed.works.iter().flat_map(|(_, works)| works.iter()).collect();
+        assert!(works.iter().all(|work| work.version.as_deref() == Some(version)), "{works:?}");
+    }
+}
+
 /// A ConfigMap of so many KiB.
 fn map(name: &str, size: usize) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "{{CLUSTER_NAME}}"},

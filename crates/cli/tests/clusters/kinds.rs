@@ -32,9 +32,43 @@ async fn a_daemon_set_is_upgraded_on_every_node() {
 async fn a_stateful_set_is_upgraded_pod_by_pod() {
     let story = Story::new("stateful", shared()).await;
     for version in ["v1", "v2"] {
-        story.publish(version, &json!([stateful_set("stateful", version)])).await;
+        story.publish(version, &json!([stateful_set("stateful", version, "serve")])).await;
     }
     upgrade(&story, 2).await;
+    story.finish().await;
+}
+
+/// Kubernetes itself waits for the broken pod, also on the way back, until somebody deletes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stateful_set_whose_pod_is_broken_rolls_back_when_that_pod_is_deleted() {
+    let story = Story::new("stuck", shared()).await;
+    for (version, argument) in [("v1", "serve"), ("v2", "never-ready")] {
+        story.publish(version, &json!([stateful_set("stuck", version, argument)])).await;
+    }
+    story.want("v1").await;
+    story.until_done("v1").await;
+    story.want("v2").await;
+    let detail =
+        "StatefulSet open-cluster-management-agent-addon/stuck: 1 of 2 replicas updated, 1 available; waiting for pod stuck-1";
+    story.until("the broken pod", async || story.explain().contains(detail).then_some(())).await;
+    for member in &story.members[1..] {
+        let object = member.get("apps/v1", "StatefulSet", "stuck").await.expect("the StatefulSet");
+        assert_eq!(object["metadata"]["generation"], 1, "{} has moved", member.name);
+    }
+    story.undo();
+    story
+        .until("the template of v1 beside the pod of v2", async || {
+            let object = story.members[0].get("apps/v1", "StatefulSet", "stuck").await?;
+            let pods = story.members[0].pods("stuck").await;
+            let broken = pods.iter().any(|pod| pod.version == "v2" && !pod.ready);
+            (object["status"]["observedGeneration"] == 3 && broken).then_some(())
+        })
+        .await;
+    let advice = "it does not replace pod stuck-1 of an earlier version: delete that pod if it is not ready";
+    story.until("the name of the pod", async || story.explain().contains(advice).then_some(())).await;
+    story.lane.kubectl("member1", "delete pod stuck-1 -n open-cluster-management-agent-addon --wait=false");
+    story.until_done("v1").await;
+    story.until_all_run("v1").await;
     story.finish().await;
 }
 

@@ -37,8 +37,8 @@ pub(crate) fn daemon_set(app: &str, version: &str) -> Value {
     workload("DaemonSet", app, version, &["serve"])
 }
 
-pub(crate) fn stateful_set(app: &str, version: &str) -> Value {
-    let mut object = workload("StatefulSet", app, version, &["serve"]);
+pub(crate) fn stateful_set(app: &str, version: &str, argument: &str) -> Value {
+    let mut object = workload("StatefulSet", app, version, &[argument]);
     object["spec"]["replicas"] = 2.into();
     object["spec"]["serviceName"] = app.into();
     object

@@ -23,7 +23,7 @@ pub(crate) const NAME: &str = "aviary-name";
 const COMPLETE: &str = "Complete";
 
 /// An object of a template, as far as probing it depends on its names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectId<'a> {
     pub(crate) group: &'a str,
     pub(crate) kind: &'a str,
@@ -91,8 +91,28 @@ pub(crate) struct ProbedManifest {
     pub(crate) label: String,
     /// An unchanged manifest keeps it from revision to revision.
     digest: String,
+    /// What of it takes no effect when it changes under its old name, as a digest, and why not.
+    fixed: Option<(NoEffect, String)>,
+}
+
+/// Why a change of an object under its old name takes no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NoEffect {
     /// Agents create it and never change it.
-    created_once: bool,
+    CreatedOnce,
+    /// Its controller does not replace the pods that run.
+    KeepsPods,
+}
+
+impl std::fmt::Display for NoEffect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::CreatedOnce => "agents create it only once: put {{VERSION}} into its name",
+            Self::KeepsPods => {
+                "Kubernetes does not replace its pods: use a Deployment, or put {{VERSION}} into its name"
+            }
+        })
+    }
 }
 
 impl ProbedManifest {
@@ -101,13 +121,24 @@ impl ProbedManifest {
         let (probe, id) = (probe_of(manifest)?, ObjectId::of(manifest)?);
         let has_strategy =
             |entry: &Value| entry.get("updateStrategy").is_some() && matches(entry, id, probe.resource);
-        let created_once = probe.create_only && !author.iter().any(has_strategy);
-        Some(Self { label: id.label(), digest: digest(manifest), created_once })
+        let digest = digest(manifest);
+        let fixed = if probe.create_only && !author.iter().any(has_strategy) {
+            Some((NoEffect::CreatedOnce, digest.clone()))
+        } else if probe.keeps_pods() {
+            let pods = manifest.pointer("/spec/template").unwrap_or(&Value::Null);
+            Some((NoEffect::KeepsPods, self::digest(pods)))
+        } else {
+            None
+        };
+        Some(Self { label: id.label(), digest, fixed })
     }
 
-    /// It has another content than the object of this name before, and agents do not update it.
-    pub(crate) fn is_ignored_after(&self, before: &Self) -> bool {
-        self.created_once && self.label == before.label && self.digest != before.digest
+    /// Why it does not become what it should be, where it has another content than the object of
+    /// this name before.
+    pub(crate) fn no_effect_after(&self, before: &Self) -> Option<NoEffect> {
+        let (why, fixed) = self.fixed.as_ref().filter(|_| self.label == before.label)?;
+        let was = before.fixed.as_ref().map_or(&before.digest, |(_, was)| was);
+        (fixed != was).then_some(*why)
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) mod read;
 mod tests;
 pub(crate) mod unbound;
 
-pub use instruct::ObjectMark;
+pub use instruct::{NoEffect, ObjectMark};
 
 use crate::name::Text;
 

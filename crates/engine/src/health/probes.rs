@@ -31,6 +31,11 @@ const REPLICA_FAILURE: (&str, &str) =
 const MAX_UNAVAILABLE: &str = "aviary-max-unavailable";
 const UPDATE_TYPE: (&str, &str) = ("aviary-update-type", ".spec.updateStrategy.type");
 const PARTITION: (&str, &str) = ("aviary-partition", ".spec.updateStrategy.rollingUpdate.partition");
+const POD_MANAGEMENT: (&str, &str) = ("aviary-pod-management", ".spec.podManagementPolicy");
+const FIRST_ORDINAL: (&str, &str) = ("aviary-first-ordinal", ".spec.ordinals.start");
+const CURRENT: (&str, &str) = ("aviary-current", ".status.currentReplicas");
+const CURRENT_REVISION: (&str, &str) = ("aviary-current-revision", ".status.currentRevision");
+const UPDATE_REVISION: (&str, &str) = ("aviary-update-revision", ".status.updateRevision");
 const DESIRED: (&str, &str) = ("aviary-desired", ".status.desiredNumberScheduled");
 const COMPLETE: (&str, &str) = ("aviary-complete", r#".status.conditions[?(@.type=="Complete")].status"#);
 const FAILED: (&str, &str) = ("aviary-failed", r#".status.conditions[?(@.type=="Failed")].status"#);
@@ -77,6 +82,11 @@ pub(crate) struct WrongType(pub(crate) &'static str);
 impl Probe {
     pub(crate) fn judge(&self, values: &Values<'_>) -> Result<Judgement, WrongType> {
         (self.judge)(values)
+    }
+
+    /// Its controller does not replace pods when their template changes.
+    pub(crate) fn keeps_pods(&self) -> bool {
+        matches!(self.resource, "replicasets" | "replicationcontrollers")
     }
 }
 
@@ -136,10 +146,16 @@ static PROBES: &[Probe] = &[
             GENERATION,
             OBSERVED,
             REPLICAS,
+            TOTAL,
             UPDATED,
             AVAILABLE,
             PARTITION,
             UPDATE_TYPE,
+            POD_MANAGEMENT,
+            FIRST_ORDINAL,
+            CURRENT,
+            CURRENT_REVISION,
+            UPDATE_REVISION,
             (MAX_UNAVAILABLE, ".spec.updateStrategy.rollingUpdate.maxUnavailable"),
         ],
         judge: stateful_set,
@@ -221,11 +237,15 @@ enum Rounding {
 
 /// The values that an agent reports of one object.
 #[derive(Debug)]
-pub(crate) struct Values<'a>(pub(crate) Vec<(&'a str, &'a FieldValue)>);
+pub(crate) struct Values<'a> {
+    /// The name of the object.
+    pub(crate) object: &'a str,
+    pub(crate) all: Vec<(&'a str, &'a FieldValue)>,
+}
 
 impl Values<'_> {
     fn get(&self, name: &str) -> Option<&FieldValue> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+        self.all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
     fn number(&self, (name, _): (&'static str, &str)) -> Result<i64, WrongType> {
@@ -384,7 +404,8 @@ fn stateful_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
     let detail = if stale {
         STALE.to_owned()
     } else if updated < to_update {
-        format!("{updated} of {to_update} replicas updated, {available} available")
+        let awaited = if available < wanted { awaited_pod(values, wanted)? } else { String::new() };
+        format!("{updated} of {to_update} replicas updated, {available} available{awaited}")
     } else if on_delete {
         format!("{available} of {wanted} replicas available; {ON_DELETE}")
     } else {
@@ -392,6 +413,37 @@ fn stateful_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
     };
     let tolerable = available > 0 && wanted - available <= values.max_unavailable(wanted, 1, Rounding::Up)?;
     Ok(Judgement::Progressing { detail, tolerable })
+}
+
+/// The pod that a StatefulSet waits for. It replaces pods one by one from the highest ordinal down,
+/// and waits for one that is not ready: also for one of a version that is no longer wanted, which it
+/// never replaces.
+fn awaited_pod(values: &Values<'_>, wanted: i64) -> Result<String, WrongType> {
+    if values.text(POD_MANAGEMENT.0)? == "Parallel" {
+        return Ok(String::new());
+    }
+    let (total, updated) = (values.number(TOTAL)?, values.number(UPDATED)?);
+    let (current, update) = (values.text(CURRENT_REVISION.0)?, values.text(UPDATE_REVISION.0)?);
+    if update.is_empty() {
+        return Ok(String::new());
+    }
+    let back = current == update;
+    // Pods below those that were replaced have either revision.
+    let kept = if back { updated } else { values.number(CURRENT)? };
+    let of_neither = total - kept - if back { 0 } else { updated };
+    let pod = |ordinal: i64| -> Result<String, WrongType> {
+        let ordinal = values.number(FIRST_ORDINAL)?.saturating_add(ordinal);
+        Ok(format!("pod {}-{ordinal}", values.object))
+    };
+    Ok(if of_neither > 0 {
+        format!("; it does not replace {} of an earlier version: delete that pod if it is not ready", pod(kept)?)
+    } else if !back && updated > 0 {
+        format!("; waiting for {}", pod((wanted - updated).max(0))?)
+    } else if back && total > 0 {
+        format!("; waiting for {}", pod(total - 1)?)
+    } else {
+        String::new()
+    })
 }
 
 fn daemon_set(values: &Values<'_>) -> Result<Judgement, WrongType> {

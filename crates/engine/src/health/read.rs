@@ -1,5 +1,8 @@
 //! Reading a work's health from what the agent reports about its objects.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
 use aviary_api::ManifestWork;
 use aviary_api::names::annotations;
 use aviary_api::work::{ManifestCondition, ManifestConfigOption};
@@ -43,15 +46,14 @@ pub(crate) fn of_work(object: &ManifestWork, addon: &str) -> WorkHealth {
     let configs = &object.spec.manifest_configs;
     let intact = written.is_some_and(|written| *written == configs_digest(configs));
     let reported = object.status.as_ref().and_then(|status| status.resource_status.as_ref());
-    let reported = reported.map_or(&[][..], |status| status.manifests.as_slice());
+    let reported = Reports::new(reported.map_or(&[], |status| status.manifests.as_slice()));
     let judged = manifests.iter().enumerate().filter_map(|(at, manifest)| {
         let (probe, id) = (probe_of(manifest)?, ObjectId::of(manifest)?);
         let digest = digest_of(manifest);
         if digest.is_none() && !is_probed(configs, probe, id) {
             return None;
         }
-        let report = find(reported, at, id);
-        Some(judge(probe, id, digest.as_deref(), report))
+        Some(judge(probe, id, digest.as_deref(), reported.find(at, id)))
     });
     let (health, available_since) = judged.fold((Health::Healthy, None), |(worst, last), (health, since)| {
         (worst.worst(health), last.max(since))
@@ -70,17 +72,47 @@ fn is_probed(configs: &[ManifestConfigOption], probe: &Probe, id: ObjectId<'_>) 
     })
 }
 
-/// The report on one object: at its place, or wherever it is named.
-fn find<'a>(reported: &'a [ManifestCondition], at: usize, id: ObjectId<'_>) -> Option<&'a ManifestCondition> {
-    let is_it = |report: &&ManifestCondition| {
-        let meta = &report.resource_meta;
-        let same = |field: &Option<String>, wanted: &str| field.as_deref().unwrap_or_default() == wanted;
-        same(&meta.name, id.name)
-            && same(&meta.namespace, id.namespace)
-            && same(&meta.group, id.group)
-            && same(&meta.kind, id.kind)
-    };
-    reported.get(at).filter(is_it).or_else(|| reported.iter().find(is_it))
+/// What an agent reports about the objects of a work. It may be about any number of other objects.
+struct Reports<'a> {
+    listed: &'a [ManifestCondition],
+    /// The first report on each object, worked out where one is not at its place.
+    by_object: OnceCell<HashMap<ObjectId<'a>, &'a ManifestCondition>>,
+}
+
+impl<'a> Reports<'a> {
+    fn new(listed: &'a [ManifestCondition]) -> Self {
+        Self { listed, by_object: OnceCell::new() }
+    }
+
+    /// The report on one object: at its place, or wherever it is named.
+    fn find(&self, at: usize, id: ObjectId<'_>) -> Option<&'a ManifestCondition> {
+        let at_its_place = self.listed.get(at).filter(|report| subject(report) == id);
+        at_its_place.or_else(|| self.by_object().get(&id).copied())
+    }
+
+    fn by_object(&self) -> &HashMap<ObjectId<'a>, &'a ManifestCondition> {
+        self.by_object.get_or_init(|| {
+            let mut first = HashMap::new();
+            for report in self.listed {
+                first.entry(subject(report)).or_insert(report);
+            }
+            first
+        })
+    }
+}
+
+/// The object that a report is about.
+fn subject(report: &ManifestCondition) -> ObjectId<'_> {
+    fn text(field: &Option<String>) -> &str {
+        field.as_deref().unwrap_or_default()
+    }
+    let meta = &report.resource_meta;
+    ObjectId {
+        group: text(&meta.group),
+        kind: text(&meta.kind),
+        namespace: text(&meta.namespace),
+        name: text(&meta.name),
+    }
 }
 
 fn judge(
@@ -92,13 +124,9 @@ fn judge(
     let why = |detail: &str| format!("{}: {detail}", id.label()).into();
     let feedback = report.and_then(|report| report.status_feedback.as_ref());
     let values = feedback.map_or(&[][..], |feedback| feedback.values.as_slice());
-    let values = Values(
-        values
-            .iter()
-            .filter(|value| value.name.starts_with(PREFIX))
-            .map(|value| (value.name.as_str(), &value.field_value))
-            .collect(),
-    );
+    let values = values.iter().filter(|value| value.name.starts_with(PREFIX));
+    let values = values.map(|value| (value.name.as_str(), &value.field_value));
+    let values = Values { object: id.name, all: values.collect() };
     let judged = || -> Result<Health, WrongType> {
         let (reported, wanted) = match digest {
             Some(digest) => (values.text(DIGEST)?, digest),

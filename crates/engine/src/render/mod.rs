@@ -24,7 +24,7 @@ use crate::configs::{GroupResource, Pin, version_in};
 use crate::fleet::WorkFacts;
 use crate::hash::{self, Hash};
 use crate::health::advice::{self, Advice};
-use crate::health::instruct::{self, Instructions, ObjectMark, ProbedManifest};
+use crate::health::instruct::{self, Instructions, NoEffect, ObjectMark, ProbedManifest};
 use crate::name::{ClusterName, Text};
 use crate::observed::Observed;
 use crate::problem::Problem;
@@ -483,15 +483,13 @@ impl Prepared {
         (spec, instruct::configs_digest(&read))
     }
 
-    /// An object that agents create once, such as a Job, whose content changes under its old name:
-    /// it would never run.
-    pub(crate) fn ignored_change(&self, before: &Self) -> Option<&str> {
-        let once = self
-            .probed
-            .iter()
-            .flatten()
-            .find(|probed| before.probed.iter().flatten().any(|before| probed.is_ignored_after(before)));
-        once.map(|probed| probed.label.as_str())
+    /// An object whose content changes under its old name without any effect, such as a Job, which
+    /// agents create once: what is wanted would never run.
+    pub(crate) fn ignored_change(&self, before: &Self) -> Option<(&str, NoEffect)> {
+        self.probed.iter().flatten().find_map(|probed| {
+            let why = before.probed.iter().flatten().find_map(|before| probed.no_effect_after(before))?;
+            Some((probed.label.as_str(), why))
+        })
     }
 
     /// What its author should know about the health of its objects.

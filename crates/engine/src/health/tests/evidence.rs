@@ -183,6 +183,28 @@ fn a_report_on_another_object_at_the_same_place_proves_nothing() {
     assert_eq!(health(&work), "Healthy", "in another order it is still the right object");
 }
 
+/// A report may be anywhere among those on other objects; of two on one object, the first counts.
+#[test]
+fn reports_on_thousands_of_other_objects_are_passed_over() {
+    let named = |at: usize| {
+        let mut manifest = deployment("a");
+        manifest["metadata"]["name"] = json!(format!("greeter-{at}"));
+        manifest
+    };
+    let manifests: Vec<Value> = (0..100).map(named).collect();
+    let mut work = Template::of(&manifests).work();
+    let live: Vec<Value> = (0..manifests.len()).map(|at| applied(&work, at, &good())).collect();
+    report(&mut work, &live);
+    let reports = work["status"]["resourceStatus"]["manifests"].as_array_mut().unwrap();
+    let other = |at: usize| json!({"resourceMeta": {"group": "apps", "kind": "Deployment", "namespace": "greeter", "name": format!("other-{at}")}});
+    reports.splice(0..0, (0..10_000).map(other).chain([json!({"resourceMeta": "x"}), json!(7), json!(null)]));
+    assert_eq!(health(&work), "Healthy");
+    let reports = work["status"]["resourceStatus"]["manifests"].as_array_mut().unwrap();
+    let forged = json!({"resourceMeta": reports.last().unwrap()["resourceMeta"]});
+    reports.insert(0, forged);
+    assert!(health(&work).starts_with("Unknown  Deployment greeter/greeter-99: "), "{}", health(&work));
+}
+
 #[test]
 fn junk_among_the_values_is_passed_over() {
     let mut work = reported("a");

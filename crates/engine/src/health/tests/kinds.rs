@@ -279,6 +279,48 @@ fn a_stateful_set() {
     );
 }
 
+/// Counters, revisions and pods as the controller of StatefulSets reports them: pods are replaced
+/// from the highest ordinal down, and one that is not ready is waited for.
+#[test]
+fn a_stateful_set_that_waits_for_a_pod() {
+    let revisions = |live: Value, now: i64, revisions: [&str; 2]| {
+        let live = with(live, "/status", "currentReplicas", json!(now));
+        let live = with(live, "/status", "currentRevision", json!(revisions[0]));
+        with(live, "/status", "updateRevision", json!(revisions[1]))
+    };
+    let on_the_way = || revisions(replicas([1, 3, 2], &[]), 2, ["v1", "v2"]);
+    let back = || revisions(replicas([1, 3, 1], &[]), 1, ["v1", "v1"]);
+    check(
+        &object("apps/v1", "StatefulSet"),
+        &[
+            ("the first of three is not ready", on_the_way()),
+            ("the second is not ready", revisions(replicas([2, 3, 2], &[]), 1, ["v1", "v2"])),
+            ("back to the first version", back()),
+            ("back, and none was left", revisions(replicas([0, 3, 0], &[]), 0, ["v1", "v1"])),
+            ("on to a third version", revisions(replicas([0, 3, 2], &[]), 2, ["v1", "v3"])),
+            ("back, the pod was deleted", revisions(replicas([2, 2, 2], &[]), 2, ["v1", "v1"])),
+            ("back, with ordinals from 5", with(back(), "/spec", "ordinals", json!({"start": 5}))),
+            ("back, in parallel", with(back(), "/spec", "podManagementPolicy", json!("Parallel"))),
+            ("installed, the first is not ready", revisions(replicas([1, 1, 0], &[]), 1, ["v1", "v1"])),
+            ("no pod yet", revisions(replicas([0, 0, 0], &[]), 0, ["v1", "v1"])),
+            ("all are available", revisions(replicas([1, 3, 3], &[]), 2, ["v1", "v2"])),
+        ],
+        &expect![[r#"
+            the first of three is not ready: Progressing, tolerable  StatefulSet greeter/greeter: 1 of 3 replicas updated, 2 available; waiting for pod greeter-2
+            the second is not ready: Progressing, tolerable  StatefulSet greeter/greeter: 2 of 3 replicas updated, 2 available; waiting for pod greeter-1
+            back to the first version: Progressing  StatefulSet greeter/greeter: 1 of 3 replicas updated, 1 available; it does not replace pod greeter-1 of an earlier version: delete that pod if it is not ready
+            back, and none was left: Progressing  StatefulSet greeter/greeter: 0 of 3 replicas updated, 0 available; it does not replace pod greeter-0 of an earlier version: delete that pod if it is not ready
+            on to a third version: Progressing, tolerable  StatefulSet greeter/greeter: 0 of 3 replicas updated, 2 available; it does not replace pod greeter-2 of an earlier version: delete that pod if it is not ready
+            back, the pod was deleted: Progressing, tolerable  StatefulSet greeter/greeter: 2 of 3 replicas updated, 2 available; waiting for pod greeter-1
+            back, with ordinals from 5: Progressing  StatefulSet greeter/greeter: 1 of 3 replicas updated, 1 available; it does not replace pod greeter-6 of an earlier version: delete that pod if it is not ready
+            back, in parallel: Progressing  StatefulSet greeter/greeter: 1 of 3 replicas updated, 1 available
+            installed, the first is not ready: Progressing  StatefulSet greeter/greeter: 1 of 3 replicas updated, 0 available; waiting for pod greeter-0
+            no pod yet: Progressing  StatefulSet greeter/greeter: 0 of 3 replicas updated, 0 available
+            all are available: Progressing, tolerable  StatefulSet greeter/greeter: 1 of 3 replicas updated, 3 available
+        "#]],
+    );
+}
+
 /// A DaemonSet on so many nodes.
 fn nodes([desired, updated, available]: [i64; 3], strategy: Value) -> Value {
     let mut status = json!({"observedGeneration": 2, "desiredNumberScheduled": desired});
