@@ -24,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use self::gateway::{Gateway, Tally};
-use self::objects::Pace;
+use self::objects::{Health, Pace};
 use self::report::{Phase, Report, Run};
 use self::subject::{Manager, Subject};
 use self::watch::Works;
@@ -87,6 +87,10 @@ struct Args {
     /// Also measure this command line; {kubeconfig} is replaced by the file, and KUBECONFIG is set
     #[arg(long, value_name = "COMMAND")]
     peer_cmd: Option<String>,
+
+    /// Do not ask for the health of the workload, to see what probes cost
+    #[arg(long)]
+    without_probes: bool,
 
     /// How long to watch an idle manager, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -268,11 +272,11 @@ impl Ground {
 
         let subject = manager.start(scratch, &gateway.kubeconfig)?;
         look.ready(&subject, &Tally::default()).await?;
-        let install =
-            look.phase(&subject, VERSIONS[0], objects::want(&self.hub, VERSIONS[0], Pace::All)).await?;
-        let upgrade =
-            look.phase(&subject, VERSIONS[1], objects::want(&self.hub, VERSIONS[1], Pace::All)).await?;
-        let staged = look.phase(&subject, VERSIONS[2], objects::want(&self.hub, VERSIONS[2], WAVE)).await?;
+        let health = if args.without_probes { Health::Ignored } else { Health::Asked };
+        let want = |version, pace| objects::want(&self.hub, version, pace, health);
+        let install = look.phase(&subject, VERSIONS[0], want(VERSIONS[0], Pace::All)).await?;
+        let upgrade = look.phase(&subject, VERSIONS[1], want(VERSIONS[1], Pace::All)).await?;
+        let staged = look.phase(&subject, VERSIONS[2], want(VERSIONS[2], WAVE)).await?;
         let idle = look.idle(&subject, Duration::from_secs(args.idle)).await?;
         let peak = subject.peak_memory()?;
         subject.stop().await?;

@@ -2,7 +2,7 @@
 //! releases, which other managers read too.
 
 use anyhow::Context as _;
-use aviary_api::names::{ADDON_GROUP, CLUSTER_GROUP, WORK_GROUP};
+use aviary_api::names::{ADDON_GROUP, CLUSTER_GROUP, WORK_GROUP, annotations};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
@@ -28,6 +28,13 @@ pub(super) enum Pace {
     Percent(u32),
 }
 
+/// Whether the Deployment is probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    Asked,
+    Ignored,
+}
+
 pub(super) fn kind(group: &str, version: &str, kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
@@ -40,14 +47,18 @@ pub(super) fn works() -> ApiResource {
     kind(WORK_GROUP, "v1", "ManifestWork")
 }
 
-fn template(version: &str) -> Value {
+fn template(version: &str, health: Health) -> Value {
     let name = format!("{ADDON}-{version}");
     let labels = json!({"app": ADDON});
+    let annotations = match health {
+        Health::Asked => json!({}),
+        Health::Ignored => json!({annotations::HEALTH: annotations::HEALTH_IGNORE}),
+    };
     json!({
         "apiVersion": format!("{ADDON_GROUP}/v1alpha1"), "kind": "AddOnTemplate", "metadata": {"name": name},
         "spec": {"addonName": ADDON, "agentSpec": {"workload": {"manifests": [
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ADDON, "namespace": "default"}, "data": {"version": version}},
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": ADDON, "namespace": "default", "labels": labels},
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": ADDON, "namespace": "default", "labels": labels, "annotations": annotations},
              "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [
                 {"name": "agent", "image": format!("example.com/agent:{version}"), "args": ["--cluster={{CLUSTER_NAME}}"]}]}}}},
         ]}}},
@@ -76,8 +87,8 @@ fn addon(version: &str, pace: Pace) -> Value {
 }
 
 /// Sets the version of every cluster.
-pub(super) async fn want(hub: &Client, version: &str, pace: Pace) -> anyhow::Result<()> {
-    put(hub, &template(version)).await?;
+pub(super) async fn want(hub: &Client, version: &str, pace: Pace, health: Health) -> anyhow::Result<()> {
+    put(hub, &template(version, health)).await?;
     put(hub, &addon(version, pace)).await
 }
 
@@ -196,7 +207,7 @@ async fn bare_one(client: &Client, cluster: &str) -> anyhow::Result<()> {
     let params = PatchParams::default();
     let told = status("Installing", false);
     instances.patch_status(&name, &params, &Patch::Merge(told)).await.with_context(failed)?;
-    let manifests = template("v1")["spec"]["agentSpec"]["workload"].clone();
+    let manifests = template("v1", Health::Asked)["spec"]["agentSpec"]["workload"].clone();
     let work = json!({
         "apiVersion": format!("{WORK_GROUP}/v1"), "kind": "ManifestWork",
         "metadata": {"name": format!("{name}-deploy-0"), "namespace": cluster}, "spec": {"workload": manifests},
