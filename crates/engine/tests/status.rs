@@ -612,7 +612,7 @@ fn held(story: &Story, written: Timestamp) -> aviary_engine::plan::Plan {
 }
 
 #[test]
-fn counts_alone_are_written_at_most_every_five_seconds_while_clusters_are_in_flight() {
+fn counts_alone_are_written_at_most_every_two_seconds_while_clusters_are_in_flight() {
     let mut story = Story::new();
     story.run("template v1\n place prod: a1..a4\n rollout prod version=v1 UpdateAll\n pass 2");
     // The wave is counted by the write that reserves it.
@@ -627,7 +627,7 @@ fn counts_alone_are_written_at_most_every_five_seconds_while_clusters_are_in_fli
     // A manager that has not written it knows nothing better, and nobody waits for a time to come.
     assert!(plan(&story.world.observed, story.now).addon().is_some());
     assert!(held(&story, due).addon().is_some());
-    story.run("wait 5s");
+    story.run("wait 2s");
     assert!(held(&story, written).addon().is_some(), "nothing else happens, and the counts are old");
     story.run("pass 2");
     assert_eq!(counts(&story), (1, 3));

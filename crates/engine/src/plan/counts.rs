@@ -8,7 +8,7 @@ use crate::configs::Revision;
 use crate::observed::{AddOnStatus, Observed};
 
 /// How often an add-on's status is written for its counts alone while clusters are in flight.
-pub const COUNTS_AT_MOST_EVERY: SignedDuration = SignedDuration::from_secs(5);
+pub const COUNTS_AT_MOST_EVERY: SignedDuration = SignedDuration::from_secs(2);
 
 impl Plan {
     /// Holds back a change of the add-on's counts alone while clusters are in flight, if the status
