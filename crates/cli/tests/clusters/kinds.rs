@@ -50,7 +50,8 @@ async fn a_stateful_set_whose_pod_is_broken_rolls_back_when_that_pod_is_deleted(
     story.want("v2").await;
     let detail =
         "StatefulSet open-cluster-management-agent-addon/stuck: 1 of 2 replicas updated, 1 available; waiting for pod stuck-1";
-    story.until("the broken pod", async || story.explain().contains(detail).then_some(())).await;
+    let says = |said: &str| story.explain().split_whitespace().collect::<Vec<_>>().join(" ").contains(said);
+    story.until("the broken pod", async || says(detail).then_some(())).await;
     for member in &story.members[1..] {
         let object = member.get("apps/v1", "StatefulSet", "stuck").await.expect("the StatefulSet");
         assert_eq!(object["metadata"]["generation"], 1, "{} has moved", member.name);
@@ -65,7 +66,7 @@ async fn a_stateful_set_whose_pod_is_broken_rolls_back_when_that_pod_is_deleted(
         })
         .await;
     let advice = "it does not replace pod stuck-1 of an earlier version: delete that pod if it is not ready";
-    story.until("the name of the pod", async || story.explain().contains(advice).then_some(())).await;
+    story.until("the name of the pod", async || says(advice).then_some(())).await;
     story.lane.kubectl("member1", "delete pod stuck-1 -n open-cluster-management-agent-addon --wait=false");
     story.until_done("v1").await;
     story.until_all_run("v1").await;

@@ -90,7 +90,7 @@ fn a_canary_that_refuses_is_why() {
             applied     no: work reports Applied=False: image of v3.0.0 cannot be pulled
             available   no: work reports Available=False: image of v3.0.0 cannot be
                         pulled
-            health      healthy
+            health      unknown: not applied
 
         Next: aviary status helloworld
     "#]],
