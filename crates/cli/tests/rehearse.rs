@@ -59,7 +59,7 @@ fn a_canary_rollout_that_goes_well() {
               3m47s  ########>>>>>>.......... 165/450  ######################## 50/50
               4m15s  ############>>>>>>...... 238/450  ######################## 50/50
               4m44s  ##################>>>>>> 338/450  ######################## 50/50
-              5m12s  ######################>> 415/450  ######################## 50/50
+              5m12s  ######################>> 416/450  ######################## 50/50
               5m41s  ######################## 450/450  ######################## 50/50
               # settled  > in flight  x failed  . waiting
 
@@ -67,7 +67,7 @@ fn a_canary_rollout_that_goes_well() {
               default/aws-placement          450     113   113      450       0        0  450/450 upgrade completed with no errors.
               default/canary-placement        50      13    13       50       0        0  50/50 upgrade completed with no errors.
 
-            All clusters settled after 5m41s. 265 passes, 1714 writes.
+            All clusters settled after 5m41s. 245 passes, 1666 writes.
 
             Nothing was written. Next: aviary rehearse -f addon.yaml … --fail 5% # to see where a bad revision stops
         "#]]);
@@ -97,7 +97,7 @@ fn a_bad_revision_stops_in_the_canary() {
               default/aws-placement          450     113     0        0       0      450  waitingForCanary... canary default/canary-placement: 50 of 50 not passed, first canary-placement-01
               default/canary-placement        50      13    13        0      13       37  13/50 upgrade failed: stopped, 13 failed, 13 of 13 slots taken: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
 
-            Stalls after 56s; 500 clusters not updated. 35 passes, 526 writes.
+            Stalls after 56s; 500 clusters not updated. 34 passes, 525 writes.
                  450  canary default/canary-placement: 50 of 50 not passed, first canary-placement-01  aws-placement-001, aws-placement-002, aws-placement-003 and 447 more
                   37  budget full: 13 of 13 slots taken: 13 failed  canary-placement-14, canary-placement-15, canary-placement-16 and 34 more
                   13  failed: work reports Applied=False: rehearsed failure  canary-placement-01, canary-placement-02, canary-placement-03 and 10 more
@@ -125,7 +125,7 @@ fn many_fleets_tell_how_long_it_takes() {
               12m3s   ####>>>>>>.............. 6/36   ######################## 4/4
               14m23s  #########>>>>>>......... 14/36  ######################## 4/4
               15m41s  ###########>>>>>>....... 17/36  ######################## 4/4
-              18m19s  #################>>>>>>. 26/36  ######################## 4/4
+              18m18s  #################>>>>>>. 26/36  ######################## 4/4
               20m46s  ######################>> 34/36  ######################## 4/4
               21m56s  ######################## 36/36  ######################## 4/4
               24m57s  ######################## 36/36  ######################## 4/4
@@ -138,7 +138,7 @@ fn many_fleets_tell_how_long_it_takes() {
               failed clusters within maxFailures give their slot back, and first installs
               need no slot.
 
-            All clusters settled after 24m57s. 115 passes, 198 writes.
+            All clusters settled after 24m57s. 89 passes, 170 writes.
             Of 5 fleets, 4 settled. Half were done after 24m37s, 90% after 28m45s, all after 28m45s.
 
             Nothing was written. Next: aviary plan -f addon.yaml # to see what would happen first
@@ -202,7 +202,7 @@ fn a_change_is_rehearsed_on_the_fleet_in_the_files() {
               placement     clusters  budget  peak  settled  failed  waiting  result
               default/prod         8       2     2        8       0        0  8/8 upgrade completed with no errors.
 
-            All clusters settled after 2m22s. 24 passes, 39 writes.
+            All clusters settled after 2m22s. 18 passes, 32 writes.
 
             Nothing was written. Next: aviary rehearse -f fleet.yaml --change change.yaml … --fail 5% # to see where a bad revision stops
         "#]]);

@@ -33,7 +33,7 @@ fn the_fleet_of_a_hub_is_rehearsed_with_a_change() {
           default/fleet         12       3     3       12       0        0  12/12 upgrade completed with no errors.
           default/canary         4       2     2        4       0        0  4/4 upgrade completed with no errors.
 
-        All clusters settled after 4m30s. 45 passes, 81 writes.
+        All clusters settled after 4m30s. 45 passes, 69 writes.
 
         Nothing was written. Next: aviary rehearse helloworld -f two.yaml … --fail 5% # to see where a bad revision stops
     "#]]);
