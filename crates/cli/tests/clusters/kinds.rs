@@ -48,8 +48,7 @@ async fn a_stateful_set_whose_pod_is_broken_rolls_back_when_that_pod_is_deleted(
     story.want("v1").await;
     story.until_done("v1").await;
     story.want("v2").await;
-    let detail =
-        "StatefulSet open-cluster-management-agent-addon/stuck: 1 of 2 replicas updated, 1 available; waiting for pod stuck-1";
+    let detail = "StatefulSet open-cluster-management-agent-addon/stuck: 1 of 2 replicas updated, 1 available; waiting for pod stuck-1";
     let says = |said: &str| story.explain().split_whitespace().collect::<Vec<_>>().join(" ").contains(said);
     story.until("the broken pod", async || says(detail).then_some(())).await;
     for member in &story.members[1..] {

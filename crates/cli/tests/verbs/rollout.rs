@@ -387,23 +387,31 @@ async fn probed(client: &kube::Client, strip: bool) -> usize {
 #[test]
 fn works_of_the_first_version_are_left_alone_until_somebody_asks_for_probes() {
     let world = World::installed("reprobe");
-    world.check("rollout reprobe helloworld", &expect![[r#"
+    world.check(
+        "rollout reprobe helloworld",
+        &expect![[r#"
         $ aviary rollout reprobe helloworld
         All works of helloworld have probes: there is nothing to do
         Next: aviary status helloworld -w
-    "#]]);
+    "#]],
+    );
     let client = world.client.clone();
     assert_eq!(world.block_on(probed(&client, true)), 16);
     world.until("works without probes", |_, plan| plan.report.not_probed == 16 && plan.is_at_rest());
-    world.check("status helloworld", &expect![[r#"
+    world.check(
+        "status helloworld",
+        &expect![[r#"
         $ aviary status helloworld
         helloworld  Done  16 of 16 clusters settled
         ├─ default/canary  [########################] 4/4  Installed v1.0.0
         └─ default/fleet   [########################] 12/12  Installed v1.0.0
         Note: not probed: 16 clusters of helloworld have works of an earlier version
         Next: aviary rollout history helloworld
-    "#]]);
-    world.check("explain helloworld", &expect![[r#"
+    "#]],
+    );
+    world.check(
+        "explain helloworld",
+        &expect![[r#"
         $ aviary explain helloworld
         helloworld  Done  16 of 16 clusters settled
 
@@ -419,29 +427,42 @@ fn works_of_the_first_version_are_left_alone_until_somebody_asks_for_probes() {
           hub.kubeconfig adds probes
 
         Nothing is waiting. Next: aviary rollout history helloworld
-    "#]]);
-    world.check("rollout reprobe helloworld --dry-run", &expect![[r#"
+    "#]],
+    );
+    world.check(
+        "rollout reprobe helloworld --dry-run",
+        &expect![[r#"
         $ aviary rollout reprobe helloworld --dry-run
         The works of 16 clusters get probes (dry run), at most 25 % of a placement's clusters at once
         Nothing was written. Next: aviary rollout reprobe helloworld
-    "#]]);
-    world.check("rollout reprobe helloworld --stop", &expect![[r#"
+    "#]],
+    );
+    world.check(
+        "rollout reprobe helloworld --stop",
+        &expect![[r#"
         $ aviary rollout reprobe helloworld --stop
         Nobody has asked for probes in the works of helloworld
         Next: aviary status helloworld -w
-    "#]]);
+    "#]],
+    );
     assert_eq!(world.block_on(probed(&client, false)), 0);
-    world.check("rollout reprobe helloworld", &expect![[r#"
+    world.check(
+        "rollout reprobe helloworld",
+        &expect![[r#"
         $ aviary rollout reprobe helloworld
         The works of 16 clusters get probes, at most 25 % of a placement's clusters at once
         Next: aviary status helloworld -w
-    "#]]);
+    "#]],
+    );
     world.until("probes", |_, plan| plan.report.not_probed == 0 && plan.is_at_rest());
     assert_eq!(world.block_on(probed(&client, false)), 16);
-    world.check("rollout reprobe helloworld --stop", &expect![[r#"
+    world.check(
+        "rollout reprobe helloworld --stop",
+        &expect![[r#"
         $ aviary rollout reprobe helloworld --stop
         The request is taken back: all works of helloworld have probes
         Next: aviary status helloworld -w
-    "#]]);
+    "#]],
+    );
     assert!(world.get("ClusterManagementAddOn", "helloworld")["metadata"]["annotations"]["addon.open-cluster-management.io/reprobe"].is_null());
 }

@@ -219,7 +219,9 @@ impl Prepared {
                     continue;
                 }
                 let (is, should) = (is.get(key), should.get(key));
-                if is != should && !(blurred && past_aside(key, is, unproved) == past_aside(key, should, unproved)) {
+                if is != should
+                    && !(blurred && past_aside(key, is, unproved) == past_aside(key, should, unproved))
+                {
                     broken.push(format!("rest {index}: {} {}", show(key), difference(is, should)));
                 }
             }

@@ -436,7 +436,10 @@ fn awaited_pod(values: &Values<'_>, wanted: i64) -> Result<String, WrongType> {
         Ok(format!("pod {}-{ordinal}", values.object))
     };
     Ok(if of_neither > 0 {
-        format!("; it does not replace {} of an earlier version: delete that pod if it is not ready", pod(kept)?)
+        format!(
+            "; it does not replace {} of an earlier version: delete that pod if it is not ready",
+            pod(kept)?
+        )
     } else if !back && updated > 0 {
         format!("; waiting for {}", pod((wanted - updated).max(0))?)
     } else if back && total > 0 {
