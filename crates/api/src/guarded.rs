@@ -15,7 +15,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// An object without `metadata.managedFields`, or its metadata and the reason why the rest cannot
+use crate::managers::is_only_by_ocm;
+
+/// An object without `metadata.managedFields`, but for a mark that OCM's manager alone has written
+/// it; or its metadata and the reason why the rest cannot
 /// be read.
 ///
 /// Does what kube's `DeserializeGuard` does, but parses the type directly from the text, without a
@@ -86,7 +89,8 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for Whole<K> {
     }
 }
 
-/// Managed fields are often more than half of an object, and nothing here uses them.
+/// Managed fields are often more than half of an object, and nothing here uses them but for whether
+/// OCM's manager alone has written it.
 fn without_managed_fields(text: &str) -> Cow<'_, str> {
     #[derive(Deserialize)]
     struct Outline<'a> {
@@ -109,8 +113,28 @@ fn without_managed_fields(text: &str) -> Cow<'_, str> {
     let fields = managed_fields.get();
     let from = fields.as_ptr().addr() - text.as_ptr().addr();
     match (text.get(..from), text.get(from + fields.len()..)) {
-        (Some(before), Some(after)) => [before, "null", after].concat().into(),
+        (Some(before), Some(after)) => [before, condensed(fields), after].concat().into(),
         _ => text.into(),
+    }
+}
+
+/// What is left of managed fields: whether nobody but OCM's manager has written the object. Most
+/// objects do not contain its name, so that is looked for first.
+fn condensed(fields: &str) -> &'static str {
+    #[derive(Deserialize)]
+    struct Entry<'a> {
+        #[serde(borrow, default)]
+        manager: Cow<'a, str>,
+        #[serde(borrow, default)]
+        subresource: Cow<'a, str>,
+    }
+    if !fields.contains("\"addon\"") {
+        return "null";
+    }
+    let entries: Vec<Entry<'_>> = serde_json::from_str(fields).unwrap_or_default();
+    match is_only_by_ocm(entries.iter().map(|entry| (&*entry.manager, &*entry.subresource))) {
+        true => r#"[{"manager":"addon"}]"#,
+        false => "null",
     }
 }
 
@@ -291,6 +315,30 @@ mod tests {
         check::<DynamicObject>(&object);
         check::<ManagedCluster>(&object);
         check::<ControllerRevision>(&object);
+    }
+
+    #[test]
+    fn of_managed_fields_only_a_mark_is_left_that_ocm_alone_has_written_the_object() {
+        let mark = Some("addon");
+        for (writers, left) in [
+            (json!([{"manager": "addon"}]), mark),
+            (json!([{"manager": "addon", "fieldsV1": {"f:spec": {}}}, {"manager": "aviary"}]), mark),
+            (json!([{"manager": "kubectl", "subresource": "status"}, {"manager": "addon"}]), mark),
+            (json!([{"manager": "addon"}, {"manager": "kubectl-edit", "fieldsV1": {}}]), None),
+            (json!([{"manager": "addon", "subresource": "status"}, {"manager": "kubectl"}]), None),
+            (json!([{"manager": "addon", "subresource": "status"}]), None),
+            (json!([{"manager": "aviary"}]), None),
+            (json!([{"manager": "addon"}, {"operation": "Update"}]), None),
+            (json!([{"manager": "kubectl", "fieldsV1": {"f:addon": "addon"}}]), None),
+            (json!([{"manager": "addon"}, 7]), None),
+            (json!({"manager": "addon"}), None),
+        ] {
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "managedFields": writers}});
+            let read: Guarded<DynamicObject> = serde_json::from_str(&object.to_string()).unwrap();
+            let fields = read.0.unwrap().metadata.managed_fields.unwrap_or_default();
+            let managers: Vec<Option<&str>> = fields.iter().map(|one| one.manager.as_deref()).collect();
+            assert_eq!(managers, left.map(Some).into_iter().collect::<Vec<_>>(), "{writers}");
+        }
     }
 
     #[test]

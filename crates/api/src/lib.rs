@@ -13,6 +13,7 @@ pub mod condition;
 pub mod convert;
 pub mod crds;
 mod guarded;
+pub mod managers;
 pub mod int_or_percent;
 mod lenient;
 pub mod names;

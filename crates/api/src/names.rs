@@ -171,6 +171,8 @@ pub mod conditions {
     pub const HOOK_COMPLETED: &str = "HookManifestCompleted";
     /// Add-on: all its placements could be read.
     pub const PLACEMENTS_RESOLVED: &str = "PlacementsResolved";
+    /// Add-on, on a hub of OCM: every instance belongs to the install strategy.
+    pub const INSTANCES_ADOPTED: &str = "InstancesAdopted";
     /// Add-on: the brake holds deletions until they are approved.
     pub const DELETIONS_HELD: &str = "DeletionsHeld";
     /// Placement of an add-on: none of its clusters is unhealthy.

@@ -241,11 +241,15 @@ pub(crate) fn is_rendered_as_told(
     status: &StatusFields,
     install_namespace: &str,
 ) -> bool {
-    let Some(hashes) = work.hashes else { return false };
-    let told = status.told().map(|pin| (&pin.config.kind, &pin.hash));
     work.rendered_from.as_deref().is_some_and(|mark| prepared.marks(mark, install_namespace))
         && work.version == prepared.version_label()
-        && hashes.iter().map(|(kind, hash)| (kind, hash)).eq(told)
+        && carries_told(work, status)
+}
+
+/// Whether its hashes are those of the assigned revision.
+pub(crate) fn carries_told(work: &WorkFacts<'_>, status: &StatusFields) -> bool {
+    let told = status.told().map(|pin| (&pin.config.kind, &pin.hash));
+    work.hashes.is_some_and(|hashes| hashes.iter().map(|(kind, hash)| (kind, hash)).eq(told))
 }
 
 /// The add-on has been there once: something is recorded as applied, or, for an add-on without

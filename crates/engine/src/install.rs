@@ -11,7 +11,7 @@ use aviary_api::names::conditions::DELETIONS_HELD;
 
 use crate::by_cluster::ByCluster;
 use crate::explain::{Decision, Removal, Wait};
-use crate::fleet::{ClusterFacts, Cohort, Fleet, FleetLine};
+use crate::fleet::{ClusterFacts, Cohort, Fleet, FleetLine, InstanceFacts};
 use crate::name::{ClusterName, Text};
 use crate::observed::{Cluster, InstallStrategy, Instance, Maker, RefusedWrite};
 use crate::problem::Problem;
@@ -168,6 +168,38 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
             Some(held_by_the_hub(facts).unwrap_or(Decision::Delete(Removal::Deselected)))
         }
     }
+}
+
+/// The marker that an instance of OCM's manager gets: an install strategy made it, only another
+/// manager executed it. On a hub without OCM nobody but Aviary makes instances for a strategy.
+pub(crate) fn adoption(fleet: &Fleet<'_>, instance: &InstanceFacts<'_>) -> Option<&'static str> {
+    let observed = fleet.observed;
+    let is_free = instance.made_by == Maker::User && !instance.lacks_owner && !instance.other_owner;
+    let by_placements = matches!(observed.addon.strategy, InstallStrategy::Placements(_));
+    let adopts = is_free && instance.made_by_ocm && observed.served.is_ocm() && by_placements;
+    adopts.then(|| observed.addon.strategy.marker())
+}
+
+/// The clusters whose instances stay when they are deselected, although a strategy of OCM's may
+/// have made them: on a hub of OCM, their number and the first few names.
+pub(crate) fn kept(fleet: &Fleet<'_>, most: usize) -> (usize, Vec<ClusterName>) {
+    let by_placements = matches!(fleet.observed.addon.strategy, InstallStrategy::Placements(_));
+    if !fleet.observed.served.is_ocm() || !by_placements {
+        return (0, Vec::new());
+    }
+    let is_kept = |cohort: &&Cohort<'_>| {
+        cohort.facts.instance.as_ref().is_some_and(|instance| {
+            instance.made_by == Maker::User
+                && !instance.terminating
+                && !instance.other_owner
+                && adoption(fleet, instance).is_none()
+        })
+    };
+    let mut positions: Vec<u32> =
+        fleet.cohorts.iter().filter(is_kept).flat_map(|cohort| cohort.members.iter().copied()).collect();
+    positions.sort_unstable();
+    let lines = positions.iter().filter_map(|&at| fleet.lines.get(at as usize));
+    (positions.len(), lines.take(most).map(|line| line.name.clone()).collect())
 }
 
 /// The hub refuses to create or to delete the instance.

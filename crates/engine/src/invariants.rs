@@ -7,6 +7,7 @@
 
 mod arrival;
 mod hooks;
+mod takeover;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -57,7 +58,12 @@ pub enum Deed<'a> {
     Guard(&'a ClusterName),
     Work {
         cluster: &'a ClusterName,
+        name: &'a str,
         told: &'a Revision,
+    },
+    DeleteWork {
+        cluster: &'a ClusterName,
+        name: &'a str,
     },
     AddOn(&'a AddOnStatus),
     Complete(&'a PlacementName, &'a Revision),
@@ -87,13 +93,12 @@ impl Series {
             Write::Create(create) => Deed::Create(&create.cluster),
             Write::Delete(delete) => Deed::Delete { cluster: &delete.cluster, uid: &delete.uid },
             Write::Instance(write) => Deed::Instance(&write.cluster),
-            Write::Work(write) => Deed::Work { cluster: &write.cluster, told: write.told() },
+            Write::Work(write) => {
+                Deed::Work { cluster: &write.cluster, name: &write.name, told: write.told() }
+            }
             Write::AddOn(status) => Deed::AddOn(status),
             Write::Complete(completed) => Deed::Complete(&completed.placement, &completed.revision),
-            Write::DeleteWork(delete) => {
-                self.counts.follow(before, &delete.cluster, after);
-                return Vec::new();
-            }
+            Write::DeleteWork(delete) => Deed::DeleteWork { cluster: &delete.cluster, name: &delete.name },
             Write::Guard(write) => Deed::Guard(&write.cluster),
             Write::Record(record) => return too_large(record),
             Write::Keep(_) | Write::Hold(_) | Write::Forget(_) | Write::Withdraw(..) | Write::Offer(_) => {
@@ -106,7 +111,8 @@ impl Series {
             | Deed::Delete { cluster, .. }
             | Deed::Instance(cluster)
             | Deed::Guard(cluster)
-            | Deed::Work { cluster, .. } => self.counts.follow(before, cluster, after),
+            | Deed::Work { cluster, .. }
+            | Deed::DeleteWork { cluster, .. } => self.counts.follow(before, cluster, after),
             Deed::AddOn(_) | Deed::Complete(..) => {}
         }
         found
@@ -174,7 +180,11 @@ fn check_counted(
         Deed::Delete { cluster, uid } => found.delete(cluster, uid),
         Deed::Instance(cluster) => found.instance(cluster, after),
         Deed::Guard(cluster) => found.guard(cluster, after),
-        Deed::Work { cluster, told } => found.work(cluster, told),
+        Deed::Work { cluster, name, told } => {
+            found.work(cluster, told);
+            found.accepted(cluster, name);
+        }
+        Deed::DeleteWork { cluster, name } => found.accepted(cluster, name),
         Deed::AddOn(status) => found.addon(status),
         Deed::Complete(placement, revision) => found.completed(placement, revision),
     }

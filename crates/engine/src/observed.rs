@@ -599,6 +599,10 @@ pub struct Instance {
     pub marker: Option<Text>,
     /// The uid of the add-on that owns it.
     pub owner: Option<Text>,
+    /// It has owners of another kind.
+    pub has_other_owners: bool,
+    /// OCM's manager alone has written it, it has no marker, and its spec says nothing.
+    pub made_by_ocm: bool,
     pub install_namespace: Text,
     pub overrides: Vec<ConfigRef>,
     /// The version shorthand.
@@ -628,6 +632,7 @@ pub struct InstanceSummary {
     pub(crate) deleting: bool,
     pub(crate) guarded: bool,
     pub(crate) made_by: Maker,
+    pub(crate) made_by_ocm: bool,
     pub(crate) has_own: bool,
     pub(crate) soak: SoakMark,
 }
@@ -686,6 +691,7 @@ impl Summarised for Instance {
                 Some("Placements") => Maker::Placements,
                 Some(_) => Maker::Strategy,
             },
+            made_by_ocm: self.made_by_ocm,
             has_own: self.has_own(),
             soak: SoakMark::of(&self.status),
         }

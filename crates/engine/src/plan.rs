@@ -31,7 +31,7 @@ use crate::health::ObjectMark;
 use crate::hooks::{self, Ending};
 use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{AddOnStatus, Condition, Instance, InstanceStatus, Lookup, Observed};
+use crate::observed::{AddOnStatus, Condition, Instance, InstanceStatus, Lookup, Maker, Observed};
 use crate::problem::Problem;
 use crate::reason::{EventReason, Reason};
 use crate::render::{Prepared, WorkSite};
@@ -260,7 +260,7 @@ impl Deref for StatusWrite {
     }
 }
 
-/// The finalizers of one instance, written on condition that the instance is unchanged.
+/// The metadata of one instance, written on condition that the instance is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardWrite {
     pub cluster: ClusterName,
@@ -268,6 +268,12 @@ pub struct GuardWrite {
     pub resource_version: Text,
     /// All that the instance should have.
     pub finalizers: Vec<Text>,
+    /// The add-on becomes an owner.
+    pub owns: bool,
+    /// Beside others.
+    pub has_other_owners: bool,
+    /// The value of the marker label, if it gets one.
+    pub marker: Option<&'static str>,
     /// Why hooks no longer hold it, if they do not.
     pub ending: Option<Ending>,
 }
@@ -280,6 +286,9 @@ impl GuardWrite {
             uid: uid.clone(),
             resource_version: resource_version.clone(),
             finalizers,
+            owns: false,
+            has_other_owners: instance.has_other_owners,
+            marker: None,
             ending,
         }
     }
@@ -429,6 +438,12 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// How many clusters have works of an earlier version of Aviary, without probes.
     pub not_probed: usize,
+    /// How many clusters have works that another manager rendered from their revision, and keep them.
+    pub accepted: usize,
+    /// How many instances of OCM's manager get the marker of the install strategy.
+    pub adopted: usize,
+    /// How many instances users have made: they go with the add-on.
+    pub by_users: usize,
     /// Why the add-on is ignored, if it is.
     pub left_alone: Option<&'static str>,
 }
@@ -543,11 +558,12 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let gates = outcomes.into_iter().filter_map(|outcome| outcome.aim.gate_problem);
     let unprobed = |cohort: &&Cohort<'_>| cohort.facts.instance.as_ref().is_some_and(|one| one.is_unprobed);
     let not_probed = fleet.cohorts.iter().filter(unprobed).map(|cohort| cohort.members.len()).sum();
+    let [accepted, adopted, by_users] = taken_over(&fleet);
     let problems = fleet.problems.into_iter().chain(install.problem).chain(gates).collect();
     Plan::new(
         drafts,
         events,
-        Report { clusters, placements, problems, not_probed, left_alone: None },
+        Report { clusters, placements, problems, not_probed, accepted, adopted, by_users, left_alone: None },
         recheck_at,
     )
 }
@@ -709,4 +725,20 @@ fn offers(observed: &Observed, versions: &[Text]) -> Vec<Offer> {
         (known.listed != wanted).then(|| Offer { config: config.clone(), versions: wanted })
     });
     offers.collect()
+}
+
+/// How many clusters have accepted works, and how many instances are adopted and made by users.
+fn taken_over(fleet: &Fleet<'_>) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for cohort in &fleet.cohorts {
+        let Some(instance) = cohort.facts.instance.as_ref().filter(|instance| !instance.terminating) else {
+            continue;
+        };
+        let adopted = install::adoption(fleet, instance).is_some();
+        let by_user = instance.made_by == Maker::User && !adopted;
+        for (count, is_so) in counts.iter_mut().zip([instance.accepted, adopted, by_user]) {
+            *count += if is_so { cohort.members.len() } else { 0 };
+        }
+    }
+    counts
 }

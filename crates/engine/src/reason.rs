@@ -56,7 +56,9 @@ wire_enum! {
         // Conditions of an add-on.
         ClustersUnhealthy = "ClustersUnhealthy",
         DeletionAcknowledged = "DeletionAcknowledged",
+        InstancesKept = "InstancesKept",
         NothingHeld = "NothingHeld",
+        NothingKept = "NothingKept",
         NothingMissing = "NothingMissing",
         NothingRefused = "NothingRefused",
         NotStalled = "NotStalled",

@@ -26,4 +26,5 @@ mod selection;
 mod small_worlds;
 mod status;
 mod story;
+mod takeover;
 mod versions;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
+use aviary_api::ManifestWork;
 use aviary_api::names::{ADDON_GROUP, annotations, labels};
 use aviary_controller::LEASE;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -22,15 +23,23 @@ use crate::connect::{Connection, HubArgs, refused};
 use crate::output::Printout;
 
 const DESCRIPTION: &str = "\
-Remove what Aviary leaves on a hub, after its managers have stopped: the marker and term on add-ons and instances, stored revisions and \
-rollout records with their finalizers, the Lease, and role bindings of aviary registration.
+Remove what Aviary leaves on a hub, after its managers have stopped: the marker and term on add-ons and instances, annotations that say \
+what works were rendered from, stored revisions and rollout records with their finalizers, the Lease, and role bindings of aviary registration.
 
-Add-ons, instances, works and everything on the clusters stay as they are. Without --yes it only prints what it would remove.";
+Apart from that, add-ons, instances and works stay as they are, and so does everything on the clusters. Without --yes it only prints what it would remove.";
 
 /// How many objects are read at a time.
 const PAGE: u32 = 500;
 /// On role bindings that `aviary registration` made.
 const REGISTRATION_OF: &str = "addon.open-cluster-management.io/registration-of";
+/// On works that Aviary rendered. Without them, another manager's works are known as such when Aviary
+/// comes again. OCM's own annotation stays.
+const OF_WORKS: [&str; 4] = [
+    annotations::CONFIGS_SPEC_HASH,
+    annotations::RENDERED_FROM,
+    annotations::RENDERED_DIGEST,
+    annotations::PROBES_DIGEST,
+];
 const TEMPLATE_NAME: &str = "open-cluster-management.io/addon-template-name";
 
 /// Remove what Aviary leaves on a hub, so that another manager can take over
@@ -87,10 +96,17 @@ async fn clean(args: &Args, session: &Session) -> anyhow::Result<Removed> {
     hand.check_no_manager(&args.namespace, session).await?;
     let mut counts = BTreeMap::new();
     let terms = [annotations::MANAGER_TERM, annotations::MANAGER_IDENTITY];
-    let addons = hand.strip("ClusterManagementAddOn", &[], &terms).await?;
+    let kind = |kind: &str| ApiResource::from_gvk(&GroupVersionKind::gvk(ADDON_GROUP, "v1alpha1", kind));
+    let all = ListParams::default();
+    let addons = hand.strip(&kind("ClusterManagementAddOn"), &all, &[], &terms).await?;
     counts.insert("add-ons: term", addons);
-    let instances = hand.strip("ManagedClusterAddOn", &[labels::INSTALLED_BY_STRATEGY], &terms).await?;
+    let markers = [labels::INSTALLED_BY_STRATEGY];
+    let instances = hand.strip(&kind("ManagedClusterAddOn"), &all, &markers, &terms).await?;
     counts.insert("instances: marker and term", instances);
+    let works = ApiResource::erase::<ManifestWork>(&());
+    let of_addons = ListParams::default().labels(labels::ADDON_NAME);
+    let works = hand.strip(&works, &of_addons, &[labels::ADDON_VERSION], &OF_WORKS).await?;
+    counts.insert("works: what they were rendered from", works);
     counts.insert("rollout records", hand.records().await?);
     let revisions: Api<ControllerRevision> = Api::namespaced(connection.client.clone(), &args.namespace);
     let ours = ListParams::default().labels(labels::ADDON_NAME);
@@ -133,13 +149,18 @@ impl Hand<'_> {
         Ok(())
     }
 
-    /// Removes labels and annotations from all objects of an add-on kind.
-    async fn strip(&self, kind: &str, labels: &[&str], annotations: &[&str]) -> anyhow::Result<usize> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(ADDON_GROUP, "v1alpha1", kind));
-        let all: Api<DynamicObject> = Api::all_with(self.connection.client.clone(), &resource);
-        let doing = format!("change the {}.{ADDON_GROUP}", resource.plural);
+    /// Removes labels and annotations from objects of a kind.
+    async fn strip(
+        &self,
+        resource: &ApiResource,
+        which: &ListParams,
+        labels: &[&str],
+        annotations: &[&str],
+    ) -> anyhow::Result<usize> {
+        let all: Api<DynamicObject> = Api::all_with(self.connection.client.clone(), resource);
+        let doing = format!("change the {}.{}", resource.plural, resource.group);
         let mut count = 0;
-        let mut params = ListParams::default().limit(PAGE);
+        let mut params = which.clone().limit(PAGE);
         loop {
             let page = all.list_metadata(&params).await.map_err(|error| self.refused(&doing, &error))?;
             for object in &page.items {
@@ -150,7 +171,7 @@ impl Hand<'_> {
                 }
                 let one: Api<DynamicObject> = match object.namespace() {
                     Some(namespace) => {
-                        Api::namespaced_with(self.connection.client.clone(), &namespace, &resource)
+                        Api::namespaced_with(self.connection.client.clone(), &namespace, resource)
                     }
                     None => all.clone(),
                 };

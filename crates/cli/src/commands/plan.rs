@@ -84,7 +84,12 @@ Output with -o json:
       list[]     {wave, afterSeconds, count, sharePercent, reachedPercent, moves[],
                  byLabel}; moves[] as creates[]; byLabel: label, value, count
     problems[]   {severity, reason, message}
-    notes[]      assumptions about the add-on
+    notes[]      assumptions about the add-on, and what others have made
+    takeOver     {accepted, adopted}: clusters whose works stay as another manager
+                 rendered them, and instances of OCM's manager that the install strategy
+                 takes over; absent if there are none
+    byUsers      how many instances users have made: they are deleted with the add-on;
+                 absent if there are none
 
 Exit codes:
   0 success; 1 the plan has errors (problems[] with severity Error), or a file is

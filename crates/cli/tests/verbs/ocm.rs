@@ -134,6 +134,19 @@ fn what_is_ours_is_removed_and_nothing_else() {
         "apiVersion": "apps/v1", "kind": "ControllerRevision",
         "metadata": {"name": "theirs", "namespace": "open-cluster-management"}, "revision": 1, "data": {},
     }));
+    let hashes = "open-cluster-management.io/config-spec-hash";
+    world.give(json!({
+        "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {
+            "name": "addon-helloworld-deploy-0", "namespace": "c1",
+            "labels": {"open-cluster-management.io/addon-name": "helloworld", "open-cluster-management.io/addon-version": "v1"},
+            "annotations": {
+                hashes: "{}", "configsSpecHash": "{}", "addon.open-cluster-management.io/rendered-from": "1/v1/x",
+                "addon.open-cluster-management.io/rendered-digest": "d", "addon.open-cluster-management.io/probes-digest": "p",
+            },
+        },
+        "spec": {"workload": {"manifests": []}},
+    }));
     world.give(binding("ours", json!({"addon.open-cluster-management.io/registration-of": "c1/helloworld"})));
     world.give(binding("theirs", json!({})));
     world.give(lease("open-cluster-management", "aviary-manager", 5));
@@ -143,7 +156,7 @@ fn what_is_ours_is_removed_and_nothing_else() {
     world.give(lease("open-cluster-management", "aviary-manager", 100));
     let found = json!({
         "add-ons: term": 1, "instances: marker and term": 1, "leases": 1, "role bindings of registration": 1,
-        "rollout records": 0, "stored revisions": 1,
+        "rollout records": 0, "stored revisions": 1, "works: what they were rendered from": 1,
     });
     let before = world.get("ManagedClusterAddOn", "c1/helloworld");
     assert_eq!(world.json("cleanup -o json", 0), json!({"removed": false, "counts": found}));
@@ -157,9 +170,15 @@ fn what_is_ours_is_removed_and_nothing_else() {
             (&json!({"mine": "kept"}), &json!({"mine": "kept"}))
         );
     }
+    let work = world.get("ManifestWork", "c1/addon-helloworld-deploy-0")["metadata"].clone();
+    assert_eq!(
+        (&work["labels"], &work["annotations"]),
+        (&json!({"open-cluster-management.io/addon-name": "helloworld"}), &json!({hashes: "{}"})),
+        "as OCM's manager would have left it"
+    );
     let nothing = json!({
         "add-ons: term": 0, "instances: marker and term": 0, "leases": 0, "role bindings of registration": 0,
-        "rollout records": 0, "stored revisions": 0,
+        "rollout records": 0, "stored revisions": 0, "works: what they were rendered from": 0,
     });
     assert_eq!(world.json("cleanup -o json", 0)["counts"], nothing);
     for theirs in [

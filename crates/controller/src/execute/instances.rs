@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aviary_api::ManagedClusterAddOn;
+use aviary_api::managers::AVIARY_MANAGER;
 use aviary_api::names::{annotations, labels};
 use aviary_engine::install::{Create, Delete};
 use aviary_engine::name::{ClusterName, Text};
@@ -92,14 +93,23 @@ impl Executor {
         Outcome::Written(events)
     }
 
-    /// Writes the finalizers of an instance. If it goes although its hooks have not completed, an
-    /// Event says so.
+    /// Writes the metadata of an instance. If it goes although its hooks have not completed, an Event
+    /// says so.
     pub(super) async fn write_guard(&self, target: &Target, write: &GuardWrite) -> Outcome {
-        let patch = Patch::Merge(json!({"metadata": {
+        let mut metadata = json!({
             "uid": write.uid, "resourceVersion": write.resource_version, "finalizers": write.finalizers,
-        }}));
-        let written =
-            self.instances(&write.cluster).patch(&target.name, &PatchParams::default(), &patch).await;
+        });
+        if write.owns {
+            match self.owners(target, write).await {
+                Ok(owners) => metadata["ownerReferences"] = owners,
+                Err(outcome) => return outcome,
+            }
+        }
+        if let Some(marker) = write.marker {
+            metadata["labels"] = json!({labels::INSTALLED_BY_STRATEGY: marker});
+        }
+        let patch = Patch::Merge(json!({ "metadata": metadata }));
+        let written = self.instances(&write.cluster).patch(&target.name, &by_aviary(), &patch).await;
         if let Some(why) =
             write.ending.and_then(|ending| ending.warning(&target.name)).filter(|_| written.is_ok())
         {
@@ -110,6 +120,26 @@ impl Executor {
         Outcome::of_put(written)
     }
 
+    /// All owners that an instance should have. A merge patch replaces the list, so those of others are
+    /// read first; few instances have any.
+    async fn owners(&self, target: &Target, write: &GuardWrite) -> Result<Value, Outcome> {
+        let mut owner = owner_reference(&target.name, &target.uid);
+        if !write.has_other_owners {
+            return Ok(json!([owner]));
+        }
+        let named = ListParams::default().fields(&format!("metadata.name={}", target.name));
+        let found = self.instances(&write.cluster).list(&named).await.map_err(Outcome::of_error)?;
+        let is_it =
+            |one: &ManagedClusterAddOn| one.resource_version().as_deref() == Some(&*write.resource_version);
+        let there = found.items.into_iter().find(is_it).ok_or(Outcome::Conflict)?;
+        let others = there.metadata.owner_references.unwrap_or_default();
+        // An object has at most one owner that controls it.
+        if others.iter().any(|other| other.controller == Some(true)) {
+            owner["controller"] = json!(false);
+        }
+        Ok(others.iter().map(|other| json!(other)).chain([owner]).collect())
+    }
+
     /// Gives an instance another resource version. The annotation contains the add-on's resource
     /// version: if an earlier leader reserves a wave meanwhile and all of this is repeated, the
     /// annotation must differ, or nothing would change.
@@ -118,7 +148,7 @@ impl Executor {
         let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": {
             annotations::MANAGER_TERM: term, annotations::MANAGER_IDENTITY: self.identity,
         }}}));
-        match self.instances(cluster).patch(&target.name, &PatchParams::default(), &patch).await {
+        match self.instances(cluster).patch(&target.name, &by_aviary(), &patch).await {
             // It was deleted or replaced, so no pending write can apply to it.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Outcome::Written(Vec::new()),
             answer => Outcome::of_put(answer),
@@ -135,13 +165,23 @@ fn new_instance(owner: Owner<'_>, create: &Create) -> Value {
             "namespace": create.cluster.as_str(),
             "labels": {labels::INSTALLED_BY_STRATEGY: create.marker, labels::ADDON_NAME: owner.addon},
             "annotations": create.annotations,
-            "ownerReferences": [{
-                "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
-                "name": owner.addon, "uid": owner.uid, "controller": true, "blockOwnerDeletion": true,
-            }],
+            "ownerReferences": [owner_reference(owner.addon, owner.uid)],
         },
         "spec": {"installNamespace": create.install_namespace},
     })
+}
+
+fn owner_reference(addon: &str, uid: &str) -> Value {
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "name": addon, "uid": uid, "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+/// Metadata of instances is written under our name, so that an instance of OCM's manager is still
+/// known as one.
+fn by_aviary() -> PatchParams {
+    PatchParams { field_manager: Some(AVIARY_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 fn lacks_namespace(error: &kube::Error) -> bool {

@@ -195,7 +195,9 @@ async fn placements_to_manual_keeps_all_and_manual_to_placements_leaves_alone_wh
     until_run(&world, &["a3"], "v2.0.0").await;
     let kept = world.get(&instance("a3", "helloworld", json!({}))).await.unwrap();
     assert_eq!(kept["spec"], mine);
-    assert!(kept["metadata"]["labels"].is_null() && kept["metadata"]["ownerReferences"].is_null(), "{kept}");
+    // Its metadata names the add-on as owner, and says nothing of the strategy.
+    let owners = &kept["metadata"]["ownerReferences"];
+    assert!(kept["metadata"]["labels"].is_null() && owners[0]["kind"] == "ClusterManagementAddOn", "{kept}");
     // And it stays when its cluster leaves.
     world.select("aws-placement", &names("a", 1..=2, 1)).await;
     world.until_on("helloworld", &["a1", "a2", "a3", "g1", "g2"]).await;

@@ -23,6 +23,7 @@ mod ocm;
 mod ocm_rollout;
 mod shared;
 mod show;
+mod takeover;
 mod world;
 
 mod configuration;

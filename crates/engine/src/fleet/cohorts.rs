@@ -15,7 +15,7 @@ use super::lineup::ClusterRow;
 use crate::by_cluster::RowEntry;
 use crate::clock::Clock;
 use crate::configs::{Overrides, Resolver};
-use crate::evidence::{Evidence, is_rendered_as_told, name_taken, told_same};
+use crate::evidence::{Evidence, carries_told, is_rendered_as_told, name_taken, told_same};
 use crate::hooks::{self, HookWork};
 use crate::name::TextId;
 use crate::observed::{
@@ -51,7 +51,9 @@ struct InstanceKey {
     terminating: bool,
     guarded: bool,
     other_owner: bool,
+    lacks_owner: bool,
     made_by: Maker,
+    made_by_ocm: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -165,7 +167,9 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 terminating: summary.deleting,
                 guarded: summary.guarded,
                 other_owner: summary.owner.is_some_and(|owner| owner != self.addon),
+                lacks_owner: summary.owner.is_none(),
                 made_by: summary.made_by,
+                made_by_ocm: summary.made_by_ocm,
             }
         });
         let refusal = self.refusal(row, instance.is_some());
@@ -302,7 +306,9 @@ impl<'a> ObjectsById<'a> {
         let rendering = self.templates.prepare(status.told());
         let tolerant = self.has_settled(status, overrides.as_deref(), claim);
         let mut evidence = self.evidence(status, &works, overrides.as_deref(), rendering.as_ref(), tolerant);
+        let accepted = is_accepted(&works, rendering.as_ref(), status);
         if let Some(Ok(prepared)) = &rendering
+            && !accepted
             && let Some(taken) = works.iter().find(|work| work.is_foreign() && prepared.makes(&work.name))
         {
             evidence.failure = Some(name_taken(&taken.name));
@@ -321,8 +327,9 @@ impl<'a> ObjectsById<'a> {
             }
             _ => false,
         };
-        let &InstanceKey { generation, terminating, guarded, other_owner, made_by, available_since, .. } =
-            key;
+        let works_stand = works_stand || accepted;
+        let &InstanceKey { generation, terminating, guarded, other_owner, available_since, .. } = key;
+        let &InstanceKey { lacks_owner, made_by, made_by_ocm, .. } = key;
         let hook_work = HookWork::of(&self.templates.observed().addon.name, &works);
         let clock = Clock::carried_by(status);
         Some(InstanceFacts {
@@ -333,12 +340,15 @@ impl<'a> ObjectsById<'a> {
             guarded,
             hook_work,
             other_owner,
+            lacks_owner,
             made_by,
+            made_by_ocm,
             overrides,
             clock,
             rendering,
             evidence,
             works_stand,
+            accepted,
             available_since,
             is_unprobed,
         })
@@ -391,4 +401,15 @@ impl<'a> ObjectsById<'a> {
         });
         completed && Clock::carried_by(status).is_some_and(|clock| clock.has_arrived)
     }
+}
+
+/// Whether another manager rendered all works from the assigned revision.
+fn is_accepted(works: &[WorkFacts<'_>], rendering: Option<&Rendering>, status: &InstanceStatus) -> bool {
+    let Some(Ok(prepared)) = rendering else { return false };
+    // Most works are ours.
+    if !works.iter().any(WorkFacts::is_of_another) {
+        return false;
+    }
+    let own: Vec<WorkFacts<'_>> = works.iter().filter(|work| work.belongs_to(rendering)).copied().collect();
+    prepared.accepts_of_another(&own) && own.iter().all(|work| !work.deleting && carries_told(work, status))
 }

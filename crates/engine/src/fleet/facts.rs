@@ -7,7 +7,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use aviary_api::names::conditions::AVAILABLE;
+use aviary_api::names::conditions::{AVAILABLE, PROGRESSING};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::{Clock, Doubt};
@@ -101,7 +101,11 @@ pub struct InstanceFacts<'a> {
     pub hook_work: HookWork,
     /// It belongs to an earlier add-on of this name.
     pub other_owner: bool,
+    /// It has no add-on as owner yet.
+    pub lacks_owner: bool,
     pub made_by: Maker,
+    /// OCM's manager made it for an install strategy.
+    pub made_by_ocm: bool,
     /// What its user chose for it.
     pub overrides: Option<Arc<Overrides>>,
     pub clock: Option<Clock>,
@@ -109,11 +113,13 @@ pub struct InstanceFacts<'a> {
     pub rendering: Option<Rendering>,
     pub evidence: Evidence,
     /// Its only work was rendered from the assigned revision, for this instance, and is unchanged
-    /// since.
+    /// since; or its works are accepted.
     pub works_stand: bool,
+    /// Another manager rendered its works from the assigned revision: they stay as they are.
+    pub accepted: bool,
     /// Since when its workloads are available, if that is not recorded and a soak depends on it.
     pub available_since: Option<Timestamp>,
-    /// Some of its works is one of an earlier version of Aviary, without probes.
+    /// Some of its works is one of an earlier version of Aviary or of another manager, without probes.
     pub is_unprobed: bool,
 }
 
@@ -151,6 +157,17 @@ impl InstanceFacts<'_> {
         let started = self.clock.as_ref()?.started.min(now);
         let until = started.checked_add(HEALTH_GRACE).unwrap_or(Timestamp::MAX);
         (now < until).then_some(until)
+    }
+
+    /// Another manager has brought it to the assigned revision, and Aviary has not touched it since.
+    pub(crate) fn is_taken_over(&self) -> bool {
+        self.accepted && self.clock.is_none() && self.recorded_as_applied()
+    }
+
+    /// Since when it has the assigned revision, as that manager recorded it; long ago if it did not.
+    pub(crate) fn taken_over_since(&self) -> Option<Timestamp> {
+        let progressing = self.status.condition(PROGRESSING).filter(|said| said.status == "False");
+        self.is_taken_over().then(|| progressing.and_then(|said| said.since).unwrap_or(Timestamp::MIN))
     }
 
     /// Its clock, if it is one of this revision.
@@ -321,9 +338,19 @@ impl<'a> WorkFacts<'a> {
         self.owner == WorkOwner::Nobody && self.rendered_from.is_none()
     }
 
-    /// Aviary rendered it, and asks for the health of nothing in it.
-    pub(crate) fn is_without_probes(&self) -> bool {
+    /// A version of Aviary without probes rendered it.
+    pub(crate) fn is_of_first(&self) -> bool {
         self.rendered_from.is_some() && !self.probed
+    }
+
+    /// Another manager, such as OCM's, rendered it for the instance on its cluster.
+    pub(crate) fn is_of_another(&self) -> bool {
+        self.rendered_from.is_none() && !self.probed && self.owner == WorkOwner::Instance
+    }
+
+    /// It asks for the health of nothing in it, because somebody else rendered it.
+    pub(crate) fn is_without_probes(&self) -> bool {
+        self.is_of_first() || self.is_of_another()
     }
 
     /// It was written for the instance on its cluster, and is unchanged since.

@@ -103,9 +103,8 @@ impl HookDraft<'_> {
 }
 
 /// Puts the finalizer on an instance, so that its hooks run before it goes.
-pub(crate) fn guard(instance: &Instance) -> Write {
-    let finalizers = instance.finalizers.iter().cloned().chain([PRE_DELETE_HOOK.into()]).collect();
-    Write::Guard(GuardWrite::new(instance, finalizers, None))
+pub(crate) fn guarded(instance: &Instance) -> Vec<Text> {
+    instance.finalizers.iter().cloned().chain([PRE_DELETE_HOOK.into()]).collect()
 }
 
 fn release(instance: &Instance, ending: Ending) -> Write {

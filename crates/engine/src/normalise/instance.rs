@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use aviary_api::ManagedClusterAddOn;
 use aviary_api::addon::ManagedClusterAddOnStatus;
+use aviary_api::managers::are_only_by_ocm;
 use aviary_api::names::{self, labels};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::{conditions, config_refs, pin, text, unresolved_config, version};
 use crate::configs::{ConfigRef, GroupResource};
@@ -19,28 +20,40 @@ pub fn instance(object: &ManagedClusterAddOn) -> Result<(Instance, Vec<Problem>)
     let metadata = &object.metadata;
     let spec = &object.spec;
     let labels = metadata.labels.as_ref();
-    let instance = Instance {
+    let marker = labels.and_then(|labels| labels.get(labels::INSTALLED_BY_STRATEGY));
+    let mut instance = Instance {
         cluster: ClusterName::parse(metadata.namespace.as_deref().unwrap_or_default())?,
         uid: metadata.uid.as_deref().unwrap_or_default().into(),
         resource_version: metadata.resource_version.as_deref().unwrap_or_default().into(),
         generation: metadata.generation.unwrap_or(0),
         deleting: metadata.deletion_timestamp.is_some(),
         finalizers: metadata.finalizers.iter().flatten().map(|one| one.as_str().into()).collect(),
-        marker: labels.and_then(|labels| text(labels.get(labels::INSTALLED_BY_STRATEGY))),
-        owner: owner(metadata, "ClusterManagementAddOn"),
+        marker: text(marker),
+        owner: owner(metadata, ADDON_KIND),
+        has_other_owners: owners(metadata).iter().any(|owner| owner.kind != ADDON_KIND),
+        made_by_ocm: marker.is_none() && are_only_by_ocm(metadata.managed_fields.as_ref()),
         install_namespace: text(spec.install_namespace.as_ref())
             .unwrap_or_else(|| names::DEFAULT_INSTALL_NAMESPACE.into()),
         overrides: config_refs(&spec.configs, &mut problems),
         version: version(spec.desired_version.as_ref(), spec.install_version.as_ref(), &mut problems),
         status: object.status.as_ref().map(status).unwrap_or_default(),
     };
+    let says_nothing = !instance.has_own()
+        && *instance.install_namespace == *names::DEFAULT_INSTALL_NAMESPACE
+        && problems.is_empty();
+    instance.made_by_ocm &= says_nothing;
     Ok((instance, problems))
+}
+
+const ADDON_KIND: &str = "ClusterManagementAddOn";
+
+fn owners(metadata: &ObjectMeta) -> &[OwnerReference] {
+    metadata.owner_references.as_deref().unwrap_or_default()
 }
 
 /// The uid of the owner of this kind.
 pub(super) fn owner(metadata: &ObjectMeta, kind: &str) -> Option<Text> {
-    let owners = metadata.owner_references.as_deref().unwrap_or_default();
-    owners.iter().find(|owner| owner.kind == kind).map(|owner| owner.uid.as_str().into())
+    owners(metadata).iter().find(|owner| owner.kind == kind).map(|owner| owner.uid.as_str().into())
 }
 
 fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{ClusterReport, Drafts, StatusWrite, Step, Why, Write, works};
+use super::{ClusterReport, Drafts, GuardWrite, StatusWrite, Step, Why, Write, works};
 use crate::by_cluster::Cursor;
 use crate::explain::{Decision, Wait};
 use crate::fleet::{ClusterFacts, Cohort, Fleet, InstanceFacts};
 use crate::hooks;
-use crate::install::Install;
+use crate::install::{Install, adoption};
 use crate::name::{ClusterName, Text};
 use crate::observed::{InstallStrategy, Instance, InstanceStatus, RefusedWrite, StatusFields, Work};
 use crate::rollout::{Move, MoveRun, PlacementOutcome};
@@ -44,7 +44,7 @@ pub(super) fn decide(
     for line in &fleet.lines {
         let Some(answer) = answers.get_mut(line.cohort()).and_then(CohortAnswers::next) else { continue };
         if let Some(next) = &answer.next
-            && (next.status.is_some() || next.writes_works || next.guards)
+            && (next.status.is_some() || next.writes_works || next.metadata.is_some())
             && let Some(facts) = fleet.cohorts.get(line.cohort()).and_then(|one| one.facts.instance.as_ref())
         {
             objects.write(line.name, facts, next, drafts);
@@ -76,11 +76,31 @@ struct Next {
     /// Its works have to be written. They are rendered from the current status of the instance,
     /// never from the new one.
     writes_works: bool,
-    /// Its finalizer has to be put on. Nothing else is written for it in this pass: each write is
-    /// conditional on the instance being unchanged.
-    guards: bool,
+    /// Its metadata has to be written. Its status is not, in this pass: each write is conditional on
+    /// the instance being unchanged.
+    metadata: Option<Metadata>,
     /// Also those of an earlier version of Aviary, which are otherwise left as they are.
     reprobes: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Metadata {
+    /// Its finalizer is put on.
+    guards: bool,
+    /// The add-on becomes its owner.
+    owns: bool,
+    marker: Option<&'static str>,
+}
+
+impl Metadata {
+    fn write(self, instance: &Instance) -> Write {
+        let finalizers = match self.guards {
+            true => hooks::draft::guarded(instance),
+            false => instance.finalizers.clone(),
+        };
+        let plain = GuardWrite::new(instance, finalizers, None);
+        Write::Guard(GuardWrite { owns: self.owns, marker: self.marker, ..plain })
+    }
 }
 
 impl CohortAnswers {
@@ -165,13 +185,21 @@ impl<'f> Scribe<'f> {
         let renders =
             !starts && !facts.is_refused(RefusedWrite::Work) && matches!(instance.rendering, Some(Ok(_)));
         let has_hooks = matches!(&instance.rendering, Some(Ok(prepared)) if prepared.has_hooks());
-        if !starts && has_hooks && !instance.guarded && !facts.is_refused(RefusedWrite::Status) {
+        // An add-on that is read from a file is nobody's owner yet.
+        let owns = instance.lacks_owner && !self.fleet.observed.addon.uid.is_empty();
+        let marker = adoption(self.fleet, instance);
+        let may_write = !facts.is_refused(RefusedWrite::Status);
+        if !starts && has_hooks && !instance.guarded && may_write {
             let (status, writes_works, reprobes) = (None, false, false);
-            return Some(Next { status, starts: false, writes_works, guards: true, reprobes });
+            let metadata = Some(Metadata { guards: true, owns, marker });
+            return Some(Next { status, starts: false, writes_works, metadata, reprobes });
         }
         let reprobes = decided.reprobes && renders;
         let writes_works = renders && (!instance.works_stand || reprobes);
-        Some(Next { status, starts, writes_works, guards: false, reprobes })
+        // Owner and marker change nothing on the cluster: they wait until its status is as it should be.
+        let is_due = (owns || marker.is_some()) && status.is_none() && may_write;
+        let metadata = is_due.then_some(Metadata { guards: false, owns, marker });
+        Some(Next { status, starts, writes_works, metadata, reprobes })
     }
 }
 
@@ -191,8 +219,8 @@ struct ObjectCursors<'f> {
 impl ObjectCursors<'_> {
     fn write(&mut self, name: &ClusterName, facts: &InstanceFacts<'_>, next: &Next, drafts: &mut Drafts) {
         let Some(instance) = self.instances.hold(name) else { return };
-        if next.guards {
-            return drafts.push(Step::Guard, hooks::draft::guard(&instance));
+        if let Some(metadata) = next.metadata {
+            drafts.push(Step::Guard, metadata.write(&instance));
         }
         if next.writes_works {
             let works = self.works.take(name).map_or(&[][..], |works| works.value.as_slice());

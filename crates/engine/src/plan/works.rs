@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Drafts, Step, SurplusWork, WorkPart, WorkWrite, Write};
-use crate::evidence::is_rendered_as_told;
+use crate::evidence::{carries_told, is_rendered_as_told};
 use crate::fleet::{InstanceFacts, WorkFacts};
 use crate::health::ObjectMark;
 use crate::observed::{Instance, Seen, Work};
 use crate::render::{Prepared, WorkSite};
 
-/// Works that an earlier version of Aviary rendered from the assigned revision stay as they are,
-/// unless `reprobes`.
+/// Works that an earlier version of Aviary or another manager rendered from the assigned revision
+/// stay as they are, unless `reprobes`.
 pub(super) fn write(
     facts: &InstanceFacts<'_>,
     instance: &Instance,
@@ -30,7 +30,10 @@ pub(super) fn write(
     let known: Vec<WorkFacts<'_>> = own().map(|(_, known)| *known).collect();
     if !reprobes
         && prepared.accepts(&known)
-        && known.iter().all(|work| !work.deleting && as_told(work))
+        && known.iter().all(|work| {
+            let by_another = work.is_of_another() && carries_told(work, &instance.status);
+            !work.deleting && (as_told(work) || by_another)
+        })
         && !(0..prepared.works()).any(|index| is_taken(&prepared.work_name(index)))
     {
         return;

@@ -5,6 +5,7 @@
 //! names in; that cannot fail. Content comes from the revisions by hash; there is no way from here
 //! to "the latest by name".
 
+mod accepted;
 mod decorate;
 pub(crate) mod hooks;
 mod node_placement;
@@ -21,7 +22,6 @@ use aviary_api::work::{ManifestConfigOption, check_spec};
 use serde_json::{Map, Value, json};
 
 use crate::configs::{GroupResource, Pin, version_in};
-use crate::fleet::WorkFacts;
 use crate::hash::{self, Hash};
 use crate::health::advice::{self, Advice};
 use crate::health::instruct::{self, Instructions, NoEffect, ObjectMark, ProbedManifest};
@@ -377,26 +377,6 @@ impl Prepared {
     /// How many works every cluster gets.
     pub fn works(&self) -> usize {
         self.split.len()
-    }
-
-    /// Whether these are all works that a cluster should have.
-    pub(crate) fn is_all(&self, works: &[WorkFacts<'_>]) -> bool {
-        let is_mixed = || self.splits_anew() && works.iter().any(WorkFacts::is_without_probes);
-        self.accepts(works) || (works.len() == self.works() && !is_mixed())
-    }
-
-    /// Whether these are all works as a version without probes rendered them.
-    pub(crate) fn accepts(&self, works: &[WorkFacts<'_>]) -> bool {
-        let is_of_first = |work: &WorkFacts<'_>| {
-            let index = self.work_index(&work.name);
-            work.is_without_probes() && index.is_some_and(|index| index < self.first_works)
-        };
-        works.len() == self.first_works && works.iter().all(is_of_first)
-    }
-
-    /// It is split into more works than by the first version.
-    pub(crate) fn splits_anew(&self) -> bool {
-        self.works() != self.first_works
     }
 
     /// The name of the `index`-th work.

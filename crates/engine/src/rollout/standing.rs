@@ -405,7 +405,9 @@ impl<'a> Judge<'a> {
         let soak = if instance.is_probed() { soak.saturating_add(REPORTING_LAG) } else { soak };
         // Healthy in this snapshot for the first time: the soak begins now, when that is written
         // down. One that was written by a clock ahead of this one begins now, too.
-        let since = clock.filter(|clock| clock.healthy).map_or(self.now, |clock| clock.since.min(self.now));
+        let recorded = clock.filter(|clock| clock.healthy).map(|clock| clock.since);
+        let since = recorded.or_else(|| instance.taken_over_since());
+        let since = since.map_or(self.now, |since| since.min(self.now));
         let until = later(since, soak);
         // Its workloads were down between two reports: the soak begins again, also if that is
         // reported only after its end.

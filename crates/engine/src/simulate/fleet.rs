@@ -121,6 +121,8 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
                 finalizers: Vec::new(),
                 marker: Some("Placements".into()),
                 owner: Some(observed.addon.uid.clone()),
+                has_other_owners: false,
+                made_by_ocm: false,
                 install_namespace: install_namespace.clone(),
                 overrides: Vec::new(),
                 version: None,

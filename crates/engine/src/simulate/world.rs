@@ -117,6 +117,8 @@ impl World {
                 finalizers: Vec::new(),
                 marker: Some(create.marker.into()),
                 owner: Some(self.observed.addon.uid.clone()),
+                has_other_owners: false,
+                made_by_ocm: false,
                 install_namespace: create.install_namespace.clone(),
                 overrides: Vec::new(),
                 version: None,
@@ -147,6 +149,13 @@ impl World {
             return false;
         }
         instance.finalizers.clone_from(&write.finalizers);
+        if write.owns {
+            instance.owner = Some(self.observed.addon.uid.clone());
+        }
+        if let Some(marker) = write.marker {
+            instance.marker = Some(marker.into());
+            instance.made_by_ocm = false;
+        }
         instance.resource_version = version.clone();
         let goes = instance.deleting && instance.finalizers.is_empty();
         drop(instance);

@@ -6,17 +6,18 @@
 use std::collections::BTreeMap;
 
 use aviary_api::names::conditions::{
-    DELETIONS_HELD, HEALTHY, NAMESPACES_MISSING, PLACEMENTS_RESOLVED, PROGRESSING, RECONCILING, STALLED,
+    DELETIONS_HELD, HEALTHY, INSTANCES_ADOPTED, NAMESPACES_MISSING, PLACEMENTS_RESOLVED, PROGRESSING, RECONCILING, STALLED,
     SUCCEEDED, VALID, WRITES_REFUSED,
 };
+use aviary_api::names::labels::INSTALLED_BY_STRATEGY;
 use jiff::Timestamp;
 
 use super::{Stated, ocm, refusals, set};
 use crate::configs::{ConfigRef, Revision};
 use crate::explain::{Decision, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
-use crate::install::{Install, acknowledgement};
-use crate::name::{Text, Word};
+use crate::install::{self, Install, acknowledgement};
+use crate::name::{ClusterName, Text, Word};
 use crate::observed::{AddOnStatus, InstallStrategy, Recorded, RolloutSummary};
 use crate::problem::Problem;
 use crate::reason::Reason;
@@ -57,6 +58,7 @@ pub(crate) fn next(
     conditions(fleet, install, outcomes, &mut status, now);
     namespaces(fleet, install, &mut status, now);
     refused_writes(fleet, &mut status, now);
+    kept_instances(fleet, &mut status, now);
     if let Some((status_of_all, reason, message)) = overall(fleet, outcomes) {
         let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: message.into() };
         set(&mut status.conditions, addon.generation, now, stated);
@@ -442,4 +444,29 @@ fn sentence(problems: &[&Problem]) -> Option<Word> {
         0 => Some(shown.into()),
         more => Some(format!("{shown}; and {more} more").into()),
     }
+}
+
+/// On a hub of OCM: instances that the install strategy may have made, and that stay all the same
+/// when they are deselected, because nothing proves it.
+fn kept_instances(fleet: &Fleet<'_>, status: &mut AddOnStatus, now: Timestamp) {
+    let (count, first) = install::kept(fleet, NAMED);
+    let was_kept = status.conditions.iter().any(|condition| condition.kind == INSTANCES_ADOPTED);
+    let (truth, reason, message) = match count {
+        0 if was_kept => ("True", Reason::NothingKept, "every instance belongs to the install strategy".into()),
+        0 => return,
+        count => {
+            let names: Vec<&str> = first.iter().map(ClusterName::as_str).collect();
+            let more = if count > names.len() { ", and more" } else { "" };
+            let message = format!(
+                "{count} of {} instances stay when their cluster is deselected, because somebody other than OCM's manager has \
+                 written them: {}{more}; to hand one to the install strategy, set its label {INSTALLED_BY_STRATEGY} to {}",
+                fleet.observed.instances.len(),
+                names.join(", "),
+                fleet.observed.addon.strategy.marker(),
+            );
+            ("False", Reason::InstancesKept, message.into())
+        }
+    };
+    let stated = Stated { kind: INSTANCES_ADOPTED, status: truth, reason, message };
+    set(&mut status.conditions, fleet.observed.addon.generation, now, stated);
 }

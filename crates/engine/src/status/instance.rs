@@ -46,7 +46,9 @@ pub(crate) fn next(
     let progress = progress(instance, decided, changed);
     draft.versions(&progress);
     draft.report(&progress, changed);
-    draft.keep_clock(decided.starts || changed);
+    if !draft.is_left_as_found(&progress) {
+        draft.keep_clock(decided.starts || changed);
+    }
     // What is worth no write of its own goes with another.
     if draft.status != *instance.status {
         draft.locate_agent();
@@ -301,6 +303,9 @@ impl StatusDraft<'_> {
         if !self.is_ocm() || !fleet.renders || decided.starts || changed || !evidence.answered {
             return;
         }
+        if self.is_left_as_found(progress) {
+            return;
+        }
         self.state(conditions::MANIFEST_APPLIED, ocm::manifests(evidence.failure.is_none()));
         if let Some(words) = self.wording(progress) {
             self.state(conditions::PROGRESSING, words);
@@ -383,8 +388,15 @@ impl StatusDraft<'_> {
     }
 
     fn report(&mut self, progress: &InstanceProgress, changed: bool) {
+        let as_found = self.is_left_as_found(progress);
         if let Some(words) = self.wording(progress) {
-            self.state(conditions::PROGRESSING, words);
+            let says_done = |said: &Condition| {
+                said.status == "False"
+                    && (said.reason.is(Reason::is_success) || said.reason.as_str() == OCM_COMPLETED)
+            };
+            if !(as_found && self.status.condition(conditions::PROGRESSING).is_some_and(says_done)) {
+                self.state(conditions::PROGRESSING, words);
+            }
             let problem = match progress {
                 InstanceProgress::Stuck { problem, .. } => Some(problem),
                 _ => self.facts.overrides().and_then(Overrides::problem),
@@ -394,7 +406,9 @@ impl StatusDraft<'_> {
                 None => ("True", Reason::ConfigurationsConfigured, "all configurations are resolved".into()),
                 Some(problem) => ("False", problem.code(), problem.to_string().into()),
             };
-            self.state(conditions::CONFIGURED, words);
+            if !(as_found && self.says_true_too(conditions::CONFIGURED, &words)) {
+                self.state(conditions::CONFIGURED, words);
+            }
         }
         // While OCM's hub has no contact with a cluster, its registration writes this condition.
         let is_reachable = self.facts.cluster.is_none_or(|cluster| cluster.reachable);
@@ -405,7 +419,8 @@ impl StatusDraft<'_> {
             let said = self.status.condition(conditions::AVAILABLE);
             let words = self.without_new_numbers(words, said);
             let is_moving = self.decided.starts || changed;
-            if is_moving || !self.is_quiet(said, words.0 == "True") {
+            let as_found = as_found && self.says_true_too(conditions::AVAILABLE, &words);
+            if !as_found && (is_moving || !self.is_quiet(said, words.0 == "True")) {
                 self.state(conditions::AVAILABLE, words);
             }
         }
@@ -428,6 +443,17 @@ impl StatusDraft<'_> {
                 && plain(&said.message) == plain(&message)
         });
         (status, reason, same.map_or(message, |said| said.message.clone()))
+    }
+
+    /// Another manager has brought it here, and all is well: what that manager says of it stays until
+    /// something changes, and no clock is needed.
+    fn is_left_as_found(&self, progress: &InstanceProgress) -> bool {
+        matches!(progress, InstanceProgress::Done { .. }) && self.instance.is_taken_over()
+    }
+
+    /// The condition is True already, in whatever words.
+    fn says_true_too(&self, kind: &str, (status, ..): &Words) -> bool {
+        *status == "True" && self.status.condition(kind).is_some_and(Condition::is_true)
     }
 
     /// When the assigned revision started here, whether it is healthy, and if not, whether it ever
@@ -573,6 +599,9 @@ fn is_ahead(condition: &Condition, now: Timestamp) -> bool {
     condition.since.is_some_and(|since| since > now)
         || ClockStart::read(&condition.message).is_some_and(|start| start.at > now)
 }
+
+/// The reason of OCM's manager for an instance that has what it was assigned.
+const OCM_COMPLETED: &str = "Completed";
 
 /// Status, reason and message of a condition.
 pub(super) type Words = (&'static str, Reason, Word);

@@ -247,6 +247,8 @@ impl Scene {
             finalizers: Vec::new(),
             marker: None,
             owner: None,
+            has_other_owners: false,
+            made_by_ocm: false,
             install_namespace: "agents".into(),
             overrides: Vec::new(),
             version: None,

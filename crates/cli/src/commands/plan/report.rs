@@ -61,6 +61,12 @@ pub(super) struct AddOnReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) undecided: Vec<String>,
     pub(super) notes: Vec<String>,
+    /// What of another manager is taken over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) take_over: Option<TakeOver>,
+    /// How many instances users have made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) by_users: Option<usize>,
     /// Some of its instances exist already.
     #[serde(skip)]
     pub(super) installed: bool,
@@ -188,7 +194,9 @@ impl AddOnReport {
                 .collect(),
             contents: contents(observed),
             undecided: verdict::undecided(observed).map(ToString::to_string).collect(),
-            notes: notes.clone(),
+            notes: notes.iter().cloned().chain(taken_over(&plan)).collect(),
+            take_over: TakeOver::of(&plan),
+            by_users: Some(plan.report.by_users).filter(|count| *count > 0),
             installed: !observed.instances.is_empty(),
             held_deletions: plan.report.problems.iter().find_map(|problem| match problem {
                 Problem::DeletionHeld { count, .. } => Some(*count),
@@ -196,6 +204,47 @@ impl AddOnReport {
             }),
         }
     }
+}
+
+/// What is taken over from another manager.
+#[derive(Debug, Serialize)]
+pub(super) struct TakeOver {
+    /// Clusters whose works stay as that manager rendered them.
+    pub(super) accepted: usize,
+    /// Instances that get the marker of the install strategy.
+    pub(super) adopted: usize,
+}
+
+impl TakeOver {
+    fn of(plan: &Plan) -> Option<Self> {
+        let (accepted, adopted) = (plan.report.accepted, plan.report.adopted);
+        (accepted + adopted > 0).then_some(Self { accepted, adopted })
+    }
+}
+
+/// What a user should know about instances and works that others have made.
+fn taken_over(plan: &Plan) -> Vec<String> {
+    let (accepted, adopted, by_users) = (plan.report.accepted, plan.report.adopted, plan.report.by_users);
+    let mut notes = Vec::new();
+    if accepted > 0 {
+        notes.push(format!(
+            "{}: another manager rendered the works from the assigned revision; they stay as they are until the revision changes",
+            counted(accepted, "cluster")
+        ));
+    }
+    if adopted > 0 {
+        notes.push(format!(
+            "{}: made by OCM's manager; the install strategy takes over, so it deletes them when their cluster is deselected",
+            counted(adopted, "instance")
+        ));
+    }
+    if by_users > 0 {
+        notes.push(format!(
+            "{}: made by users; they stay when their cluster is deselected, and are deleted with the add-on",
+            counted(by_users, "instance")
+        ));
+    }
+    notes
 }
 
 /// Deleting an add-on deletes its instances.

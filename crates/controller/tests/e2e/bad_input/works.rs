@@ -58,7 +58,8 @@ pub(super) fn rows() -> Vec<Row> {
                 site.until_instances("the user's alone", |all| all.len() == 1).await;
                 let kept = site.world.get(&site.instance(json!({}))).await.unwrap();
                 assert_eq!(kept["spec"], json!({"installNamespace": "mine"}), "{}", site.input);
-                assert!(kept["metadata"]["ownerReferences"].is_null() && kept["metadata"]["labels"].is_null(), "{kept}");
+                let owner = &kept["metadata"]["ownerReferences"][0]["kind"];
+                assert!(owner == "ClusterManagementAddOn" && kept["metadata"]["labels"].is_null(), "{kept}");
             }),
         row("an instance whose owner is an earlier add-on of the same name", Taken, Does("is garbage-collected with that owner, and a new one is created"))
             .fresh()
