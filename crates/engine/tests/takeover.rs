@@ -33,9 +33,7 @@ fn of_ocm(mut object: Value) -> Value {
 
 /// The status that OCM's manager leaves on an instance that has what it was assigned.
 fn status_of_ocm(instance: &Instance, since: &str) -> Value {
-    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since})
-    };
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
     let references: Vec<Value> = instance
         .status
         .told()
@@ -136,7 +134,9 @@ fn in_flight(story: &Story) -> usize {
 
 #[test]
 fn a_settled_fleet_of_ocm_is_taken_over_without_a_write_to_any_cluster_and_rolls_by_budget_later() {
-    for strategy in ["All", "Progressive 10%", "Progressive 25 minSuccessTime=10m progressDeadline=1h", "PerGroup"] {
+    for strategy in
+        ["All", "Progressive 10%", "Progressive 25 minSuccessTime=10m progressDeadline=1h", "PerGroup"]
+    {
         let mut story = taken_over(strategy);
         for later in ["0s", "1h"] {
             story.run(&format!("wait {later}"));
@@ -157,7 +157,8 @@ fn a_settled_fleet_of_ocm_is_taken_over_without_a_write_to_any_cluster_and_rolls
             story.run("wait 11m\n settle");
         }
         let works = story.world.observed.works.iter().flat_map(|(_, works)| works.iter());
-        let upgraded = works.filter(|work| work.health == Health::Healthy && work.version.as_deref() == Some("v2"));
+        let upgraded =
+            works.filter(|work| work.health == Health::Healthy && work.version.as_deref() == Some("v2"));
         assert_eq!(upgraded.count(), 200, "{strategy}");
     }
 }
@@ -217,7 +218,10 @@ fn works_that_do_not_agree_are_not_accepted() {
     for name in ["p001", "p002", "p003"] {
         assert!(touched.contains(&format!("work addon-helloworld-deploy-0 of {name}")), "{touched:?}");
     }
-    assert!(touched.iter().all(|one| ["p001", "p002", "p003", "p004"].iter().any(|name| one.ends_with(name))), "{touched:?}");
+    assert!(
+        touched.iter().all(|one| ["p001", "p002", "p003", "p004"].iter().any(|name| one.ends_with(name))),
+        "{touched:?}"
+    );
     story.run("settle");
     assert_eq!(plan(&story.world.observed, story.now).report.not_probed, 197);
 }
@@ -312,7 +316,10 @@ fn pod_of_ocm(name: &str) -> Value {
 fn as_stored(mut pod: Value) -> Value {
     pod["metadata"].as_object_mut().expect("metadata").retain(|_, value| !value.is_null());
     for container in pod["spec"]["containers"].as_array_mut().expect("containers") {
-        container.as_object_mut().expect("a container").retain(|key, value| key != "resources" || *value != json!({}));
+        container
+            .as_object_mut()
+            .expect("a container")
+            .retain(|key, value| key != "resources" || *value != json!({}));
     }
     pod
 }
@@ -369,14 +376,16 @@ fn instances_are_adopted_only_if_ocm_alone_has_written_them() {
     }
     assert_eq!(plan(&story.world.observed, story.now).report.adopted, 197);
     story.run("settle");
-    let marked = story.world.observed.instances.values().filter(|one| one.marker.as_deref() == Some("Placements"));
+    let marked =
+        story.world.observed.instances.values().filter(|one| one.marker.as_deref() == Some("Placements"));
     assert_eq!(marked.count(), 197);
     let before = story.told.len();
     story.run("show conditions");
     let told = &story.told[before..];
     assert!(
-        told.contains("InstancesAdopted  False InstancesKept  3 of 200 instances stay when their cluster is deselected")
-            && told.contains(": p198, p199, p200; to hand one to the install strategy, set its label"),
+        told.contains(
+            "InstancesAdopted  False InstancesKept  3 of 200 instances stay when their cluster is deselected"
+        ) && told.contains(": p198, p199, p200; to hand one to the install strategy, set its label"),
         "{told}"
     );
     assert!(plan(&story.world.observed, story.now).is_at_rest());

@@ -27,7 +27,8 @@ const LONG_AGO: &str = "2025-06-01T00:00:00Z";
 
 /// A template with a Deployment. Its namespace is a plain one: an API server checks the metadata of manifests.
 fn deployment_template(version: &str) -> Value {
-    let container = json!({"name": "agent", "image": format!("example/agent:{version}"), "args": ["{{CLUSTER_NAME}}"]});
+    let container =
+        json!({"name": "agent", "image": format!("example/agent:{version}"), "args": ["{{CLUSTER_NAME}}"]});
     let manifest = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent", "namespace": AGENT_NAMESPACE},
         "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "agent"}},
@@ -154,8 +155,9 @@ impl Left {
 
     /// The add-on's status once all of so many clusters have it.
     fn progressions(&self, clusters: usize) -> Value {
-        let message =
-            format!("selected clusters {clusters}. configured addons {clusters}/{clusters} completed with no errors, 0 failed 0 timeout.");
+        let message = format!(
+            "selected clusters {clusters}. configured addons {clusters}/{clusters} completed with no errors, 0 failed 0 timeout."
+        );
         json!({"installProgressions": [{
             "name": "fleet", "namespace": "default",
             "conditions": [condition("Progressing", "False", "Completed", &message)],
@@ -169,7 +171,8 @@ impl Left {
 
 fn at(version: &str) -> Value {
     let mut wanted = addon(&[place("fleet", &format!("helloworld-{version}"), json!(10))]);
-    let supported = ["addontemplates", "addondeploymentconfigs"].map(|kind| json!({"group": ADDONS, "resource": kind}));
+    let supported =
+        ["addontemplates", "addondeploymentconfigs"].map(|kind| json!({"group": ADDONS, "resource": kind}));
     wanted["spec"]["supportedConfigs"] = json!(supported);
     wanted
 }
@@ -229,7 +232,9 @@ async fn until_taken_over(world: &World, counts: &Counts) {
 
 async fn assigned(world: &World, template: &str) -> usize {
     let all = world.instances("helloworld").await;
-    let on = all.iter().filter(|one| json!(one.status)["configReferences"][0]["desiredConfig"]["name"] == template);
+    let on = all
+        .iter()
+        .filter(|one| json!(one.status)["configReferences"][0]["desiredConfig"]["name"] == template);
     on.count()
 }
 
@@ -327,7 +332,10 @@ async fn only_instances_that_nobody_but_ocm_has_written_become_the_strategys() {
         })
         .await;
     let marked = |all: &[ManagedClusterAddOn]| -> Vec<String> {
-        all.iter().filter(|one| one.labels().contains_key(MARKER)).filter_map(ResourceExt::namespace).collect()
+        all.iter()
+            .filter(|one| one.labels().contains_key(MARKER))
+            .filter_map(ResourceExt::namespace)
+            .collect()
     };
     assert_eq!(marked(&world.instances("helloworld").await), ["fleet-00"]);
     at_rest(&counts, Duration::from_secs(2)).await;

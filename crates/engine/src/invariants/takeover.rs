@@ -14,7 +14,8 @@ impl Checker<'_> {
     /// S6: only an instance that nobody but OCM's manager has written gets the marker, without which
     /// it is never deleted.
     pub(super) fn adopted(&mut self, cluster: &ClusterName, after: &Observed) {
-        let (Some(old), Some(new)) = (self.before.instances.get(cluster), after.instances.get(cluster)) else {
+        let (Some(old), Some(new)) = (self.before.instances.get(cluster), after.instances.get(cluster))
+        else {
             return;
         };
         if old.marker.is_none() && new.marker.is_some() && !old.made_by_ocm {

@@ -31,7 +31,8 @@ impl Prepared {
     /// Whether these are all works as another manager rendered them. How it splits the manifests is
     /// its own affair, so what counts is that they have as many objects as the template.
     pub(crate) fn accepts_of_another(&self, works: &[WorkFacts<'_>]) -> bool {
-        let is_of_another = |work: &WorkFacts<'_>| work.is_of_another() && self.work_index(&work.name).is_some();
+        let is_of_another =
+            |work: &WorkFacts<'_>| work.is_of_another() && self.work_index(&work.name).is_some();
         let objects: usize = works.iter().map(|work| work.objects.len()).sum();
         let raw = self.raw_manifests().len();
         let of_template = self.deployed.iter().filter(|&&at| at < raw).count();

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use aviary_api::names::conditions::{
-    DELETIONS_HELD, HEALTHY, INSTANCES_ADOPTED, NAMESPACES_MISSING, PLACEMENTS_RESOLVED, PROGRESSING, RECONCILING, STALLED,
-    SUCCEEDED, VALID, WRITES_REFUSED,
+    DELETIONS_HELD, HEALTHY, INSTANCES_ADOPTED, NAMESPACES_MISSING, PLACEMENTS_RESOLVED, PROGRESSING,
+    RECONCILING, STALLED, SUCCEEDED, VALID, WRITES_REFUSED,
 };
 use aviary_api::names::labels::INSTALLED_BY_STRATEGY;
 use jiff::Timestamp;
@@ -452,7 +452,9 @@ fn kept_instances(fleet: &Fleet<'_>, status: &mut AddOnStatus, now: Timestamp) {
     let (count, first) = install::kept(fleet, NAMED);
     let was_kept = status.conditions.iter().any(|condition| condition.kind == INSTANCES_ADOPTED);
     let (truth, reason, message) = match count {
-        0 if was_kept => ("True", Reason::NothingKept, "every instance belongs to the install strategy".into()),
+        0 if was_kept => {
+            ("True", Reason::NothingKept, "every instance belongs to the install strategy".into())
+        }
         0 => return,
         count => {
             let names: Vec<&str> = first.iter().map(ClusterName::as_str).collect();
