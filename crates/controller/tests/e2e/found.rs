@@ -15,7 +15,7 @@ use crate::objects::{addon, behind, instance, object, place, reference, rolling,
 use crate::rollout::{hub_config, template};
 use crate::world::{World, managed_cluster, message, names};
 
-async fn world() -> World {
+pub(crate) async fn world() -> World {
     let world = World::new().await;
     for (config, version) in [("one", "v1.0.0"), ("two", "v2.0.0")] {
         world.put(template(version)).await;
@@ -24,12 +24,12 @@ async fn world() -> World {
     world
 }
 
-fn condition<'a>(conditions: &'a Value, kind: &str) -> &'a Value {
+pub(crate) fn condition<'a>(conditions: &'a Value, kind: &str) -> &'a Value {
     let found = conditions.as_array().into_iter().flatten().find(|one| one["type"] == kind);
     found.unwrap_or(&Value::Null)
 }
 
-async fn work(world: &World, cluster: &str) -> ManifestWork {
+pub(crate) async fn work(world: &World, cluster: &str) -> ManifestWork {
     let works: Api<ManifestWork> = Api::namespaced(world.client.clone(), cluster);
     works.get("addon-helloworld-deploy-0").await.unwrap()
 }

@@ -39,4 +39,5 @@ mod metrics;
 mod placement;
 mod refusals;
 mod rollout;
+mod rules;
 mod versions;
