@@ -209,7 +209,7 @@ mod tests {
 
     use aviary_api::ManagedCluster;
     use futures_util::TryStreamExt as _;
-    use kube::api::{Api, WatchParams};
+    use kube::api::{Api, ListParams, WatchParams};
     use kube::client::ClientBuilder;
     use kube::{Client, Config};
 
@@ -279,20 +279,49 @@ mod tests {
         })
     }
 
-    #[tokio::test]
-    async fn an_event_without_an_end_ends_the_watch() {
+    /// A client of a server whose answers have no end, and how much of its first answer is read.
+    fn endless_server() -> (Client, JoinHandle<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let server = endless(listener);
         let config = Config::new(format!("http://{address}").parse().unwrap());
-        let client: Client = ClientBuilder::try_from(config).unwrap().with_layer(&BoundAnswers).build();
+        let client = ClientBuilder::try_from(config).unwrap().with_layer(&BoundAnswers).build();
+        (client, endless(listener))
+    }
+
+    /// Allows for what the sockets buffer.
+    async fn assert_taken(server: JoinHandle<usize>, most: usize) {
+        // On another thread: this one closes the connection.
+        let taken = tokio::task::spawn_blocking(|| server.join().unwrap()).await.unwrap();
+        assert!(taken < most + 16 * MIB, "{} MiB were taken", taken / MIB);
+    }
+
+    #[tokio::test]
+    async fn h7_an_event_without_an_end_ends_the_watch() {
+        let (client, server) = endless_server();
         let clusters: Api<ManagedCluster> = Api::all(client);
         let events = clusters.watch(&WatchParams::default(), "0").await.unwrap();
         let error = events.try_collect::<Vec<_>>().await.unwrap_err();
         assert!(AnswerTooLong::caused(&error), "{error:?}");
-        // On another thread: this one closes the connection.
-        let taken = tokio::task::spawn_blocking(|| server.join().unwrap()).await.unwrap();
-        // Allows for what the sockets buffer.
-        assert!(taken < MOST_OF_AN_OBJECT + 16 * MIB, "{} MiB were taken", taken / MIB);
+        assert_taken(server, MOST_OF_AN_OBJECT).await;
+    }
+
+    #[tokio::test]
+    async fn h7_a_page_an_object_or_a_list_without_an_end_is_an_error() {
+        for (limit, name, most) in [
+            (Some(500), None, MOST_OF_A_PAGE),
+            (None, None, MOST_OF_A_LIST),
+            (None, Some("one"), MOST_OF_AN_OBJECT),
+        ] {
+            let (client, server) = endless_server();
+            let clusters: Api<ManagedCluster> = Api::all(client);
+            let error = match name {
+                Some(name) => clusters.get(name).await.map(drop),
+                None => clusters.list(&ListParams { limit, ..ListParams::default() }).await.map(drop),
+            };
+            let error = error.unwrap_err();
+            assert!(AnswerTooLong::caused(&error), "{error:?}");
+            drop(clusters);
+            assert_taken(server, most).await;
+        }
     }
 }
