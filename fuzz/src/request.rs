@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use aviary_hub::security::{Identity, Role};
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use axum::Router;
 use axum::body::Body;
 use http::header::{HeaderName, HeaderValue};
@@ -106,7 +106,7 @@ pub fn run(data: &[u8]) {
     static WORLD: OnceLock<World> = OnceLock::new();
     let world = WORLD.get_or_init(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let hub = runtime.block_on(Hub::ephemeral(Options::default())).expect("a hub");
+        let hub = runtime.block_on(Hub::ephemeral(HubOptions::default())).expect("a hub");
         World { runtime, hub }
     });
     let Some(request) = read(data) else { return };

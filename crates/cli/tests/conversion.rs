@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use aviary_api::crds::{self, ConversionService};
-use aviary_hub::{Converter, Hub, Options};
+use aviary_hub::{Converter, Hub, HubOptions};
 use futures_util::StreamExt as _;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
@@ -22,7 +22,7 @@ async fn hub() -> (Hub, Client) {
     });
     let converters: BTreeMap<String, Converter> =
         crds::CONVERTED.iter().map(|name| ((*name).to_owned(), converter.clone())).collect();
-    let hub = Hub::ephemeral(Options { converters, ..Options::default() }).await.unwrap();
+    let hub = Hub::ephemeral(HubOptions { converters, ..HubOptions::default() }).await.unwrap();
     let client = hub.client();
     let service =
         ConversionService { namespace: "a", name: "b", port: 443, path: "/convert", ca_bundle: None };
@@ -146,7 +146,7 @@ async fn what_cannot_be_stored_is_refused_with_the_reason() {
 /// A hub without the function must not pretend that the versions are equal.
 #[tokio::test]
 async fn a_hub_without_the_conversion_refuses_the_definitions() {
-    let hub = Hub::ephemeral(Options::default()).await.unwrap();
+    let hub = Hub::ephemeral(HubOptions::default()).await.unwrap();
     let service =
         ConversionService { namespace: "a", name: "b", port: 443, path: "/convert", ca_bundle: None };
     let crd = serde_json::to_value(&crds::with_beta(&service)[0]).unwrap();

@@ -21,7 +21,7 @@ use std::time::Duration;
 use aviary_api::ManifestWork;
 use aviary_engine::simulate::agents::Profile;
 use aviary_fleet::{Behaviour, Fleet, members};
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use futures_util::{StreamExt, stream};
 use kube::api::{Api, PostParams};
 use process::{Spent, megabytes, peak_memory};
@@ -36,12 +36,12 @@ fn main() {
     println!("{clusters} clusters, {} cores", std::thread::available_parallelism().map_or(0, usize::from));
     println!("hub        answers/s  CPU-seconds  CPU per answer  register/s  peak RSS");
     runtime.block_on(async {
-        let hub = Hub::ephemeral(Options::default()).await.unwrap();
+        let hub = Hub::ephemeral(HubOptions::default()).await.unwrap();
         measure("ephemeral", &hub, clusters).await;
     });
     let directory = std::env::temp_dir().join(format!("aviary-acknowledge-{}", std::process::id()));
     runtime.block_on(async {
-        let hub = Hub::open(&directory, Options::default()).await.unwrap();
+        let hub = Hub::open(&directory, HubOptions::default()).await.unwrap();
         measure("durable", &hub, clusters).await;
         hub.stop().await;
     });

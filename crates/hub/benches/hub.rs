@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use aviary_hub::security::Role;
-use aviary_hub::{Endpoint, Hub, Options};
+use aviary_hub::{Endpoint, Hub, HubOptions};
 use futures_util::AsyncBufReadExt;
 use http::Request;
 use http_body_util::BodyExt;
@@ -51,7 +51,7 @@ fn main() {
             report("over TLS", writers, creates(&client, writers, count).await);
             stop.send(()).ok();
 
-            let hub = Hub::ephemeral(Options::default()).await.expect("a hub");
+            let hub = Hub::ephemeral(HubOptions::default()).await.expect("a hub");
             report("without a disk", writers, creates(&hub.client(), writers, count).await);
         }
         fan_out(1_000, 200).await;
@@ -71,7 +71,7 @@ impl Place {
     }
 
     async fn open(&self) -> Hub {
-        Hub::open(&self.0, Options::default()).await.expect("a hub")
+        Hub::open(&self.0, HubOptions::default()).await.expect("a hub")
     }
 }
 
@@ -151,7 +151,7 @@ fn report(how: &str, writers: usize, (count, spent): (usize, Spent)) {
 }
 
 async fn memory_and_lists() {
-    let hub = Hub::ephemeral(Options { events_kept: 1, ..Options::default() }).await.expect("a hub");
+    let hub = Hub::ephemeral(HubOptions { events_kept: 1, ..HubOptions::default() }).await.expect("a hub");
     let client = hub.client();
     let before = resident();
     creates(&client, 64, 10_000).await;
@@ -179,7 +179,7 @@ async fn memory_and_lists() {
 
 /// Every event reaches every watcher.
 async fn fan_out(watchers: usize, events: usize) {
-    let hub = Hub::ephemeral(Options::default()).await.expect("a hub");
+    let hub = Hub::ephemeral(HubOptions::default()).await.expect("a hub");
     let client = hub.client();
     let ready = Arc::new(Barrier::new(watchers + 1));
     let tasks: Vec<_> = (0..watchers)

@@ -13,17 +13,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::api::status::Failure;
-use crate::api::write::delete::{self, FOREGROUND, ORPHAN, Options};
+use crate::api::status::ApiError;
+use crate::api::write::delete::{self, DeleteOptions, FOREGROUND, ORPHAN};
 use crate::api::write::patch::Patch;
-use crate::api::write::update::{self, Part, Wanted};
-use crate::api::write::{Body, Mode, Scope};
-use crate::hub::Inner;
+use crate::api::write::update::{self, NewState, WrittenPart};
+use crate::api::write::{Body, Mode, RequestScope};
+use crate::hub::HubState;
 use crate::kinds::builtin::{CRDS, EVENTS, NAMESPACES};
 use crate::kinds::crd::CLEANUP;
-use crate::kinds::resource::Table;
-use crate::store::object::{Key, ResourceId, Stored};
-use crate::store::{Event, EventKind, State};
+use crate::kinds::resource::KindTable;
+use crate::store::object::{ResourceId, StoreKey, StoredObject};
+use crate::store::{CommittedEvent, EventKind, StoreState};
 
 /// How often expired events are deleted.
 const EXPIRE_EVERY: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     /// An object with owners, or one whose deletion waits for its dependents.
-    Object(ResourceId, Key),
+    Object(ResourceId, StoreKey),
     /// The dependents of a deleted object.
     Dependents(String),
     /// A namespace that is being deleted.
@@ -71,7 +71,7 @@ impl Queue {
     }
 
     /// Queues everything that could be unfinished when a hub starts.
-    pub(crate) fn look_at_all(&self, state: &State) {
+    pub(crate) fn look_at_all(&self, state: &StoreState) {
         for (resource, objects) in state.kinds() {
             for stored in objects.values() {
                 self.look_at(resource, stored);
@@ -80,7 +80,7 @@ impl Queue {
     }
 
     /// Queues tasks for a batch of changes.
-    pub(crate) fn follow(&self, state: &State, events: &[Arc<Event>]) {
+    pub(crate) fn follow(&self, state: &StoreState, events: &[Arc<CommittedEvent>]) {
         for event in events {
             let stored = &event.object;
             if event.kind != EventKind::Deleted {
@@ -113,7 +113,7 @@ impl Queue {
         }
     }
 
-    fn look_at(&self, resource: &ResourceId, stored: &Stored) {
+    fn look_at(&self, resource: &ResourceId, stored: &StoredObject) {
         let terminating = stored.facts.terminating;
         match &**resource {
             NAMESPACES if terminating => self.push(Task::Namespace(stored.name().to_owned())),
@@ -128,12 +128,12 @@ impl Queue {
 }
 
 /// Starts the collector of a hub. It ends with the hub.
-pub(crate) fn start(hub: &Arc<Inner>) {
+pub(crate) fn start(hub: &Arc<HubState>) {
     let (hub, queue) = (Arc::downgrade(hub), Arc::clone(&hub.queue));
     tokio::spawn(run(hub, queue));
 }
 
-async fn run(hub: Weak<Inner>, queue: Arc<Queue>) {
+async fn run(hub: Weak<HubState>, queue: Arc<Queue>) {
     let mut expiry = tokio::time::interval(EXPIRE_EVERY);
     while !queue.is_closed() {
         while let Some(task) = queue.pop() {
@@ -158,7 +158,7 @@ async fn run(hub: Weak<Inner>, queue: Arc<Queue>) {
     }
 }
 
-async fn look(hub: &Arc<Inner>, task: &Task) -> Result<(), Failure> {
+async fn look(hub: &Arc<HubState>, task: &Task) -> Result<(), ApiError> {
     let state = hub.store.published().state();
     match task {
         Task::Object(resource, key) => match state.get(resource, key).cloned() {
@@ -181,19 +181,19 @@ async fn look(hub: &Arc<Inner>, task: &Task) -> Result<(), Failure> {
 }
 
 /// The kind and namespace of a stored object.
-fn scope_of(hub: &Inner, resource: &str, stored: &Stored) -> Option<Scope> {
+fn scope_of(hub: &HubState, resource: &str, stored: &StoredObject) -> Option<RequestScope> {
     let table = hub.table();
     let resource = table.stored().find(|row| &*row.id == resource)?.clone();
     let version = resource.versions.iter().position(|version| version.storage)?;
-    Some(Scope { resource, version, namespace: stored.namespace().map(str::to_owned) })
+    Some(RequestScope { resource, version, namespace: stored.namespace().map(str::to_owned) })
 }
 
 async fn object(
-    hub: &Arc<Inner>,
-    state: &State,
+    hub: &Arc<HubState>,
+    state: &StoreState,
     resource: &ResourceId,
-    stored: &Arc<Stored>,
-) -> Result<(), Failure> {
+    stored: &Arc<StoredObject>,
+) -> Result<(), ApiError> {
     let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
     if held_by(stored, ORPHAN) {
         for (resource, dependent) in state.dependents(&stored.facts.uid) {
@@ -203,7 +203,7 @@ async fn object(
     }
     if held_by(stored, FOREGROUND) {
         let dependents = state.dependents(&stored.facts.uid);
-        let blocks = |dependent: &Stored| blocked_owners(dependent).any(|uid| *uid == stored.facts.uid);
+        let blocks = |dependent: &StoredObject| blocked_owners(dependent).any(|uid| *uid == stored.facts.uid);
         let waiting = waiting_for(state, stored);
         let mut blocked = false;
         for (resource, dependent) in &dependents {
@@ -217,18 +217,18 @@ async fn object(
 }
 
 /// Whether an object is being deleted and has this finalizer.
-fn held_by(stored: &Stored, finalizer: &str) -> bool {
+fn held_by(stored: &StoredObject, finalizer: &str) -> bool {
     stored.facts.terminating && stored.facts.finalizers.iter().any(|name| **name == *finalizer)
 }
 
 /// The owners that cannot be deleted before this object.
-fn blocked_owners(stored: &Stored) -> impl Iterator<Item = &Box<str>> {
+fn blocked_owners(stored: &StoredObject) -> impl Iterator<Item = &Box<str>> {
     let blocking = stored.facts.owners.iter().filter(|owner| owner.block_owner_deletion == Some(true));
     blocking.map(|owner| &owner.uid)
 }
 
 /// The UIDs of all owners, direct and indirect, that wait for this object to be deleted.
-fn waiting_for(state: &State, stored: &Stored) -> BTreeSet<Box<str>> {
+fn waiting_for(state: &StoreState, stored: &StoredObject) -> BTreeSet<Box<str>> {
     let mut waiting = BTreeSet::new();
     let mut pending: Vec<Box<str>> = blocked_owners(stored).cloned().collect();
     while let Some(uid) = pending.pop() {
@@ -245,17 +245,17 @@ fn waiting_for(state: &State, stored: &Stored) -> BTreeSet<Box<str>> {
 /// An object is deleted with the last of its owners; references to other deleted owners are
 /// removed.
 async fn dependent(
-    hub: &Arc<Inner>,
-    state: &State,
+    hub: &Arc<HubState>,
+    state: &StoreState,
     resource: &ResourceId,
-    stored: &Arc<Stored>,
-) -> Result<(), Failure> {
+    stored: &Arc<StoredObject>,
+) -> Result<(), ApiError> {
     if stored.facts.terminating || stored.facts.owners.is_empty() {
         return Ok(());
     }
     let table = hub.table();
-    let stays = |owner: &crate::store::object::Owner| {
-        matches!(standing(state, &table, stored, owner), Standing::There | Standing::Unknown)
+    let stays = |owner: &crate::store::object::OwnerReference| {
+        matches!(standing(state, &table, stored, owner), OwnerState::There | OwnerState::Unknown)
     };
     let staying: Vec<&str> =
         stored.facts.owners.iter().filter(|owner| stays(owner)).map(|owner| &*owner.uid).collect();
@@ -269,7 +269,7 @@ async fn dependent(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum OwnerState {
     There,
     /// It waits for its dependents to be deleted.
     Going,
@@ -279,26 +279,31 @@ enum Standing {
 }
 
 fn standing(
-    state: &State,
-    table: &Table,
-    dependent: &Stored,
-    owner: &crate::store::object::Owner,
-) -> Standing {
-    let Some(resource) = table.by_kind(&owner.api_version, &owner.kind) else { return Standing::Unknown };
+    state: &StoreState,
+    table: &KindTable,
+    dependent: &StoredObject,
+    owner: &crate::store::object::OwnerReference,
+) -> OwnerState {
+    let Some(resource) = table.by_kind(&owner.api_version, &owner.kind) else { return OwnerState::Unknown };
     let key = match (resource.namespaced, dependent.namespace()) {
         (true, Some(namespace)) => format!("{namespace}/{}", owner.name),
-        (true, None) => return Standing::Gone,
+        (true, None) => return OwnerState::Gone,
         (false, _) => owner.name.to_string(),
     };
     match state.get(&resource.id, &key) {
-        Some(found) if found.facts.uid != owner.uid => Standing::Gone,
-        Some(found) if held_by(found, FOREGROUND) => Standing::Going,
-        Some(_) => Standing::There,
-        None => Standing::Gone,
+        Some(found) if found.facts.uid != owner.uid => OwnerState::Gone,
+        Some(found) if held_by(found, FOREGROUND) => OwnerState::Going,
+        Some(_) => OwnerState::There,
+        None => OwnerState::Gone,
     }
 }
 
-async fn remove(hub: &Arc<Inner>, state: &State, resource: &str, stored: &Stored) -> Result<(), Failure> {
+async fn remove(
+    hub: &Arc<HubState>,
+    state: &StoreState,
+    resource: &str,
+    stored: &StoredObject,
+) -> Result<(), ApiError> {
     let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
     let policy = if state.dependents(&stored.facts.uid).is_empty() { "Background" } else { "Foreground" };
     // Deletes only the state that was examined: the object may have a new owner since.
@@ -306,10 +311,10 @@ async fn remove(hub: &Arc<Inner>, state: &State, resource: &str, stored: &Stored
         uid: Some(stored.facts.uid.to_string()),
         resource_version: Some(stored.revision.to_string()),
     };
-    let options = Options {
+    let options = DeleteOptions {
         preconditions: Some(preconditions),
         propagation_policy: Some(policy.into()),
-        ..Options::default()
+        ..DeleteOptions::default()
     };
     match delete::begin(hub, &scope, stored.name(), &options).await {
         Err(failure) if failure.code != http::StatusCode::NOT_FOUND => Err(failure),
@@ -318,7 +323,12 @@ async fn remove(hub: &Arc<Inner>, state: &State, resource: &str, stored: &Stored
 }
 
 /// Removes a finalizer.
-async fn release(hub: &Arc<Inner>, scope: &Scope, stored: &Stored, finalizer: &str) -> Result<(), Failure> {
+async fn release(
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
+    stored: &StoredObject,
+    finalizer: &str,
+) -> Result<(), ApiError> {
     let left: Vec<&str> =
         stored.facts.finalizers.iter().map(|name| &**name).filter(|name| *name != finalizer).collect();
     patch(hub, scope, stored, json!({"finalizers": left})).await
@@ -326,11 +336,11 @@ async fn release(hub: &Arc<Inner>, scope: &Scope, stored: &Stored, finalizer: &s
 
 /// Removes owner references.
 async fn disown(
-    hub: &Arc<Inner>,
+    hub: &Arc<HubState>,
     resource: &str,
-    stored: &Stored,
+    stored: &StoredObject,
     keep: impl Fn(&str) -> bool,
-) -> Result<(), Failure> {
+) -> Result<(), ApiError> {
     let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
     let object = stored.value();
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
@@ -341,37 +351,42 @@ async fn disown(
 
 /// Changes metadata if the object is unchanged. If it was changed, that change queues the task
 /// again.
-async fn patch(hub: &Arc<Inner>, scope: &Scope, stored: &Stored, mut metadata: Value) -> Result<(), Failure> {
+async fn patch(
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
+    stored: &StoredObject,
+    mut metadata: Value,
+) -> Result<(), ApiError> {
     metadata["resourceVersion"] = json!(stored.revision.to_string());
-    let wanted = Wanted::Patch(Patch::Merge(json!({"metadata": metadata})));
-    done(update::update(hub, scope, stored.name(), Part::Main, &wanted, Mode::default()).await)
+    let wanted = NewState::Patch(Patch::Merge(json!({"metadata": metadata})));
+    done(update::update(hub, scope, stored.name(), WrittenPart::Main, &wanted, Mode::default()).await)
 }
 
-fn done(outcome: Result<crate::api::write::Answer, Failure>) -> Result<(), Failure> {
+fn done(outcome: Result<crate::api::write::WriteResponse, ApiError>) -> Result<(), ApiError> {
     match outcome {
         Err(failure) if failure.code == http::StatusCode::NOT_FOUND => Ok(()),
         other => other.map(drop),
     }
 }
 
-async fn namespace(hub: &Arc<Inner>, state: &State, name: &str) -> Result<(), Failure> {
+async fn namespace(hub: &Arc<HubState>, state: &StoreState, name: &str) -> Result<(), ApiError> {
     let Some(stored) = state.get(NAMESPACES, name).filter(|stored| stored.facts.terminating) else {
         return Ok(());
     };
     let prefix = format!("{name}/");
     let mut left = 0;
     for (resource, objects) in state.kinds() {
-        let inside: Vec<Arc<Stored>> = objects
+        let inside: Vec<Arc<StoredObject>> = objects
             .range::<_, str>((Bound::Included(prefix.as_str()), Bound::Unbounded))
             .map(|(_, stored)| stored)
             .take_while(|stored| stored.key.starts_with(&prefix))
             .cloned()
             .collect();
         left += inside.len();
-        let waiting: Vec<Arc<Stored>> =
+        let waiting: Vec<Arc<StoredObject>> =
             inside.into_iter().filter(|stored| !stored.facts.terminating).collect();
         if let Some(scope) = waiting.first().and_then(|first| scope_of(hub, resource, first)) {
-            delete::delete_all(hub, &scope, waiting, &Options::default()).await?;
+            delete::delete_all(hub, &scope, waiting, &DeleteOptions::default()).await?;
         }
     }
     if left > 0 {
@@ -380,17 +395,18 @@ async fn namespace(hub: &Arc<Inner>, state: &State, name: &str) -> Result<(), Fa
     let Some(scope) = scope_of(hub, NAMESPACES, stored) else { return Ok(()) };
     let mut object = stored.value();
     object["spec"] = json!({"finalizers": []});
-    let wanted = Wanted::Body(Body { object, duplicates: Vec::new() });
-    done(update::update(hub, &scope, name, Part::Finalize, &wanted, Mode::default()).await)
+    let wanted = NewState::Body(Body { object, duplicates: Vec::new() });
+    done(update::update(hub, &scope, name, WrittenPart::Finalize, &wanted, Mode::default()).await)
 }
 
-async fn crd(hub: &Arc<Inner>, state: &State, name: &str) -> Result<(), Failure> {
+async fn crd(hub: &Arc<HubState>, state: &StoreState, name: &str) -> Result<(), ApiError> {
     let Some(stored) = state.get(CRDS, name).filter(|stored| stored.facts.terminating) else { return Ok(()) };
-    let objects: Vec<Arc<Stored>> = state.objects(name).values().cloned().collect();
+    let objects: Vec<Arc<StoredObject>> = state.objects(name).values().cloned().collect();
     let left = objects.len();
-    let waiting: Vec<Arc<Stored>> = objects.into_iter().filter(|stored| !stored.facts.terminating).collect();
+    let waiting: Vec<Arc<StoredObject>> =
+        objects.into_iter().filter(|stored| !stored.facts.terminating).collect();
     if let Some(scope) = waiting.first().and_then(|first| scope_of(hub, name, first)) {
-        delete::delete_all(hub, &scope, waiting, &Options::default()).await?;
+        delete::delete_all(hub, &scope, waiting, &DeleteOptions::default()).await?;
     }
     if left > 0 {
         return Ok(());
@@ -400,15 +416,15 @@ async fn crd(hub: &Arc<Inner>, state: &State, name: &str) -> Result<(), Failure>
 }
 
 /// Deletes expired events.
-pub(crate) async fn expire_events(hub: &Arc<Inner>) {
+pub(crate) async fn expire_events(hub: &Arc<HubState>) {
     let lifetime =
         jiff::SignedDuration::try_from(hub.options.event_lifetime).unwrap_or(jiff::SignedDuration::MAX);
     let Some(limit) = hub.now().checked_sub(lifetime).ok() else { return };
     let state = hub.store.published().state();
-    let old: Vec<Arc<Stored>> =
+    let old: Vec<Arc<StoredObject>> =
         state.objects(EVENTS).values().filter(|stored| last_seen(&stored.value()) < limit).cloned().collect();
     let Some(scope) = old.first().and_then(|first| scope_of(hub, EVENTS, first)) else { return };
-    if let Err(failure) = delete::delete_all(hub, &scope, old, &Options::default()).await {
+    if let Err(failure) = delete::delete_all(hub, &scope, old, &DeleteOptions::default()).await {
         tracing::warn!(why = failure.message(), "old events could not be deleted");
     }
 }

@@ -12,15 +12,15 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::api::http_api;
 use crate::api::read::snapshots::Snapshots;
-use crate::api::status::Failure;
-use crate::api::write::{Body, Mode, Scope, create};
+use crate::api::status::ApiError;
+use crate::api::write::{Body, Mode, RequestScope, create};
 use crate::collector::{self, Queue};
-use crate::kinds::resource::{Converter, Resource, Table};
+use crate::kinds::resource::{Converter, KindTable, Resource};
 use crate::kinds::{builtin, crd};
 use crate::security::access::Role;
 use crate::security::tokens::Identity;
-use crate::store::object::Stored;
-use crate::store::{DiskError, Event, LogLimits, Opened, State, Store};
+use crate::store::object::StoredObject;
+use crate::store::{CommittedEvent, DiskError, LogLimits, Opened, Store, StoreState};
 
 /// Namespaces that always exist.
 pub(crate) const FIRST_NAMESPACES: [&str; 2] = ["default", "kube-system"];
@@ -33,7 +33,7 @@ pub type Chance = Arc<dyn Fn(&mut [u8]) -> std::io::Result<()> + Send + Sync>;
 
 /// Settings of a hub.
 #[derive(Clone)]
-pub struct Options {
+pub struct HubOptions {
     pub clock: Clock,
     pub chance: Chance,
     /// The maximum number of concurrent watches.
@@ -49,7 +49,7 @@ pub struct Options {
     pub converters: BTreeMap<String, Converter>,
 }
 
-impl Default for Options {
+impl Default for HubOptions {
     fn default() -> Self {
         let limits = LogLimits::default();
         Self {
@@ -66,7 +66,7 @@ impl Default for Options {
     }
 }
 
-impl std::fmt::Debug for Options {
+impl std::fmt::Debug for HubOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             clock: _,
@@ -105,46 +105,50 @@ pub enum OpenError {
 /// An embedded, Kubernetes-compatible API server. Clones share the same hub.
 #[derive(Clone, Debug)]
 pub struct Hub {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<HubState>,
 }
 
 impl Hub {
     /// Opens the hub in a directory, which is created if it does not exist. Only one process can
     /// open it.
-    pub async fn open(directory: &Path, options: Options) -> Result<Self, OpenError> {
+    pub async fn open(directory: &Path, options: HubOptions) -> Result<Self, OpenError> {
         Self::start(Opened::at(directory)?, options).await
     }
 
     /// A hub in memory; its data is discarded when it stops.
-    pub async fn ephemeral(options: Options) -> Result<Self, OpenError> {
+    pub async fn ephemeral(options: HubOptions) -> Result<Self, OpenError> {
         Self::start(Opened::ephemeral(), options).await
     }
 
     /// A new hub in memory that starts with the state of this one. Cheap: nothing is copied.
-    pub async fn fork(&self, options: Options) -> Result<Self, OpenError> {
+    pub async fn fork(&self, options: HubOptions) -> Result<Self, OpenError> {
         let opened = Opened::ephemeral_from(self.inner.store.published().state());
         Self::start_with(opened, self.inner.table(), options).await
     }
 
-    async fn start(opened: Opened, options: Options) -> Result<Self, OpenError> {
+    async fn start(opened: Opened, options: HubOptions) -> Result<Self, OpenError> {
         let table = Arc::new(restore(&opened.state, &options)?);
         Self::start_with(opened, table, options).await
     }
 
-    async fn start_with(opened: Opened, table: Arc<Table>, options: Options) -> Result<Self, OpenError> {
-        let rows = Arc::new(Rows { table: RwLock::new(table), changed: watch::Sender::new(0) });
+    async fn start_with(
+        opened: Opened,
+        table: Arc<KindTable>,
+        options: HubOptions,
+    ) -> Result<Self, OpenError> {
+        let rows = Arc::new(ServedKinds { table: RwLock::new(table), changed: watch::Sender::new(0) });
         let queue = Arc::new(Queue::default());
         queue.look_at_all(&opened.state);
         let limits = LogLimits { events: options.events_kept, bytes: options.event_bytes_kept };
         let observer = {
             let (rows, queue) = (Arc::clone(&rows), Arc::clone(&queue));
-            Box::new(move |state: &State, events: &[Arc<Event>]| {
+            Box::new(move |state: &StoreState, events: &[Arc<CommittedEvent>]| {
                 rows.follow(events);
                 queue.follow(state, events);
             })
         };
         let store = opened.start(limits, observer).map_err(OpenError::Writer)?;
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(HubState {
             store,
             rows,
             queue,
@@ -210,14 +214,14 @@ impl Hub {
 
 /// The table of kinds, which changes with CRDs.
 #[derive(Debug)]
-struct Rows {
-    table: RwLock<Arc<Table>>,
+struct ServedKinds {
+    table: RwLock<Arc<KindTable>>,
     changed: watch::Sender<u64>,
 }
 
-impl Rows {
+impl ServedKinds {
     /// Updates the table from committed CRDs.
-    fn follow(&self, events: &[Arc<Event>]) {
+    fn follow(&self, events: &[Arc<CommittedEvent>]) {
         for event in events.iter().filter(|event| &*event.resource == builtin::CRDS) {
             let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
             let table = Arc::make_mut(&mut table);
@@ -234,7 +238,7 @@ impl Rows {
 }
 
 /// Adds the row of a stored CRD, if it is established.
-fn add_row(table: &mut Table, stored: &Stored) -> Result<(), String> {
+fn add_row(table: &mut KindTable, stored: &StoredObject) -> Result<(), String> {
     let object = stored.value();
     if !crd::is_established(&object) {
         return Ok(());
@@ -246,7 +250,7 @@ fn add_row(table: &mut Table, stored: &Stored) -> Result<(), String> {
     Ok(())
 }
 
-fn restore(state: &State, options: &Options) -> Result<Table, OpenError> {
+fn restore(state: &StoreState, options: &HubOptions) -> Result<KindTable, OpenError> {
     let table = builtin::table().map_err(|causes| OpenError::BuiltIn(format!("{causes:?}")))?;
     let mut table = table.with_converters(options.converters.clone());
     for stored in state.objects(builtin::CRDS).values() {
@@ -258,18 +262,18 @@ fn restore(state: &State, options: &Options) -> Result<Table, OpenError> {
 
 /// The shared state of a hub.
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct HubState {
     pub(crate) store: Store,
-    rows: Arc<Rows>,
+    rows: Arc<ServedKinds>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) snapshots: Snapshots,
     pub(crate) watches: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
-    pub(crate) options: Options,
+    pub(crate) options: HubOptions,
 }
 
-impl Inner {
-    pub(crate) fn table(&self) -> Arc<Table> {
+impl HubState {
+    pub(crate) fn table(&self) -> Arc<KindTable> {
         Arc::clone(&self.rows.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -296,9 +300,9 @@ impl Inner {
         Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
     }
 
-    pub(crate) fn random_uid(&self) -> Result<String, Failure> {
+    pub(crate) fn random_uid(&self) -> Result<String, ApiError> {
         let mut bytes = [0_u8; 16];
-        (self.options.chance)(&mut bytes).map_err(Failure::internal)?;
+        (self.options.chance)(&mut bytes).map_err(ApiError::internal)?;
         let mut number = u128::from_be_bytes(bytes);
         // A version 4 UUID.
         number = number & !(0xf << 76) | 4 << 76;
@@ -308,28 +312,28 @@ impl Inner {
         Ok(parts.join("-"))
     }
 
-    pub(crate) fn random_text(&self, letters: &[u8], length: usize) -> Result<String, Failure> {
+    pub(crate) fn random_text(&self, letters: &[u8], length: usize) -> Result<String, ApiError> {
         let mut bytes = vec![0_u8; length];
-        (self.options.chance)(&mut bytes).map_err(Failure::internal)?;
+        (self.options.chance)(&mut bytes).map_err(ApiError::internal)?;
         let letter = |byte: &u8| {
             letters.get(usize::from(*byte) % letters.len().max(1)).map(|letter| char::from(*letter))
         };
         Ok(bytes.iter().filter_map(letter).collect())
     }
 
-    async fn ensure_namespace(self: &Arc<Self>, name: &str) -> Result<(), Failure> {
+    async fn ensure_namespace(self: &Arc<Self>, name: &str) -> Result<(), ApiError> {
         if self.store.head().get(builtin::NAMESPACES, name).is_some() {
             return Ok(());
         }
         let table = self.table();
-        let resource = table.get("", builtin::NAMESPACES).cloned().ok_or_else(Failure::no_such_path)?;
-        let scope = Scope { resource, version: 0, namespace: None };
+        let resource = table.get("", builtin::NAMESPACES).cloned().ok_or_else(ApiError::no_such_path)?;
+        let scope = RequestScope { resource, version: 0, namespace: None };
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         create::create(self, &scope, Body { object, duplicates: Vec::new() }, Mode::default()).await.map(drop)
     }
 }
 
-impl Drop for Inner {
+impl Drop for HubState {
     fn drop(&mut self) {
         self.queue.close();
     }

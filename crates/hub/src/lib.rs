@@ -13,6 +13,6 @@ pub mod security;
 mod store;
 
 pub use endpoint::{Endpoint, EndpointError, ServeError};
-pub use hub::{Chance, Clock, Hub, OpenError, Options};
+pub use hub::{Chance, Clock, Hub, HubOptions, OpenError};
 pub use kinds::resource::Converter;
 pub use store::DiskError;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use aviary_api::crds;
 use aviary_hub::security::Role;
-use aviary_hub::{Endpoint, Hub, Options};
+use aviary_hub::{Endpoint, Hub, HubOptions};
 use aviary_serve::write_private;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
@@ -124,8 +124,8 @@ async fn open(args: &Args) -> anyhow::Result<(Hub, Endpoint)> {
 }
 
 /// A hub that can convert the add-on kinds, whichever versions of them are installed.
-pub(super) fn options() -> Options {
-    Options { converters: conversion::converters(), ..Options::default() }
+pub(super) fn options() -> HubOptions {
+    HubOptions { converters: conversion::converters(), ..HubOptions::default() }
 }
 
 /// Creates or updates the CRDs. Returns a line with their number.

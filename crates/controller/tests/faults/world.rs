@@ -140,7 +140,8 @@ impl World {
             let watch = watch.clone();
             Arc::new(move || watch.now())
         };
-        let options = aviary_hub::Options { clock, chance: chance(seed), ..aviary_hub::Options::default() };
+        let options =
+            aviary_hub::HubOptions { clock, chance: chance(seed), ..aviary_hub::HubOptions::default() };
         let hub = from.fork(options).await.unwrap();
         let router = router(&hub);
         let hand = Hand::new(router.clone());

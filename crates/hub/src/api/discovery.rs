@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::api::review::REVIEWS;
-use crate::kinds::resource::{Resource, Table, Version};
+use crate::kinds::resource::{KindTable, KindVersion, Resource};
 
 /// The built-in groups, in the order of Kubernetes. All others follow by name.
 const BUILT_IN: [&str; 7] = [
@@ -52,7 +52,7 @@ pub(crate) fn core_versions() -> Value {
 
 /// The served versions of every group except the core group: groups in order, the best version
 /// first.
-fn versions_by_group(table: &Table) -> Vec<(&str, Vec<&str>)> {
+fn versions_by_group(table: &KindTable) -> Vec<(&str, Vec<&str>)> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (group, rows) in table.groups().filter(|(group, _)| !group.is_empty()) {
         let versions = groups.entry(group).or_default();
@@ -81,13 +81,13 @@ fn group_value(name: &str, versions: &[&str]) -> Value {
     json!({"name": name, "preferredVersion": versions.first(), "versions": versions})
 }
 
-pub(crate) fn groups(table: &Table) -> Value {
+pub(crate) fn groups(table: &KindTable) -> Value {
     let groups: Vec<Value> =
         versions_by_group(table).into_iter().map(|(name, versions)| group_value(name, &versions)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-pub(crate) fn group(table: &Table, name: &str) -> Option<Value> {
+pub(crate) fn group(table: &KindTable, name: &str) -> Option<Value> {
     let (_, versions) = versions_by_group(table).into_iter().find(|(group, _)| *group == name)?;
     let mut group = group_value(name, &versions);
     group["kind"] = json!("APIGroup");
@@ -96,7 +96,7 @@ pub(crate) fn group(table: &Table, name: &str) -> Option<Value> {
 }
 
 /// The served group versions, starting with `("", "v1")`.
-pub(crate) fn group_versions(table: &Table) -> Vec<(String, String)> {
+pub(crate) fn group_versions(table: &KindTable) -> Vec<(String, String)> {
     let others = versions_by_group(table).into_iter();
     let others = others.flat_map(|(group, versions)| {
         versions.into_iter().map(move |version| (group.to_owned(), version.to_owned()))
@@ -105,14 +105,18 @@ pub(crate) fn group_versions(table: &Table) -> Vec<(String, String)> {
 }
 
 /// The rows of a group version.
-pub(crate) fn rows<'t>(table: &'t Table, group: &str, version: &str) -> Vec<(&'t Resource, &'t Version)> {
+pub(crate) fn rows<'t>(
+    table: &'t KindTable,
+    group: &str,
+    version: &str,
+) -> Vec<(&'t Resource, &'t KindVersion)> {
     let rows = table.all().filter(|resource| resource.group == group);
     rows.filter_map(|resource| Some((&**resource, resource.served(version)?))).collect()
 }
 
 /// A kind of a group version, as it appears in every document.
 #[derive(Debug)]
-struct Entry<'t> {
+struct DiscoveryEntry<'t> {
     name: &'t str,
     singular: String,
     kind: &'t str,
@@ -124,10 +128,10 @@ struct Entry<'t> {
     parts: Vec<(&'static str, &'static [&'static str])>,
 }
 
-fn entries<'t>(table: &'t Table, group: &str, version: &str) -> Vec<Entry<'t>> {
+fn entries<'t>(table: &'t KindTable, group: &str, version: &str) -> Vec<DiscoveryEntry<'t>> {
     let stored = rows(table, group, version).into_iter().map(|(resource, version)| entry(resource, version));
     let reviews = REVIEWS.iter().filter(|review| review.group == group && version == "v1");
-    let reviews = reviews.map(|review| Entry {
+    let reviews = reviews.map(|review| DiscoveryEntry {
         name: review.plural,
         singular: review.kind.to_lowercase(),
         kind: review.kind,
@@ -141,7 +145,7 @@ fn entries<'t>(table: &'t Table, group: &str, version: &str) -> Vec<Entry<'t>> {
     stored.chain(reviews).collect()
 }
 
-fn entry<'t>(resource: &'t Resource, version: &Version) -> Entry<'t> {
+fn entry<'t>(resource: &'t Resource, version: &KindVersion) -> DiscoveryEntry<'t> {
     let names = &resource.names;
     let is_namespace = &*resource.id == crate::kinds::builtin::NAMESPACES;
     let mut parts = Vec::new();
@@ -151,7 +155,7 @@ fn entry<'t>(resource: &'t Resource, version: &Version) -> Entry<'t> {
     if version.has_status {
         parts.push(("status", REPORT));
     }
-    Entry {
+    DiscoveryEntry {
         name: &names.plural,
         singular: names.singular.clone(),
         kind: &names.kind,
@@ -181,7 +185,7 @@ fn verbs(resource: &Resource, is_namespace: bool) -> Vec<&'static str> {
     all.into_iter().filter(serves).collect()
 }
 
-pub(crate) fn resources(table: &Table, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn resources(table: &KindTable, group: &str, version: &str) -> Option<Value> {
     let resources: Vec<Value> = entries(table, group, version).iter().flat_map(resource_values).collect();
     if resources.is_empty() {
         return None;
@@ -195,7 +199,7 @@ pub(crate) fn resources(table: &Table, group: &str, version: &str) -> Option<Val
     Some(list)
 }
 
-fn resource_values(entry: &Entry<'_>) -> Vec<Value> {
+fn resource_values(entry: &DiscoveryEntry<'_>) -> Vec<Value> {
     let value = |name: &str, singular: &str, verbs: &[&str]| {
         json!({
             "name": name, "singularName": singular, "namespaced": entry.namespaced, "kind": entry.kind, "verbs": verbs,
@@ -207,7 +211,7 @@ fn resource_values(entry: &Entry<'_>) -> Vec<Value> {
     std::iter::once(main).chain(parts).collect()
 }
 
-fn put_names(value: &mut Value, entry: &Entry<'_>) {
+fn put_names(value: &mut Value, entry: &DiscoveryEntry<'_>) {
     if !entry.short.is_empty() {
         value["shortNames"] = json!(entry.short);
     }

@@ -19,18 +19,18 @@ use serde_json::Value;
 use crate::api::discovery::aggregated;
 use crate::api::negotiate::{Params, Shape};
 use crate::api::read::list::page;
-use crate::api::read::watch::Watch;
-use crate::api::read::{Filter, View};
-use crate::api::route::{self, Route, Target, Verb};
-use crate::api::status::{About, Failure, json_response};
+use crate::api::read::watch::RunningWatch;
+use crate::api::read::{Filter, ResponseFormat};
+use crate::api::route::{self, ResourcePath, Route, Verb};
+use crate::api::status::{About, ApiError, json_response};
 use crate::api::write::apply::Configuration;
-use crate::api::write::delete::{self, Options};
+use crate::api::write::delete::{self, DeleteOptions};
 use crate::api::write::patch::{APPLY, Patch};
-use crate::api::write::update::{self, Part, Wanted};
-use crate::api::write::{Answer, Body, Content, Mode, Scope, create};
+use crate::api::write::update::{self, NewState, WrittenPart};
+use crate::api::write::{Body, Content, Mode, RequestScope, WriteResponse, create};
 use crate::api::{discovery, openapi, review};
 use crate::formats::{json, protobuf};
-use crate::hub::Inner;
+use crate::hub::HubState;
 use crate::security::access::{Access, Extent, allowed};
 use crate::security::tokens::{Identity, Tokens};
 
@@ -45,19 +45,19 @@ const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Handles a request. Every error becomes a `Status`.
-pub(crate) async fn handle(hub: Arc<Inner>, request: Request) -> Response {
+pub(crate) async fn handle(hub: Arc<HubState>, request: Request) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     match AssertUnwindSafe(answer(hub, request)).catch_unwind().await {
         Ok(Ok(response)) => response,
         Ok(Err(failure)) => failure.into_response(),
         Err(_) => {
             tracing::error!(%method, path, "a request made the hub panic; the hub continues");
-            Failure::internal("the hub could not handle this request").into_response()
+            ApiError::internal("the hub could not handle this request").into_response()
         }
     }
 }
 
-async fn answer(hub: Arc<Inner>, request: Request) -> Result<Response, Failure> {
+async fn answer(hub: Arc<HubState>, request: Request) -> Result<Response, ApiError> {
     let path = request.uri().path();
     let route = route::parse(path).ok_or_else(|| not_there(route::group_of(path)))?;
     let identity = request.extensions().get::<Identity>().cloned();
@@ -68,7 +68,7 @@ async fn answer(hub: Arc<Inner>, request: Request) -> Result<Response, Failure> 
             _ => "ok".into_response(),
         });
     }
-    let identity = identity.ok_or_else(Failure::unauthorized)?;
+    let identity = identity.ok_or_else(ApiError::unauthorized)?;
     let Route::Objects(target) = route else {
         only_get(request.method())?;
         let path = request.uri().path();
@@ -76,7 +76,7 @@ async fn answer(hub: Arc<Inner>, request: Request) -> Result<Response, Failure> 
         let accept = request.headers();
         return about_the_api(&hub, &route, accept);
     };
-    if let Some(kind) = review::Review::of(&target) {
+    if let Some(kind) = review::ReviewKind::of(&target) {
         let (parts, body) = request.into_parts();
         let about = kind.check(&parts.method)?;
         let object = read_object(&parts.headers, body, about.kind, true).await?;
@@ -88,29 +88,29 @@ async fn answer(hub: Arc<Inner>, request: Request) -> Result<Response, Failure> 
 }
 
 /// The error for an unknown path, below an existing API or below none.
-fn not_there(group: Option<&str>) -> Failure {
+fn not_there(group: Option<&str>) -> ApiError {
     match group {
-        Some(group) if discovery::is_built_in(group) => Failure::no_such_path(),
-        _ => Failure::page_not_found(),
+        Some(group) if discovery::is_built_in(group) => ApiError::no_such_path(),
+        _ => ApiError::page_not_found(),
     }
 }
 
 /// The error for a method that the path does not support. For custom resources Kubernetes checks in
 /// a different order.
-fn no_verb(scope: &Scope, target: &Target, method: &Method) -> Failure {
+fn no_verb(scope: &RequestScope, target: &ResourcePath, method: &Method) -> ApiError {
     match method.as_str() {
-        _ if !scope.resource.is_custom() => Failure::method_not_allowed(),
-        "PUT" | "PATCH" => Failure::bad_request("name must be provided"),
-        "POST" if target.subresource.is_some() => Failure::not_supported("create", scope.about("")),
-        _ => Failure::method_not_allowed(),
+        _ if !scope.resource.is_custom() => ApiError::method_not_allowed(),
+        "PUT" | "PATCH" => ApiError::bad_request("name must be provided"),
+        "POST" if target.subresource.is_some() => ApiError::not_supported("create", scope.about("")),
+        _ => ApiError::method_not_allowed(),
     }
 }
 
-fn only_get(method: &Method) -> Result<(), Failure> {
-    if method == Method::GET || method == Method::HEAD { Ok(()) } else { Err(Failure::method_not_allowed()) }
+fn only_get(method: &Method) -> Result<(), ApiError> {
+    if method == Method::GET || method == Method::HEAD { Ok(()) } else { Err(ApiError::method_not_allowed()) }
 }
 
-fn about_the_api(hub: &Inner, route: &Route, headers: &HeaderMap) -> Result<Response, Failure> {
+fn about_the_api(hub: &HubState, route: &Route, headers: &HeaderMap) -> Result<Response, ApiError> {
     let table = hub.table();
     if aggregated::is_asked(headers) {
         match route {
@@ -132,14 +132,14 @@ fn about_the_api(hub: &Inner, route: &Route, headers: &HeaderMap) -> Result<Resp
         Route::OpenApiV2 => return Ok(openapi::v2(&table, headers)),
         Route::OpenApiV3Index => openapi::index(&table),
         Route::OpenApiV3 { group, version } => {
-            openapi::document(&table, group, version).ok_or_else(Failure::no_such_path)?
+            openapi::document(&table, group, version).ok_or_else(ApiError::no_such_path)?
         }
-        Route::Version | Route::Health | Route::Objects(_) => return Err(Failure::no_such_path()),
+        Route::Version | Route::Health | Route::Objects(_) => return Err(ApiError::no_such_path()),
     };
     Ok(json_response(StatusCode::OK, body.to_string()))
 }
 
-fn check_access(identity: &Identity, access: &Access<'_>) -> Result<Extent, Failure> {
+fn check_access(identity: &Identity, access: &Access<'_>) -> Result<Extent, ApiError> {
     allowed(&identity.role, access).map_err(|denied| {
         let about = About {
             group: access.group,
@@ -147,29 +147,29 @@ fn check_access(identity: &Identity, access: &Access<'_>) -> Result<Extent, Fail
             kind: "",
             name: access.name.unwrap_or_default(),
         };
-        Failure::forbidden(denied.message(&identity.name), about)
+        ApiError::forbidden(denied.message(&identity.name), about)
     })
 }
 
 async fn objects(
-    hub: &Arc<Inner>,
+    hub: &Arc<HubState>,
     identity: &Identity,
-    target: &Target,
+    target: &ResourcePath,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let table = hub.table();
     let absent = || not_there(Some(&target.group));
     let resource = table.get(&target.group, &target.resource).ok_or_else(absent)?;
     let version =
         resource.versions.iter().position(|version| version.served && version.name == target.version);
     let version = version.ok_or_else(absent)?;
-    let scope = Scope { resource: Arc::clone(resource), version, namespace: target.namespace.clone() };
+    let scope = RequestScope { resource: Arc::clone(resource), version, namespace: target.namespace.clone() };
     let (verb, params) = asked(&scope, target, request.method(), request.uri().query().unwrap_or_default())?;
     let extent = check_access(identity, &access(verb, target, &params))?;
     let part = check_place(&scope, target, verb)?;
     let shape = Shape::accepted(request.headers())?;
     let warning = scope.version().and_then(|version| version.warning.clone());
-    let view = View { scope, shape, include: params.include, now: hub.now() };
+    let view = ResponseFormat { scope, shape, include: params.include, now: hub.now() };
     let permitted = Permitted { verb, part, extent };
     let outcome = carry_out(hub, view, target.name.as_deref(), permitted, &params, request).await;
     if outcome.is_err() && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
@@ -182,14 +182,19 @@ async fn objects(
 
 /// A refusal may depend on changes that are not on disk yet: "not found" must not be reported while
 /// the deletion could still be lost.
-async fn settle(hub: &Inner) -> Result<(), Failure> {
+async fn settle(hub: &HubState) -> Result<(), ApiError> {
     let head = hub.store.head();
-    hub.store.settled(&head, head.revision()).await.map_err(Failure::internal)
+    hub.store.settled(&head, head.revision()).await.map_err(ApiError::internal)
 }
 
 /// The verb and the options of a request. An unsupported method is refused whatever its options
 /// are.
-fn asked(scope: &Scope, target: &Target, method: &Method, query: &str) -> Result<(Verb, Params), Failure> {
+fn asked(
+    scope: &RequestScope,
+    target: &ResourcePath,
+    method: &Method,
+    query: &str,
+) -> Result<(Verb, Params), ApiError> {
     let verb = |watch| Verb::of(method, target, watch).ok_or_else(|| no_verb(scope, target, method));
     verb(false)?;
     let params = Params::parse(query, options_of(method))?;
@@ -207,7 +212,7 @@ fn options_of(method: &Method) -> &'static str {
     }
 }
 
-fn access<'t>(verb: Verb, target: &'t Target, params: &'t Params) -> Access<'t> {
+fn access<'t>(verb: Verb, target: &'t ResourcePath, params: &'t Params) -> Access<'t> {
     Access {
         verb: verb.as_str(),
         group: &target.group,
@@ -221,7 +226,7 @@ fn access<'t>(verb: Verb, target: &'t Target, params: &'t Params) -> Access<'t> 
 }
 
 /// Checks whether such objects can exist at this path, and which part of them is addressed.
-fn check_place(scope: &Scope, target: &Target, verb: Verb) -> Result<Part, Failure> {
+fn check_place(scope: &RequestScope, target: &ResourcePath, verb: Verb) -> Result<WrittenPart, ApiError> {
     let resource = &scope.resource;
     if target.namespace.is_some() && !resource.namespaced {
         return Err(not_there(Some(&target.group)));
@@ -230,35 +235,39 @@ fn check_place(scope: &Scope, target: &Target, verb: Verb) -> Result<Part, Failu
         match verb {
             Verb::List | Verb::Watch if target.name.is_none() => {}
             _ if target.name.is_some() || resource.is_custom() => return Err(not_there(Some(&target.group))),
-            _ => return Err(Failure::method_not_allowed()),
+            _ => return Err(ApiError::method_not_allowed()),
         }
     }
     let part = part_of(scope, target)?;
     if verb == Verb::DeleteCollection && &*resource.id == crate::kinds::builtin::NAMESPACES {
-        return Err(Failure::method_not_allowed());
+        return Err(ApiError::method_not_allowed());
     }
     if resource.traits.always_empty && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
-        return Err(Failure::method_not_allowed());
+        return Err(ApiError::method_not_allowed());
     }
     match (part, verb) {
-        (Part::Main, _)
-        | (Part::Status, Verb::Get | Verb::Update | Verb::Patch)
-        | (Part::Finalize, Verb::Update) => Ok(part),
-        _ if resource.is_custom() => Err(Failure::not_supported(verb.as_str(), scope.about(""))),
-        _ => Err(Failure::method_not_allowed()),
+        (WrittenPart::Main, _)
+        | (WrittenPart::Status, Verb::Get | Verb::Update | Verb::Patch)
+        | (WrittenPart::Finalize, Verb::Update) => Ok(part),
+        _ if resource.is_custom() => Err(ApiError::not_supported(verb.as_str(), scope.about(""))),
+        _ => Err(ApiError::method_not_allowed()),
     }
 }
 
-fn part_of(scope: &Scope, target: &Target) -> Result<Part, Failure> {
+fn part_of(scope: &RequestScope, target: &ResourcePath) -> Result<WrittenPart, ApiError> {
     match target.subresource.as_deref() {
-        None => Ok(Part::Main),
-        Some("status") if scope.version().is_some_and(|version| version.has_status) => Ok(Part::Status),
-        Some("finalize") if &*scope.resource.id == crate::kinds::builtin::NAMESPACES => Ok(Part::Finalize),
+        None => Ok(WrittenPart::Main),
+        Some("status") if scope.version().is_some_and(|version| version.has_status) => {
+            Ok(WrittenPart::Status)
+        }
+        Some("finalize") if &*scope.resource.id == crate::kinds::builtin::NAMESPACES => {
+            Ok(WrittenPart::Finalize)
+        }
         // For a custom resource, Kubernetes reports that the object does not exist.
         Some(_) if scope.resource.is_custom() => {
-            Err(Failure::not_found(scope.about(target.name.as_deref().unwrap_or_default())))
+            Err(ApiError::not_found(scope.about(target.name.as_deref().unwrap_or_default())))
         }
-        Some(_) => Err(Failure::no_such_path()),
+        Some(_) => Err(ApiError::no_such_path()),
     }
 }
 
@@ -266,18 +275,18 @@ fn part_of(scope: &Scope, target: &Target) -> Result<Part, Failure> {
 #[derive(Clone, Copy, Debug)]
 struct Permitted {
     verb: Verb,
-    part: Part,
+    part: WrittenPart,
     extent: Extent,
 }
 
 async fn carry_out(
-    hub: &Arc<Inner>,
-    view: View,
+    hub: &Arc<HubState>,
+    view: ResponseFormat,
     name: Option<&str>,
     permitted: Permitted,
     params: &Params,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let Permitted { verb, part, extent } = permitted;
     let scope = &view.scope;
     let (parts, body) = request.into_parts();
@@ -296,18 +305,21 @@ async fn carry_out(
         }
         (Verb::Watch, name) => {
             let filter = Filter::new(scope, name, params)?;
-            return Ok(json_response(StatusCode::OK, Watch::start(hub, view, filter, params)?.into_body()));
+            return Ok(json_response(
+                StatusCode::OK,
+                RunningWatch::start(hub, view, filter, params)?.into_body(),
+            ));
         }
         (Verb::Create, _) => {
             if scope.resource.terminating {
-                return Err(Failure::crd_terminating(scope.about("")));
+                return Err(ApiError::crd_terminating(scope.about("")));
             }
             let object = read_object(&parts.headers, body, kind, !custom).await?;
             create::create(hub, scope, object, mode).await?
         }
         (Verb::Get, Some(name)) => get(hub, scope, name, params)?,
         (Verb::Update, Some(name)) => {
-            let wanted = Wanted::Body(read_object(&parts.headers, body, kind, !custom).await?);
+            let wanted = NewState::Body(read_object(&parts.headers, body, kind, !custom).await?);
             update::update(hub, scope, name, part, &wanted, mode).await?
         }
         (Verb::Patch, Some(name)) => {
@@ -317,9 +329,9 @@ async fn carry_out(
             let body = read_body(body).await?;
             let wanted = if is_apply {
                 let may_create = may_create(scope, name, parts.extensions.get());
-                Wanted::Apply(Configuration::parse(&body, params.force == Some(true), may_create)?)
+                NewState::Apply(Configuration::parse(&body, params.force == Some(true), may_create)?)
             } else {
-                Wanted::Patch(Patch::parse(&content_type, &body, &scope.resource)?)
+                NewState::Patch(Patch::parse(&content_type, &body, &scope.resource)?)
             };
             update::update(hub, scope, name, part, &wanted, mode).await?
         }
@@ -334,13 +346,13 @@ async fn carry_out(
             found.items = delete::delete_all(hub, scope, found.items, &options).await?;
             return Ok(json_response(StatusCode::OK, found.into_body(view)));
         }
-        (_, None) => return Err(Failure::method_not_allowed()),
+        (_, None) => return Err(ApiError::method_not_allowed()),
     };
     Ok(show(&view, outcome))
 }
 
 /// Whether a client that applies an object may create it.
-fn may_create(scope: &Scope, name: &str, identity: Option<&Identity>) -> Result<(), Failure> {
+fn may_create(scope: &RequestScope, name: &str, identity: Option<&Identity>) -> Result<(), ApiError> {
     let access = Access {
         verb: "create",
         group: &scope.resource.group,
@@ -349,24 +361,24 @@ fn may_create(scope: &Scope, name: &str, identity: Option<&Identity>) -> Result<
         name: Some(name),
         ..Access::default()
     };
-    check_access(identity.ok_or_else(Failure::unauthorized)?, &access).map(drop)
+    check_access(identity.ok_or_else(ApiError::unauthorized)?, &access).map(drop)
 }
 
-fn get(hub: &Inner, scope: &Scope, name: &str, params: &Params) -> Result<Answer, Failure> {
+fn get(hub: &HubState, scope: &RequestScope, name: &str, params: &Params) -> Result<WriteResponse, ApiError> {
     let state = hub.store.published().state();
-    if let crate::api::negotiate::Revision::At(asked) = params.revision
+    if let crate::api::negotiate::RequestedRevision::At(asked) = params.revision
         && asked > state.revision()
     {
-        return Err(Failure::revision_in_future(asked, state.revision()));
+        return Err(ApiError::revision_in_future(asked, state.revision()));
     }
     let stored = state.get(&scope.resource.id, &scope.key(name)).cloned();
     stored
-        .map(|stored| Answer::ok(Content::Stored(stored)))
-        .ok_or_else(|| Failure::not_found(scope.about(name)))
+        .map(|stored| WriteResponse::ok(Content::Stored(stored)))
+        .ok_or_else(|| ApiError::not_found(scope.about(name)))
 }
 
-fn show(view: &View, answer: Answer) -> Response {
-    let Answer { code, content, warnings } = answer;
+fn show(view: &ResponseFormat, answer: WriteResponse) -> Response {
+    let WriteResponse { code, content, warnings } = answer;
     let body: Bytes = match content {
         Content::Stored(stored) => view.object(&stored),
         Content::Imagined(object) => view.value(object).to_string().into(),
@@ -399,25 +411,25 @@ fn warn<'w>(response: &mut Response, warnings: impl Iterator<Item = &'w String>)
 }
 
 /// The media type of the body. Old clients send JSON without a content type.
-fn content_type(headers: &HeaderMap) -> Result<String, Failure> {
+fn content_type(headers: &HeaderMap) -> Result<String, ApiError> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok("application/json".into()) };
     let value =
-        value.to_str().map_err(|_| Failure::unsupported_media_type("the content type is not readable"))?;
+        value.to_str().map_err(|_| ApiError::unsupported_media_type("the content type is not readable"))?;
     let media = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     Ok(if media.is_empty() { "application/json".into() } else { media })
 }
 
-async fn read_body(body: HttpBody) -> Result<Bytes, Failure> {
+async fn read_body(body: HttpBody) -> Result<Bytes, ApiError> {
     let read = tokio::time::timeout(SLOWEST_BODY, Limited::new(body, LARGEST_BODY).collect()).await;
     match read {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Failure::too_large(format!("Request entity too large: limit is {LARGEST_BODY}")))
+            Err(ApiError::too_large(format!("Request entity too large: limit is {LARGEST_BODY}")))
         }
         Ok(Err(error)) => {
-            Err(Failure::bad_request(format!("the body of the request could not be read: {error}")))
+            Err(ApiError::bad_request(format!("the body of the request could not be read: {error}")))
         }
-        Err(_) => Err(Failure::bad_request("the body of the request did not arrive in time")),
+        Err(_) => Err(ApiError::bad_request("the body of the request did not arrive in time")),
     }
 }
 
@@ -426,7 +438,7 @@ async fn read_object(
     body: HttpBody,
     kind: &str,
     takes_protobuf: bool,
-) -> Result<Body, Failure> {
+) -> Result<Body, ApiError> {
     let content_type = content_type(headers)?;
     let known = content_type == "application/json"
         || content_type == YAML
@@ -436,24 +448,24 @@ async fn read_object(
             "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml{}",
             if takes_protobuf { ", application/vnd.kubernetes.protobuf" } else { "" }
         );
-        return Err(Failure::unsupported_media_type(message));
+        return Err(ApiError::unsupported_media_type(message));
     }
     parse_object(&content_type, kind, &read_body(body).await?)
 }
 
-fn parse_object(content_type: &str, kind: &str, body: &[u8]) -> Result<Body, Failure> {
+fn parse_object(content_type: &str, kind: &str, body: &[u8]) -> Result<Body, ApiError> {
     if content_type == PROTOBUF {
-        let object = protobuf::decode(body).map_err(|error| Failure::bad_request(error.to_string()))?;
+        let object = protobuf::decode(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
         return Ok(Body { object, duplicates: Vec::new() });
     }
     if content_type == YAML {
         let object = serde_saphyr::from_slice(body)
-            .map_err(|error| Failure::bad_request(format!("error parsing YAML: {error}")))?;
+            .map_err(|error| ApiError::bad_request(format!("error parsing YAML: {error}")))?;
         return Ok(Body { object, duplicates: Vec::new() });
     }
     let unreadable = |error: serde_json::Error| {
         let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
-        Failure::bad_request(format!(
+        ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why}"
         ))
     };
@@ -461,24 +473,28 @@ fn parse_object(content_type: &str, kind: &str, body: &[u8]) -> Result<Body, Fai
     Ok(Body { object, duplicates })
 }
 
-async fn delete_options(headers: &HeaderMap, body: HttpBody, params: &Params) -> Result<Options, Failure> {
+async fn delete_options(
+    headers: &HeaderMap,
+    body: HttpBody,
+    params: &Params,
+) -> Result<DeleteOptions, ApiError> {
     let body = read_body(body).await?;
     let given: Value = if body.is_empty() {
         Value::Object(serde_json::Map::default())
     } else {
         let content_type = content_type(headers)?;
         if content_type != "application/json" && content_type != PROTOBUF {
-            return Err(Failure::unsupported_media_type(
+            return Err(ApiError::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: application/json, application/vnd.kubernetes.protobuf",
             ));
         }
         parse_object(&content_type, "DeleteOptions", &body)?.object
     };
     if !given.is_object() {
-        return Err(Failure::bad_request("DeleteOptions cannot be read: not an object"));
+        return Err(ApiError::bad_request("DeleteOptions cannot be read: not an object"));
     }
-    let mut options: Options = serde_json::from_value(given)
-        .map_err(|error| Failure::bad_request(format!("DeleteOptions cannot be read: {error}")))?;
+    let mut options: DeleteOptions = serde_json::from_value(given)
+        .map_err(|error| ApiError::bad_request(format!("DeleteOptions cannot be read: {error}")))?;
     if let Some(policy) = &params.propagation {
         options.propagation_policy = Some(policy.clone());
     }

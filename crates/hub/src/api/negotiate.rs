@@ -6,7 +6,7 @@ use aviary_schema::{Cause, Reason, UnknownFields};
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderName, USER_AGENT};
 
-use crate::api::status::Failure;
+use crate::api::status::ApiError;
 use crate::formats::metadata::{forbidden, invalid, not_supported, required};
 use crate::formats::selector::{FieldSelector, LabelSelector};
 use crate::formats::table::IncludeObject;
@@ -21,7 +21,7 @@ pub(crate) struct Params {
     pub(crate) fields: FieldSelector,
     pub(crate) limit: usize,
     pub(crate) continue_: Option<String>,
-    pub(crate) revision: Revision,
+    pub(crate) revision: RequestedRevision,
     pub(crate) revision_match: Option<RevisionMatch>,
     pub(crate) watch: bool,
     pub(crate) bookmarks: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Params {
 
 /// `resourceVersion`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Revision {
+pub(crate) enum RequestedRevision {
     #[default]
     Unset,
     /// `0`: any version.
@@ -61,12 +61,12 @@ pub(crate) enum Shape {
 
 impl Params {
     /// Parses a query. `options` is the name of the request's options in Kubernetes.
-    pub(crate) fn parse(query: &str, options: &'static str) -> Result<Self, Failure> {
+    pub(crate) fn parse(query: &str, options: &'static str) -> Result<Self, ApiError> {
         let mut params = Self::default();
         let mut revision = None;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let wrong = |why: &dyn std::fmt::Display| {
-                Failure::bad_request(format!("{name}: Invalid value: {value:?}: {why}"))
+                ApiError::bad_request(format!("{name}: Invalid value: {value:?}: {why}"))
             };
             match &*name {
                 "labelSelector" => {
@@ -88,7 +88,7 @@ impl Params {
                         "NotOlderThan" => Some(RevisionMatch::NotOlderThan),
                         other => {
                             let known = ["Exact", "NotOlderThan", ""];
-                            return Err(Failure::options(
+                            return Err(ApiError::options(
                                 "ListOptions",
                                 not_supported("resourceVersionMatch", other, &known),
                             ));
@@ -102,7 +102,9 @@ impl Params {
                 "dryRun" => match &*value {
                     "All" => params.dry_run = true,
                     "" => {}
-                    other => return Err(Failure::options(options, not_supported("dryRun", other, &["All"]))),
+                    other => {
+                        return Err(ApiError::options(options, not_supported("dryRun", other, &["All"])));
+                    }
                 },
                 "fieldValidation" => {
                     params.unknown_fields = match &*value {
@@ -111,7 +113,7 @@ impl Params {
                         "Ignore" => UnknownFields::Ignore,
                         other => {
                             let known = ["", "Ignore", "Strict", "Warn"];
-                            return Err(Failure::options(
+                            return Err(ApiError::options(
                                 options,
                                 not_supported("fieldValidation", other, &known),
                             ));
@@ -120,7 +122,8 @@ impl Params {
                 }
                 "fieldManager" => {
                     params.field_manager = value.into_owned();
-                    check_manager(&params.field_manager).map_err(|cause| Failure::options(options, cause))?;
+                    check_manager(&params.field_manager)
+                        .map_err(|cause| ApiError::options(options, cause))?;
                 }
                 "force" => params.force = Some(flag(&value)),
                 "propagationPolicy" => params.propagation = Some(value.into_owned()),
@@ -136,7 +139,7 @@ impl Params {
             }
         }
         if let Some(revision) = revision {
-            params.revision = Revision::parse(&revision, params.watch)?;
+            params.revision = RequestedRevision::parse(&revision, params.watch)?;
         }
         params.check()?;
         Ok(params)
@@ -154,8 +157,8 @@ impl Params {
     }
 
     /// Only an apply can be forced, and it needs a field manager.
-    pub(crate) fn check_patch(&self, is_apply: bool) -> Result<(), Failure> {
-        let refused = |cause| Err(Failure::options("PatchOptions", cause));
+    pub(crate) fn check_patch(&self, is_apply: bool) -> Result<(), ApiError> {
+        let refused = |cause| Err(ApiError::options("PatchOptions", cause));
         if is_apply && self.field_manager.is_empty() {
             return refused(required("fieldManager", "is required for apply patch"));
         }
@@ -166,8 +169,8 @@ impl Params {
     }
 
     /// Rejects contradictory parameters.
-    fn check(&self) -> Result<(), Failure> {
-        let invalid = |field: &str, why: &str| Err(Failure::options("ListOptions", forbidden(field, why)));
+    fn check(&self) -> Result<(), ApiError> {
+        let invalid = |field: &str, why: &str| Err(ApiError::options("ListOptions", forbidden(field, why)));
         if self.watch {
             return match (self.send_initial_events, self.revision_match) {
                 (None, Some(_)) => invalid(
@@ -185,19 +188,19 @@ impl Params {
             return invalid("sendInitialEvents", "sendInitialEvents is forbidden for list");
         }
         match (self.revision_match, self.revision) {
-            (Some(_), Revision::Unset) => invalid(
+            (Some(_), RequestedRevision::Unset) => invalid(
                 "resourceVersionMatch",
                 "resourceVersionMatch is forbidden unless resourceVersion is provided",
             ),
             (Some(_), _) if self.continue_.is_some() => {
                 invalid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
             }
-            (Some(RevisionMatch::Exact), Revision::Any) => invalid(
+            (Some(RevisionMatch::Exact), RequestedRevision::Any) => invalid(
                 "resourceVersionMatch",
                 "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
             ),
-            (None, Revision::At(_)) if self.continue_.is_some() => {
-                Err(Failure::bad_request("specifying resource version is not allowed when using continue"))
+            (None, RequestedRevision::At(_)) if self.continue_.is_some() => {
+                Err(ApiError::bad_request("specifying resource version is not allowed when using continue"))
             }
             _ => Ok(()),
         }
@@ -219,8 +222,8 @@ fn check_manager(name: &str) -> Result<(), Cause> {
     }
 }
 
-fn unparsable(why: &dyn std::fmt::Display) -> Failure {
-    Failure::bad_request(why.to_string())
+fn unparsable(why: &dyn std::fmt::Display) -> ApiError {
+    ApiError::bad_request(why.to_string())
 }
 
 /// Parses a boolean of a query as Go does: anything except these values is true.
@@ -233,15 +236,15 @@ pub(crate) fn no_number(text: &str) -> String {
     format!("strconv.ParseUint: parsing {text:?}: invalid syntax")
 }
 
-impl Revision {
-    fn parse(text: &str, of_watch: bool) -> Result<Self, Failure> {
+impl RequestedRevision {
+    fn parse(text: &str, of_watch: bool) -> Result<Self, ApiError> {
         let wrong = || {
             let why = format!("resourceVersion: Invalid value: {text:?}: {}", no_number(text));
             // Kubernetes gives no reason in this case for a watch.
             if of_watch {
-                Failure::failed(why)
+                ApiError::failed(why)
             } else {
-                Failure::bad_request(format!("invalid resource version: {why}"))
+                ApiError::bad_request(format!("invalid resource version: {why}"))
             }
         };
         match text {
@@ -292,14 +295,14 @@ impl<'h> MediaRange<'h> {
 
 impl Shape {
     /// The first format in `Accept` that the hub supports.
-    pub(crate) fn accepted(headers: &HeaderMap) -> Result<Self, Failure> {
+    pub(crate) fn accepted(headers: &HeaderMap) -> Result<Self, ApiError> {
         let mut ranges = MediaRange::all(headers, ACCEPT).peekable();
         if ranges.peek().is_none() {
             return Ok(Self::Object);
         }
         ranges
             .find_map(Self::of)
-            .ok_or_else(|| Failure::not_acceptable("application/json, application/json;stream=watch"))
+            .ok_or_else(|| ApiError::not_acceptable("application/json, application/json;stream=watch"))
     }
 
     fn of(range: MediaRange<'_>) -> Option<Self> {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::discovery::{group_versions, rows};
 use crate::api::status::json_response;
-use crate::kinds::resource::{Resource, Table, Version};
+use crate::kinds::resource::{KindTable, KindVersion, Resource};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_OPTIONS: [&str; 9] = [
@@ -34,7 +34,7 @@ const TYPE_FIELDS: [(&str, &str); 2] = [
 ];
 
 /// The whole of version 2, in the requested format.
-pub(crate) fn v2(table: &Table, headers: &HeaderMap) -> Response {
+pub(crate) fn v2(table: &KindTable, headers: &HeaderMap) -> Response {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let document = v2::document(table);
     if accept.contains("proto-openapi") || accept.contains("protobuf") {
@@ -46,7 +46,7 @@ pub(crate) fn v2(table: &Table, headers: &HeaderMap) -> Response {
     json_response(StatusCode::OK, document.to_string())
 }
 
-pub(crate) fn index(table: &Table) -> Value {
+pub(crate) fn index(table: &KindTable) -> Value {
     let path = |(group, version): (String, String)| {
         if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
     };
@@ -63,7 +63,7 @@ pub(crate) fn index(table: &Table) -> Value {
 
 /// The document of a group version: a schema for each kind, and the paths with the parameters that
 /// clients look for.
-pub(crate) fn document(table: &Table, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn document(table: &KindTable, group: &str, version: &str) -> Option<Value> {
     let rows = rows(table, group, version);
     if rows.is_empty() {
         return None;
@@ -101,7 +101,7 @@ fn schema_name(group: &str, version: &str, kind: &str) -> String {
     }
 }
 
-fn schema(version: &Version, kind: &Value) -> Value {
+fn schema(version: &KindVersion, kind: &Value) -> Value {
     let mut schema = version.schema.clone();
     schema["x-kubernetes-group-version-kind"] = json!([kind]);
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -149,7 +149,7 @@ fn object_meta() -> Value {
     })
 }
 
-fn resource_paths(resource: &Resource, version: &Version, kind: &Value) -> Vec<(String, Value)> {
+fn resource_paths(resource: &Resource, version: &KindVersion, kind: &Value) -> Vec<(String, Value)> {
     let root = match resource.group.as_str() {
         "" => format!("/api/{}", version.name),
         group => format!("/apis/{group}/{}", version.name),

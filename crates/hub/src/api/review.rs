@@ -6,14 +6,14 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::api::route::Target;
-use crate::api::status::{About, Failure};
+use crate::api::route::ResourcePath;
+use crate::api::status::{About, ApiError};
 use crate::formats::metadata::invalid;
-use crate::security::access::{self, Access, Place, Role, allowed};
+use crate::security::access::{self, Access, Role, RuleScope, allowed};
 use crate::security::tokens::{Identity, Tokens};
 
 #[derive(Debug)]
-pub(crate) struct Review {
+pub(crate) struct ReviewKind {
     pub(crate) group: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) plural: &'static str,
@@ -26,47 +26,47 @@ pub(crate) struct Asking<'a> {
     pub(crate) tokens: Option<&'a Tokens>,
 }
 
-pub(crate) const REVIEWS: [Review; 5] = [
-    Review {
+pub(crate) const REVIEWS: [ReviewKind; 5] = [
+    ReviewKind {
         group: "authorization.k8s.io",
         kind: "SelfSubjectAccessReview",
         plural: "selfsubjectaccessreviews",
     },
-    Review {
+    ReviewKind {
         group: "authorization.k8s.io",
         kind: "SelfSubjectRulesReview",
         plural: "selfsubjectrulesreviews",
     },
-    Review { group: "authorization.k8s.io", kind: "SubjectAccessReview", plural: "subjectaccessreviews" },
-    Review { group: "authentication.k8s.io", kind: "SelfSubjectReview", plural: "selfsubjectreviews" },
-    Review { group: "authentication.k8s.io", kind: "TokenReview", plural: "tokenreviews" },
+    ReviewKind { group: "authorization.k8s.io", kind: "SubjectAccessReview", plural: "subjectaccessreviews" },
+    ReviewKind { group: "authentication.k8s.io", kind: "SelfSubjectReview", plural: "selfsubjectreviews" },
+    ReviewKind { group: "authentication.k8s.io", kind: "TokenReview", plural: "tokenreviews" },
 ];
 
-impl Review {
-    pub(crate) fn of(target: &Target) -> Option<&'static Self> {
+impl ReviewKind {
+    pub(crate) fn of(target: &ResourcePath) -> Option<&'static Self> {
         let matches = |review: &&Self| {
             review.group == target.group && review.plural == target.resource && target.version == "v1"
         };
         REVIEWS.iter().find(matches).filter(|_| target.namespace.is_none() && target.name.is_none())
     }
 
-    pub(crate) fn check(&'static self, method: &Method) -> Result<&'static Self, Failure> {
-        if method == Method::POST { Ok(self) } else { Err(Failure::method_not_allowed()) }
+    pub(crate) fn check(&'static self, method: &Method) -> Result<&'static Self, ApiError> {
+        if method == Method::POST { Ok(self) } else { Err(ApiError::method_not_allowed()) }
     }
 
-    pub(crate) fn answer(&self, asking: Asking<'_>, asked: &Value) -> Result<Value, Failure> {
+    pub(crate) fn answer(&self, asking: Asking<'_>, asked: &Value) -> Result<Value, ApiError> {
         let identity = asking.identity;
         let access = Access { verb: "create", group: self.group, resource: self.plural, ..Access::default() };
         let about = About { group: self.group, resource: self.plural, kind: self.kind, name: "" };
         allowed(&identity.role, &access)
-            .map_err(|denied| Failure::forbidden(denied.message(&identity.name), about))?;
+            .map_err(|denied| ApiError::forbidden(denied.message(&identity.name), about))?;
         let spec = asked.get("spec").cloned().unwrap_or_else(|| json!({}));
         let text = |name: &str| spec.get(name).and_then(Value::as_str).unwrap_or_default();
         let one_question =
             spec.get("resourceAttributes").is_some() != spec.get("nonResourceAttributes").is_some();
         if self.kind.ends_with("SubjectAccessReview") && !one_question {
             let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            return Err(Failure::invalid(about, &[invalid("spec.resourceAttributes", "", why)]));
+            return Err(ApiError::invalid(about, &[invalid("spec.resourceAttributes", "", why)]));
         }
         let status = match self.kind {
             "SelfSubjectAccessReview" => may(identity, &spec),
@@ -163,9 +163,9 @@ fn rules(identity: &Identity, namespace: &str) -> Value {
     })
 }
 
-fn rule_value(role: &Role, rule: &access::Rule) -> Value {
+fn rule_value(role: &Role, rule: &access::AccessRule) -> Value {
     let mut value = json!({"verbs": rule.verbs, "apiGroups": [rule.group], "resources": [rule.resource]});
-    if let (Place::Named, Role::Agent { namespace }) = (rule.place, role) {
+    if let (RuleScope::Named, Role::Agent { namespace }) = (rule.place, role) {
         value["resourceNames"] = json!([namespace]);
     }
     value

@@ -28,12 +28,12 @@ pub(crate) enum Route {
         group: String,
         version: String,
     },
-    Objects(Target),
+    Objects(ResourcePath),
 }
 
 /// Objects of one kind, one object, or a subresource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct ResourcePath {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) resource: String,
@@ -70,7 +70,7 @@ impl Verb {
     }
 
     /// The verb of a method; `None` if the path does not support the method.
-    pub(crate) fn of(method: &Method, target: &Target, watch: bool) -> Option<Self> {
+    pub(crate) fn of(method: &Method, target: &ResourcePath, watch: bool) -> Option<Self> {
         match (method.as_str(), target.name.is_some()) {
             ("GET", _) if watch => Some(Self::Watch),
             ("GET", true) => Some(Self::Get),
@@ -133,32 +133,41 @@ fn segment(raw: &str) -> Option<String> {
 }
 
 fn objects(group: &str, version: &str, rest: &[&str]) -> Option<Route> {
-    let target = Target { group: group.into(), version: version.into(), ..Target::default() };
+    let target = ResourcePath { group: group.into(), version: version.into(), ..ResourcePath::default() };
     let owned = |text: &&str| Some((*text).to_owned());
     let target = match rest {
         // The namespace itself, and its subresources.
-        ["namespaces", name] => Target { resource: "namespaces".into(), name: owned(name), ..target },
-        ["namespaces", name, part @ ("status" | "finalize")] => {
-            Target { resource: "namespaces".into(), name: owned(name), subresource: owned(part), ..target }
-        }
+        ["namespaces", name] => ResourcePath { resource: "namespaces".into(), name: owned(name), ..target },
+        ["namespaces", name, part @ ("status" | "finalize")] => ResourcePath {
+            resource: "namespaces".into(),
+            name: owned(name),
+            subresource: owned(part),
+            ..target
+        },
         ["namespaces", namespace, resource] => {
-            Target { resource: (*resource).into(), namespace: owned(namespace), ..target }
+            ResourcePath { resource: (*resource).into(), namespace: owned(namespace), ..target }
         }
-        ["namespaces", namespace, resource, name] => {
-            Target { resource: (*resource).into(), namespace: owned(namespace), name: owned(name), ..target }
-        }
-        ["namespaces", namespace, resource, name, part] => Target {
+        ["namespaces", namespace, resource, name] => ResourcePath {
+            resource: (*resource).into(),
+            namespace: owned(namespace),
+            name: owned(name),
+            ..target
+        },
+        ["namespaces", namespace, resource, name, part] => ResourcePath {
             resource: (*resource).into(),
             namespace: owned(namespace),
             name: owned(name),
             subresource: owned(part),
             ..target
         },
-        [resource] => Target { resource: (*resource).into(), ..target },
-        [resource, name] => Target { resource: (*resource).into(), name: owned(name), ..target },
-        [resource, name, part] => {
-            Target { resource: (*resource).into(), name: owned(name), subresource: owned(part), ..target }
-        }
+        [resource] => ResourcePath { resource: (*resource).into(), ..target },
+        [resource, name] => ResourcePath { resource: (*resource).into(), name: owned(name), ..target },
+        [resource, name, part] => ResourcePath {
+            resource: (*resource).into(),
+            name: owned(name),
+            subresource: owned(part),
+            ..target
+        },
         _ => return None,
     };
     Some(Route::Objects(target))

@@ -13,7 +13,7 @@ use crate::formats::metadata::invalid;
 
 /// An error response.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failure {
+pub(crate) struct ApiError {
     pub(crate) code: StatusCode,
     reason: &'static str,
     message: String,
@@ -54,7 +54,7 @@ impl About<'_> {
     }
 }
 
-impl Failure {
+impl ApiError {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { code, reason, message, details: None, retry_after: None, is_plain_text: false }
@@ -317,7 +317,7 @@ fn why_terminating(namespace: &str) -> String {
     format!("namespace {namespace} is being terminated")
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if self.is_plain_text {
             return (self.code, self.message).into_response();

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::kinds::resource::{Form, Resource, Version};
+use crate::kinds::resource::{Form, KindVersion, Resource};
 
 /// Fields of an event: in the core group (as stored), and in `events.k8s.io`.
 const EVENT_FIELDS: [(&str, &str); 7] = [
@@ -19,7 +19,7 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 ];
 
 /// The object in a version.
-pub(crate) fn served(resource: &Resource, version: &Version, mut stored: Value) -> Value {
+pub(crate) fn served(resource: &Resource, version: &KindVersion, mut stored: Value) -> Value {
     if resource.serves_stored_bytes(version) {
         return stored;
     }

@@ -7,21 +7,24 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+pub(crate) type JsonObject = Map<String, Value>;
+
 /// The parsed document, and its duplicate fields.
 pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Node { path: String::new(), duplicates: &mut duplicates }.deserialize(&mut deserializer)?;
+    let value =
+        DuplicateCheck { path: String::new(), duplicates: &mut duplicates }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok((value, duplicates))
 }
 
-struct Node<'d> {
+struct DuplicateCheck<'d> {
     path: String,
     duplicates: &'d mut Vec<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for DuplicateCheck<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -29,7 +32,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for DuplicateCheck<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,7 +71,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut list = Vec::new();
         loop {
             let path = format!("{}[{}]", self.path, list.len());
-            match items.next_element_seed(Node { path, duplicates: self.duplicates })? {
+            match items.next_element_seed(DuplicateCheck { path, duplicates: self.duplicates })? {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
             }
@@ -80,7 +83,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some(name) = entries.next_key::<String>()? {
             let path = if self.path.is_empty() { name.clone() } else { format!("{}.{name}", self.path) };
             let again = fields.contains_key(&name).then(|| path.clone());
-            let value = entries.next_value_seed(Node { path, duplicates: self.duplicates })?;
+            let value = entries.next_value_seed(DuplicateCheck { path, duplicates: self.duplicates })?;
             self.duplicates.extend(again);
             fields.insert(name, value);
         }

@@ -27,10 +27,10 @@ pub(crate) enum JsonPathError {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct JsonPath(Vec<Step>);
+pub(crate) struct JsonPathExpression(Vec<PathStep>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum PathStep {
     Field(String),
     /// `['a.b']`: the key `a.b`, or else the path `.a.b`, as which Go reads it.
     Quoted {
@@ -45,23 +45,23 @@ enum Step {
         to: Option<i64>,
         step: Option<i64>,
     },
-    Filter(Box<Filter>),
+    Filter(Box<FilterExpression>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Filter {
+enum FilterExpression {
     Exists(Operand),
-    Compare(Operand, Comparison, Operand),
+    Compare(Operand, Comparator, Operand),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Operand {
-    Path(Vec<Step>),
+    Path(Vec<PathStep>),
     Literal(Value),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum Comparator {
     Equal,
     NotEqual,
     Less,
@@ -70,7 +70,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-impl JsonPath {
+impl JsonPathExpression {
     /// Parses `.a.b`, with or without the braces `{.a.b}`.
     pub(crate) fn parse(text: &str) -> Result<Self, JsonPathError> {
         parse::path(text).map(Self)
@@ -84,7 +84,7 @@ impl JsonPath {
 }
 
 /// `None` is Go's evaluation error.
-fn walk<'v>(steps: &[Step], root: &'v Value) -> Option<Vec<&'v Value>> {
+fn walk<'v>(steps: &[PathStep], root: &'v Value) -> Option<Vec<&'v Value>> {
     let mut found = vec![root];
     for step in steps {
         if found.is_empty() {
@@ -95,7 +95,7 @@ fn walk<'v>(steps: &[Step], root: &'v Value) -> Option<Vec<&'v Value>> {
     Some(found)
 }
 
-impl Step {
+impl PathStep {
     fn apply<'v>(&self, input: &[&'v Value]) -> Option<Vec<&'v Value>> {
         match self {
             Self::Field(name) => Some(input.iter().filter_map(|value| value.get(name)).collect()),
@@ -169,7 +169,7 @@ fn slice<'v>(
     Some(found)
 }
 
-impl Filter {
+impl FilterExpression {
     fn passes(&self, item: &Value) -> Option<bool> {
         match self {
             Self::Exists(operand) => Some(operand.value(item).ok().flatten().is_some()),
@@ -199,7 +199,7 @@ impl Operand {
     }
 }
 
-impl Comparison {
+impl Comparator {
     /// Only scalars of one type compare; booleans only for equality.
     fn holds(self, left: &Value, right: &Value) -> Option<bool> {
         if let (Value::Bool(left), Value::Bool(right)) = (left, right) {

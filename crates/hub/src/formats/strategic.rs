@@ -10,9 +10,10 @@ mod rules;
 
 use std::{collections::BTreeSet, iter};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use rules::{Field, Strategy};
+use super::json::JsonObject;
+use rules::{FieldRule, PatchStrategy};
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -21,8 +22,6 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
 /// As deep as JSON may be nested when it is read from text.
 const MAX_DEPTH: usize = 128;
-
-type Object = Map<String, Value>;
 
 /// Why a patch was refused: a 400, except for [`StrategicError::UnsupportedKind`], which is a 415.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +64,7 @@ pub(crate) fn apply(kind: &str, original: &Value, patch: &Value) -> Result<Value
     apply_with(fields, original, patch)
 }
 
-fn apply_with(fields: &[Field], original: &Value, patch: &Value) -> Result<Value, StrategicError> {
+fn apply_with(fields: &[FieldRule], original: &Value, patch: &Value) -> Result<Value, StrategicError> {
     let original = original.as_object().ok_or_else(|| StrategicError::NotAnObject(type_of(original)))?;
     let patch_object = patch.as_object().ok_or_else(|| StrategicError::NotAnObject(type_of(patch)))?;
     check_depth(patch)?;
@@ -88,7 +87,11 @@ fn check_depth(patch: &Value) -> Result<(), StrategicError> {
     Ok(())
 }
 
-fn merge(mut original: Object, mut patch: Object, fields: &[Field]) -> Result<Object, StrategicError> {
+fn merge(
+    mut original: JsonObject,
+    mut patch: JsonObject,
+    fields: &[FieldRule],
+) -> Result<JsonObject, StrategicError> {
     if let Some(directive) = patch.get(PATCH) {
         return match directive.as_str() {
             Some("replace") => {
@@ -96,7 +99,7 @@ fn merge(mut original: Object, mut patch: Object, fields: &[Field]) -> Result<Ob
                 discard_nulls(patch.values_mut());
                 Ok(patch)
             }
-            Some("delete") => Ok(Object::new()),
+            Some("delete") => Ok(JsonObject::new()),
             _ => Err(unknown_directive(&patch.into())),
         };
     }
@@ -118,19 +121,21 @@ fn merge(mut original: Object, mut patch: Object, fields: &[Field]) -> Result<Ob
 }
 
 fn merge_field(
-    original: &mut Object,
+    original: &mut JsonObject,
     key: String,
     value: Value,
-    fields: &[Field],
+    fields: &[FieldRule],
 ) -> Result<(), StrategicError> {
     let (strategy, inner) = rules::field(fields, &key);
     let merged = match (original.remove(&key), value) {
-        (Some(Value::Object(old)), Value::Object(new)) if strategy != Strategy::Replace => {
+        (Some(Value::Object(old)), Value::Object(new)) if strategy != PatchStrategy::Replace => {
             Some(merge(old, new, inner)?.into())
         }
         (Some(Value::Array(old)), Value::Array(new)) => match strategy {
-            Strategy::Set | Strategy::ByKey(_) => Some(list::merge(old, new, strategy, inner, &key)?.into()),
-            Strategy::Merge | Strategy::Replace => Some(replacement(new.into())),
+            PatchStrategy::Set | PatchStrategy::ByKey(_) => {
+                Some(list::merge(old, new, strategy, inner, &key)?.into())
+            }
+            PatchStrategy::Merge | PatchStrategy::Replace => Some(replacement(new.into())),
         },
         (Some(Value::Object(_)), new @ Value::Object(_)) => Some(replacement(new)),
         (_, new) => addition(new),
@@ -143,7 +148,7 @@ fn merge_field(
 
 /// `$retainKeys` clears every field that it does not list, and must list every field that the patch
 /// sets.
-fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), StrategicError> {
+fn retain_keys(original: &mut JsonObject, patch: &mut JsonObject) -> Result<(), StrategicError> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let retained = retained.as_array().ok_or(StrategicError::RetainKeys)?;
     let retained: BTreeSet<_> = retained.iter().filter_map(Value::as_str).collect();
@@ -158,7 +163,11 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), Strategi
 }
 
 /// Merges the lists that come with a `$setElementOrder`, and takes them out of the patch.
-fn merge_ordered(original: &mut Object, patch: &mut Object, fields: &[Field]) -> Result<(), StrategicError> {
+fn merge_ordered(
+    original: &mut JsonObject,
+    patch: &mut JsonObject,
+    fields: &[FieldRule],
+) -> Result<(), StrategicError> {
     let directives: Vec<_> = patch.keys().filter(|key| key.starts_with(SET_ELEMENT_ORDER)).cloned().collect();
     for directive in directives {
         let name = directive_field(&directive, SET_ELEMENT_ORDER).ok_or(StrategicError::SetElementOrder)?;
@@ -174,12 +183,12 @@ fn merge_ordered(original: &mut Object, patch: &mut Object, fields: &[Field]) ->
             (Some(old), None) => (old.clone(), old),
             (None, Some(new)) => (as_list(addition(new.into()).unwrap_or_default())?, Vec::new()),
             (Some(old), Some(new)) => match strategy {
-                Strategy::Set | Strategy::ByKey(_) => {
+                PatchStrategy::Set | PatchStrategy::ByKey(_) => {
                     let merged = list::merge(old.clone(), new.clone(), strategy, inner, name)?;
                     let server = list::server_order(old, &new, &merged, strategy)?;
                     (merged, server)
                 }
-                Strategy::Merge | Strategy::Replace => (as_list(replacement(new.into()))?, old),
+                PatchStrategy::Merge | PatchStrategy::Replace => (as_list(replacement(new.into()))?, old),
             },
         };
         let ordered = list::order(merged, &order, &server, strategy)?;
@@ -188,7 +197,7 @@ fn merge_ordered(original: &mut Object, patch: &mut Object, fields: &[Field]) ->
     Ok(())
 }
 
-fn delete_from_list(original: &mut Object, name: &str, value: &Value) -> Result<(), StrategicError> {
+fn delete_from_list(original: &mut JsonObject, name: &str, value: &Value) -> Result<(), StrategicError> {
     match (original.get_mut(name), value) {
         (Some(Value::Array(items)), Value::Array(unwanted)) => list::delete(items, unwanted),
         (Some(_), Value::Null) => {

@@ -11,7 +11,7 @@ mod event;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::formats::jsonpath::JsonPath;
+use crate::formats::jsonpath::JsonPathExpression;
 
 const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
     resources may allow a client to request the generation of an appropriate name automatically. Name is primarily \
@@ -34,14 +34,14 @@ struct Column {
     description: String,
     /// 0 is always shown, other priorities only with `-o wide`.
     priority: i64,
-    source: Source,
+    source: CellSource,
 }
 
 /// The source of a cell.
 #[derive(Clone, Debug)]
-enum Source {
+enum CellSource {
     /// A printer column of a CRD: the first match, converted to the column's type.
-    Path(JsonPath),
+    Path(JsonPathExpression),
     /// Computed, as a built-in kind's printer does.
     Printed(fn(&Value, Timestamp) -> Value),
 }
@@ -103,14 +103,14 @@ impl Column {
             format: "name".to_owned(),
             description: NAME.to_owned(),
             priority: 0,
-            source: Source::Printed(builtin::name),
+            source: CellSource::Printed(builtin::name),
         }
     }
 
     fn additional(column: &Value) -> Result<Self, String> {
         let text = |field: &str| column.get(field).and_then(Value::as_str).unwrap_or_default();
         let json_path = text("jsonPath");
-        let path = JsonPath::parse(json_path);
+        let path = JsonPathExpression::parse(json_path);
         let path = path.map_err(|error| format!("unrecognized column definition {json_path:?}: {error}"))?;
         let description = match text("description") {
             "" => format!("Custom resource definition column (in JSONPath format): {json_path}"),
@@ -122,14 +122,14 @@ impl Column {
             format: text("format").to_owned(),
             description,
             priority: column.get("priority").and_then(Value::as_i64).unwrap_or(0),
-            source: Source::Path(path),
+            source: CellSource::Path(path),
         })
     }
 
     fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match &self.source {
-            Source::Printed(print) => print(object, now),
-            Source::Path(path) => match path.find(object).first() {
+            CellSource::Printed(print) => print(object, now),
+            CellSource::Path(path) => match path.find(object).first() {
                 Some(value) => typed(&self.type_, value, now),
                 None => Value::Null,
             },

@@ -7,9 +7,9 @@ use aviary_schema::{Admission, Cause};
 use serde_json::{Value, json};
 
 use crate::formats::apply::ownership;
-use crate::formats::jsonpath::JsonPath;
+use crate::formats::jsonpath::JsonPathExpression;
 use crate::formats::table::Columns;
-use crate::kinds::resource::{Form, Names, Naming, Origin, Resource, Table, Traits, Version};
+use crate::kinds::resource::{Form, KindTable, KindVersion, Names, Naming, Origin, Resource, Traits};
 use crate::store::object::type_suffix;
 
 pub(crate) const NAMESPACES: &str = "namespaces";
@@ -21,7 +21,7 @@ pub(crate) const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// A row before its schema is compiled.
-struct Row {
+struct BuiltinKind {
     group: &'static str,
     kind: &'static str,
     plural: &'static str,
@@ -36,7 +36,7 @@ struct Row {
     fields: Value,
 }
 
-impl Row {
+impl BuiltinKind {
     fn new(group: &'static str, kind: &'static str, plural: &'static str, fields: Value) -> Self {
         Self {
             group,
@@ -70,11 +70,10 @@ impl Row {
         } else {
             format!("{}.{}", self.plural, self.group)
         };
-        let selectable = self
-            .selectable
-            .iter()
-            .filter_map(|path| Some(((*path).to_owned(), JsonPath::parse(&format!(".{path}")).ok()?)));
-        let version = Version {
+        let selectable = self.selectable.iter().filter_map(|path| {
+            Some(((*path).to_owned(), JsonPathExpression::parse(&format!(".{path}")).ok()?))
+        });
+        let version = KindVersion {
             name: "v1".into(),
             suffix: type_suffix(&api_version, self.kind),
             api_version,
@@ -121,23 +120,23 @@ impl Row {
 }
 
 /// The table of a hub without CRDs. An error would be a bug in this file.
-pub(crate) fn table() -> Result<Table, Vec<Cause>> {
-    let mut table = Table::default();
+pub(crate) fn table() -> Result<KindTable, Vec<Cause>> {
+    let mut table = KindTable::default();
     for row in core().into_iter().chain(others()).chain(rbac()) {
         table.insert(row.compile()?);
     }
     Ok(table)
 }
 
-fn core() -> Vec<Row> {
+fn core() -> Vec<BuiltinKind> {
     vec![
-        Row {
+        BuiltinKind {
             short: &["ns"],
             namespaced: false,
             has_status: true,
             naming: Naming::Label,
             selectable: &["status.phase"],
-            ..Row::new(
+            ..BuiltinKind::new(
                 "",
                 "Namespace",
                 NAMESPACES,
@@ -147,9 +146,9 @@ fn core() -> Vec<Row> {
                 }),
             )
         },
-        Row {
+        BuiltinKind {
             short: &["cm"],
-            ..Row::new(
+            ..BuiltinKind::new(
                 "",
                 "ConfigMap",
                 CONFIG_MAPS,
@@ -158,9 +157,9 @@ fn core() -> Vec<Row> {
                 }),
             )
         },
-        Row {
+        BuiltinKind {
             selectable: &["type"],
-            ..Row::new(
+            ..BuiltinKind::new(
                 "",
                 "Secret",
                 SECRETS,
@@ -169,9 +168,9 @@ fn core() -> Vec<Row> {
                 }),
             )
         },
-        Row {
+        BuiltinKind {
             short: &["sa"],
-            ..Row::new(
+            ..BuiltinKind::new(
                 "",
                 "ServiceAccount",
                 "serviceaccounts",
@@ -182,8 +181,12 @@ fn core() -> Vec<Row> {
             )
         },
         // `kubectl cluster-info` lists them and fails if there is no such kind.
-        Row { short: &["svc"], always_empty: true, ..Row::new("", "Service", "services", json!({})) },
-        Row {
+        BuiltinKind {
+            short: &["svc"],
+            always_empty: true,
+            ..BuiltinKind::new("", "Service", "services", json!({}))
+        },
+        BuiltinKind {
             short: &["ev"],
             selectable: &[
                 "involvedObject.kind",
@@ -198,7 +201,7 @@ fn core() -> Vec<Row> {
                 "source",
                 "type",
             ],
-            ..Row::new(
+            ..BuiltinKind::new(
                 "",
                 "Event",
                 EVENTS,
@@ -213,9 +216,9 @@ fn core() -> Vec<Row> {
     ]
 }
 
-fn others() -> Vec<Row> {
+fn others() -> Vec<BuiltinKind> {
     vec![
-        Row {
+        BuiltinKind {
             short: &["ev"],
             form: Form::EventsGroup,
             selectable: &[
@@ -227,7 +230,7 @@ fn others() -> Vec<Row> {
                 "reportingController",
                 "type",
             ],
-            ..Row::new(
+            ..BuiltinKind::new(
                 "events.k8s.io",
                 "Event",
                 EVENTS,
@@ -239,7 +242,7 @@ fn others() -> Vec<Row> {
                 }),
             )
         },
-        Row::new(
+        BuiltinKind::new(
             "coordination.k8s.io",
             "Lease",
             "leases",
@@ -250,7 +253,7 @@ fn others() -> Vec<Row> {
                 })),
             }),
         ),
-        Row::new(
+        BuiltinKind::new(
             "apps",
             "ControllerRevision",
             "controllerrevisions",
@@ -258,18 +261,23 @@ fn others() -> Vec<Row> {
                 "data": anything(), "revision": at_least(0, json!({"type": "integer", "format": "int64"})),
             }),
         ),
-        Row {
+        BuiltinKind {
             short: &["crd", "crds"],
             namespaced: false,
             has_status: true,
             generation: true,
-            ..Row::new("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", crd())
+            ..BuiltinKind::new(
+                "apiextensions.k8s.io",
+                "CustomResourceDefinition",
+                "customresourcedefinitions",
+                crd(),
+            )
         },
     ]
 }
 
 /// Stored but not enforced: the hub's own roles decide about access.
-fn rbac() -> Vec<Row> {
+fn rbac() -> Vec<BuiltinKind> {
     let rule = || {
         object(json!({
             "verbs": list(text()), "apiGroups": list(text()), "resources": list(text()), "resourceNames": list(text()),
@@ -278,15 +286,25 @@ fn rbac() -> Vec<Row> {
     };
     let subject = || object(json!({"kind": text(), "apiGroup": text(), "name": text(), "namespace": text()}));
     let role_ref = || object(json!({"apiGroup": text(), "kind": text(), "name": text()}));
-    let role = |kind, plural, namespaced| Row {
+    let role = |kind, plural, namespaced| BuiltinKind {
         namespaced,
         naming: Naming::PathSegment,
-        ..Row::new(RBAC_GROUP, kind, plural, json!({"rules": list(rule()), "aggregationRule": anything()}))
+        ..BuiltinKind::new(
+            RBAC_GROUP,
+            kind,
+            plural,
+            json!({"rules": list(rule()), "aggregationRule": anything()}),
+        )
     };
-    let binding = |kind, plural, namespaced| Row {
+    let binding = |kind, plural, namespaced| BuiltinKind {
         namespaced,
         naming: Naming::PathSegment,
-        ..Row::new(RBAC_GROUP, kind, plural, json!({"subjects": list(subject()), "roleRef": role_ref()}))
+        ..BuiltinKind::new(
+            RBAC_GROUP,
+            kind,
+            plural,
+            json!({"subjects": list(subject()), "roleRef": role_ref()}),
+        )
     };
     vec![
         role("Role", "roles", true),

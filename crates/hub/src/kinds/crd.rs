@@ -6,10 +6,12 @@
 use aviary_schema::{Admission, Cause};
 use serde_json::{Map, Value, json};
 
-use crate::formats::jsonpath::JsonPath;
+use crate::formats::jsonpath::JsonPathExpression;
 use crate::formats::metadata::{forbidden, invalid, is_label, is_subdomain, not_supported, required};
 use crate::formats::table::Columns;
-use crate::kinds::resource::{Converter, Form, Names, Naming, Origin, Resource, Table, Traits, Version};
+use crate::kinds::resource::{
+    Converter, Form, KindTable, KindVersion, Names, Naming, Origin, Resource, Traits,
+};
 use crate::store::object::type_suffix;
 
 /// Keeps a CRD until its objects are deleted.
@@ -19,7 +21,7 @@ pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 pub(crate) fn admit(
     object: &mut Value,
     old: Option<&Value>,
-    table: &Table,
+    table: &KindTable,
     now: &str,
 ) -> Result<(), Vec<Cause>> {
     complete(object);
@@ -224,7 +226,7 @@ fn stored_versions(object: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 /// A name that another kind of the group already has: the type of name, and the name.
-fn taken_name(spec: &Value, table: &Table) -> Option<(&'static str, String)> {
+fn taken_name(spec: &Value, table: &KindTable) -> Option<(&'static str, String)> {
     let group = spec.get("group").and_then(Value::as_str)?;
     let wanted = names(spec.get("names")?);
     let others: Vec<&Names> =
@@ -360,7 +362,13 @@ fn converts(spec: &Map<String, Value>) -> bool {
     strategy.and_then(Value::as_str) == Some("Webhook")
 }
 
-fn version(group: &str, kind: &str, raw: &Value, at: &str, schema_at: &str) -> Result<Version, Vec<Cause>> {
+fn version(
+    group: &str,
+    kind: &str,
+    raw: &Value,
+    at: &str,
+    schema_at: &str,
+) -> Result<KindVersion, Vec<Cause>> {
     let flag = |name: &str| raw.get(name) == Some(&json!(true));
     let name = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let schema = raw.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
@@ -375,7 +383,7 @@ fn version(group: &str, kind: &str, raw: &Value, at: &str, schema_at: &str) -> R
     let mut selectable = Vec::new();
     for field in raw.get("selectableFields").and_then(Value::as_array).into_iter().flatten() {
         let path = field.get("jsonPath").and_then(Value::as_str).unwrap_or_default();
-        let parsed = JsonPath::parse(path)
+        let parsed = JsonPathExpression::parse(path)
             .map_err(|why| vec![invalid(&format!("{at}.selectableFields"), path, &why.to_string())])?;
         selectable.push((path.trim_start_matches('.').to_owned(), parsed));
     }
@@ -387,7 +395,7 @@ fn version(group: &str, kind: &str, raw: &Value, at: &str, schema_at: &str) -> R
     if raw.pointer("/subresources/scale").is_some() {
         return Err(vec![forbidden(&format!("{at}.subresources.scale"), "this hub does not serve scale")]);
     }
-    Ok(Version {
+    Ok(KindVersion {
         has_status: raw.pointer("/subresources/status").is_some(),
         served: flag("served"),
         storage: flag("storage"),

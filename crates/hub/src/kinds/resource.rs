@@ -10,9 +10,9 @@ use aviary_schema::{Admission, Schema};
 use serde_json::Value;
 
 use crate::api::status::About;
-use crate::formats::jsonpath::JsonPath;
+use crate::formats::jsonpath::JsonPathExpression;
 use crate::formats::table::Columns;
-use crate::store::object::{ResourceId, Stored};
+use crate::store::object::{ResourceId, StoredObject};
 
 /// One kind.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Resource {
     pub(crate) names: Names,
     pub(crate) namespaced: bool,
     /// All versions, in order of preference.
-    pub(crate) versions: Vec<Version>,
+    pub(crate) versions: Vec<KindVersion>,
     pub(crate) traits: Traits,
     /// Its CRD is being deleted: nothing new may be created.
     pub(crate) terminating: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Names {
 
 /// One version of a kind.
 #[derive(Debug)]
-pub(crate) struct Version {
+pub(crate) struct KindVersion {
     pub(crate) name: String,
     /// `group/version`, or `v1`.
     pub(crate) api_version: String,
@@ -84,7 +84,7 @@ pub(crate) struct Version {
     pub(crate) has_status: bool,
     pub(crate) columns: Columns,
     /// The selectable fields in addition to name and namespace.
-    pub(crate) selectable: Vec<(String, JsonPath)>,
+    pub(crate) selectable: Vec<(String, JsonPathExpression)>,
     /// Sent with every response if the version is deprecated.
     pub(crate) warning: Option<String>,
 }
@@ -135,11 +135,11 @@ impl Resource {
     }
 
     /// A served version.
-    pub(crate) fn served(&self, name: &str) -> Option<&Version> {
+    pub(crate) fn served(&self, name: &str) -> Option<&KindVersion> {
         self.versions.iter().find(|version| version.served && version.name == name)
     }
 
-    pub(crate) fn storage(&self) -> Option<&Version> {
+    pub(crate) fn storage(&self) -> Option<&KindVersion> {
         self.versions.iter().find(|version| version.storage)
     }
 
@@ -148,27 +148,27 @@ impl Resource {
     }
 
     /// Whether every stored object can be sent unchanged in `version`.
-    pub(crate) fn serves_stored_bytes(&self, version: &Version) -> bool {
+    pub(crate) fn serves_stored_bytes(&self, version: &KindVersion) -> bool {
         self.traits.form == Form::AsStored && self.versions.len() == 1 && version.storage
     }
 
     /// Whether this stored object can be sent unchanged in `version`. With several versions, the
     /// storage version may have changed since the object was stored.
-    pub(crate) fn serves_bytes_of(&self, version: &Version, stored: &Stored) -> bool {
+    pub(crate) fn serves_bytes_of(&self, version: &KindVersion, stored: &StoredObject) -> bool {
         self.serves_stored_bytes(version)
             || self.traits.form == Form::AsStored && version.storage && stored.ends_with(&version.suffix)
     }
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct KindTable {
     /// By group, then plural.
     rows: BTreeMap<String, BTreeMap<String, Arc<Resource>>>,
     /// The conversions that the hub was given, by the name of the CRD.
     converters: BTreeMap<String, Converter>,
 }
 
-impl Table {
+impl KindTable {
     pub(crate) fn with_converters(mut self, converters: BTreeMap<String, Converter>) -> Self {
         self.converters = converters;
         self

@@ -33,18 +33,18 @@ pub enum Extent {
 
 /// One rule of a role, as RBAC would write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct AccessRule {
     pub group: &'static str,
     /// `resource` or `resource/subresource`.
     pub resource: &'static str,
     pub verbs: &'static [&'static str],
-    pub place: Place,
+    pub place: RuleScope,
     pub extent: Extent,
 }
 
 /// The scope of a rule for agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RuleScope {
     /// In the namespace of its cluster.
     Namespace,
     /// On the cluster-scoped object with the name of its cluster.
@@ -85,10 +85,13 @@ pub fn allowed(role: &Role, request: &Access<'_>) -> Result<Extent, Denied> {
 }
 
 /// The rules of a role that has a table, for `namespace`.
-pub fn rules<'r>(role: &Role, namespace: &'r str) -> Option<impl Iterator<Item = &'static Rule> + use<'r>> {
+pub fn rules<'r>(
+    role: &Role,
+    namespace: &'r str,
+) -> Option<impl Iterator<Item = &'static AccessRule> + use<'r>> {
     let Role::Agent { namespace: own } = role else { return None };
     let inside = own == namespace;
-    Some(agent::RULES.iter().filter(move |rule| inside || rule.place == Place::Named))
+    Some(agent::RULES.iter().filter(move |rule| inside || rule.place == RuleScope::Named))
 }
 
 const READ: [&str; 3] = ["get", "list", "watch"];

@@ -83,7 +83,7 @@ pub enum TokenError {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct TokenEntry {
     name: String,
     role: Role,
     #[serde(with = "hex_digest")]
@@ -92,15 +92,15 @@ struct Entry {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct TokenFile {
     version: u32,
-    tokens: Vec<Entry>,
+    tokens: Vec<TokenEntry>,
 }
 
 /// Indexed by the first bytes of the hash, so that thousands of agents need no scan. The lookup
 /// leaks only bits of a hash, which an attacker cannot control; the comparison that matters is
 /// constant-time.
-type Index = HashMap<[u8; 8], Vec<Entry>>;
+type Index = HashMap<[u8; 8], Vec<TokenEntry>>;
 
 /// The tokens this hub knows.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl Tokens {
         let mut random = [0; TOKEN_BYTES];
         getrandom::fill(&mut random).map_err(TokenError::Random)?;
         let secret = Secret(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random)));
-        let entry = Entry { name: name.to_owned(), role, sha256: digest(secret.expose()) };
+        let entry = TokenEntry { name: name.to_owned(), role, sha256: digest(secret.expose()) };
 
         let mut entries = self.write();
         let others = all(&entries).filter(|held| held.name != name).cloned();
@@ -180,9 +180,9 @@ impl Tokens {
     }
 
     /// Disk first, then memory: a token that works now also works after a crash.
-    fn replace(&self, entries: &mut Index, mut tokens: Vec<Entry>) -> Result<(), TokenError> {
+    fn replace(&self, entries: &mut Index, mut tokens: Vec<TokenEntry>) -> Result<(), TokenError> {
         tokens.sort_by(|a, b| a.name.cmp(&b.name));
-        let stored = Stored { version: VERSION, tokens };
+        let stored = TokenFile { version: VERSION, tokens };
         if let Some(path) = &self.path {
             serde_json::to_vec_pretty(&stored)
                 .map_err(io::Error::from)
@@ -202,11 +202,11 @@ impl Tokens {
     }
 }
 
-fn all(entries: &Index) -> impl Iterator<Item = &Entry> {
+fn all(entries: &Index) -> impl Iterator<Item = &TokenEntry> {
     entries.values().flatten()
 }
 
-fn index(tokens: Vec<Entry>) -> Index {
+fn index(tokens: Vec<TokenEntry>) -> Index {
     let mut entries = Index::new();
     for entry in tokens {
         entries.entry(prefix(&entry.sha256)).or_default().push(entry);
@@ -214,8 +214,8 @@ fn index(tokens: Vec<Entry>) -> Index {
     entries
 }
 
-fn parse(text: &str) -> Result<Vec<Entry>, String> {
-    let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn parse(text: &str) -> Result<Vec<TokenEntry>, String> {
+    let stored: TokenFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if stored.version != VERSION {
         return Err(format!("version {} is not {VERSION}", stored.version));
     }

@@ -13,8 +13,8 @@ use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
 
 use super::disk::Disk;
-use super::log::Event;
-use super::{Head, Lost, Observer, Pending, Shared, State};
+use super::log::CommittedEvent;
+use super::{LostChange, Observer, Pending, SharedStore, StoreHead, StoreState};
 
 /// The component that writes accepted changes.
 pub(super) enum Committer {
@@ -35,7 +35,7 @@ impl fmt::Debug for Committer {
 
 impl Committer {
     pub(super) fn start(
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedStore>,
         mut disk: Disk,
         observer: Observer,
     ) -> Result<Self, std::io::Error> {
@@ -53,7 +53,7 @@ impl Committer {
     }
 
     /// Notifies the writer of new changes.
-    pub(super) fn wake(&self, shared: &Shared) {
+    pub(super) fn wake(&self, shared: &SharedStore) {
         match self {
             Self::Thread(_) => shared.work.notify_one(),
             Self::InPlace(observer) => {
@@ -65,7 +65,7 @@ impl Committer {
     }
 
     /// Waits until everything is written. Nothing more may be submitted.
-    pub(super) fn end(&self, shared: &Shared) {
+    pub(super) fn end(&self, shared: &SharedStore) {
         self.wake(shared);
         let Self::Thread(thread) = self else { return };
         let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -80,13 +80,13 @@ impl Committer {
 /// The changes of one transaction, and their waiters.
 struct Batch {
     changes: Vec<Pending>,
-    waiting: Vec<oneshot::Sender<Result<(), Lost>>>,
-    state: State,
+    waiting: Vec<oneshot::Sender<Result<(), LostChange>>>,
+    state: StoreState,
 }
 
-fn commit(shared: &Shared, disk: &mut Disk, observer: &Observer, batch: Batch) {
+fn commit(shared: &SharedStore, disk: &mut Disk, observer: &Observer, batch: Batch) {
     let Batch { changes, waiting, state } = batch;
-    let (events, done): (Vec<Arc<Event>>, Vec<_>) =
+    let (events, done): (Vec<Arc<CommittedEvent>>, Vec<_>) =
         changes.into_iter().map(|pending| (Arc::new(pending.event), pending.done)).unzip();
     let written =
         if events.is_empty() { Ok(()) } else { disk.write(&events, &shared.published.state(), &state) };
@@ -104,7 +104,7 @@ fn commit(shared: &Shared, disk: &mut Disk, observer: &Observer, batch: Batch) {
             }
         }
         Err(error) => {
-            let lost = Lost(error.to_string().into());
+            let lost = LostChange(error.to_string().into());
             tracing::error!(error = %lost, changes = events.len(), "the store could not write; the changes are refused");
             let (later, later_waiting) = give_up(shared);
             for done in done.into_iter().chain(later.into_iter().map(|pending| pending.done)) {
@@ -118,7 +118,7 @@ fn commit(shared: &Shared, disk: &mut Disk, observer: &Observer, batch: Batch) {
 }
 
 /// Waits for work. `None` when the store is closed and everything is written.
-fn next_batch(shared: &Shared) -> Option<Batch> {
+fn next_batch(shared: &SharedStore) -> Option<Batch> {
     let mut head = shared.head();
     while head.queue.is_empty() && head.waiting.is_empty() {
         if head.closed {
@@ -129,7 +129,7 @@ fn next_batch(shared: &Shared) -> Option<Batch> {
     Some(take(&mut head))
 }
 
-fn take(head: &mut MutexGuard<'_, Head>) -> Batch {
+fn take(head: &mut MutexGuard<'_, StoreHead>) -> Batch {
     Batch {
         changes: std::mem::take(&mut head.queue),
         waiting: std::mem::take(&mut head.waiting),
@@ -137,7 +137,7 @@ fn take(head: &mut MutexGuard<'_, Head>) -> Batch {
     }
 }
 
-fn publish(shared: &Shared, state: &State, events: &[Arc<Event>], observer: &Observer) {
+fn publish(shared: &SharedStore, state: &StoreState, events: &[Arc<CommittedEvent>], observer: &Observer) {
     let published = &shared.published;
     published.log.append(events);
     *published.state.write().unwrap_or_else(PoisonError::into_inner) = state.clone();
@@ -146,7 +146,7 @@ fn publish(shared: &Shared, state: &State, events: &[Arc<Event>], observer: &Obs
 }
 
 /// Drops what could not be written, and everything that was based on it.
-fn give_up(shared: &Shared) -> (Vec<Pending>, Vec<oneshot::Sender<Result<(), Lost>>>) {
+fn give_up(shared: &SharedStore) -> (Vec<Pending>, Vec<oneshot::Sender<Result<(), LostChange>>>) {
     let mut head = shared.head();
     let used = head.state.revision();
     head.state = shared.published.state();
@@ -155,7 +155,7 @@ fn give_up(shared: &Shared) -> (Vec<Pending>, Vec<oneshot::Sender<Result<(), Los
 }
 
 /// However the writer ends, no waiter is left waiting.
-struct Last<'s>(&'s Shared);
+struct Last<'s>(&'s SharedStore);
 
 impl Drop for Last<'_> {
     fn drop(&mut self) {

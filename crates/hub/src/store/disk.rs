@@ -20,10 +20,10 @@ use redb::{
 };
 
 use super::FIRST_REVISION;
-use super::log::{Event, EventKind};
+use super::log::{CommittedEvent, EventKind};
 use super::overlay::Overlay;
-use super::state::State;
-use crate::store::object::{Key, ResourceId, Stored};
+use super::state::StoreState;
+use crate::store::object::{ResourceId, StoreKey, StoredObject};
 
 const FILE: &str = "hub.redb";
 /// A new file gets its final name when it is complete.
@@ -78,7 +78,7 @@ pub(crate) struct DataFile {
     database: Option<Database>,
     /// The objects of failed writes. These may have reached the disk nevertheless, so the next
     /// write corrects them.
-    unsure: BTreeSet<(ResourceId, Key)>,
+    unsure: BTreeSet<(ResourceId, StoreKey)>,
     lock: Lock,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct DataFile {
 struct Lock(File);
 
 impl Disk {
-    pub(super) fn open(directory: &Path) -> Result<(Self, State), DiskError> {
+    pub(super) fn open(directory: &Path) -> Result<(Self, StoreState), DiskError> {
         make_directory(directory)?;
         let lock = Lock::take(directory)?;
         let file = directory.join(FILE);
@@ -122,9 +122,9 @@ impl Disk {
     /// whole batch is on disk.
     pub(super) fn write(
         &mut self,
-        events: &[Arc<Event>],
-        before: &State,
-        after: &State,
+        events: &[Arc<CommittedEvent>],
+        before: &StoreState,
+        after: &StoreState,
     ) -> Result<(), DiskError> {
         match self {
             Self::None => Ok(()),
@@ -136,7 +136,12 @@ impl Disk {
 }
 
 impl DataFile {
-    fn write(&mut self, events: &[Arc<Event>], before: &State, revision: u64) -> Result<(), DiskError> {
+    fn write(
+        &mut self,
+        events: &[Arc<CommittedEvent>],
+        before: &StoreState,
+        revision: u64,
+    ) -> Result<(), DiskError> {
         let Self { file, database, unsure, lock } = self;
         let written = catch_unwind(AssertUnwindSafe(|| {
             let open = match database.take() {
@@ -163,9 +168,9 @@ impl DataFile {
 
 fn write(
     database: &Database,
-    unsure: &BTreeSet<(ResourceId, Key)>,
-    before: &State,
-    events: &[Arc<Event>],
+    unsure: &BTreeSet<(ResourceId, StoreKey)>,
+    before: &StoreState,
+    events: &[Arc<CommittedEvent>],
     revision: u64,
 ) -> Result<(), DiskError> {
     let transaction = database.begin_write().map_err(write_error)?;
@@ -336,7 +341,7 @@ fn opening(file: &Path, error: DatabaseError) -> DiskError {
 }
 
 /// Reads and checks the whole file, without changing a byte.
-fn verify(file: &Path) -> Result<State, DiskError> {
+fn verify(file: &Path) -> Result<StoreState, DiskError> {
     let damaged = |why: &str| DiskError::Damaged { file: file.to_owned(), why: why.to_owned() };
     let opened = File::open(file).and_then(Overlay::new);
     let overlay = opened.map_err(|error| opening(file, error.into()))?;
@@ -353,7 +358,7 @@ fn verify(file: &Path) -> Result<State, DiskError> {
     })
 }
 
-fn read(file: &Path, database: &Database) -> Result<State, DiskError> {
+fn read(file: &Path, database: &Database) -> Result<StoreState, DiskError> {
     let damaged = |why: String| DiskError::Damaged { file: file.to_owned(), why };
     let stored = |error: StorageError| opening(file, error.into());
     let table = |error: TableError| match error {
@@ -379,10 +384,10 @@ fn read(file: &Path, database: &Database) -> Result<State, DiskError> {
         let (key, value) = entry.map_err(stored)?;
         objects.push(record(key.value(), value.value(), revision).map_err(damaged)?);
     }
-    Ok(State::restored(revision, objects))
+    Ok(StoreState::restored(revision, objects))
 }
 
-fn record(key: &[u8], value: &[u8], newest: u64) -> Result<(ResourceId, Arc<Stored>), String> {
+fn record(key: &[u8], value: &[u8], newest: u64) -> Result<(ResourceId, Arc<StoredObject>), String> {
     let shown = String::from_utf8_lossy(key).replace('\0', " ");
     let (sum, json) =
         value.split_first_chunk::<4>().ok_or_else(|| format!("the record of {shown} is cut off"))?;
@@ -393,7 +398,7 @@ fn record(key: &[u8], value: &[u8], newest: u64) -> Result<(ResourceId, Arc<Stor
         .ok()
         .and_then(|key| key.split_once('\0'))
         .ok_or_else(|| format!("{shown} is not a key of the hub"))?;
-    let stored = Stored::read(name.into(), Bytes::copy_from_slice(json))
+    let stored = StoredObject::read(name.into(), Bytes::copy_from_slice(json))
         .map_err(|error| format!("{shown}: {error}"))?;
     if stored.revision > newest {
         return Err(format!("{shown} has revision {}, the newest is {newest}", stored.revision));

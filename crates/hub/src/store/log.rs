@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::store::object::{ResourceId, Stored};
+use crate::store::object::{ResourceId, StoredObject};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
@@ -30,22 +30,22 @@ impl EventKind {
 
 /// One committed change.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct CommittedEvent {
     pub(crate) resource: ResourceId,
     pub(crate) kind: EventKind,
     /// The object after the change. For a deletion, its last state with the revision of the
     /// deletion.
-    pub(crate) object: Arc<Stored>,
-    pub(crate) before: Option<Arc<Stored>>,
+    pub(crate) object: Arc<StoredObject>,
+    pub(crate) before: Option<Arc<StoredObject>>,
     line: OnceLock<Bytes>,
 }
 
-impl Event {
+impl CommittedEvent {
     pub(crate) fn new(
         resource: ResourceId,
         kind: EventKind,
-        object: Arc<Stored>,
-        before: Option<Arc<Stored>>,
+        object: Arc<StoredObject>,
+        before: Option<Arc<StoredObject>>,
     ) -> Self {
         Self { resource, kind, object, before, line: OnceLock::new() }
     }
@@ -98,26 +98,29 @@ impl Default for LogLimits {
 
 /// The events of one kind.
 #[derive(Debug)]
-pub(crate) struct Topic {
-    kept: RwLock<Kept>,
+pub(crate) struct KindLog {
+    kept: RwLock<KeptEvents>,
     /// The revision of the newest event.
     newest: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
-struct Kept {
-    events: VecDeque<Arc<Event>>,
+struct KeptEvents {
+    events: VecDeque<Arc<CommittedEvent>>,
     /// All events after this revision are here.
     floor: u64,
 }
 
-impl Topic {
+impl KindLog {
     fn new(floor: u64) -> Self {
-        Self { kept: RwLock::new(Kept { events: VecDeque::new(), floor }), newest: watch::Sender::new(floor) }
+        Self {
+            kept: RwLock::new(KeptEvents { events: VecDeque::new(), floor }),
+            newest: watch::Sender::new(floor),
+        }
     }
 
     /// At most `most` events after a revision, oldest first.
-    pub(crate) fn after(&self, revision: u64, most: usize) -> Result<Vec<Arc<Event>>, TooOld> {
+    pub(crate) fn after(&self, revision: u64, most: usize) -> Result<Vec<Arc<CommittedEvent>>, TooOld> {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         if revision < kept.floor {
             return Err(TooOld { oldest: kept.floor });
@@ -137,46 +140,46 @@ pub(crate) struct Log {
     /// The revision at which this process started: earlier events are unknown.
     origin: u64,
     limits: LogLimits,
-    topics: RwLock<HashMap<ResourceId, Arc<Topic>>>,
+    kind_logs: RwLock<HashMap<ResourceId, Arc<KindLog>>>,
     order: Mutex<Order>,
 }
 
 /// The order in which events are dropped.
 #[derive(Debug, Default)]
 struct Order {
-    oldest_first: VecDeque<(Arc<Topic>, usize)>,
+    oldest_first: VecDeque<(Arc<KindLog>, usize)>,
     bytes: usize,
 }
 
 impl Log {
     pub(super) fn new(origin: u64, limits: LogLimits) -> Self {
-        Self { origin, limits, topics: RwLock::default(), order: Mutex::default() }
+        Self { origin, limits, kind_logs: RwLock::default(), order: Mutex::default() }
     }
 
-    pub(crate) fn topic(&self, resource: &ResourceId) -> Arc<Topic> {
-        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(topic) = topics.get(resource) {
-            return Arc::clone(topic);
+    pub(crate) fn kind_log(&self, resource: &ResourceId) -> Arc<KindLog> {
+        let kind_logs = self.kind_logs.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kind_log) = kind_logs.get(resource) {
+            return Arc::clone(kind_log);
         }
-        drop(topics);
-        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(topics.entry(resource.clone()).or_insert_with(|| Arc::new(Topic::new(self.origin))))
+        drop(kind_logs);
+        let mut kind_logs = self.kind_logs.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(kind_logs.entry(resource.clone()).or_insert_with(|| Arc::new(KindLog::new(self.origin))))
     }
 
     /// Adds committed events, and drops those beyond the limits.
-    pub(super) fn append(&self, events: &[Arc<Event>]) {
+    pub(super) fn append(&self, events: &[Arc<CommittedEvent>]) {
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events {
-            let topic = self.topic(&event.resource);
+            let kind_log = self.kind_log(&event.resource);
             let weight = event.weight();
-            topic.kept.write().unwrap_or_else(PoisonError::into_inner).events.push_back(Arc::clone(event));
+            kind_log.kept.write().unwrap_or_else(PoisonError::into_inner).events.push_back(Arc::clone(event));
             order.bytes += weight;
-            order.oldest_first.push_back((topic, weight));
+            order.oldest_first.push_back((kind_log, weight));
         }
         while order.oldest_first.len() > self.limits.events || order.bytes > self.limits.bytes {
-            let Some((topic, weight)) = order.oldest_first.pop_front() else { break };
+            let Some((kind_log, weight)) = order.oldest_first.pop_front() else { break };
             order.bytes -= weight;
-            let mut kept = topic.kept.write().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = kind_log.kept.write().unwrap_or_else(PoisonError::into_inner);
             if let Some(event) = kept.events.pop_front() {
                 kept.floor = event.revision();
             }
@@ -184,13 +187,13 @@ impl Log {
     }
 
     /// Wakes the watchers. Separate from [`Log::append`], so that the events are already published.
-    pub(super) fn tell(&self, events: &[Arc<Event>]) {
+    pub(super) fn tell(&self, events: &[Arc<CommittedEvent>]) {
         let mut newest: HashMap<&ResourceId, u64> = HashMap::new();
         for event in events {
             newest.insert(&event.resource, event.revision());
         }
         for (resource, revision) in newest {
-            self.topic(resource).newest.send_replace(revision);
+            self.kind_log(resource).newest.send_replace(revision);
         }
     }
 }

@@ -22,11 +22,11 @@ use tokio::sync::oneshot;
 use committer::Committer;
 pub(crate) use disk::Disk;
 pub use disk::DiskError;
-pub(crate) use log::{Event, EventKind, Log, LogLimits, TooOld, Topic, line};
-pub(crate) use state::{Objects, State};
+pub(crate) use log::{CommittedEvent, EventKind, KindLog, Log, LogLimits, TooOld, line};
+pub(crate) use state::{Objects, StoreState};
 
-use crate::api::status::Failure;
-use crate::store::object::{Draft, Facts, Key, ResourceId, Stored};
+use crate::api::status::ApiError;
+use crate::store::object::{Draft, ObjectFacts, ResourceId, StoreKey, StoredObject};
 
 /// The first revision. Not 0: clients read "0" as "any revision". Not 1: that is used as a revision
 /// that is too old.
@@ -34,88 +34,88 @@ const FIRST_REVISION: u64 = 2;
 
 /// A change of one object, conditional on the object being unchanged.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct StoreChange {
     pub(crate) resource: ResourceId,
-    pub(crate) key: Key,
+    pub(crate) key: StoreKey,
     /// The revision that the object must have; `None` if it must not exist.
     pub(crate) expect: Option<u64>,
-    pub(crate) action: Action,
+    pub(crate) action: ChangeAction,
 }
 
 #[derive(Debug)]
-pub(crate) enum Action {
-    Put(Draft, Facts),
+pub(crate) enum ChangeAction {
+    Put(Draft, ObjectFacts),
     Remove,
 }
 
 /// Why a change was not accepted. Nothing has happened.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum RefusedChange {
     /// The object is not as expected: read it again.
     Raced,
     /// Refused for another reason.
-    By(Box<Failure>),
+    By(Box<ApiError>),
     /// The store is closed.
     Closed,
 }
 
 /// The outcome of an accepted change: the written object, or the last state of a removed one.
-pub(crate) type Written = Result<Arc<Stored>, Lost>;
+pub(crate) type ChangeOutcome = Result<Arc<StoredObject>, LostChange>;
 
 /// The disk refused the change. It is not stored, and no client has seen it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("failed to write to disk: {0}")]
-pub(crate) struct Lost(pub(crate) Arc<str>);
+pub(crate) struct LostChange(pub(crate) Arc<str>);
 
 /// An accepted change that is not on disk yet.
 #[derive(Debug)]
 struct Pending {
-    event: Event,
-    done: oneshot::Sender<Written>,
+    event: CommittedEvent,
+    done: oneshot::Sender<ChangeOutcome>,
 }
 
 #[derive(Debug)]
-struct Head {
-    state: State,
+struct StoreHead {
+    state: StoreState,
     queue: Vec<Pending>,
     /// Waiters for the whole queue to be on disk.
-    waiting: Vec<oneshot::Sender<Result<(), Lost>>>,
+    waiting: Vec<oneshot::Sender<Result<(), LostChange>>>,
     closed: bool,
 }
 
 /// The published state and its notifications.
 #[derive(Debug)]
 pub(crate) struct Published {
-    state: RwLock<State>,
+    state: RwLock<StoreState>,
     pub(crate) log: Log,
 }
 
 impl Published {
     /// The last state that is on disk.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> StoreState {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[derive(Debug)]
-struct Shared {
-    head: Mutex<Head>,
+struct SharedStore {
+    head: Mutex<StoreHead>,
     work: Condvar,
     published: Arc<Published>,
 }
 
-impl Shared {
-    fn head(&self) -> MutexGuard<'_, Head> {
+impl SharedStore {
+    fn head(&self) -> MutexGuard<'_, StoreHead> {
         self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Called for every batch when readers can see it, and before its writers know.
-pub(crate) type Observer = Box<dyn Fn(&State, &[Arc<Event>]) + Send>;
+pub(crate) type Observer = Box<dyn Fn(&StoreState, &[Arc<CommittedEvent>]) + Send>;
 
 #[derive(Debug)]
 pub(crate) struct Store {
-    shared: Arc<Shared>,
+    shared: Arc<SharedStore>,
     committer: Committer,
 }
 
@@ -123,16 +123,16 @@ pub(crate) struct Store {
 #[derive(Debug)]
 pub(crate) struct Opened {
     disk: Disk,
-    pub(crate) state: State,
+    pub(crate) state: StoreState,
 }
 
 impl Opened {
     pub(crate) fn ephemeral() -> Self {
-        Self::ephemeral_from(State::restored(FIRST_REVISION, []))
+        Self::ephemeral_from(StoreState::restored(FIRST_REVISION, []))
     }
 
     /// A store in memory that starts with a state.
-    pub(crate) fn ephemeral_from(state: State) -> Self {
+    pub(crate) fn ephemeral_from(state: StoreState) -> Self {
         Self { disk: Disk::None, state }
     }
 
@@ -147,8 +147,8 @@ impl Opened {
             log: Log::new(state.revision(), limits),
             state: RwLock::new(state.clone()),
         });
-        let head = Head { state, queue: Vec::new(), waiting: Vec::new(), closed: false };
-        let shared = Arc::new(Shared { head: Mutex::new(head), work: Condvar::new(), published });
+        let head = StoreHead { state, queue: Vec::new(), waiting: Vec::new(), closed: false };
+        let shared = Arc::new(SharedStore { head: Mutex::new(head), work: Condvar::new(), published });
         let committer = Committer::start(&shared, disk, observer)?;
         Ok(Store { shared, committer })
     }
@@ -160,7 +160,7 @@ impl Store {
     }
 
     /// The state with all accepted changes, on disk or not: the base of new changes.
-    pub(crate) fn head(&self) -> State {
+    pub(crate) fn head(&self) -> StoreState {
         self.shared.head().state.clone()
     }
 
@@ -170,18 +170,18 @@ impl Store {
     /// between.
     pub(crate) fn submit(
         &self,
-        change: Change,
-        allow: impl FnOnce(&State) -> Result<(), Failure>,
-    ) -> Result<oneshot::Receiver<Written>, Refused> {
+        change: StoreChange,
+        allow: impl FnOnce(&StoreState) -> Result<(), ApiError>,
+    ) -> Result<oneshot::Receiver<ChangeOutcome>, RefusedChange> {
         let mut head = self.shared.head();
         if head.closed {
-            return Err(Refused::Closed);
+            return Err(RefusedChange::Closed);
         }
         let before = head.state.get(&change.resource, &change.key).cloned();
         if before.as_ref().map(|stored| stored.revision) != change.expect {
-            return Err(Refused::Raced);
+            return Err(RefusedChange::Raced);
         }
-        allow(&head.state).map_err(|failure| Refused::By(Box::new(failure)))?;
+        allow(&head.state).map_err(|failure| RefusedChange::By(Box::new(failure)))?;
         let event = head.state.apply(change, before);
         let (done, written) = oneshot::channel();
         head.queue.push(Pending { event, done });
@@ -192,25 +192,25 @@ impl Store {
 
     /// Waits until everything in a head up to a revision is on disk. Only then may a response
     /// depend on it.
-    pub(crate) async fn settled(&self, state: &State, revision: u64) -> Result<(), Lost> {
+    pub(crate) async fn settled(&self, state: &StoreState, revision: u64) -> Result<(), LostChange> {
         let written = {
             let mut head = self.shared.head();
             if !head.state.continues(state) {
-                return Err(Lost("an earlier write was lost".into()));
+                return Err(LostChange("an earlier write was lost".into()));
             }
             let published = self.published().state();
             if published.continues(state) && published.revision() >= revision {
                 return Ok(());
             }
             if head.closed {
-                return Err(Lost("the hub has stopped".into()));
+                return Err(LostChange("the hub has stopped".into()));
             }
             let (done, written) = oneshot::channel();
             head.waiting.push(done);
             written
         };
         self.committer.wake(&self.shared);
-        written.await.unwrap_or_else(|_| Err(Lost("the hub has stopped".into())))
+        written.await.unwrap_or_else(|_| Err(LostChange("the hub has stopped".into())))
     }
 
     /// Writes what was accepted, and ends. Later changes are refused.

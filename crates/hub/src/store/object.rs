@@ -17,23 +17,23 @@ const HEAD: &[u8] = br#"{"metadata":{"resourceVersion":""#;
 pub(crate) type ResourceId = Arc<str>;
 
 /// The key of an object within its kind: `namespace/name`, or `name` if it has no namespace.
-pub(crate) type Key = Arc<str>;
+pub(crate) type StoreKey = Arc<str>;
 
 /// One committed state of an object. Immutable.
 #[derive(Debug)]
-pub(crate) struct Stored {
-    pub(crate) key: Key,
+pub(crate) struct StoredObject {
+    pub(crate) key: StoreKey,
     pub(crate) revision: u64,
     pub(crate) json: Bytes,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ObjectFacts,
 }
 
 /// The facts that the hub needs without parsing the object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct ObjectFacts {
     pub(crate) uid: Box<str>,
     labels: Box<[(Box<str>, Box<str>)]>,
-    pub(crate) owners: Box<[Owner]>,
+    pub(crate) owners: Box<[OwnerReference]>,
     pub(crate) finalizers: Box<[Box<str>]>,
     /// It is being deleted.
     pub(crate) terminating: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Facts {
 /// An entry of `metadata.ownerReferences`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Owner {
+pub(crate) struct OwnerReference {
     pub(crate) api_version: Box<str>,
     pub(crate) kind: Box<str>,
     pub(crate) name: Box<str>,
@@ -51,7 +51,7 @@ pub(crate) struct Owner {
     pub(crate) block_owner_deletion: Option<bool>,
 }
 
-impl Stored {
+impl StoredObject {
     /// Whether the encoding ends with this; see [`type_suffix`].
     pub(crate) fn ends_with(&self, suffix: &str) -> bool {
         self.json.ends_with(suffix.as_bytes())
@@ -67,12 +67,12 @@ pub(crate) struct Draft {
 
 #[derive(Debug, thiserror::Error)]
 #[error("a stored object cannot be read: {0}")]
-pub(crate) struct Unreadable(String);
+pub(crate) struct UnreadableObject(String);
 
 impl Draft {
     /// Encodes an object. Ignores any resource version in it.
-    pub(crate) fn of(object: &Value) -> Result<Self, Unreadable> {
-        let Value::Object(fields) = object else { return Err(Unreadable("not an object".into())) };
+    pub(crate) fn of(object: &Value) -> Result<Self, UnreadableObject> {
+        let Value::Object(fields) = object else { return Err(UnreadableObject("not an object".into())) };
         let mut tail = Vec::with_capacity(1024);
         tail.push(b'"');
         if let Some(Value::Object(metadata)) = fields.get("metadata") {
@@ -104,12 +104,12 @@ impl Draft {
     }
 }
 
-fn append(out: &mut Vec<u8>, fields: &Map<String, Value>, but: &[&str]) -> Result<(), Unreadable> {
+fn append(out: &mut Vec<u8>, fields: &Map<String, Value>, but: &[&str]) -> Result<(), UnreadableObject> {
     let mut fields = fields.iter().filter(|(name, _)| !but.contains(&name.as_str()));
     fields.try_for_each(|(name, value)| append_one(out, name, value))
 }
 
-fn append_one(out: &mut Vec<u8>, name: &str, value: &Value) -> Result<(), Unreadable> {
+fn append_one(out: &mut Vec<u8>, name: &str, value: &Value) -> Result<(), UnreadableObject> {
     out.push(b',');
     serde_json::to_writer(&mut *out, name).map_err(unreadable)?;
     out.push(b':');
@@ -122,19 +122,19 @@ pub(crate) fn type_suffix(api_version: &str, kind: &str) -> String {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that map_err wants")]
-fn unreadable(error: serde_json::Error) -> Unreadable {
-    Unreadable(error.to_string())
+fn unreadable(error: serde_json::Error) -> UnreadableObject {
+    UnreadableObject(error.to_string())
 }
 
-impl Stored {
-    pub(crate) fn new(key: Key, revision: u64, json: Bytes, facts: Facts) -> Self {
+impl StoredObject {
+    pub(crate) fn new(key: StoreKey, revision: u64, json: Bytes, facts: ObjectFacts) -> Self {
         Self { key, revision, json, facts }
     }
 
     /// Reads an object from disk.
-    pub(crate) fn read(key: Key, json: Bytes) -> Result<Self, Unreadable> {
+    pub(crate) fn read(key: StoreKey, json: Bytes) -> Result<Self, UnreadableObject> {
         let object: WithFacts<'_> = serde_json::from_slice(&json).map_err(unreadable)?;
-        let revision = revision_of(&json).ok_or_else(|| Unreadable("no resource version".into()))?;
+        let revision = revision_of(&json).ok_or_else(|| UnreadableObject("no resource version".into()))?;
         let facts = object.metadata.into();
         Ok(Self { key, revision, json, facts })
     }
@@ -184,14 +184,14 @@ struct FactFields<'a> {
     #[serde(default)]
     labels: Option<std::collections::BTreeMap<Box<str>, Box<str>>>,
     #[serde(default)]
-    owner_references: Option<Vec<Owner>>,
+    owner_references: Option<Vec<OwnerReference>>,
     #[serde(default)]
     finalizers: Option<Vec<Box<str>>>,
     #[serde(default, borrow)]
     deletion_timestamp: Option<Cow<'a, str>>,
 }
 
-impl From<FactFields<'_>> for Facts {
+impl From<FactFields<'_>> for ObjectFacts {
     fn from(fields: FactFields<'_>) -> Self {
         Self {
             uid: fields.uid.into(),
@@ -203,9 +203,9 @@ impl From<FactFields<'_>> for Facts {
     }
 }
 
-impl Facts {
+impl ObjectFacts {
     /// The facts of an admitted object.
-    pub(crate) fn of(object: &Value) -> Result<Self, Unreadable> {
+    pub(crate) fn of(object: &Value) -> Result<Self, UnreadableObject> {
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
         FactFields::deserialize(metadata).map(Self::from).map_err(unreadable)
     }
@@ -220,7 +220,7 @@ mod tests {
         let object = json!({"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "3", "uid": "u",
             "labels": {"x": "\"resourceVersion\":\"9\""}}, "data": {"k": "v"}});
         let json = Draft::of(&object).unwrap().seal(41);
-        let stored = Stored::read("ns/a".into(), json).unwrap();
+        let stored = StoredObject::read("ns/a".into(), json).unwrap();
         let mut expected = object;
         expected["metadata"]["resourceVersion"] = json!("41");
         assert_eq!(stored.value(), expected);
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_deleted_object_shows_the_revision_of_its_deletion() {
         let json = Draft::of(&json!({"metadata": {"name": "a"}})).unwrap().seal(7);
-        let stored = Stored::read("a".into(), json).unwrap();
+        let stored = StoredObject::read("a".into(), json).unwrap();
         assert_eq!(revision_of(&stored.bury(1234).json), Some(1234));
     }
 
@@ -244,7 +244,7 @@ mod tests {
             r#"{"metadata":{"name":"a","resourceVersion":"1"}}"#,
             r#"{"metadata":{"resourceVersion":"x"}}"#,
         ] {
-            assert!(Stored::read("a".into(), Bytes::from_static(json.as_bytes())).is_err(), "{json}");
+            assert!(StoredObject::read("a".into(), Bytes::from_static(json.as_bytes())).is_err(), "{json}");
         }
     }
 }

@@ -19,11 +19,11 @@ const MOST_GROWTH: u64 = 64 << 20;
 pub(super) struct Overlay {
     file: File,
     most: u64,
-    written: Mutex<Written>,
+    written: Mutex<OverlayFile>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct OverlayFile {
     length: u64,
     /// The file is visible up to here; beyond are zeros.
     base: u64,
@@ -33,16 +33,16 @@ struct Written {
 impl Overlay {
     pub(super) fn new(file: File) -> Result<Self> {
         let length = file.metadata()?.len();
-        let written = Mutex::new(Written { length, base: length, blocks: BTreeMap::new() });
+        let written = Mutex::new(OverlayFile { length, base: length, blocks: BTreeMap::new() });
         Ok(Self { file, most: length.saturating_mul(4).saturating_add(MOST_GROWTH), written })
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
+    fn written(&self) -> MutexGuard<'_, OverlayFile> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The current content of a block.
-    fn block(&self, written: &Written, number: u64) -> Result<Vec<u8>> {
+    fn block(&self, written: &OverlayFile, number: u64) -> Result<Vec<u8>> {
         if let Some(block) = written.blocks.get(&number) {
             return Ok(block.clone());
         }
@@ -67,7 +67,7 @@ impl Overlay {
         })
     }
 
-    fn check(&self, written: &Written, offset: u64, length: usize) -> Result<()> {
+    fn check(&self, written: &OverlayFile, offset: u64, length: usize) -> Result<()> {
         match offset.checked_add(length as u64) {
             Some(end) if end <= written.length => Ok(()),
             _ => Err(Error::new(ErrorKind::UnexpectedEof, "it is cut off")),

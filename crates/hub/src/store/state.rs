@@ -8,31 +8,31 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
-use super::log::{Event, EventKind};
-use super::{Action, Change};
-use crate::store::object::{Key, ResourceId, Stored};
+use super::log::{CommittedEvent, EventKind};
+use super::{ChangeAction, StoreChange};
+use crate::store::object::{ResourceId, StoreKey, StoredObject};
 
 /// The objects of one kind, by key.
-pub(crate) type Objects = OrdMap<Key, Arc<Stored>>;
+pub(crate) type Objects = OrdMap<StoreKey, Arc<StoredObject>>;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct StoreState {
     revision: u64,
     /// How often changes were lost before this state. States with the same number share one
     /// history.
     losses: u64,
     kinds: OrdMap<ResourceId, Objects>,
     /// Objects with owners, by the owner's UID.
-    dependents: OrdSet<(Arc<str>, ResourceId, Key)>,
+    dependents: OrdSet<(Arc<str>, ResourceId, StoreKey)>,
     /// Objects that are being deleted, by UID.
-    terminating: OrdMap<Arc<str>, (ResourceId, Key)>,
+    terminating: OrdMap<Arc<str>, (ResourceId, StoreKey)>,
 }
 
-impl State {
+impl StoreState {
     /// The state that was read from disk.
     pub(crate) fn restored(
         revision: u64,
-        objects: impl IntoIterator<Item = (ResourceId, Arc<Stored>)>,
+        objects: impl IntoIterator<Item = (ResourceId, Arc<StoredObject>)>,
     ) -> Self {
         let mut state = Self { revision, ..Self::default() };
         for (resource, stored) in objects {
@@ -45,7 +45,7 @@ impl State {
         self.revision
     }
 
-    pub(crate) fn get(&self, resource: &str, key: &str) -> Option<&Arc<Stored>> {
+    pub(crate) fn get(&self, resource: &str, key: &str) -> Option<&Arc<StoredObject>> {
         self.kinds.get(resource)?.get(key)
     }
 
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// The objects that have an owner with this UID.
-    pub(crate) fn dependents(&self, uid: &str) -> Vec<(ResourceId, Arc<Stored>)> {
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<(ResourceId, Arc<StoredObject>)> {
         let uid: Arc<str> = uid.into();
         let empty: Arc<str> = "".into();
         let from = (Arc::clone(&uid), Arc::clone(&empty), empty);
@@ -71,29 +71,37 @@ impl State {
     }
 
     /// The object with this UID, if it is being deleted.
-    pub(crate) fn terminating_by_uid(&self, uid: &str) -> Option<(ResourceId, Arc<Stored>)> {
+    pub(crate) fn terminating_by_uid(&self, uid: &str) -> Option<(ResourceId, Arc<StoredObject>)> {
         let (resource, key) = self.terminating.get(uid)?;
         Some((resource.clone(), self.get(resource, key)?.clone()))
     }
 
     /// Applies a change under the next revision.
-    pub(super) fn apply(&mut self, change: Change, before: Option<Arc<Stored>>) -> Event {
+    pub(super) fn apply(&mut self, change: StoreChange, before: Option<Arc<StoredObject>>) -> CommittedEvent {
         self.revision += 1;
-        let Change { resource, key, action, .. } = change;
+        let StoreChange { resource, key, action, .. } = change;
         match action {
-            Action::Put(draft, facts) => {
-                let stored = Arc::new(Stored::new(key, self.revision, draft.seal(self.revision), facts));
+            ChangeAction::Put(draft, facts) => {
+                let stored =
+                    Arc::new(StoredObject::new(key, self.revision, draft.seal(self.revision), facts));
                 self.put(&resource, &stored);
                 let kind = if before.is_some() { EventKind::Modified } else { EventKind::Added };
-                Event::new(resource, kind, stored, before)
+                CommittedEvent::new(resource, kind, stored, before)
             }
-            Action::Remove => {
+            ChangeAction::Remove => {
                 let last = self.remove(&resource, &key).or_else(|| before.clone());
                 let buried = last.map_or_else(
-                    || Stored::new(Arc::clone(&key), self.revision, Default::default(), Default::default()),
+                    || {
+                        StoredObject::new(
+                            Arc::clone(&key),
+                            self.revision,
+                            Default::default(),
+                            Default::default(),
+                        )
+                    },
                     |last| last.bury(self.revision),
                 );
-                Event::new(resource, EventKind::Deleted, Arc::new(buried), before)
+                CommittedEvent::new(resource, EventKind::Deleted, Arc::new(buried), before)
             }
         }
     }
@@ -109,7 +117,7 @@ impl State {
         self.losses == earlier.losses
     }
 
-    fn put(&mut self, resource: &ResourceId, stored: &Arc<Stored>) {
+    fn put(&mut self, resource: &ResourceId, stored: &Arc<StoredObject>) {
         for owner in &stored.facts.owners {
             self.dependents.insert((Arc::from(&*owner.uid), resource.clone(), stored.key.clone()));
         }
@@ -124,7 +132,7 @@ impl State {
         }
     }
 
-    fn remove(&mut self, resource: &ResourceId, key: &Key) -> Option<Arc<Stored>> {
+    fn remove(&mut self, resource: &ResourceId, key: &StoreKey) -> Option<Arc<StoredObject>> {
         let objects = self.kinds.get_mut(resource)?;
         let before = objects.remove(key)?;
         if objects.is_empty() {
@@ -135,7 +143,7 @@ impl State {
         Some(before)
     }
 
-    fn disown(&mut self, resource: &ResourceId, stored: &Stored, which: impl Fn(&str) -> bool) {
+    fn disown(&mut self, resource: &ResourceId, stored: &StoredObject, which: impl Fn(&str) -> bool) {
         for owner in stored.facts.owners.iter().filter(|owner| which(&owner.uid)) {
             self.dependents.remove(&(Arc::from(&*owner.uid), resource.clone(), stored.key.clone()));
         }

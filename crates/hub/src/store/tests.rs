@@ -22,7 +22,12 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    pub(super) fn write(&mut self, events: &[Arc<Event>], _: &State, _: &State) -> Result<(), DiskError> {
+    pub(super) fn write(
+        &mut self,
+        events: &[Arc<CommittedEvent>],
+        _: &StoreState,
+        _: &StoreState,
+    ) -> Result<(), DiskError> {
         let _ = self.begun.send(events.iter().map(|event| event.revision()).collect());
         let good = match self.answers.recv_timeout(DEADLINE) {
             Ok(answer) => answer,
@@ -48,36 +53,40 @@ impl World {
         Self::with(LogLimits::default(), |_| {})
     }
 
-    fn with(limits: LogLimits, watch: impl Fn(&State) + Send + 'static) -> Self {
+    fn with(limits: LogLimits, watch: impl Fn(&StoreState) + Send + 'static) -> Self {
         let (begun_to, begun) = channel();
         let (answer, answers) = channel();
         let observed = Arc::new(Mutex::new(Vec::new()));
         let observer = {
             let observed = Arc::clone(&observed);
-            Box::new(move |state: &State, events: &[Arc<Event>]| {
+            Box::new(move |state: &StoreState, events: &[Arc<CommittedEvent>]| {
                 watch(state);
                 assert!(events.iter().all(|event| event.revision() <= state.revision()));
                 observed.lock().unwrap().extend(events.iter().map(|event| event.revision()));
             })
         };
         let disk = Disk::Scripted(Script { begun: begun_to, answers });
-        let opened = Opened { disk, state: State::restored(FIRST_REVISION, []) };
+        let opened = Opened { disk, state: StoreState::restored(FIRST_REVISION, []) };
         Self { store: Arc::new(opened.start(limits, observer).unwrap()), begun, answer, observed }
     }
 
     /// Writes an object that has this revision, or does not exist.
-    fn put(&self, name: &str, expect: Option<u64>) -> Result<oneshot::Receiver<Written>, Refused> {
+    fn put(
+        &self,
+        name: &str,
+        expect: Option<u64>,
+    ) -> Result<oneshot::Receiver<ChangeOutcome>, RefusedChange> {
         let draft = Draft::of(&json!({"metadata": {"name": name}})).unwrap();
-        self.submit(name, expect, Action::Put(draft, Facts::default()))
+        self.submit(name, expect, ChangeAction::Put(draft, ObjectFacts::default()))
     }
 
     fn submit(
         &self,
         name: &str,
         expect: Option<u64>,
-        action: Action,
-    ) -> Result<oneshot::Receiver<Written>, Refused> {
-        let change = Change { resource: "things".into(), key: name.into(), expect, action };
+        action: ChangeAction,
+    ) -> Result<oneshot::Receiver<ChangeOutcome>, RefusedChange> {
+        let change = StoreChange { resource: "things".into(), key: name.into(), expect, action };
         self.store.submit(change, |_| Ok(()))
     }
 
@@ -86,19 +95,19 @@ impl World {
     }
 
     fn told(&self) -> Vec<u64> {
-        let topic = self.store.published().log.topic(&"things".into());
-        topic.after(FIRST_REVISION, 100).unwrap().iter().map(|event| event.revision()).collect()
+        let kind_log = self.store.published().log.kind_log(&"things".into());
+        kind_log.after(FIRST_REVISION, 100).unwrap().iter().map(|event| event.revision()).collect()
     }
 
     /// Resolves to whether all of a head is on disk.
-    fn settled(&self, head: &State, revision: u64) -> JoinHandle<bool> {
+    fn settled(&self, head: &StoreState, revision: u64) -> JoinHandle<bool> {
         let (store, head) = (Arc::clone(&self.store), head.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         std::thread::spawn(move || runtime.block_on(store.settled(&head, revision)).is_ok())
     }
 }
 
-fn revision(written: oneshot::Receiver<Written>) -> u64 {
+fn revision(written: oneshot::Receiver<ChangeOutcome>) -> u64 {
     written.blocking_recv().unwrap().unwrap().revision
 }
 
@@ -110,9 +119,9 @@ fn changes_are_numbered_in_the_order_in_which_they_are_accepted() {
     // While the first batch is being written, other changes queue up.
     let second = world.put("b", None).unwrap();
     let third = world.put("a", Some(3)).unwrap();
-    let fourth = world.submit("b", Some(4), Action::Remove).unwrap();
-    assert!(matches!(world.put("a", Some(3)), Err(Refused::Raced)));
-    assert!(matches!(world.put("b", Some(4)), Err(Refused::Raced)));
+    let fourth = world.submit("b", Some(4), ChangeAction::Remove).unwrap();
+    assert!(matches!(world.put("a", Some(3)), Err(RefusedChange::Raced)));
+    assert!(matches!(world.put("b", Some(4)), Err(RefusedChange::Raced)));
     world.answer.send(true).unwrap();
     assert_eq!(world.begun.recv().unwrap(), [4, 5, 6]);
     world.answer.send(true).unwrap();
@@ -124,7 +133,7 @@ fn changes_are_numbered_in_the_order_in_which_they_are_accepted() {
 #[test]
 fn what_is_not_on_disk_is_seen_by_nobody_and_what_is_was_published_first() {
     let world = World::new();
-    let mut news = world.store.published().log.topic(&"things".into()).news();
+    let mut news = world.store.published().log.kind_log(&"things".into()).news();
     let mut written = world.put("a", None).unwrap();
     world.begun.recv().unwrap();
     assert_eq!(world.store.head().revision(), 3);
@@ -148,7 +157,7 @@ fn a_batch_that_fails_takes_along_all_that_was_built_upon_it() {
     let failing = world.put("a", None).unwrap();
     world.begun.recv().unwrap();
     let update_of_it = world.put("a", Some(4)).unwrap();
-    let removal = world.submit("kept", Some(3), Action::Remove).unwrap();
+    let removal = world.submit("kept", Some(3), ChangeAction::Remove).unwrap();
     world.answer.send(false).unwrap();
     for lost in [failing, update_of_it, removal] {
         assert!(lost.blocking_recv().unwrap().is_err());
@@ -213,7 +222,7 @@ fn closing_writes_what_was_accepted_and_refuses_what_comes_later() {
     world.answer.send(true).unwrap();
     closing.join().unwrap();
     assert_eq!([first, second].map(revision), [3, 4]);
-    assert!(matches!(world.put("c", None), Err(Refused::Closed)));
+    assert!(matches!(world.put("c", None), Err(RefusedChange::Closed)));
     assert!(world.settled(&world.store.head(), 4).join().unwrap());
 }
 
@@ -228,20 +237,20 @@ fn when_the_writer_dies_nobody_waits_for_ever() {
         Err(refused) => Some(refused),
         Ok(written) => written.blocking_recv().err().and(None),
     });
-    assert!(matches!(refused, Some(Refused::Closed | Refused::Raced)), "{refused:?}");
+    assert!(matches!(refused, Some(RefusedChange::Closed | RefusedChange::Raced)), "{refused:?}");
     world.store.close();
 }
 
-fn event(resource: &str, revision: u64, size: usize) -> Arc<Event> {
+fn event(resource: &str, revision: u64, size: usize) -> Arc<CommittedEvent> {
     let json = json!({"metadata": {"name": "a", "filler": "x".repeat(size)}});
     let json = Draft::of(&json).unwrap().seal(revision);
-    let stored = Arc::new(Stored::new("a".into(), revision, json, Facts::default()));
-    Arc::new(Event::new(resource.into(), EventKind::Modified, stored, None))
+    let stored = Arc::new(StoredObject::new("a".into(), revision, json, ObjectFacts::default()));
+    Arc::new(CommittedEvent::new(resource.into(), EventKind::Modified, stored, None))
 }
 
 /// The revisions after a revision, or the oldest from which a watch can start.
 fn after(log: &Log, resource: &str, revision: u64) -> Result<Vec<u64>, u64> {
-    let found = log.topic(&resource.into()).after(revision, 100).map_err(|gone| gone.oldest)?;
+    let found = log.kind_log(&resource.into()).after(revision, 100).map_err(|gone| gone.oldest)?;
     Ok(found.iter().map(|event| event.revision()).collect())
 }
 

@@ -1,6 +1,6 @@
 //! The server under test. The only code that differs between another server and the hub.
 
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
@@ -26,7 +26,7 @@ pub async fn target() -> Target {
 }
 
 async fn own_hub() -> Target {
-    let hub = Hub::ephemeral(Options::default()).await.expect("a hub starts");
+    let hub = Hub::ephemeral(HubOptions::default()).await.expect("a hub starts");
     // An in-process client does not retry, and keeps the hub alive.
     Target { client: hub.client() }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use aviary_hub::security::Role;
-use aviary_hub::{Endpoint, Hub, Options};
+use aviary_hub::{Endpoint, Hub, HubOptions};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
@@ -22,7 +22,7 @@ const READY: &str = "serves on ";
 fn a_hub_is_served_when_another_test_asks_for_it() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
     let directory = Path::new(&directory);
-    let mut options = Options::default();
+    let mut options = HubOptions::default();
     if let Ok(kept) = std::env::var(EVENTS_KEPT) {
         options.events_kept = kept.parse().unwrap();
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use futures_util::StreamExt;
 use futures_util::future::{join, join_all};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, ObjectReference, Secret};
@@ -52,7 +52,7 @@ fn owned(name: &str, owners: Vec<OwnerReference>) -> ConfigMap {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dependent_that_is_made_while_its_owner_goes_does_not_stay_behind() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     let api = maps(&hub.client());
     let post = PostParams::default();
     for round in 0..30 {
@@ -78,7 +78,7 @@ async fn a_dependent_that_is_made_while_its_owner_goes_does_not_stay_behind() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dependent_that_is_freed_while_its_owner_goes_stays() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     let api = maps(&hub.client());
     let post = PostParams::default();
     let mut freed_names = Vec::new();
@@ -117,7 +117,7 @@ fn made_up() -> ConfigMap {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_of_two_owners_outlives_the_first_however_that_one_goes() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     let api = maps(&hub.client());
     let post = PostParams::default();
     for policy in [PropagationPolicy::Foreground, PropagationPolicy::Background, PropagationPolicy::Orphan] {
@@ -151,7 +151,7 @@ async fn an_object_of_two_owners_outlives_the_first_however_that_one_goes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_that_is_deleted_under_concurrent_creates_leaves_nothing() {
     let place = Place::new();
-    let hub = Hub::open(place.path(), Options::default()).await.unwrap();
+    let hub = Hub::open(place.path(), HubOptions::default()).await.unwrap();
     let client = hub.client();
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let post = PostParams::default();
@@ -207,7 +207,7 @@ async fn a_namespace_that_is_deleted_under_concurrent_creates_leaves_nothing() {
     }
     hub.stop().await;
     drop((hub, client, namespaces));
-    let hub = Hub::open(place.path(), Options::default()).await.unwrap();
+    let hub = Hub::open(place.path(), HubOptions::default()).await.unwrap();
     let everywhere: Api<ConfigMap> = Api::all(hub.client());
     assert!(everywhere.list(&ListParams::default()).await.unwrap().items.is_empty());
     hub.stop().await;
@@ -219,7 +219,7 @@ async fn a_deletion_that_the_end_of_a_hub_interrupted_is_finished_by_the_next() 
     let place = Place::new();
     let post = PostParams::default();
     for _ in 0..10 {
-        let hub = Hub::open(place.path(), Options::default()).await.unwrap();
+        let hub = Hub::open(place.path(), HubOptions::default()).await.unwrap();
         let api = maps(&hub.client());
         until_only(&api, &[]).await;
         let made = api.create(&post, &config_map("owner", &[])).await.unwrap();
@@ -233,7 +233,7 @@ async fn a_deletion_that_the_end_of_a_hub_interrupted_is_finished_by_the_next() 
         hub.stop().await;
         drop((api, hub));
     }
-    let hub = Hub::open(place.path(), Options::default()).await.unwrap();
+    let hub = Hub::open(place.path(), HubOptions::default()).await.unwrap();
     until_only(&maps(&hub.client()), &[]).await;
     hub.stop().await;
 }
@@ -242,7 +242,7 @@ async fn a_deletion_that_the_end_of_a_hub_interrupted_is_finished_by_the_next() 
 async fn events_expire_by_the_hubs_clock_and_not_before() {
     let clock = FakeClock::default();
     let lifetime = Duration::from_secs(600);
-    let options = Options { clock: clock.clock(), event_lifetime: lifetime, ..Options::default() };
+    let options = HubOptions { clock: clock.clock(), event_lifetime: lifetime, ..HubOptions::default() };
     let hub = ephemeral(options).await;
     let events: Api<Event> = Api::namespaced(hub.client(), "default");
     let create = async |name: &str, last: Option<jiff::Timestamp>| {
@@ -276,7 +276,7 @@ async fn events_expire_by_the_hubs_clock_and_not_before() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn owners_that_wait_for_each_other_go_whoever_of_them_is_deleted() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     let api = maps(&hub.client());
     let names = ["a", "b", "c", "d"];
     // The owners of each object: a ring; and a ring with an extra edge in which one object owns

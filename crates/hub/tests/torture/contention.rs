@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -19,7 +19,7 @@ async fn after_all<F: Future<Output = ()> + Send + 'static>(
     turn: impl Fn(Api<ConfigMap>, usize, usize) -> F + Clone + Send + Sync + 'static,
 ) -> BTreeMap<String, String> {
     let place = Place::new();
-    let hub = Hub::open(place.path(), Options::default()).await.unwrap();
+    let hub = Hub::open(place.path(), HubOptions::default()).await.unwrap();
     let api = maps(&hub.client());
     api.create(&PostParams::default(), &config_map("one", &[("n", "0".into())])).await.unwrap();
     let writers = (0..WRITERS).map(|writer| {
@@ -36,7 +36,7 @@ async fn after_all<F: Future<Output = ()> + Send + 'static>(
     let before = api.get("one").await.unwrap();
     hub.stop().await;
     drop((api, hub));
-    let hub = Hub::open(place.path(), Options::default()).await.unwrap();
+    let hub = Hub::open(place.path(), HubOptions::default()).await.unwrap();
     assert_eq!(maps(&hub.client()).get("one").await.unwrap(), before, "what was read was on disk");
     hub.stop().await;
     before.data.unwrap()

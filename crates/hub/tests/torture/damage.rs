@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
-use aviary_hub::{DiskError, Hub, OpenError, Options};
+use aviary_hub::{DiskError, Hub, HubOptions, OpenError};
 use aviary_testing::Random;
 use futures_util::future::join_all;
 use kube::ResourceExt;
@@ -20,7 +20,7 @@ const LOCK: &str = "hub.lock";
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 
 async fn open(directory: &Path) -> Result<Hub, OpenError> {
-    within("a hub opens, or does not", Hub::open(directory, Options::default())).await
+    within("a hub opens, or does not", Hub::open(directory, HubOptions::default())).await
 }
 
 async fn everything(hub: &Hub) -> BTreeMap<String, Value> {

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use kube::ResourceExt;
@@ -95,7 +95,7 @@ fn the_story_of_a_full_disk() {
 }
 
 async fn story(directory: &Path) {
-    let hub = Hub::open(directory, Options::default()).await.unwrap();
+    let hub = Hub::open(directory, HubOptions::default()).await.unwrap();
     let api = maps(&hub.client());
     let post = PostParams::default();
     let large = |name: &str| config_map(name, &[("text", "x".repeat(60_000))]);
@@ -171,7 +171,7 @@ async fn story(directory: &Path) {
     hub.stop().await;
     drop((api, hub));
 
-    let hub = Hub::open(directory, Options::default()).await.unwrap();
+    let hub = Hub::open(directory, HubOptions::default()).await.unwrap();
     let api = maps(&hub.client());
     assert_eq!(listed(&api).await.0, before);
     let made = api.create(&post, &config_map("last", &[])).await.unwrap();

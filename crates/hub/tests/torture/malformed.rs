@@ -1,7 +1,7 @@
 //! Invalid requests: each gets its code and a `Status`, in process and over both protocols, and the
 //! hub continues.
 
-use aviary_hub::Options;
+use aviary_hub::HubOptions;
 use aviary_testing::Random;
 use axum::body::Body;
 use bytes::Bytes;
@@ -345,7 +345,7 @@ fn check_status(what: &str, code: u16, body: &[u8]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_is_told_in_process() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     make_a(&hub).await;
     let router = hub.router();
     let mut wrong = Vec::new();
@@ -366,7 +366,7 @@ async fn what_is_wrong_is_told_in_process() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_is_told_over_http2() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     make_a(&hub).await;
     let server = Server::start(&hub, None, 0).await;
     let io = TokioIo::new(server.connect("h2").await);
@@ -415,7 +415,7 @@ fn parsed(answer: &str) -> Option<(u16, &str)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_is_told_over_http1() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     make_a(&hub).await;
     let server = Server::start(&hub, None, 0).await;
     for case in all() {
@@ -444,7 +444,7 @@ async fn what_is_wrong_is_told_over_http1() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_even_http_is_refused_and_harms_nobody() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     let server = Server::start(&hub, None, 0).await;
     let host = format!("Host: {}\r\nAuthorization: Bearer {}\r\n", server.address, server.token);
     let flood: String = (0..500).map(|number| format!("x-{number}: y\r\n")).collect();

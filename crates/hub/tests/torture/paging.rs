@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use aviary_testing::Random;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -46,7 +46,7 @@ async fn churn(api: Api<ConfigMap>, seed: u64, end: Arc<AtomicBool>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_pages_of_a_list_are_the_objects_of_one_revision_whatever_is_written_meanwhile() {
-    let hub = ephemeral(Options { events_kept: 5_000, ..Options::default() }).await;
+    let hub = ephemeral(HubOptions { events_kept: 5_000, ..HubOptions::default() }).await;
     let api = maps(&hub.client());
     fill(&api, OBJECTS).await;
     let (mut model, began) = listed(&api).await;
@@ -120,7 +120,7 @@ async fn the_pages_of_a_list_are_the_objects_of_one_revision_whatever_is_written
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_whose_state_is_forgotten_is_gone() {
     let clock = FakeClock::default();
-    let options = Options { clock: clock.clock(), events_kept: 50, ..Options::default() };
+    let options = HubOptions { clock: clock.clock(), events_kept: 50, ..HubOptions::default() };
     let hub: Hub = ephemeral(options).await;
     let api = maps(&hub.client());
     fill(&api, 120).await;
@@ -145,7 +145,7 @@ async fn a_page_whose_state_is_forgotten_is_gone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_continue_token_that_was_made_up_shows_nothing_that_was_not_asked_for() {
     use base64::Engine;
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     let client = hub.client();
     fill(&maps(&client), 5).await;
     let system: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");

@@ -1,7 +1,7 @@
 //! Thousands of unusual requests: the function of the fuzz target, on its corpus, on mutations of
 //! it, and on random requests.
 
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use aviary_testing::{Random, mutated};
 use axum::body::Body;
 use http::Request;
@@ -242,7 +242,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let hub = Hub::ephemeral(Options::default()).await.unwrap();
+            let hub = Hub::ephemeral(HubOptions::default()).await.unwrap();
             let router = hub.router();
             let first = "POST\n/api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}";
             fuzz::check(&router, fuzz::read(first.as_bytes()).unwrap()).await;

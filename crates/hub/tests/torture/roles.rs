@@ -1,7 +1,7 @@
 //! An agent that exceeds its role: it may report on its works, and change none of them.
 
 use aviary_hub::security::{Identity, Role};
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
@@ -22,7 +22,7 @@ struct World {
 impl World {
     /// A hub with a kind that agents work on, and one object of it.
     async fn new() -> Self {
-        let world = Self { hub: ephemeral(Options::default()).await };
+        let world = Self { hub: ephemeral(HubOptions::default()).await };
         let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let version = json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},

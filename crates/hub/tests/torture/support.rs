@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use aviary_hub::{Clock, Hub, Options};
+use aviary_hub::{Clock, Hub, HubOptions};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, ObjectMeta};
@@ -60,7 +60,7 @@ fn jiff_second(second: i64) -> jiff::Timestamp {
     jiff::Timestamp::from_second(second).unwrap()
 }
 
-pub(crate) async fn ephemeral(options: Options) -> Hub {
+pub(crate) async fn ephemeral(options: HubOptions) -> Hub {
     Hub::ephemeral(options).await.unwrap()
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use axum::body::Body;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt};
@@ -62,7 +62,8 @@ async fn hears_all(api: Api<ConfigMap>, from: u64, count: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watcher_that_does_not_read_costs_nothing_and_is_told_that_it_is_too_late() {
     let hub =
-        ephemeral(Options { events_kept: 10_000, event_bytes_kept: 16 << 20, ..Options::default() }).await;
+        ephemeral(HubOptions { events_kept: 10_000, event_bytes_kept: 16 << 20, ..HubOptions::default() })
+            .await;
     let api = maps(&hub.client());
     let (_, from) = listed(&api).await;
     let path = format!("/api/v1/namespaces/default/configmaps?watch=1&resourceVersion={from}");
@@ -121,7 +122,7 @@ fn expired(line: &[u8]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_watchers_hear_every_event_in_order_once() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     let api = maps(&hub.client());
     let (_, from) = listed(&api).await;
     let count = 40 * WRITERS;
@@ -134,7 +135,7 @@ async fn a_thousand_watchers_hear_every_event_in_order_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_too_many_is_refused_and_one_that_ends_makes_room() {
-    let hub: Hub = ephemeral(Options { most_watches: 3, ..Options::default() }).await;
+    let hub: Hub = ephemeral(HubOptions { most_watches: 3, ..HubOptions::default() }).await;
     let api = maps(&hub.client());
     let watch = || async { api.watch(&WatchParams::default(), "0").await.map(Box::pin) };
     let mut held = vec![watch().await.unwrap(), watch().await.unwrap(), watch().await.unwrap()];
@@ -146,7 +147,7 @@ async fn a_watch_too_many_is_refused_and_one_that_ends_makes_room() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_watches_end_when_the_hub_does() {
-    let hub = ephemeral(Options::default()).await;
+    let hub = ephemeral(HubOptions::default()).await;
     let api = maps(&hub.client());
     let params = WatchParams::default();
     let streams = join_all((0..10).map(|_| api.watch(&params, "0"))).await;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use aviary_engine::simulate::agents::Profile;
 use aviary_fleet::{Behaviour, Fleet};
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -224,7 +224,8 @@ impl Ground {
             }
             None => {
                 let directory = scratch.join("hub");
-                let hub = Hub::open(&directory, Options::default()).await.context("failed to open a hub")?;
+                let hub =
+                    Hub::open(&directory, HubOptions::default()).await.context("failed to open a hub")?;
                 (hub.client(), Some((hub, directory)), "the embedded hub".to_owned())
             }
         };

@@ -10,10 +10,10 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
 
-use super::{Entry, entries, put_names, versions_by_group};
+use super::{DiscoveryEntry, entries, put_names, versions_by_group};
 use crate::api::negotiate::MediaRange;
-use crate::api::status::Failure;
-use crate::kinds::resource::Table;
+use crate::api::status::ApiError;
+use crate::kinds::resource::KindTable;
 
 const GROUP: &str = "apidiscovery.k8s.io";
 const VERSION: &str = "v2";
@@ -27,23 +27,23 @@ pub(crate) fn is_asked(headers: &HeaderMap) -> bool {
 }
 
 /// Refuses a client that accepts none of the plain documents.
-pub(crate) fn check_plain(headers: &HeaderMap) -> Result<(), Failure> {
+pub(crate) fn check_plain(headers: &HeaderMap) -> Result<(), ApiError> {
     let mut ranges = MediaRange::all(headers, ACCEPT).peekable();
     let takes_plain = |range: MediaRange<'_>| range.takes_json() && range.transform() == (None, None, None);
     if ranges.peek().is_none() || ranges.any(takes_plain) {
         Ok(())
     } else {
-        Err(Failure::not_acceptable("application/json"))
+        Err(ApiError::not_acceptable("application/json"))
     }
 }
 
 /// The core group alone: `/api`.
-pub(crate) fn core(table: &Table, headers: &HeaderMap) -> Response {
+pub(crate) fn core(table: &KindTable, headers: &HeaderMap) -> Response {
     answer(&[group(table, "", &["v1"])], headers)
 }
 
 /// All other groups: `/apis`.
-pub(crate) fn groups(table: &Table, headers: &HeaderMap) -> Response {
+pub(crate) fn groups(table: &KindTable, headers: &HeaderMap) -> Response {
     let groups: Vec<Value> =
         versions_by_group(table).into_iter().map(|(name, versions)| group(table, name, &versions)).collect();
     answer(&groups, headers)
@@ -70,7 +70,7 @@ fn answer(groups: &[Value], headers: &HeaderMap) -> Response {
     response
 }
 
-fn group(table: &Table, name: &str, versions: &[&str]) -> Value {
+fn group(table: &KindTable, name: &str, versions: &[&str]) -> Value {
     let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
     let version = |version: &&str| {
         let resources: Vec<Value> =
@@ -81,7 +81,7 @@ fn group(table: &Table, name: &str, versions: &[&str]) -> Value {
     json!({"metadata": metadata, "versions": versions})
 }
 
-fn resource(entry: &Entry<'_>, group: &str, version: &str) -> Value {
+fn resource(entry: &DiscoveryEntry<'_>, group: &str, version: &str) -> Value {
     // For built-in kinds Kubernetes omits group and version: they are those of the list.
     let (group, version) = if entry.is_custom { (group, version) } else { ("", "") };
     let kind = json!({"group": group, "version": version, "kind": entry.kind});

@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use super::{OBJECT_META, object_meta, resource_paths, schema, schema_name};
 use crate::api::discovery::{group_versions, rows};
-use crate::kinds::resource::Table;
+use crate::kinds::resource::KindTable;
 
 /// The extension with the kind of a schema or an operation.
 const KIND: &str = "x-kubernetes-group-version-kind";
 
-pub(super) fn document(table: &Table) -> Value {
+pub(super) fn document(table: &KindTable) -> Value {
     let (mut paths, mut definitions) = (Map::new(), Map::new());
     definitions.insert(OBJECT_META.into(), expressible(&object_meta()));
     for (group, version) in group_versions(table) {
@@ -102,33 +102,34 @@ fn required(schema: &Value) -> Vec<&str> {
 /// field numbers.
 pub(super) fn encode(document: &Value) -> Vec<u8> {
     let info = &document["info"];
-    let info = Message::default().text(1, text(info, "title")).text(2, text(info, "version"));
+    let info = MessageBuilder::default().text(1, text(info, "title")).text(2, text(info, "version"));
     let paths = entries(document, "paths").map(|(path, operations)| named(path, &path_item(operations)));
     let definitions =
         entries(document, "definitions").map(|(name, definition)| named(name, &schema_message(definition)));
-    let document = Message::default().text(1, text(document, "swagger")).message(2, &info);
+    let document = MessageBuilder::default().text(1, text(document, "swagger")).message(2, &info);
     document.message(8, &repeated(2, paths)).message(9, &repeated(1, definitions)).0
 }
 
-fn path_item(operations: &Value) -> Message {
+fn path_item(operations: &Value) -> MessageBuilder {
     let patch = &operations["patch"];
-    let mut operation = Message::default();
+    let mut operation = MessageBuilder::default();
     for parameter in patch["parameters"].as_array().into_iter().flatten() {
-        let query = Message::default()
+        let query = MessageBuilder::default()
             .text(2, text(parameter, "in"))
             .text(4, text(parameter, "name"))
             .text(6, text(parameter, "type"));
         // The nesting of messages for a query parameter.
-        let parameter =
-            [3, 2, 1].into_iter().fold(query, |inner, field| Message::default().message(field, &inner));
+        let parameter = [3, 2, 1]
+            .into_iter()
+            .fold(query, |inner, field| MessageBuilder::default().message(field, &inner));
         operation = operation.message(8, &parameter);
     }
-    let operation = operation.message(9, &Message::default()).message(13, &extension(patch));
-    Message::default().message(8, &operation)
+    let operation = operation.message(9, &MessageBuilder::default()).message(13, &extension(patch));
+    MessageBuilder::default().message(8, &operation)
 }
 
-fn schema_message(schema: &Value) -> Message {
-    let mut message = Message::default()
+fn schema_message(schema: &Value) -> MessageBuilder {
+    let mut message = MessageBuilder::default()
         .text(1, text(schema, "$ref"))
         .text(2, text(schema, "format"))
         .text(4, text(schema, "description"));
@@ -136,13 +137,13 @@ fn schema_message(schema: &Value) -> Message {
         message = message.text(19, name);
     }
     if let Some(values) = schema.get("additionalProperties") {
-        message = message.message(21, &Message::default().message(1, &schema_message(values)));
+        message = message.message(21, &MessageBuilder::default().message(1, &schema_message(values)));
     }
     if let Some(type_) = schema.get("type").and_then(Value::as_str) {
-        message = message.message(22, &Message::default().text(1, type_));
+        message = message.message(22, &MessageBuilder::default().text(1, type_));
     }
     if let Some(items) = schema.get("items") {
-        message = message.message(23, &Message::default().message(1, &schema_message(items)));
+        message = message.message(23, &MessageBuilder::default().message(1, &schema_message(items)));
     }
     if schema.get("properties").is_some() {
         let properties =
@@ -156,16 +157,16 @@ fn schema_message(schema: &Value) -> Message {
 }
 
 /// Extensions are YAML text, and JSON is YAML.
-fn extension(of: &Value) -> Message {
-    named(KIND, &Message::default().text(2, &of[KIND].to_string()))
+fn extension(of: &Value) -> MessageBuilder {
+    named(KIND, &MessageBuilder::default().text(2, &of[KIND].to_string()))
 }
 
-fn named(name: &str, value: &Message) -> Message {
-    Message::default().text(1, name).message(2, value)
+fn named(name: &str, value: &MessageBuilder) -> MessageBuilder {
+    MessageBuilder::default().text(1, name).message(2, value)
 }
 
-fn repeated(field: u32, messages: impl Iterator<Item = Message>) -> Message {
-    messages.fold(Message::default(), |all, one| all.message(field, &one))
+fn repeated(field: u32, messages: impl Iterator<Item = MessageBuilder>) -> MessageBuilder {
+    messages.fold(MessageBuilder::default(), |all, one| all.message(field, &one))
 }
 
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
@@ -179,9 +180,9 @@ fn entries<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = (&'v str, 
 
 /// A protobuf message under construction; only texts and messages are needed.
 #[derive(Default)]
-struct Message(Vec<u8>);
+struct MessageBuilder(Vec<u8>);
 
-impl Message {
+impl MessageBuilder {
     /// Adds a text; an empty one is omitted.
     fn text(self, field: u32, text: &str) -> Self {
         if text.is_empty() { self } else { self.delimited(field, text.as_bytes()) }

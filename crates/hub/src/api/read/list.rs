@@ -11,13 +11,13 @@ use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Filter, View};
-use crate::api::negotiate::{Params, Revision, RevisionMatch, Shape};
-use crate::api::status::Failure;
-use crate::api::write::Scope;
-use crate::hub::Inner;
+use super::{Filter, ResponseFormat};
+use crate::api::negotiate::{Params, RequestedRevision, RevisionMatch, Shape};
+use crate::api::status::ApiError;
+use crate::api::write::RequestScope;
+use crate::hub::HubState;
 use crate::store::Objects;
-use crate::store::object::Stored;
+use crate::store::object::StoredObject;
 
 /// How many objects are encoded at a time: a large list is never completely in memory.
 const CHUNK: usize = 64;
@@ -37,11 +37,11 @@ impl Continue {
         BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    fn decode(token: &str) -> Result<Self, Failure> {
+    fn decode(token: &str) -> Result<Self, ApiError> {
         let decoded =
             BASE64_URL_SAFE_NO_PAD.decode(token).ok().and_then(|json| serde_json::from_slice(&json).ok());
         decoded.ok_or_else(|| {
-            Failure::bad_request(
+            ApiError::bad_request(
                 "invalid continue token: continue key is not valid: it was not issued by this hub",
             )
         })
@@ -50,20 +50,25 @@ impl Continue {
 
 /// A page, or all of a list.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct ListPage {
     pub(crate) revision: u64,
-    pub(crate) items: Vec<Arc<Stored>>,
+    pub(crate) items: Vec<Arc<StoredObject>>,
     next: Option<Continue>,
 }
 
-pub(crate) fn page(hub: &Inner, scope: &Scope, filter: &Filter, params: &Params) -> Result<Page, Failure> {
+pub(crate) fn page(
+    hub: &HubState,
+    scope: &RequestScope,
+    filter: &Filter,
+    params: &Params,
+) -> Result<ListPage, ApiError> {
     let published = hub.store.published();
     let now = hub.now();
     let resource = &scope.resource.id;
     let begun = params.continue_.as_deref().map(Continue::decode).transpose()?;
     let (revision, objects) = match (&begun, params.revision) {
         (Some(begun), _) => (begun.rv, hub.snapshots.objects_at(published, resource, begun.rv, now)?),
-        (None, Revision::At(asked))
+        (None, RequestedRevision::At(asked))
             if params.revision_match == Some(RevisionMatch::Exact)
                 || params.revision_match.is_none() && params.limit > 0 =>
         {
@@ -71,10 +76,10 @@ pub(crate) fn page(hub: &Inner, scope: &Scope, filter: &Filter, params: &Params)
         }
         (None, asked) => {
             let state = published.state();
-            if let Revision::At(asked) = asked
+            if let RequestedRevision::At(asked) = asked
                 && asked > state.revision()
             {
-                return Err(Failure::revision_in_future(asked, state.revision()));
+                return Err(ApiError::revision_in_future(asked, state.revision()));
             }
             if params.limit > 0 {
                 hub.snapshots.keep(&state, now);
@@ -95,7 +100,7 @@ pub(crate) fn page(hub: &Inner, scope: &Scope, filter: &Filter, params: &Params)
             left: filter.takes_all().then(|| before.saturating_sub(items.len())),
         }
     });
-    Ok(Page { revision, items, next })
+    Ok(ListPage { revision, items, next })
 }
 
 /// The objects whose keys start with `prefix`, after `after`.
@@ -103,7 +108,7 @@ fn range<'o>(
     objects: &'o Objects,
     prefix: &'o str,
     after: Option<&str>,
-) -> impl Iterator<Item = &'o Arc<Stored>> {
+) -> impl Iterator<Item = &'o Arc<StoredObject>> {
     let from = match after {
         Some(after) => Bound::Excluded(after),
         None => Bound::Included(prefix),
@@ -119,23 +124,23 @@ fn count(objects: &Objects, prefix: &str) -> usize {
 /// At most `limit` objects (0: all), and whether there are more.
 fn select(
     objects: &Objects,
-    scope: &Scope,
+    scope: &RequestScope,
     filter: &Filter,
     after: Option<&str>,
     limit: usize,
-) -> (Vec<Arc<Stored>>, bool) {
+) -> (Vec<Arc<StoredObject>>, bool) {
     let all = filter.takes_all();
     let mut found =
         range(objects, filter.prefix(), after).filter(|stored| all || filter.matches(scope, stored));
     if limit == 0 {
         return (found.cloned().collect(), false);
     }
-    let items: Vec<Arc<Stored>> = found.by_ref().take(limit).cloned().collect();
+    let items: Vec<Arc<StoredObject>> = found.by_ref().take(limit).cloned().collect();
     let more = found.next().is_some();
     (items, more)
 }
 
-impl Page {
+impl ListPage {
     fn metadata(&self) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if let Some(next) = &self.next {
@@ -148,7 +153,7 @@ impl Page {
     }
 
     /// The encoded list.
-    pub(crate) fn into_body(self, view: View) -> Body {
+    pub(crate) fn into_body(self, view: ResponseFormat) -> Body {
         let head = head(&view, &self.metadata());
         let chunks = stream::unfold(Some((head, self.items.into_iter(), true)), move |step| {
             let view = view.clone();
@@ -178,7 +183,7 @@ impl Page {
 }
 
 /// Everything before the first item.
-fn head(view: &View, metadata: &Value) -> Vec<u8> {
+fn head(view: &ResponseFormat, metadata: &Value) -> Vec<u8> {
     let (kind, api_version, items) = match (view.shape, view.scope.version()) {
         (Shape::Table, Some(version)) => {
             let columns = version.columns.definitions();

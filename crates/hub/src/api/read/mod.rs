@@ -12,13 +12,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::negotiate::{Params, Shape};
-use crate::api::status::Failure;
-use crate::api::write::Scope;
+use crate::api::status::ApiError;
+use crate::api::write::RequestScope;
 use crate::formats::form;
 use crate::formats::selector::{FieldSelector, LabelSelector};
 use crate::formats::table::{self, IncludeObject};
-use crate::kinds::resource::{Resource, Version};
-use crate::store::object::{Stored, type_suffix};
+use crate::kinds::resource::{KindVersion, Resource};
+use crate::store::object::{StoredObject, type_suffix};
 
 /// Selects objects of a kind.
 #[derive(Clone, Debug, Default)]
@@ -33,13 +33,13 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn new(scope: &Scope, name: Option<&str>, params: &Params) -> Result<Self, Failure> {
+    pub(crate) fn new(scope: &RequestScope, name: Option<&str>, params: &Params) -> Result<Self, ApiError> {
         let version = scope.required_version()?;
         let mut reads_content = false;
         for path in params.fields.paths() {
             let by_key = path == "metadata.name" || path == "metadata.namespace" && scope.resource.namespaced;
             if !by_key && !version.selectable.iter().any(|(known, _)| known == path) {
-                return Err(Failure::bad_request(if scope.resource.is_custom() {
+                return Err(ApiError::bad_request(if scope.resource.is_custom() {
                     format!("field label not supported: {path}")
                 } else {
                     format!(
@@ -67,7 +67,7 @@ impl Filter {
         self.name.is_none() && self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(crate) fn matches(&self, scope: &Scope, stored: &Stored) -> bool {
+    pub(crate) fn matches(&self, scope: &RequestScope, stored: &StoredObject) -> bool {
         if !stored.key.starts_with(&self.prefix)
             || self.name.as_deref().is_some_and(|name| name != stored.name())
         {
@@ -79,7 +79,7 @@ impl Filter {
         self.fields.is_empty() || self.matches_fields(scope, stored)
     }
 
-    fn matches_fields(&self, scope: &Scope, stored: &Stored) -> bool {
+    fn matches_fields(&self, scope: &RequestScope, stored: &StoredObject) -> bool {
         let Some(version) = scope.version() else { return false };
         let object = if self.reads_content {
             form::served(&scope.resource, version, stored.value())
@@ -110,20 +110,20 @@ fn plain(value: &Value) -> String {
 
 /// The format of a response about one kind.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
-    pub(crate) scope: Scope,
+pub(crate) struct ResponseFormat {
+    pub(crate) scope: RequestScope,
     pub(crate) shape: Shape,
     pub(crate) include: IncludeObject,
     pub(crate) now: Timestamp,
 }
 
-impl View {
-    fn parts(&self) -> Option<(&Resource, &Version)> {
+impl ResponseFormat {
+    fn parts(&self) -> Option<(&Resource, &KindVersion)> {
         Some((&self.scope.resource, self.scope.version()?))
     }
 
     /// Encodes a stored object in the requested format.
-    pub(crate) fn object(&self, stored: &Stored) -> Bytes {
+    pub(crate) fn object(&self, stored: &StoredObject) -> Bytes {
         match self.parts() {
             Some((resource, version))
                 if self.shape == Shape::Object && resource.serves_bytes_of(version, stored) =>
@@ -154,7 +154,7 @@ impl View {
     }
 
     /// One entry of a list: an object, or a row of a table.
-    pub(crate) fn item(&self, stored: &Stored) -> Bytes {
+    pub(crate) fn item(&self, stored: &StoredObject) -> Bytes {
         match (self.shape, self.parts()) {
             (Shape::Table, Some((resource, version))) => {
                 let object = form::served(resource, version, stored.value());
@@ -168,7 +168,7 @@ impl View {
     }
 
     /// Items of a list of a built-in kind omit apiVersion and kind.
-    fn without_type(&self, stored: &Stored, resource: &Resource, version: &Version) -> Bytes {
+    fn without_type(&self, stored: &StoredObject, resource: &Resource, version: &KindVersion) -> Bytes {
         let object = self.object(stored);
         let suffix = type_suffix(&version.api_version, &resource.names.kind);
         match object.strip_suffix(suffix.as_bytes()) {

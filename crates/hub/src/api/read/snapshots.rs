@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::api::status::Failure;
+use crate::api::status::ApiError;
 use crate::store::object::ResourceId;
-use crate::store::{Objects, Published, State};
+use crate::store::{Objects, Published, StoreState};
 
 /// A list that is not continued for this long is dropped.
 const KEPT_FOR: SignedDuration = SignedDuration::from_mins(5);
@@ -18,18 +18,18 @@ const MOST_KEPT: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<KeptSnapshot>>,
 }
 
 #[derive(Debug)]
-struct Kept {
-    state: State,
+struct KeptSnapshot {
+    state: StoreState,
     used: Timestamp,
 }
 
 impl Snapshots {
     /// Keeps a state for later pages.
-    pub(crate) fn keep(&self, state: &State, now: Timestamp) {
+    pub(crate) fn keep(&self, state: &StoreState, now: Timestamp) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|old| {
             old.state.revision() != state.revision() && now.duration_since(old.used) < KEPT_FOR
@@ -37,10 +37,10 @@ impl Snapshots {
         if kept.len() >= MOST_KEPT {
             kept.pop_front();
         }
-        kept.push_back(Kept { state: state.clone(), used: now });
+        kept.push_back(KeptSnapshot { state: state.clone(), used: now });
     }
 
-    fn find(&self, revision: u64, now: Timestamp) -> Option<State> {
+    fn find(&self, revision: u64, now: Timestamp) -> Option<StoreState> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.iter_mut().find(|kept| kept.state.revision() == revision)?;
         found.used = now;
@@ -54,10 +54,10 @@ impl Snapshots {
         resource: &ResourceId,
         revision: u64,
         now: Timestamp,
-    ) -> Result<Objects, Failure> {
+    ) -> Result<Objects, ApiError> {
         let current = published.state();
         if revision > current.revision() {
-            return Err(Failure::revision_in_future(revision, current.revision()));
+            return Err(ApiError::revision_in_future(revision, current.revision()));
         }
         if revision == current.revision() {
             return Ok(current.objects(resource));
@@ -65,8 +65,8 @@ impl Snapshots {
         if let Some(state) = self.find(revision, now) {
             return Ok(state.objects(resource));
         }
-        let since = published.log.topic(resource).after(revision, usize::MAX).map_err(|_| {
-            Failure::expired("The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.")
+        let since = published.log.kind_log(resource).after(revision, usize::MAX).map_err(|_| {
+            ApiError::expired("The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.")
         })?;
         let mut objects = current.objects(resource);
         for event in since.iter().rev() {

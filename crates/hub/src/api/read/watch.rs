@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Filter, View};
-use crate::api::negotiate::{Params, Revision, Shape};
-use crate::api::status::Failure;
+use super::{Filter, ResponseFormat};
+use crate::api::negotiate::{Params, RequestedRevision, Shape};
+use crate::api::status::ApiError;
 use crate::formats::table;
-use crate::hub::Inner;
+use crate::hub::HubState;
 use crate::kinds::resource::Form;
-use crate::store::object::Stored;
-use crate::store::{Event, EventKind, TooOld, Topic};
+use crate::store::object::StoredObject;
+use crate::store::{CommittedEvent, EventKind, KindLog, TooOld};
 
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
@@ -39,18 +39,18 @@ fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
 
 /// A running watch.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    hub: Arc<Inner>,
-    view: View,
+pub(crate) struct RunningWatch {
+    hub: Arc<HubState>,
+    view: ResponseFormat,
     filter: Filter,
-    topic: Arc<Topic>,
+    kind_log: Arc<KindLog>,
     news: watch::Receiver<u64>,
     kinds: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     /// All events up to this revision have been sent, or do not concern this watcher.
     cursor: u64,
-    ahead: std::vec::IntoIter<Arc<Event>>,
-    initial: std::vec::IntoIter<Arc<Stored>>,
+    ahead: std::vec::IntoIter<Arc<CommittedEvent>>,
+    initial: std::vec::IntoIter<Arc<StoredObject>>,
     /// The end of the initial events has to be sent.
     announce_end: bool,
     bookmarks: bool,
@@ -61,30 +61,30 @@ pub(crate) struct Watch {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Watch {
+impl RunningWatch {
     pub(crate) fn start(
-        hub: &Arc<Inner>,
-        view: View,
+        hub: &Arc<HubState>,
+        view: ResponseFormat,
         filter: Filter,
         params: &Params,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ApiError> {
         let permit = Arc::clone(&hub.watches).try_acquire_owned();
         let permit =
-            permit.map_err(|_| Failure::too_many_requests("too many watches, please try again later"))?;
+            permit.map_err(|_| ApiError::too_many_requests("too many watches, please try again later"))?;
         let resource = &view.scope.resource.id;
-        let topic = hub.store.published().log.topic(resource);
-        let news = topic.news();
+        let kind_log = hub.store.published().log.kind_log(resource);
+        let news = kind_log.news();
         // Read after subscribing, so that no event is missed.
         let state = hub.store.published().state();
         let from_state = match params.send_initial_events {
             Some(wanted) => wanted,
-            None => !matches!(params.revision, Revision::At(_)),
+            None => !matches!(params.revision, RequestedRevision::At(_)),
         };
         let cursor = match params.revision {
-            Revision::At(revision) if !from_state => revision,
+            RequestedRevision::At(revision) if !from_state => revision,
             _ => state.revision(),
         };
-        let initial: Vec<Arc<Stored>> = if from_state {
+        let initial: Vec<Arc<StoredObject>> = if from_state {
             let objects = state.objects(resource);
             objects.values().filter(|stored| filter.matches(&view.scope, stored)).cloned().collect()
         } else {
@@ -110,7 +110,7 @@ impl Watch {
             hub: Arc::clone(hub),
             view,
             filter,
-            topic,
+            kind_log,
         })
     }
 
@@ -139,7 +139,7 @@ impl Watch {
             }
             // Everything older than this is in the log by now.
             let reached = self.hub.store.published().state().revision();
-            match self.topic.after(self.cursor, STRIDE) {
+            match self.kind_log.after(self.cursor, STRIDE) {
                 Ok(events) if events.is_empty() => {
                     self.cursor = self.cursor.max(reached);
                     if let Some(line) = self.wait().await {
@@ -181,7 +181,7 @@ impl Watch {
 
     /// Converts an event for this watcher: an object that starts or stops matching is added or
     /// deleted.
-    fn tell(&mut self, event: &Event) -> Option<Bytes> {
+    fn tell(&mut self, event: &CommittedEvent) -> Option<Bytes> {
         let scope = &self.view.scope;
         let matched = event.before.as_ref().is_some_and(|before| self.filter.matches(scope, before));
         let matches = event.kind != EventKind::Deleted && self.filter.matches(scope, &event.object);
@@ -202,14 +202,14 @@ impl Watch {
         Some(self.line(kind, &event.object))
     }
 
-    fn sends_stored_bytes(&self, object: &Stored) -> bool {
+    fn sends_stored_bytes(&self, object: &StoredObject) -> bool {
         let resource = &self.view.scope.resource;
         self.view.shape == Shape::Object
             && self.view.scope.version().is_some_and(|version| resource.serves_bytes_of(version, object))
             && resource.traits.form == Form::AsStored
     }
 
-    fn line(&mut self, kind: EventKind, stored: &Stored) -> Bytes {
+    fn line(&mut self, kind: EventKind, stored: &StoredObject) -> Bytes {
         if self.view.shape == Shape::Object {
             return crate::store::line(kind.as_str(), &self.view.object(stored));
         }
@@ -259,7 +259,7 @@ impl Watch {
     fn expire(&mut self, gone: TooOld) -> Bytes {
         self.ended = true;
         let failure =
-            Failure::expired(format!("too old resource version: {} ({})", self.cursor, gone.oldest));
+            ApiError::expired(format!("too old resource version: {} ({})", self.cursor, gone.oldest));
         crate::store::line("ERROR", failure.to_value().to_string().as_bytes())
     }
 }

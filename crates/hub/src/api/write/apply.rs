@@ -7,12 +7,12 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::update::Part;
-use super::{Scope, metadata_of, text};
-use crate::api::status::Failure;
+use super::update::WrittenPart;
+use super::{RequestScope, metadata_of, text};
+use crate::api::status::ApiError;
 use crate::formats::apply::{
-    self, Applied, Claimed, Conflicts, Manager, Managers, Operation, Type, Versions, allowed_by_last_applied,
-    before_first_apply, renew_last_applied,
+    self, ApplyOutcome, Claimed, Conflicts, FieldManager, Managers, Operation, ValueType, Versions,
+    allowed_by_last_applied, before_first_apply, renew_last_applied,
 };
 use crate::formats::json;
 
@@ -27,14 +27,18 @@ pub(crate) struct Configuration {
     pub(super) duplicates: Vec<String>,
     force: bool,
     /// Whether the client may create the object if it does not exist.
-    pub(super) may_create: Result<(), Failure>,
+    pub(super) may_create: Result<(), ApiError>,
 }
 
 impl Configuration {
     /// Parses YAML. JSON is YAML, and parsed as JSON.
-    pub(crate) fn parse(body: &[u8], force: bool, may_create: Result<(), Failure>) -> Result<Self, Failure> {
+    pub(crate) fn parse(
+        body: &[u8],
+        force: bool,
+        may_create: Result<(), ApiError>,
+    ) -> Result<Self, ApiError> {
         let undecodable = |why: &str| {
-            Failure::bad_request(format!("error decoding YAML: {}", why.lines().next().unwrap_or_default()))
+            ApiError::bad_request(format!("error decoding YAML: {}", why.lines().next().unwrap_or_default()))
         };
         let (object, duplicates) = match json::parse(body) {
             Ok(read) => read,
@@ -57,17 +61,17 @@ impl Configuration {
 /// Applies a configuration to the existing object, or to none. Returns the new state without its
 /// managers, and the managers.
 pub(super) fn onto(
-    scope: &Scope,
-    part: Part,
+    scope: &RequestScope,
+    part: WrittenPart,
     live: Option<&Value>,
     config: &Configuration,
     manager: &str,
     now: Timestamp,
-) -> Result<(Value, Managers), Failure> {
+) -> Result<(Value, Managers), ApiError> {
     let versions = versions(scope)?;
     let manager = self::manager(&versions, manager, Operation::Apply, part);
     let wanted = relevant(scope, part, &config.object)?;
-    let ty = versions.types.get(versions.current).copied().unwrap_or(Type::Deduced);
+    let ty = versions.types.get(versions.current).copied().unwrap_or(ValueType::Deduced);
     let wrong = apply::check(ty, &wanted);
     if !wrong.is_empty() {
         return Err(untypable(&wanted, &wrong));
@@ -88,7 +92,7 @@ pub(super) fn onto(
             Err(left)
         }
     });
-    let Applied { object, managers } = applied.map_err(|conflicts| conflict(&conflicts))?;
+    let ApplyOutcome { object, managers } = applied.map_err(|conflicts| conflict(&conflicts))?;
     let mut object = object.unwrap_or(live);
     renew_last_applied(&mut object, &wanted, &manager.name);
     Ok((object, managers))
@@ -96,17 +100,17 @@ pub(super) fn onto(
 
 /// The managers of an object after an ordinary write. `None` if they are not recorded.
 pub(super) fn recorded(
-    scope: &Scope,
-    part: Part,
+    scope: &RequestScope,
+    part: WrittenPart,
     old: &Value,
     new: &Value,
     claimed: Claimed,
     manager: &str,
     now: Timestamp,
-) -> Result<Managers, Failure> {
+) -> Result<Managers, ApiError> {
     let managers = match (part, claimed) {
-        (Part::Main, Claimed::Reset) => Managers::default(),
-        (Part::Main, Claimed::Managers(managers)) => managers,
+        (WrittenPart::Main, Claimed::Reset) => Managers::default(),
+        (WrittenPart::Main, Claimed::Managers(managers)) => managers,
         _ => Managers::of(old),
     };
     if managers.is_empty() {
@@ -129,17 +133,17 @@ pub(super) fn put_managers(object: &mut Value, managers: &Managers) {
     }
 }
 
-fn versions(scope: &Scope) -> Result<Versions<'_>, Failure> {
+fn versions(scope: &RequestScope) -> Result<Versions<'_>, ApiError> {
     let current = &scope.required_version()?.api_version;
     let types = scope.resource.versions.iter().map(|version| {
         let schema = version.ownership.as_ref().unwrap_or(version.admission.schema());
-        (version.api_version.as_str(), Type::resource(schema))
+        (version.api_version.as_str(), ValueType::resource(schema))
     });
     Ok(Versions { current, types: types.collect() })
 }
 
-fn manager(versions: &Versions<'_>, name: &str, operation: Operation, part: Part) -> Manager {
-    Manager {
+fn manager(versions: &Versions<'_>, name: &str, operation: Operation, part: WrittenPart) -> FieldManager {
+    FieldManager {
         name: if name.is_empty() { UNKNOWN.into() } else { name.to_owned() },
         operation,
         api_version: versions.current.to_owned(),
@@ -147,21 +151,21 @@ fn manager(versions: &Versions<'_>, name: &str, operation: Operation, part: Part
     }
 }
 
-fn subresource(part: Part) -> &'static str {
+fn subresource(part: WrittenPart) -> &'static str {
     match part {
-        Part::Main => "",
-        Part::Status => STATUS,
-        Part::Finalize => "finalize",
+        WrittenPart::Main => "",
+        WrittenPart::Status => STATUS,
+        WrittenPart::Finalize => "finalize",
     }
 }
 
 /// The field of the object that a write of this part does not see.
-fn hidden(scope: &Scope, part: Part) -> &'static str {
+fn hidden(scope: &RequestScope, part: WrittenPart) -> &'static str {
     let has_status = scope.version().is_some_and(|version| version.has_status);
     match part {
-        Part::Main if has_status => STATUS,
-        Part::Main => "",
-        Part::Status | Part::Finalize => "spec",
+        WrittenPart::Main if has_status => STATUS,
+        WrittenPart::Main => "",
+        WrittenPart::Status | WrittenPart::Finalize => "spec",
     }
 }
 
@@ -171,21 +175,21 @@ fn without(object: &Value, field: &str) -> Value {
 }
 
 /// The part of a configuration that is written, if it is of the right kind.
-fn relevant(scope: &Scope, part: Part, config: &Value) -> Result<Value, Failure> {
+fn relevant(scope: &RequestScope, part: WrittenPart, config: &Value) -> Result<Value, ApiError> {
     let version = scope.required_version()?;
     let (api_version, kind) = (text(config, "/apiVersion"), text(config, "/kind"));
     if api_version != version.api_version || kind != scope.resource.names.kind {
-        return Err(Failure::bad_request(format!("invalid object type: {}", kind_of(config))));
+        return Err(ApiError::bad_request(format!("invalid object type: {}", kind_of(config))));
     }
     if config.pointer("/metadata/managedFields").is_some_and(Value::is_array) {
-        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     let mut config = without(config, hidden(scope, part));
     if let Some(metadata) = metadata_of(&mut config) {
         // Go clients write a null `creationTimestamp`.
         metadata.retain(|_, value| !value.is_null());
     }
-    if part == Part::Status
+    if part == WrittenPart::Status
         && let Value::Object(fields) = &mut config
     {
         fields.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | STATUS));
@@ -204,18 +208,18 @@ fn kind_of(config: &Value) -> String {
     format!("{group}/{version}, Kind={}", text(config, "/kind"))
 }
 
-fn untypable(config: &Value, wrong: &[String]) -> Failure {
+fn untypable(config: &Value, wrong: &[String]) -> ApiError {
     let (name, namespace) = (text(config, "/metadata/name"), text(config, "/metadata/namespace"));
     let kind = kind_of(config);
     let wrong = match wrong {
         [only] => only.clone(),
         many => format!("errors:\n  {}", many.join("\n  ")),
     };
-    Failure::failed(format!("failed to create typed patch object ({namespace}/{name}; {kind}): {wrong}"))
+    ApiError::failed(format!("failed to create typed patch object ({namespace}/{name}; {kind}): {wrong}"))
 }
 
-fn conflict(conflicts: &Conflicts) -> Failure {
+fn conflict(conflicts: &Conflicts) -> ApiError {
     let list: Vec<(String, Vec<String>)> =
         conflicts.0.iter().map(|(manager, fields)| (manager.to_string(), fields.paths())).collect();
-    Failure::apply_conflict(&list)
+    ApiError::apply_conflict(&list)
 }

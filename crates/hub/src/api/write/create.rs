@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::apply::put_managers;
 use super::{
-    Answer, Body, Content, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text, to_stored,
+    Body, Content, Mode, RequestScope, WriteResponse, admit, check_kind, commit, encode, metadata_of, text,
+    to_stored,
 };
-use crate::api::status::Failure;
+use crate::api::status::ApiError;
 use crate::formats::apply::Managers;
 use crate::formats::metadata;
-use crate::hub::Inner;
+use crate::hub::HubState;
 use crate::kinds::builtin::{NAMESPACES, RBAC_GROUP};
-use crate::store::{Change, State};
+use crate::store::{StoreChange, StoreState};
 
 /// How many generated names are tried.
 const NAME_TRIES: usize = 8;
@@ -22,11 +23,11 @@ const NAME_TRIES: usize = 8;
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 pub(crate) async fn create(
-    hub: &Arc<Inner>,
-    scope: &Scope,
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
     body: Body,
     mode: Mode<'_>,
-) -> Result<Answer, Failure> {
+) -> Result<WriteResponse, ApiError> {
     let mut body = body;
     check_kind(scope, &mut body.object)?;
     let prefix = prepare(hub, scope, &mut body.object)?;
@@ -35,7 +36,7 @@ pub(crate) async fn create(
         let made = try_create(hub, scope, body, None, mode).await?;
         return made.ok_or_else(|| {
             let there = hub.store.head().get(&scope.resource.id, &scope.key(&name)).cloned();
-            Failure::already_exists(scope.about(&name), there.is_some_and(|stored| stored.facts.terminating))
+            ApiError::already_exists(scope.about(&name), there.is_some_and(|stored| stored.facts.terminating))
         });
     };
     let mut name = String::new();
@@ -49,27 +50,27 @@ pub(crate) async fn create(
             return Ok(made);
         }
     }
-    Err(Failure::name_not_generated(scope.about(&name)))
+    Err(ApiError::name_not_generated(scope.about(&name)))
 }
 
 /// Creates an object for an apply. `None` if the object exists by now.
 pub(super) async fn create_applied(
-    hub: &Arc<Inner>,
-    scope: &Scope,
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
     body: Body,
     managers: &Managers,
     mode: Mode<'_>,
-) -> Result<Option<Answer>, Failure> {
+) -> Result<Option<WriteResponse>, ApiError> {
     let mut body = body;
     prepare(hub, scope, &mut body.object)?;
     try_create(hub, scope, body, Some(managers), mode).await
 }
 
 /// Prepares the metadata of the new object. Returns the prefix if its name has to be generated.
-fn prepare(hub: &Inner, scope: &Scope, object: &mut Value) -> Result<Option<String>, Failure> {
+fn prepare(hub: &HubState, scope: &RequestScope, object: &mut Value) -> Result<Option<String>, ApiError> {
     let generation = scope.resource.traits.generation;
     let has_status = scope.required_version()?.has_status;
-    let Value::Object(fields) = object else { return Err(Failure::bad_request("not an object")) };
+    let Value::Object(fields) = object else { return Err(ApiError::bad_request("not an object")) };
     if has_status && scope.resource.is_custom() {
         fields.remove("status");
     }
@@ -84,7 +85,7 @@ fn prepare(hub: &Inner, scope: &Scope, object: &mut Value) -> Result<Option<Stri
     }
     let given = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     if !given("resourceVersion").is_empty() {
-        return Err(Failure::failed("resourceVersion should not be set on objects to be created"));
+        return Err(ApiError::failed("resourceVersion should not be set on objects to be created"));
     }
     let (namespace, name, prefix) = (given("namespace"), given("name"), given("generateName"));
     match &scope.namespace {
@@ -92,12 +93,12 @@ fn prepare(hub: &Inner, scope: &Scope, object: &mut Value) -> Result<Option<Stri
             metadata.insert("namespace".into(), expected.as_str().into())
         }
         Some(expected) if namespace != *expected => {
-            return Err(Failure::bad_request(
+            return Err(ApiError::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
         None if !namespace.is_empty() => {
-            return Err(Failure::bad_request(
+            return Err(ApiError::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
@@ -109,12 +110,12 @@ fn prepare(hub: &Inner, scope: &Scope, object: &mut Value) -> Result<Option<Stri
 
 /// Returns `None` if the object exists.
 async fn try_create(
-    hub: &Arc<Inner>,
-    scope: &Scope,
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
     body: Body,
     managers: Option<&Managers>,
     mode: Mode<'_>,
-) -> Result<Option<Answer>, Failure> {
+) -> Result<Option<WriteResponse>, ApiError> {
     let admitted = admit(hub, scope, body, None, mode.unknown_fields)?;
     let mut object = to_stored(scope, admitted.object)?;
     if let Some(managers) = managers {
@@ -123,7 +124,7 @@ async fn try_create(
     let name = text(&object, "/metadata/name").to_owned();
     let action = encode(scope, &object)?;
     let key = scope.key(&name);
-    let allow = |state: &State| namespace_takes(state, scope, &name);
+    let allow = |state: &StoreState| namespace_takes(state, scope, &name);
     let mut warnings = admitted.warnings;
     if scope.resource.group == RBAC_GROUP {
         warnings.push("this hub stores RBAC objects and does not enforce them".into());
@@ -134,25 +135,33 @@ async fn try_create(
             return Ok(None);
         }
         allow(&head)?;
-        return Ok(Some(Answer { code: StatusCode::CREATED, content: Content::Imagined(object), warnings }));
+        return Ok(Some(WriteResponse {
+            code: StatusCode::CREATED,
+            content: Content::Imagined(object),
+            warnings,
+        }));
     }
-    let change = Change { resource: Arc::clone(&scope.resource.id), key, expect: None, action };
+    let change = StoreChange { resource: Arc::clone(&scope.resource.id), key, expect: None, action };
     let stored = commit(hub, change, allow).await?;
-    Ok(stored.map(|stored| Answer { code: StatusCode::CREATED, content: Content::Stored(stored), warnings }))
+    Ok(stored.map(|stored| WriteResponse {
+        code: StatusCode::CREATED,
+        content: Content::Stored(stored),
+        warnings,
+    }))
 }
 
 /// New objects need a namespace that exists and is not being deleted.
-fn namespace_takes(state: &State, scope: &Scope, name: &str) -> Result<(), Failure> {
+fn namespace_takes(state: &StoreState, scope: &RequestScope, name: &str) -> Result<(), ApiError> {
     let Some(namespace) = &scope.namespace else { return Ok(()) };
     match state.get(NAMESPACES, namespace) {
-        None => Err(Failure::not_found(crate::api::status::About {
+        None => Err(ApiError::not_found(crate::api::status::About {
             group: "",
             resource: NAMESPACES,
             kind: "Namespace",
             name: namespace,
         })),
         Some(stored) if stored.facts.terminating => {
-            Err(Failure::namespace_terminating(scope.about(name), namespace))
+            Err(ApiError::namespace_terminating(scope.about(name), namespace))
         }
         Some(_) => Ok(()),
     }

@@ -7,14 +7,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::update::is_finished;
-use super::{Answer, Content, MOST_TRIES, Scope, commit, encode, metadata_of, too_busy};
-use crate::api::status::{self, Failure};
+use super::{Content, MOST_TRIES, RequestScope, WriteResponse, commit, encode, metadata_of, too_busy};
+use crate::api::status::{self, ApiError};
 use crate::formats::metadata;
-use crate::hub::{FIRST_NAMESPACES, Inner};
+use crate::hub::{FIRST_NAMESPACES, HubState};
 use crate::kinds::builtin::{CRDS, NAMESPACES};
 use crate::kinds::crd;
-use crate::store::object::Stored;
-use crate::store::{Action, Change};
+use crate::store::object::StoredObject;
+use crate::store::{ChangeAction, StoreChange};
 
 /// Keeps an owner until its dependents are deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -24,7 +24,7 @@ pub(crate) const ORPHAN: &str = "orphan";
 /// `DeleteOptions`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Options {
+pub(crate) struct DeleteOptions {
     pub(crate) preconditions: Option<Preconditions>,
     pub(crate) propagation_policy: Option<String>,
     pub(crate) orphan_dependents: Option<bool>,
@@ -38,20 +38,20 @@ pub(crate) struct Preconditions {
     pub(crate) resource_version: Option<String>,
 }
 
-impl Options {
+impl DeleteOptions {
     /// The finalizer that implements the policy.
-    fn finalizer(&self) -> Result<Option<&'static str>, Failure> {
+    fn finalizer(&self) -> Result<Option<&'static str>, ApiError> {
         match (self.propagation_policy.as_deref(), self.orphan_dependents) {
             (Some(policy), Some(_)) => {
                 let why = "orphanDependents and deletionPropagation cannot be both set";
-                Err(Failure::options("DeleteOptions", metadata::invalid("propagationPolicy", policy, why)))
+                Err(ApiError::options("DeleteOptions", metadata::invalid("propagationPolicy", policy, why)))
             }
             (Some("Background"), None) | (None, Some(false) | None) => Ok(None),
             (Some("Foreground"), None) => Ok(Some(FOREGROUND)),
             (Some("Orphan"), None) | (None, Some(true)) => Ok(Some(ORPHAN)),
             (Some(other), None) => {
                 let known = ["Foreground", "Background", "Orphan", ""];
-                Err(Failure::options(
+                Err(ApiError::options(
                     "DeleteOptions",
                     metadata::not_supported("propagationPolicy", other, &known),
                 ))
@@ -59,13 +59,13 @@ impl Options {
         }
     }
 
-    pub(crate) fn is_dry_run(&self) -> Result<bool, Failure> {
+    pub(crate) fn is_dry_run(&self) -> Result<bool, ApiError> {
         match self.dry_run.as_deref().unwrap_or_default() {
             [] => Ok(false),
             all if all.iter().all(|value| value == "All") => Ok(true),
             other => {
                 let given = other.first().map(String::as_str).unwrap_or_default();
-                Err(Failure::options("DeleteOptions", metadata::not_supported("dryRun", given, &["All"])))
+                Err(ApiError::options("DeleteOptions", metadata::not_supported("dryRun", given, &["All"])))
             }
         }
     }
@@ -74,19 +74,19 @@ impl Options {
 /// The outcome of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deleted {
-    Gone(Arc<Stored>),
+    Gone(Arc<StoredObject>),
     /// The deletion has started; finalizers keep the object.
     Pending(Content),
 }
 
 pub(crate) async fn delete(
-    hub: &Arc<Inner>,
-    scope: &Scope,
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
     name: &str,
-    options: &Options,
-) -> Result<Answer, Failure> {
+    options: &DeleteOptions,
+) -> Result<WriteResponse, ApiError> {
     let deleted = begin(hub, scope, name, options).await?;
-    Ok(Answer::ok(match deleted {
+    Ok(WriteResponse::ok(match deleted {
         Deleted::Gone(stored) => Content::Other(status::deleted(scope.about(name), &stored.facts.uid)),
         Deleted::Pending(content) => content,
     }))
@@ -94,13 +94,13 @@ pub(crate) async fn delete(
 
 /// Deletes an object, or starts its deletion.
 pub(crate) async fn begin(
-    hub: &Arc<Inner>,
-    scope: &Scope,
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
     name: &str,
-    options: &Options,
-) -> Result<Deleted, Failure> {
+    options: &DeleteOptions,
+) -> Result<Deleted, ApiError> {
     if &*scope.resource.id == NAMESPACES && FIRST_NAMESPACES.contains(&name) {
-        return Err(Failure::namespace_stays(scope.about(name)));
+        return Err(ApiError::namespace_stays(scope.about(name)));
     }
     let finalizer = options.finalizer()?;
     let dry_run = options.is_dry_run()?;
@@ -110,7 +110,7 @@ pub(crate) async fn begin(
         let stored = head
             .get(&scope.resource.id, &key)
             .cloned()
-            .ok_or_else(|| Failure::not_found(scope.about(name)))?;
+            .ok_or_else(|| ApiError::not_found(scope.about(name)))?;
         check_preconditions(scope, &stored, options)?;
         let object = mark(hub, scope, stored.value(), finalizer);
         let gone = is_finished(&scope.resource.id, &object);
@@ -125,8 +125,8 @@ pub(crate) async fn begin(
             hub.store.settled(&head, stored.revision).await.map_err(|lost| super::lost_write(&lost))?;
             return Ok(Deleted::Pending(Content::Stored(stored)));
         }
-        let action = if gone { Action::Remove } else { encode(scope, &object)? };
-        let change = Change {
+        let action = if gone { ChangeAction::Remove } else { encode(scope, &object)? };
+        let change = StoreChange {
             resource: Arc::clone(&scope.resource.id),
             key: key.clone(),
             expect: Some(stored.revision),
@@ -139,7 +139,11 @@ pub(crate) async fn begin(
     Err(too_busy(scope, name))
 }
 
-fn check_preconditions(scope: &Scope, stored: &Stored, options: &Options) -> Result<(), Failure> {
+fn check_preconditions(
+    scope: &RequestScope,
+    stored: &StoredObject,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
     let Some(preconditions) = &options.preconditions else { return Ok(()) };
     let about = scope.about(stored.name());
     let about = if &*scope.resource.id == NAMESPACES {
@@ -154,7 +158,7 @@ fn check_preconditions(scope: &Scope, stored: &Stored, options: &Options) -> Res
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
             stored.facts.uid
         );
-        return Err(Failure::conflict(about, &why));
+        return Err(ApiError::conflict(about, &why));
     }
     if let Some(wanted) = &preconditions.resource_version
         && *wanted != stored.revision.to_string()
@@ -163,13 +167,13 @@ fn check_preconditions(scope: &Scope, stored: &Stored, options: &Options) -> Res
             "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({}). The object might have been modified",
             stored.revision
         );
-        return Err(Failure::conflict(about, &why));
+        return Err(ApiError::conflict(about, &why));
     }
     Ok(())
 }
 
 /// The object with its deletion timestamp.
-fn mark(hub: &Inner, scope: &Scope, mut object: Value, finalizer: Option<&'static str>) -> Value {
+fn mark(hub: &HubState, scope: &RequestScope, mut object: Value, finalizer: Option<&'static str>) -> Value {
     let begins = object.pointer("/metadata/deletionTimestamp").is_none();
     let Some(metadata) = metadata_of(&mut object) else { return object };
     if begins {
@@ -204,14 +208,14 @@ fn hold(metadata: &mut Map<String, Value>, finalizer: &str) {
 
 /// Deletes objects concurrently: each waits for the disk, and many share one flush.
 pub(crate) async fn delete_all(
-    hub: &Arc<Inner>,
-    scope: &Scope,
-    found: Vec<Arc<Stored>>,
-    options: &Options,
-) -> Result<Vec<Arc<Stored>>, Failure> {
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
+    found: Vec<Arc<StoredObject>>,
+    options: &DeleteOptions,
+) -> Result<Vec<Arc<StoredObject>>, ApiError> {
     stream::iter(found)
         .map(|stored| async move {
-            let scope = Scope { namespace: stored.namespace().map(str::to_owned), ..scope.clone() };
+            let scope = RequestScope { namespace: stored.namespace().map(str::to_owned), ..scope.clone() };
             match begin(hub, &scope, stored.name(), options).await {
                 Ok(Deleted::Gone(stored) | Deleted::Pending(Content::Stored(stored))) => Ok(stored),
                 Ok(Deleted::Pending(_)) => Ok(stored),

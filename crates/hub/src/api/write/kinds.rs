@@ -10,14 +10,14 @@ use serde_json::{Map, Value, json};
 use crate::formats::metadata::{forbidden, invalid, required};
 use crate::kinds::builtin::{CONFIG_MAPS, CONTROLLER_REVISIONS, CRDS, EVENTS, NAMESPACES, SECRETS};
 use crate::kinds::crd;
-use crate::kinds::resource::{Form, Resource, Table};
+use crate::kinds::resource::{Form, KindTable, Resource};
 
 /// Completes and validates an object of a built-in kind. `old` is the state that it replaces.
 pub(crate) fn complete(
     resource: &Resource,
     object: &mut Value,
     old: Option<&Value>,
-    table: &Table,
+    table: &KindTable,
     now: &str,
 ) -> Result<(), Vec<Cause>> {
     match &*resource.id {

@@ -18,16 +18,16 @@ use aviary_schema::{Reason, UnknownFields};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::api::status::{About, Failure};
+use crate::api::status::{About, ApiError};
 use crate::formats::embedded;
 use crate::formats::form;
 use crate::formats::metadata;
-use crate::hub::Inner;
+use crate::hub::HubState;
 use crate::kinds::builtin::CONTROLLER_REVISIONS;
-use crate::kinds::resource::{Resource, Version};
+use crate::kinds::resource::{KindVersion, Resource};
 use crate::security::access::Extent;
-use crate::store::object::{Draft, Facts, Key, Stored};
-use crate::store::{Action, Change, Lost, Refused, State};
+use crate::store::object::{Draft, ObjectFacts, StoreKey, StoredObject};
+use crate::store::{ChangeAction, LostChange, RefusedChange, StoreChange, StoreState};
 
 /// The maximum encoded size of an object: what etcd accepts in one request.
 const LARGEST_OBJECT: usize = 3 << 19;
@@ -38,18 +38,18 @@ const MOST_TRIES: usize = 1_000;
 
 /// The kind, version and namespace of a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Scope {
+pub(crate) struct RequestScope {
     pub(crate) resource: Arc<Resource>,
     pub(crate) version: usize,
     pub(crate) namespace: Option<String>,
 }
 
-impl Scope {
-    pub(crate) fn version(&self) -> Option<&Version> {
+impl RequestScope {
+    pub(crate) fn version(&self) -> Option<&KindVersion> {
         self.resource.versions.get(self.version)
     }
 
-    pub(crate) fn key(&self, name: &str) -> Key {
+    pub(crate) fn key(&self, name: &str) -> StoreKey {
         match &self.namespace {
             Some(namespace) => format!("{namespace}/{name}").into(),
             None => name.into(),
@@ -61,8 +61,8 @@ impl Scope {
     }
 
     /// The version, or an error if its CRD was deleted in the meantime.
-    pub(crate) fn required_version(&self) -> Result<&Version, Failure> {
-        self.version().ok_or_else(Failure::no_such_path)
+    pub(crate) fn required_version(&self) -> Result<&KindVersion, ApiError> {
+        self.version().ok_or_else(ApiError::no_such_path)
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Body {
 
 /// The outcome of a write.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct WriteResponse {
     pub(crate) code: StatusCode,
     pub(crate) content: Content,
     pub(crate) warnings: Vec<String>,
@@ -95,39 +95,39 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 pub(crate) enum Content {
-    Stored(Arc<Stored>),
+    Stored(Arc<StoredObject>),
     /// What a dry run would have stored, in stored form.
     Imagined(Value),
     /// A response that is not an object of the kind: a `Status` or a list.
     Other(Value),
 }
 
-impl Answer {
+impl WriteResponse {
     pub(crate) fn ok(content: Content) -> Self {
         Self { code: StatusCode::OK, content, warnings: Vec::new() }
     }
 }
 
 /// An admitted object, and warnings for the client.
-struct Admitted {
+struct AdmittedWrite {
     object: Value,
     warnings: Vec<String>,
 }
 
 /// Converts a client's object from its version to the stored form, and validates it.
 fn admit(
-    hub: &Inner,
-    scope: &Scope,
+    hub: &HubState,
+    scope: &RequestScope,
     body: Body,
     old: Option<&Value>,
     unknown_fields: UnknownFields,
-) -> Result<Admitted, Failure> {
+) -> Result<AdmittedWrite, ApiError> {
     let version = scope.required_version()?;
     let resource = &scope.resource;
     let Body { mut object, duplicates } = body;
     let cannot = |why: &str| {
         let kind = &resource.names.kind;
-        Failure::bad_request(format!(
+        ApiError::bad_request(format!(
             "{kind} in version {:?} cannot be handled as a {kind}: {why}",
             version.name
         ))
@@ -155,7 +155,7 @@ fn admit(
         return Err(cannot(&format!("strict decoding error: {}", oddities.join(", "))));
     }
     let name = text(&object, "/metadata/name").to_owned();
-    let refused = |causes: Vec<_>| Failure::invalid(scope.about(&name), &causes);
+    let refused = |causes: Vec<_>| ApiError::invalid(scope.about(&name), &causes);
     let mut causes = match object.get("metadata") {
         Some(Value::Object(fields)) => metadata::validate(fields, resource.traits.naming),
         _ => Vec::new(),
@@ -184,15 +184,15 @@ fn admit(
         return Err(refused(causes));
     }
     let warnings = if unknown_fields == UnknownFields::Warn { oddities } else { Vec::new() };
-    Ok(Admitted { object, warnings })
+    Ok(AdmittedWrite { object, warnings })
 }
 
 /// The stored form of an admitted object.
-fn to_stored(scope: &Scope, object: Value) -> Result<Value, Failure> {
+fn to_stored(scope: &RequestScope, object: Value) -> Result<Value, ApiError> {
     let of = scope.version().map(|version| version.api_version.clone()).unwrap_or_default();
     let kind = &scope.resource.names.kind;
     form::stored(&scope.resource, object)
-        .map_err(|why| Failure::failed(format!("conversion webhook for {of}, Kind={kind} failed: {why}")))
+        .map_err(|why| ApiError::failed(format!("conversion webhook for {of}, Kind={kind} failed: {why}")))
 }
 
 /// As in Go's decoding, a null counts as absent.
@@ -208,8 +208,8 @@ fn drop_nulls(value: &mut Value) {
 }
 
 /// Encodes the object for the store, or fails if it is too large.
-fn encode(scope: &Scope, object: &Value) -> Result<Action, Failure> {
-    let draft = Draft::of(object).map_err(Failure::internal)?;
+fn encode(scope: &RequestScope, object: &Value) -> Result<ChangeAction, ApiError> {
+    let draft = Draft::of(object).map_err(ApiError::internal)?;
     if draft.len() > LARGEST_OBJECT {
         let name = text(object, "/metadata/name");
         let message = format!(
@@ -217,37 +217,37 @@ fn encode(scope: &Scope, object: &Value) -> Result<Action, Failure> {
             scope.resource.names.kind,
             draft.len()
         );
-        return Err(Failure::too_large(message));
+        return Err(ApiError::too_large(message));
     }
-    let facts = Facts::of(object).map_err(Failure::internal)?;
-    Ok(Action::Put(draft, facts))
+    let facts = ObjectFacts::of(object).map_err(ApiError::internal)?;
+    Ok(ChangeAction::Put(draft, facts))
 }
 
 /// Submits a change to the store and waits until it is on disk. `None` if the object has changed in
 /// the meantime.
 async fn commit(
-    hub: &Inner,
-    change: Change,
-    allow: impl FnOnce(&State) -> Result<(), Failure>,
-) -> Result<Option<Arc<Stored>>, Failure> {
+    hub: &HubState,
+    change: StoreChange,
+    allow: impl FnOnce(&StoreState) -> Result<(), ApiError>,
+) -> Result<Option<Arc<StoredObject>>, ApiError> {
     match hub.store.submit(change, allow) {
         Ok(written) => match written.await {
             Ok(Ok(stored)) => Ok(Some(stored)),
             Ok(Err(lost)) => Err(lost_write(&lost)),
-            Err(_) => Err(Failure::stopping()),
+            Err(_) => Err(ApiError::stopping()),
         },
-        Err(Refused::Raced) => Ok(None),
-        Err(Refused::By(failure)) => Err(*failure),
-        Err(Refused::Closed) => Err(Failure::stopping()),
+        Err(RefusedChange::Raced) => Ok(None),
+        Err(RefusedChange::By(failure)) => Err(*failure),
+        Err(RefusedChange::Closed) => Err(ApiError::stopping()),
     }
 }
 
-fn lost_write(lost: &Lost) -> Failure {
-    Failure::internal(lost)
+fn lost_write(lost: &LostChange) -> ApiError {
+    ApiError::internal(lost)
 }
 
-fn too_busy(scope: &Scope, name: &str) -> Failure {
-    Failure::conflict(scope.about(name), "others kept changing the object; please try again")
+fn too_busy(scope: &RequestScope, name: &str) -> ApiError {
+    ApiError::conflict(scope.about(name), "others kept changing the object; please try again")
 }
 
 pub(crate) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
@@ -259,17 +259,17 @@ fn metadata_of(object: &mut Value) -> Option<&mut Map<String, Value>> {
 }
 
 /// Checks that a body has the kind of its endpoint, and fills in what a client may omit.
-fn check_kind(scope: &Scope, object: &mut Value) -> Result<(), Failure> {
+fn check_kind(scope: &RequestScope, object: &mut Value) -> Result<(), ApiError> {
     let version = scope.required_version()?;
     let Value::Object(fields) = object else {
-        return Err(Failure::bad_request(
+        return Err(ApiError::bad_request(
             "the object provided is unrecognized: couldn't get version/kind; json parse error: not an object",
         ));
     };
     let is_no_text =
         |name: &str| fields.get(name).is_some_and(|value| !value.is_string() && !value.is_null());
     if is_no_text("apiVersion") || is_no_text("kind") {
-        return Err(Failure::bad_request(format!(
+        return Err(ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: not a string",
             scope.resource.names.kind
         )));
@@ -281,7 +281,7 @@ fn check_kind(scope: &Scope, object: &mut Value) -> Result<(), Failure> {
     let (api_version, kind) = (given(fields, "apiVersion"), given(fields, "kind"));
     if custom && (api_version.is_empty() || kind.is_empty()) {
         let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
-        return Err(Failure::bad_request(format!(
+        return Err(ApiError::bad_request(format!(
             "Object '{missing}' is missing in the body of the request"
         )));
     }
@@ -290,18 +290,18 @@ fn check_kind(scope: &Scope, object: &mut Value) -> Result<(), Failure> {
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             version.api_version
         );
-        return Err(Failure::bad_request(message));
+        return Err(ApiError::bad_request(message));
     }
     if !kind.is_empty() && kind != scope.resource.names.kind {
         let expected = &scope.resource.names.kind;
         if custom {
             let name = text(object, "/metadata/name").to_owned();
-            return Err(Failure::invalid(
+            return Err(ApiError::invalid(
                 About { kind: &kind, ..scope.about(&name) },
                 &[metadata::invalid("kind", &kind, &format!("must be {expected}"))],
             ));
         }
-        return Err(Failure::bad_request(format!(
+        return Err(ApiError::bad_request(format!(
             "{kind} in version {:?} cannot be handled as a {expected}",
             version.name
         )));

@@ -5,7 +5,7 @@
 use json_patch::{PatchOperation, merge, patch_unsafe};
 use serde_json::{Map, Value};
 
-use crate::api::status::Failure;
+use crate::api::status::ApiError;
 use crate::formats::json;
 use crate::formats::strategic::{self, StrategicError};
 use crate::kinds::resource::Resource;
@@ -27,22 +27,22 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    pub(crate) fn parse(content_type: &str, body: &[u8], resource: &Resource) -> Result<Self, Failure> {
+    pub(crate) fn parse(content_type: &str, body: &[u8], resource: &Resource) -> Result<Self, ApiError> {
         let custom = resource.is_custom();
-        let document = || -> Result<Value, Failure> {
+        let document = || -> Result<Value, ApiError> {
             let (value, _) = json::parse(body)
-                .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
             if value.is_object() {
                 Ok(value)
             } else {
-                Err(Failure::bad_request("error decoding patch: a patch must be an object"))
+                Err(ApiError::bad_request("error decoding patch: a patch must be an object"))
             }
         };
         match content_type {
             "application/merge-patch+json" => document().map(Self::Merge),
             "application/strategic-merge-patch+json" if !custom => document().map(Self::Strategic),
             "application/json-patch+json" => {
-                let undecodable = |error| Failure::bad_request(format!("error decoding patch: {error}"));
+                let undecodable = |error| ApiError::bad_request(format!("error decoding patch: {error}"));
                 let operations: Vec<Map<String, Value>> =
                     serde_json::from_slice(body).map_err(undecodable)?;
                 if operations.len() > MOST_OPERATIONS {
@@ -50,7 +50,7 @@ impl Patch {
                         "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
                         operations.len()
                     );
-                    return Err(Failure::too_large(message));
+                    return Err(ApiError::too_large(message));
                 }
                 let read = |operation| {
                     serde_json::from_value(Value::Object(operation)).map_err(|error| rejected(&error))
@@ -69,12 +69,12 @@ impl Patch {
                     "the body of the request was in an unknown format - accepted media types include: {}",
                     known.join(", ")
                 );
-                Err(Failure::unsupported_media_type(message))
+                Err(ApiError::unsupported_media_type(message))
             }
         }
     }
 
-    pub(crate) fn apply(&self, kind: &str, object: &Value) -> Result<Value, Failure> {
+    pub(crate) fn apply(&self, kind: &str, object: &Value) -> Result<Value, ApiError> {
         match self {
             Self::Merge(patch) => {
                 let mut object = object.clone();
@@ -82,23 +82,23 @@ impl Patch {
                 Ok(object)
             }
             Self::Strategic(patch) => strategic::apply(kind, object, patch).map_err(|error| match error {
-                StrategicError::UnsupportedKind(_) => Failure::unsupported_media_type(error.to_string()),
-                _ => Failure::bad_request(error.to_string()),
+                StrategicError::UnsupportedKind(_) => ApiError::unsupported_media_type(error.to_string()),
+                _ => ApiError::bad_request(error.to_string()),
             }),
             Self::Json(operations) => apply_operations(operations, object.clone()),
         }
     }
 }
 
-fn rejected(why: &dyn std::fmt::Display) -> Failure {
-    Failure::unprocessable(format!("the server rejected our request due to an error in our request: {why}"))
+fn rejected(why: &dyn std::fmt::Display) -> ApiError {
+    ApiError::unprocessable(format!("the server rejected our request due to an error in our request: {why}"))
 }
 
-fn apply_operations(operations: &[PatchOperation], mut object: Value) -> Result<Value, Failure> {
+fn apply_operations(operations: &[PatchOperation], mut object: Value) -> Result<Value, ApiError> {
     for operation in operations {
         patch_unsafe(&mut object, std::slice::from_ref(operation)).map_err(|error| rejected(&error))?;
         if matches!(operation, PatchOperation::Copy(_)) && size(&object, LARGEST_RESULT) > LARGEST_RESULT {
-            return Err(Failure::too_large(format!(
+            return Err(ApiError::too_large(format!(
                 "the patch makes the object larger than {LARGEST_RESULT} bytes"
             )));
         }

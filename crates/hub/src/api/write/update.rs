@@ -8,23 +8,23 @@ use super::apply::{self, Configuration, put_managers, take_managed_fields};
 use super::create::{create, create_applied};
 use super::patch::Patch;
 use super::{
-    Answer, Body, Content, MOST_TRIES, Mode, Scope, admit, check_kind, commit, encode, metadata_of, text,
-    to_stored, too_busy,
+    Body, Content, MOST_TRIES, Mode, RequestScope, WriteResponse, admit, check_kind, commit, encode,
+    metadata_of, text, to_stored, too_busy,
 };
 use crate::api::negotiate::no_number;
-use crate::api::status::Failure;
+use crate::api::status::ApiError;
 use crate::formats::apply::{Claimed, Managers};
 use crate::formats::form;
 use crate::formats::metadata;
-use crate::hub::Inner;
+use crate::hub::HubState;
 use crate::kinds::builtin::NAMESPACES;
 use crate::security::access::Extent;
-use crate::store::object::Stored;
-use crate::store::{Action, Change};
+use crate::store::object::StoredObject;
+use crate::store::{ChangeAction, StoreChange};
 
 /// The part of the object that a request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum WrittenPart {
     Main,
     Status,
     /// The finalizers in a namespace's spec.
@@ -33,59 +33,61 @@ pub(crate) enum Part {
 
 /// The source of the new state.
 #[derive(Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum NewState {
     Body(Body),
     Patch(Patch),
     Apply(Configuration),
 }
 
 /// The outcome of an attempt.
-enum Step {
+enum UpdateAction {
     Nothing,
     Put(Value),
     Remove(Value),
 }
 
 pub(crate) async fn update(
-    hub: &Arc<Inner>,
-    scope: &Scope,
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
     name: &str,
-    part: Part,
-    wanted: &Wanted,
+    part: WrittenPart,
+    wanted: &NewState,
     mode: Mode<'_>,
-) -> Result<Answer, Failure> {
+) -> Result<WriteResponse, ApiError> {
     let key = scope.key(name);
     for _ in 0..MOST_TRIES {
         let head = hub.store.head();
         let Some(stored) = head.get(&scope.resource.id, &key).cloned() else {
             return match wanted {
-                Wanted::Body(body) if scope.resource.traits.create_on_update && part == Part::Main => {
+                NewState::Body(body)
+                    if scope.resource.traits.create_on_update && part == WrittenPart::Main =>
+                {
                     create(hub, scope, body.clone(), mode).await
                 }
-                Wanted::Apply(config) if part == Part::Main => {
+                NewState::Apply(config) if part == WrittenPart::Main => {
                     match apply_to_nothing(hub, scope, name, config, mode).await? {
                         Some(made) => Ok(made),
                         None => continue,
                     }
                 }
-                _ => Err(Failure::not_found(scope.about(name))),
+                _ => Err(ApiError::not_found(scope.about(name))),
             };
         };
         let (step, warnings) = work_out(hub, scope, &stored, part, wanted, mode)?;
-        let answer = |content| Answer { warnings: warnings.clone(), ..Answer::ok(content) };
+        let answer = |content| WriteResponse { warnings: warnings.clone(), ..WriteResponse::ok(content) };
         let (action, last) = match step {
-            Step::Nothing => {
+            UpdateAction::Nothing => {
                 // The current object may not be on disk yet.
                 hub.store.settled(&head, stored.revision).await.map_err(|lost| super::lost_write(&lost))?;
                 return Ok(answer(Content::Stored(stored)));
             }
-            Step::Put(object) | Step::Remove(object) if mode.dry_run => {
+            UpdateAction::Put(object) | UpdateAction::Remove(object) if mode.dry_run => {
                 return Ok(answer(Content::Imagined(object)));
             }
-            Step::Put(object) => (encode(scope, &object)?, None),
-            Step::Remove(object) => (Action::Remove, Some(object)),
+            UpdateAction::Put(object) => (encode(scope, &object)?, None),
+            UpdateAction::Remove(object) => (ChangeAction::Remove, Some(object)),
         };
-        let change = Change {
+        let change = StoreChange {
             resource: Arc::clone(&scope.resource.id),
             key: key.clone(),
             expect: Some(stored.revision),
@@ -100,23 +102,24 @@ pub(crate) async fn update(
 
 /// An apply without an existing object. `None` if it exists by now.
 async fn apply_to_nothing(
-    hub: &Arc<Inner>,
-    scope: &Scope,
+    hub: &Arc<HubState>,
+    scope: &RequestScope,
     name: &str,
     config: &Configuration,
     mode: Mode<'_>,
-) -> Result<Option<Answer>, Failure> {
+) -> Result<Option<WriteResponse>, ApiError> {
     config.may_create.clone()?;
     if scope.resource.terminating {
-        return Err(Failure::crd_terminating(scope.about("")));
+        return Err(ApiError::crd_terminating(scope.about("")));
     }
-    let (mut object, managers) = apply::onto(scope, Part::Main, None, config, mode.manager, hub.now())?;
+    let (mut object, managers) =
+        apply::onto(scope, WrittenPart::Main, None, config, mode.manager, hub.now())?;
     check_kind(scope, &mut object)?;
     let given = text(&object, "/metadata/name");
     if given.is_empty() {
         let why =
             format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
-        return Err(Failure::bad_request(why));
+        return Err(ApiError::bad_request(why));
     }
     if given != name {
         return Err(other_name(given, name));
@@ -126,7 +129,7 @@ async fn apply_to_nothing(
         let why = format!(
             "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         );
-        return Err(Failure::conflict(scope.about(name), &why));
+        return Err(ApiError::conflict(scope.about(name), &why));
     }
     if let Some(metadata) = metadata_of(&mut object) {
         // The client did not require the state that it was based on.
@@ -138,40 +141,40 @@ async fn apply_to_nothing(
 
 /// Computes the new state from the existing object.
 fn work_out(
-    hub: &Inner,
-    scope: &Scope,
-    stored: &Stored,
-    part: Part,
-    wanted: &Wanted,
+    hub: &HubState,
+    scope: &RequestScope,
+    stored: &StoredObject,
+    part: WrittenPart,
+    wanted: &NewState,
     mode: Mode<'_>,
-) -> Result<(Step, Vec<String>), Failure> {
+) -> Result<(UpdateAction, Vec<String>), ApiError> {
     let version = scope.required_version()?;
     let before = stored.value();
     let old = form::served(&scope.resource, version, before.clone());
     let mut applied = None;
     let mut body = match wanted {
-        Wanted::Body(body) => body.clone(),
-        Wanted::Patch(patch) => {
+        NewState::Body(body) => body.clone(),
+        NewState::Patch(patch) => {
             Body { object: patch.apply(&scope.resource.names.kind, &old)?, duplicates: Vec::new() }
         }
-        Wanted::Apply(config) => {
+        NewState::Apply(config) => {
             let (object, managers) = apply::onto(scope, part, Some(&old), config, mode.manager, hub.now())?;
             applied = Some(managers);
             Body { object, duplicates: config.duplicates.clone() }
         }
     };
     let mut claimed = Claimed::read(take_managed_fields(&mut body.object).as_ref());
-    let of_patch = |failure: Failure| {
-        if matches!(wanted, Wanted::Body(_)) { failure } else { failure.of_patch() }
+    let of_patch = |failure: ApiError| {
+        if matches!(wanted, NewState::Body(_)) { failure } else { failure.of_patch() }
     };
-    if !matches!(wanted, Wanted::Body(_)) {
+    if !matches!(wanted, NewState::Body(_)) {
         check_patched_version(scope, &body.object)?;
     }
     check_kind(scope, &mut body.object).map_err(of_patch)?;
     if body.object.get("metadata").is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
-        return Err(of_patch(Failure::bad_request("metadata is not an object")));
+        return Err(of_patch(ApiError::bad_request("metadata is not an object")));
     }
-    check_metadata(scope, stored, &mut body.object, matches!(wanted, Wanted::Body(_)))?;
+    check_metadata(scope, stored, &mut body.object, matches!(wanted, NewState::Body(_)))?;
     body.object = merge_parts(scope, part, version.has_status, body.object, &old)?;
     if mode.extent == Extent::Finalizers {
         check_only_finalizers(scope, &body.object, &old, mode.user)?;
@@ -180,10 +183,10 @@ fn work_out(
     let admitted = admit(hub, scope, body, Some(&old), mode.unknown_fields);
     let admitted = admitted.map_err(of_patch)?;
     let mut object = admitted.object;
-    if part == Part::Finalize {
+    if part == WrittenPart::Finalize {
         object["spec"] = match wanted {
-            Wanted::Body(body) => body.object.get("spec").cloned().unwrap_or_else(|| json!({})),
-            Wanted::Patch(_) | Wanted::Apply(_) => object["spec"].take(),
+            NewState::Body(body) => body.object.get("spec").cloned().unwrap_or_else(|| json!({})),
+            NewState::Patch(_) | NewState::Apply(_) => object["spec"].take(),
         };
     }
     finish_metadata(scope, &mut object, &old, version.has_status)?;
@@ -197,25 +200,33 @@ fn work_out(
     let mut object = to_stored(scope, object)?;
     put_managers(&mut object, &managers);
     if same(&object, &before, &managers) {
-        return Ok((Step::Nothing, admitted.warnings));
+        return Ok((UpdateAction::Nothing, admitted.warnings));
     }
-    let step =
-        if is_finished(&scope.resource.id, &object) { Step::Remove(object) } else { Step::Put(object) };
+    let step = if is_finished(&scope.resource.id, &object) {
+        UpdateAction::Remove(object)
+    } else {
+        UpdateAction::Put(object)
+    };
     Ok((step, admitted.warnings))
 }
 
 /// A patch that changes the version of a custom resource is an invalid field.
-fn check_patched_version(scope: &Scope, object: &Value) -> Result<(), Failure> {
+fn check_patched_version(scope: &RequestScope, object: &Value) -> Result<(), ApiError> {
     let (given, expected) = (text(object, "/apiVersion"), &scope.required_version()?.api_version);
     if !scope.resource.is_custom() || given.is_empty() || given == expected {
         return Ok(());
     }
     let cause = metadata::invalid("apiVersion", given, &format!("must be {expected}"));
-    Err(Failure::invalid(scope.about(text(object, "/metadata/name")), &[cause]))
+    Err(ApiError::invalid(scope.about(text(object, "/metadata/name")), &[cause]))
 }
 
 /// Checks the identity of the object and its resource version.
-fn check_metadata(scope: &Scope, stored: &Stored, object: &mut Value, replaces: bool) -> Result<(), Failure> {
+fn check_metadata(
+    scope: &RequestScope,
+    stored: &StoredObject,
+    object: &mut Value,
+    replaces: bool,
+) -> Result<(), ApiError> {
     let name = stored.name();
     let about = scope.about(name);
     let given = |field: &str| {
@@ -227,13 +238,13 @@ fn check_metadata(scope: &Scope, stored: &Stored, object: &mut Value, replaces: 
     }
     let namespace = given("namespace");
     if !namespace.is_empty() && Some(namespace.as_str()) != stored.namespace() {
-        return Err(Failure::bad_request(
+        return Err(ApiError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
     let uid = given("uid");
     if uid != *stored.facts.uid && !replaces {
-        return Err(Failure::invalid(
+        return Err(ApiError::invalid(
             about,
             &[metadata::invalid("metadata.uid", &uid, "field is immutable")],
         ));
@@ -243,13 +254,13 @@ fn check_metadata(scope: &Scope, stored: &Stored, object: &mut Value, replaces: 
             "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
             stored.facts.uid
         );
-        return Err(Failure::conflict(about, &why));
+        return Err(ApiError::conflict(about, &why));
     }
     match given("resourceVersion").as_str() {
         "" | "0" if scope.resource.traits.unconditional_update || !replaces => Ok(()),
         "" | "0" => {
             let cause = metadata::invalid("metadata.resourceVersion", "", "must be specified for an update");
-            Err(Failure::invalid(
+            Err(ApiError::invalid(
                 about,
                 &[aviary_schema::Cause {
                     message: "Invalid value: 0: must be specified for an update".into(),
@@ -258,25 +269,25 @@ fn check_metadata(scope: &Scope, stored: &Stored, object: &mut Value, replaces: 
             ))
         }
         given if given == stored.revision.to_string() => Ok(()),
-        given if given.parse::<u64>().is_err() => Err(Failure::failed(no_number(given))),
-        _ => Err(Failure::stale(about)),
+        given if given.parse::<u64>().is_err() => Err(ApiError::failed(no_number(given))),
+        _ => Err(ApiError::stale(about)),
     }
 }
 
-fn other_name(given: &str, name: &str) -> Failure {
-    Failure::bad_request(format!(
+fn other_name(given: &str, name: &str) -> ApiError {
+    ApiError::bad_request(format!(
         "the name of the object ({given}) does not match the name on the URL ({name})"
     ))
 }
 
 /// The main endpoint does not change the status, and the status endpoint changes nothing else.
 fn merge_parts(
-    scope: &Scope,
-    part: Part,
+    scope: &RequestScope,
+    part: WrittenPart,
     has_status: bool,
     new: Value,
     old: &Value,
-) -> Result<Value, Failure> {
+) -> Result<Value, ApiError> {
     let from = |mut base: Value, other: &Value| {
         if let Value::Object(fields) = &mut base {
             match other.get("status") {
@@ -287,17 +298,17 @@ fn merge_parts(
         base
     };
     match part {
-        Part::Main if has_status => Ok(from(new, old)),
-        Part::Main => Ok(new),
-        Part::Status if has_status => Ok(from(old.clone(), &new)),
-        Part::Finalize if &*scope.resource.id == NAMESPACES => Ok(old.clone()),
-        Part::Status | Part::Finalize => Err(Failure::no_such_path()),
+        WrittenPart::Main if has_status => Ok(from(new, old)),
+        WrittenPart::Main => Ok(new),
+        WrittenPart::Status if has_status => Ok(from(old.clone(), &new)),
+        WrittenPart::Finalize if &*scope.resource.id == NAMESPACES => Ok(old.clone()),
+        WrittenPart::Status | WrittenPart::Finalize => Err(ApiError::no_such_path()),
     }
 }
 
 /// Refuses a write that changes more than finalizers. Fields that clients cannot set are ignored:
 /// they are carried over.
-fn check_only_finalizers(scope: &Scope, new: &Value, old: &Value, user: &str) -> Result<(), Failure> {
+fn check_only_finalizers(scope: &RequestScope, new: &Value, old: &Value, user: &str) -> Result<(), ApiError> {
     fn given<'o>(object: &'o Value, field: &str) -> Option<&'o Value> {
         object.get("metadata")?.get(field).filter(|value| !metadata::says_nothing(value))
     }
@@ -308,12 +319,17 @@ fn check_only_finalizers(scope: &Scope, new: &Value, old: &Value, user: &str) ->
     }
     let about = scope.about(text(old, "/metadata/name"));
     let why = format!("User {user:?} may change only metadata.finalizers of it");
-    Err(Failure::forbidden_because(about, &why))
+    Err(ApiError::forbidden_because(about, &why))
 }
 
 /// Sets the fields that only the hub sets, and refuses what an object that is being deleted may not
 /// get.
-fn finish_metadata(scope: &Scope, object: &mut Value, old: &Value, has_status: bool) -> Result<(), Failure> {
+fn finish_metadata(
+    scope: &RequestScope,
+    object: &mut Value,
+    old: &Value,
+    has_status: bool,
+) -> Result<(), ApiError> {
     let changed = content_changed(object, old, has_status);
     let empty = Map::new();
     let before = old.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
@@ -328,7 +344,7 @@ fn finish_metadata(scope: &Scope, object: &mut Value, old: &Value, has_status: b
             let why = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
             );
-            return Err(Failure::invalid(
+            return Err(ApiError::invalid(
                 scope.about(&name),
                 &[metadata::forbidden("metadata.finalizers", &why)],
             ));

@@ -7,7 +7,7 @@ use aviary_schema::{Cause, Schema};
 use serde_json::Value;
 
 #[derive(Clone, Copy)]
-enum Rule {
+enum ListRule {
     /// A list map with this key.
     Keyed(&'static str),
     /// Atomic.
@@ -15,17 +15,17 @@ enum Rule {
 }
 
 /// By kind and path; `[]` are the items of a list.
-const RULES: [(&str, &[&str], Rule); 10] = [
-    ("Namespace", &["status", "conditions"], Rule::Keyed("type")),
-    ("CustomResourceDefinition", &["status", "conditions"], Rule::Keyed("type")),
-    ("ServiceAccount", &["secrets"], Rule::Keyed("name")),
-    ("ServiceAccount", &["secrets", "[]"], Rule::Whole),
-    ("ControllerRevision", &["data"], Rule::Whole),
-    ("RoleBinding", &["roleRef"], Rule::Whole),
-    ("ClusterRoleBinding", &["roleRef"], Rule::Whole),
-    ("Event", &["involvedObject"], Rule::Whole),
-    ("Event", &["regarding"], Rule::Whole),
-    ("Event", &["related"], Rule::Whole),
+const RULES: [(&str, &[&str], ListRule); 10] = [
+    ("Namespace", &["status", "conditions"], ListRule::Keyed("type")),
+    ("CustomResourceDefinition", &["status", "conditions"], ListRule::Keyed("type")),
+    ("ServiceAccount", &["secrets"], ListRule::Keyed("name")),
+    ("ServiceAccount", &["secrets", "[]"], ListRule::Whole),
+    ("ControllerRevision", &["data"], ListRule::Whole),
+    ("RoleBinding", &["roleRef"], ListRule::Whole),
+    ("ClusterRoleBinding", &["roleRef"], ListRule::Whole),
+    ("Event", &["involvedObject"], ListRule::Whole),
+    ("Event", &["regarding"], ListRule::Whole),
+    ("Event", &["related"], ListRule::Whole),
 ];
 
 /// The schema for field ownership of a built-in kind, if it differs from that of admission.
@@ -44,8 +44,8 @@ pub(crate) fn ownership(kind: &str, schema: &Value) -> Result<Option<Schema>, Ve
             });
         }
         match (place, rule) {
-            (Some(list), Rule::Keyed(key)) => list.list = ListType::Map(vec![(*key).to_owned()]),
-            (Some(map), Rule::Whole) => map.atomic_map = true,
+            (Some(list), ListRule::Keyed(key)) => list.list = ListType::Map(vec![(*key).to_owned()]),
+            (Some(map), ListRule::Whole) => map.atomic_map = true,
             (None, _) => {}
         }
     }

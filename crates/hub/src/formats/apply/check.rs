@@ -9,16 +9,16 @@ use aviary_schema::structural::{Kind, ListType};
 use serde_json::Value;
 
 use super::element::Element;
-use super::types::{Atom, Field, Type};
+use super::types::{Atom, MapField, ValueType};
 
 /// The problems, each with its path.
-pub(crate) fn check(ty: Type<'_>, config: &Value) -> Vec<String> {
+pub(crate) fn check(ty: ValueType<'_>, config: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     node(ty, config, "", &mut wrong);
     wrong
 }
 
-fn node(ty: Type<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
+fn node(ty: ValueType<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
     if value.is_null() {
         return;
     }
@@ -27,8 +27,8 @@ fn node(ty: Type<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
             for (name, value) in fields {
                 let below = format!("{path}.{name}");
                 match ty.field(name) {
-                    Field::Named(ty) | Field::Other(ty) => node(ty, value, &below, wrong),
-                    Field::Unknown => wrong.push(format!("{below}: field not declared in schema")),
+                    MapField::Named(ty) | MapField::Other(ty) => node(ty, value, &below, wrong),
+                    MapField::Unknown => wrong.push(format!("{below}: field not declared in schema")),
                 }
             }
         }
@@ -49,7 +49,7 @@ fn node(ty: Type<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
     }
 }
 
-fn list(ty: Type<'_>, items: &[Value], path: &str, wrong: &mut Vec<String>) {
+fn list(ty: ValueType<'_>, items: &[Value], path: &str, wrong: &mut Vec<String>) {
     let list = ty.list();
     let mut seen = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {

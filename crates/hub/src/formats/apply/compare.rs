@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use aviary_schema::structural::ListType;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::super::json::JsonObject;
 use super::element::{Element, equal};
 use super::set::{Node, Set};
-use super::types::{Atom, List, Type, filled_list, filled_map};
+use super::types::{Atom, ListSchema, ValueType, filled_list, filled_map};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comparison {
@@ -16,20 +17,20 @@ pub(crate) struct Comparison {
     pub(crate) added: Set,
 }
 
-pub(crate) fn compare(ty: Type<'_>, old: &Value, new: &Value) -> Comparison {
-    let Found { removed, modified, added } = node(ty, Some(old), Some(new));
+pub(crate) fn compare(ty: ValueType<'_>, old: &Value, new: &Value) -> Comparison {
+    let Differences { removed, modified, added } = node(ty, Some(old), Some(new));
     Comparison { removed: removed.below, modified: modified.below, added: added.below }
 }
 
 /// The differences at one place and below.
 #[derive(Default)]
-struct Found {
+struct Differences {
     removed: Node,
     modified: Node,
     added: Node,
 }
 
-impl Found {
+impl Differences {
     fn put(&mut self, element: impl Fn() -> Element, found: Self) {
         for (all, one) in [
             (&mut self.removed, found.removed),
@@ -53,10 +54,10 @@ impl Found {
     }
 }
 
-fn node(ty: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
+fn node(ty: ValueType<'_>, old: Option<&Value>, new: Option<&Value>) -> Differences {
     if let (Some(old), Some(new)) = (old, new) {
         if old == new {
-            return Found::default();
+            return Differences::default();
         }
         let (before, after) = (ty.atoms(Some(old)), ty.atoms(Some(new)));
         if before != after {
@@ -78,19 +79,19 @@ fn node(ty: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
     as_atom(ty, ty.atoms(new.or(old)).first(), old, new)
 }
 
-fn as_atom(ty: Type<'_>, atom: Atom, old: Option<&Value>, new: Option<&Value>) -> Found {
+fn as_atom(ty: ValueType<'_>, atom: Atom, old: Option<&Value>, new: Option<&Value>) -> Differences {
     let mut found = match atom {
-        Atom::Scalar => return Found::leaf(old, new),
+        Atom::Scalar => return Differences::leaf(old, new),
         Atom::Map => match (filled_map(old), filled_map(new)) {
-            (None, None) => return Found::leaf(old, new),
-            _ if ty.is_atomic_map() => return Found::leaf(old, new),
+            (None, None) => return Differences::leaf(old, new),
+            _ if ty.is_atomic_map() => return Differences::leaf(old, new),
             (old, new) => map(ty, old, new),
         },
         Atom::List => {
             let of = ty.list();
             match (filled_list(old), filled_list(new)) {
-                (None, None) => return Found::leaf(old, new),
-                _ if *of.kind == ListType::Atomic => return Found::leaf(old, new),
+                (None, None) => return Differences::leaf(old, new),
+                _ if *of.kind == ListType::Atomic => return Differences::leaf(old, new),
                 (old, new) => list(&of, old.unwrap_or_default(), new.unwrap_or_default()),
             }
         }
@@ -100,10 +101,8 @@ fn as_atom(ty: Type<'_>, atom: Atom, old: Option<&Value>, new: Option<&Value>) -
     found
 }
 
-type Fields = Map<String, Value>;
-
-fn map(ty: Type<'_>, old: Option<&Fields>, new: Option<&Fields>) -> Found {
-    let mut found = Found::default();
+fn map(ty: ValueType<'_>, old: Option<&JsonObject>, new: Option<&JsonObject>) -> Differences {
+    let mut found = Differences::default();
     let in_new = |name: &String| new.and_then(|new| new.get(name));
     for (name, value) in old.into_iter().flatten() {
         found.put(|| Element::Field(name.clone()), node(ty.below(name), Some(value), in_new(name)));
@@ -115,7 +114,7 @@ fn map(ty: Type<'_>, old: Option<&Fields>, new: Option<&Fields>) -> Found {
     found
 }
 
-fn list(of: &List<'_>, old: &[Value], new: &[Value]) -> Found {
+fn list(of: &ListSchema<'_>, old: &[Value], new: &[Value]) -> Differences {
     let mut items: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
     for (element, item) in of.elements(old).into_iter().zip(old) {
         items.entry(element).or_default().0.push(item);
@@ -123,7 +122,7 @@ fn list(of: &List<'_>, old: &[Value], new: &[Value]) -> Found {
     for (element, item) in of.elements(new).into_iter().zip(new) {
         items.entry(element).or_default().1.push(item);
     }
-    let mut found = Found::default();
+    let mut found = Differences::default();
     for (element, (old, new)) in items {
         found.put(|| element.clone(), item(of, &old, &new));
     }
@@ -131,12 +130,12 @@ fn list(of: &List<'_>, old: &[Value], new: &[Value]) -> Found {
 }
 
 /// Items with the same name. If there are several, they are owned as a whole.
-fn item(of: &List<'_>, old: &[&Value], new: &[&Value]) -> Found {
+fn item(of: &ListSchema<'_>, old: &[&Value], new: &[&Value]) -> Differences {
     let mut found;
     match (old, new) {
         ([] | [_], [] | [_]) => found = node(of.item, old.first().copied(), new.first().copied()),
         ([_, _, ..], [_, _, ..]) => {
-            found = Found::default();
+            found = Differences::default();
             let same = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| equal(old, new));
             found.modified.member = !same;
         }

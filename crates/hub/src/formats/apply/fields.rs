@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::element::Element;
 use super::set::{Node, Set};
-use super::types::{Atom, Field, Type};
+use super::types::{Atom, MapField, ValueType};
 
 /// All fields of an object: what a client that applies it owns.
-pub(crate) fn fields_of(ty: Type<'_>, object: &Value) -> Set {
+pub(crate) fn fields_of(ty: ValueType<'_>, object: &Value) -> Set {
     node(ty, object).below
 }
 
-fn node(ty: Type<'_>, value: &Value) -> Node {
+fn node(ty: ValueType<'_>, value: &Value) -> Node {
     match ty.atoms(Some(value)).first() {
         Atom::Scalar => Node::LEAF,
         Atom::List => list(ty, value),
@@ -22,7 +22,7 @@ fn node(ty: Type<'_>, value: &Value) -> Node {
     }
 }
 
-fn map(ty: Type<'_>, value: &Value) -> Node {
+fn map(ty: ValueType<'_>, value: &Value) -> Node {
     if ty.is_atomic_map() {
         return Node::LEAF;
     }
@@ -30,13 +30,13 @@ fn map(ty: Type<'_>, value: &Value) -> Node {
     for (name, value) in value.as_object().into_iter().flatten() {
         let mut field = node(ty.below(name), value);
         let empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-        field.member |= empty || !matches!(ty.field(name), Field::Named(_));
+        field.member |= empty || !matches!(ty.field(name), MapField::Named(_));
         below.put(Element::Field(name.clone()), field);
     }
     Node { member: false, below }
 }
 
-fn list(ty: Type<'_>, value: &Value) -> Node {
+fn list(ty: ValueType<'_>, value: &Value) -> Node {
     let list = ty.list();
     if *list.kind == ListType::Atomic {
         return Node::LEAF;

@@ -22,7 +22,7 @@ pub(crate) enum Operation {
 
 /// A field manager.
 #[derive(Clone, Debug)]
-pub(crate) struct Manager {
+pub(crate) struct FieldManager {
     pub(crate) name: String,
     pub(crate) operation: Operation,
     /// The version in which the fields are named.
@@ -31,7 +31,7 @@ pub(crate) struct Manager {
     pub(crate) subresource: String,
 }
 
-impl Manager {
+impl FieldManager {
     /// An applier is the same in every version; an updater is not.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.name == other.name
@@ -42,7 +42,7 @@ impl Manager {
 }
 
 /// The text in a conflict.
-impl fmt::Display for Manager {
+impl fmt::Display for FieldManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.name)?;
         if !self.subresource.is_empty() {
@@ -56,15 +56,15 @@ impl fmt::Display for Manager {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) manager: Manager,
+pub(crate) struct ManagedFieldsEntry {
+    pub(crate) manager: FieldManager,
     pub(crate) time: Option<Timestamp>,
     pub(crate) fields: Set,
 }
 
 /// All field managers of an object, unordered.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Managers(pub(crate) Vec<Entry>);
+pub(crate) struct Managers(pub(crate) Vec<ManagedFieldsEntry>);
 
 /// `managedFields` in a client's request.
 #[derive(Debug)]
@@ -107,37 +107,37 @@ impl Managers {
     fn read(entries: &[Value]) -> Option<Self> {
         let mut all = Self::default();
         for entry in entries {
-            let entry = Entry::read(entry)?;
+            let entry = ManagedFieldsEntry::read(entry)?;
             all.0.retain(|other| !other.manager.is(&entry.manager));
             all.0.push(entry);
         }
         Some(all)
     }
 
-    pub(crate) fn get(&self, manager: &Manager) -> Option<&Entry> {
+    pub(crate) fn get(&self, manager: &FieldManager) -> Option<&ManagedFieldsEntry> {
         self.0.iter().find(|entry| entry.manager.is(manager))
     }
 
-    pub(crate) fn take(&mut self, manager: &Manager) -> Option<Entry> {
+    pub(crate) fn take(&mut self, manager: &FieldManager) -> Option<ManagedFieldsEntry> {
         let place = self.0.iter().position(|entry| entry.manager.is(manager))?;
         Some(self.0.swap_remove(place))
     }
 
     /// `managedFields` in its canonical order. `None` if there are no managers.
     pub(crate) fn to_value(&self) -> Option<Value> {
-        let mut entries: Vec<&Entry> = self.0.iter().collect();
+        let mut entries: Vec<&ManagedFieldsEntry> = self.0.iter().collect();
         entries.sort_by_key(|entry| {
             let manager = &entry.manager;
             let seconds = entry.time.map_or(0, Timestamp::as_second);
             (manager.operation, seconds, &manager.name, &manager.api_version, &manager.subresource)
         });
-        let entries: Vec<Value> = entries.into_iter().map(Entry::to_value).collect();
+        let entries: Vec<Value> = entries.into_iter().map(ManagedFieldsEntry::to_value).collect();
         (!entries.is_empty()).then_some(Value::Array(entries))
     }
 
     /// Whether the managers and their fields are equal, ignoring times.
     pub(crate) fn same(&self, other: &Self) -> bool {
-        let is_there = |entry: &Entry| {
+        let is_there = |entry: &ManagedFieldsEntry| {
             let there = other.get(&entry.manager);
             there.is_some_and(|there| {
                 there.fields == entry.fields && there.manager.api_version == entry.manager.api_version
@@ -148,14 +148,14 @@ impl Managers {
 
     /// Merges the oldest updaters if there are too many.
     pub(crate) fn cap_updaters(&mut self) {
-        let is_updater = |entry: &Entry| entry.manager.operation == Operation::Update;
+        let is_updater = |entry: &ManagedFieldsEntry| entry.manager.operation == Operation::Update;
         let count = self.0.iter().filter(|entry| is_updater(entry)).count();
         if count <= MOST_UPDATERS {
             return;
         }
         self.0.sort_by_key(|entry| (entry.time.map(Timestamp::as_second), entry.manager.name.clone()));
         let mut too_many = count - MOST_UPDATERS;
-        let mut kept: Vec<Entry> = Vec::with_capacity(self.0.len());
+        let mut kept: Vec<ManagedFieldsEntry> = Vec::with_capacity(self.0.len());
         for entry in std::mem::take(&mut self.0) {
             let version = &entry.manager.api_version;
             let older = kept.iter_mut().find(|old| is_updater(old) && old.manager.api_version == *version);
@@ -174,7 +174,7 @@ impl Managers {
     }
 }
 
-impl Entry {
+impl ManagedFieldsEntry {
     fn read(entry: &Value) -> Option<Self> {
         let text = |name: &str| match entry.get(name) {
             None | Some(Value::Null) => Some(""),
@@ -196,7 +196,7 @@ impl Entry {
             None | Some(Value::Null) => Set::default(),
             Some(fields) => Set::from_fields(fields).ok()?,
         };
-        let manager = Manager {
+        let manager = FieldManager {
             name: name.to_owned(),
             operation,
             api_version: api_version.to_owned(),
@@ -206,7 +206,7 @@ impl Entry {
     }
 
     fn to_value(&self) -> Value {
-        let Manager { name, operation, api_version, subresource } = &self.manager;
+        let FieldManager { name, operation, api_version, subresource } = &self.manager;
         let operation = match operation {
             Operation::Apply => "Apply",
             Operation::Update => "Update",

@@ -8,14 +8,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use aviary_schema::structural::ListType;
 use serde_json::{Map, Value};
 
+use super::super::json::JsonObject;
 use super::element::Element;
-use super::types::{Atom, List, Type, filled_list, filled_map};
+use super::types::{Atom, ListSchema, ValueType, filled_list, filled_map};
 
-pub(crate) fn merge(ty: Type<'_>, live: &Value, config: &Value) -> Value {
+pub(crate) fn merge(ty: ValueType<'_>, live: &Value, config: &Value) -> Value {
     node(ty, Some(live), Some(config)).unwrap_or_default()
 }
 
-fn node(ty: Type<'_>, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
+fn node(ty: ValueType<'_>, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
     let whole = || config.or(live).cloned();
     // If the types differ, the configuration decides.
     match ty.atoms(config.or(live)).first() {
@@ -36,9 +37,7 @@ fn node(ty: Type<'_>, live: Option<&Value>, config: Option<&Value>) -> Option<Va
     }
 }
 
-type Fields = Map<String, Value>;
-
-fn map(ty: Type<'_>, live: Option<&Fields>, config: Option<&Fields>) -> Option<Value> {
+fn map(ty: ValueType<'_>, live: Option<&JsonObject>, config: Option<&JsonObject>) -> Option<Value> {
     let mut merged = Map::new();
     let names: BTreeSet<&String> = live.into_iter().chain(config).flat_map(Map::keys).collect();
     for name in names {
@@ -53,7 +52,7 @@ fn map(ty: Type<'_>, live: Option<&Fields>, config: Option<&Fields>) -> Option<V
 
 /// Merges items of both, in the order of the configuration; other items of the live object keep
 /// their positions.
-fn list(of: &List<'_>, live: &[Value], config: &[Value]) -> Option<Value> {
+fn list(of: &ListSchema<'_>, live: &[Value], config: &[Value]) -> Option<Value> {
     let mut left: VecDeque<(Element, &Value)> = of.elements(live).into_iter().zip(live).collect();
     let mut right: VecDeque<(Element, &Value)> = of.elements(config).into_iter().zip(config).collect();
     // Items with the same name cannot be distinguished: the configuration replaces them.

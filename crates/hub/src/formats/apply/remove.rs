@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 
 use super::element::Element;
 use super::set::Set;
-use super::types::{Atom, Type};
+use super::types::{Atom, ValueType};
 
 /// The object without these fields. A map or list that loses all its entries but is not removed
 /// itself becomes empty.
 ///
 /// structured-merge-diff leaves a null there, which the real server then rejects if the field is
 /// not nullable.
-pub(crate) fn remove(ty: Type<'_>, object: &Value, fields: &Set) -> Value {
+pub(crate) fn remove(ty: ValueType<'_>, object: &Value, fields: &Set) -> Value {
     match (ty.atoms(Some(object)).first(), object) {
         (Atom::Map, Value::Object(entries)) if !ty.is_atomic_map() => map(ty, entries, fields),
         (Atom::List, Value::Array(items)) if *ty.list().kind != ListType::Atomic => list(ty, items, fields),
@@ -22,7 +22,7 @@ pub(crate) fn remove(ty: Type<'_>, object: &Value, fields: &Set) -> Value {
     }
 }
 
-fn map(ty: Type<'_>, entries: &Map<String, Value>, fields: &Set) -> Value {
+fn map(ty: ValueType<'_>, entries: &Map<String, Value>, fields: &Set) -> Value {
     let mut left = Map::new();
     for (name, value) in entries {
         let value = match fields.get(&Element::Field(name.clone())) {
@@ -35,7 +35,7 @@ fn map(ty: Type<'_>, entries: &Map<String, Value>, fields: &Set) -> Value {
     Value::Object(left)
 }
 
-fn list(ty: Type<'_>, items: &[Value], fields: &Set) -> Value {
+fn list(ty: ValueType<'_>, items: &[Value], fields: &Set) -> Value {
     let of = ty.list();
     let mut left = Vec::with_capacity(items.len());
     for (element, item) in of.elements(items).iter().zip(items) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::element::{BadElement, Element};
-use super::types::{Field, Type};
+use super::types::{MapField, ValueType};
 
 /// Fields below one place. No node in it is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,14 +96,14 @@ impl Set {
 
     /// Adds the named fields on the path to others: `spec.size` adds `spec`, but no key of a map
     /// and no item of a list.
-    pub(crate) fn with_named(&self, ty: Option<Type<'_>>) -> Self {
+    pub(crate) fn with_named(&self, ty: Option<ValueType<'_>>) -> Self {
         let mut all = Self::default();
         for (element, node) in &self.0 {
             let (below, named) = match (element, ty) {
                 (Element::Field(name), Some(ty)) => match ty.field(name) {
-                    Field::Named(below) => (Some(below), true),
-                    Field::Other(below) => (Some(below), false),
-                    Field::Unknown => (None, false),
+                    MapField::Named(below) => (Some(below), true),
+                    MapField::Other(below) => (Some(below), false),
+                    MapField::Unknown => (None, false),
                 },
                 (Element::Key(_), Some(ty)) => (Some(ty.list().item), false),
                 _ => (None, false),
@@ -115,14 +115,14 @@ impl Set {
     }
 
     /// The set adapted to the current schema: what became atomic is owned as a whole.
-    pub(crate) fn reconciled(&self, ty: Type<'_>) -> Self {
+    pub(crate) fn reconciled(&self, ty: ValueType<'_>) -> Self {
         let mut all = Self::default();
         let is_list = ty.is_list();
         for (element, node) in &self.0 {
             let below = match element {
                 Element::Field(name) if !is_list => match ty.field(name) {
-                    Field::Named(below) | Field::Other(below) => Some(below),
-                    Field::Unknown => None,
+                    MapField::Named(below) | MapField::Other(below) => Some(below),
+                    MapField::Unknown => None,
                 },
                 _ if is_list => Some(ty.list().item),
                 _ => None,

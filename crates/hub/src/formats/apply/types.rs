@@ -13,8 +13,8 @@ use super::element::Element;
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Type<'s> {
-    Known(Known<'s>),
+pub(crate) enum ValueType<'s> {
+    Known(SchemaType<'s>),
     /// No schema: maps are granular, lists atomic.
     Deduced,
     /// No schema, inside a list: everything is atomic.
@@ -22,7 +22,7 @@ pub(crate) enum Type<'s> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known<'s> {
+pub(crate) struct SchemaType<'s> {
     schema: &'s Schema,
     /// Unknown fields are preserved here or above.
     keeps_unknown: bool,
@@ -32,18 +32,18 @@ pub(crate) struct Known<'s> {
 
 /// The type of a field of a map.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Field<'s> {
+pub(crate) enum MapField<'s> {
     /// The schema defines it: it exists even if no manager owns it.
-    Named(Type<'s>),
-    Other(Type<'s>),
+    Named(ValueType<'s>),
+    Other(ValueType<'s>),
     /// The field is not allowed.
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List<'s> {
+pub(crate) struct ListSchema<'s> {
     pub(crate) kind: &'s ListType,
-    pub(crate) item: Type<'s>,
+    pub(crate) item: ValueType<'s>,
 }
 
 /// The possible kinds of value at a place. If there are several, the first that matches in this
@@ -103,19 +103,19 @@ fn object_meta() -> Value {
     }})
 }
 
-impl<'s> Type<'s> {
+impl<'s> ValueType<'s> {
     /// The type of whole objects of a kind.
     pub(crate) fn resource(schema: &'s Schema) -> Self {
-        Self::Known(Known { schema, keeps_unknown: schema.preserve_unknown, is_resource: true })
+        Self::Known(SchemaType { schema, keeps_unknown: schema.preserve_unknown, is_resource: true })
     }
 
     fn inside(schema: &'s Schema, keeps_unknown: bool) -> Self {
         let keeps_unknown = keeps_unknown || schema.preserve_unknown;
-        Self::Known(Known { schema, keeps_unknown, is_resource: schema.embedded_resource })
+        Self::Known(SchemaType { schema, keeps_unknown, is_resource: schema.embedded_resource })
     }
 
     fn allowed(self) -> Atoms {
-        let Self::Known(Known { schema, .. }) = self else { return Atoms::ANY };
+        let Self::Known(SchemaType { schema, .. }) = self else { return Atoms::ANY };
         match schema.kind {
             Some(Kind::Object) => Atoms { map: true, ..Atoms::NONE },
             Some(Kind::Array) => Atoms { list: true, ..Atoms::NONE },
@@ -143,7 +143,7 @@ impl<'s> Type<'s> {
 
     pub(crate) fn is_atomic_map(self) -> bool {
         match self {
-            Self::Known(Known { schema, .. }) => schema.atomic_map,
+            Self::Known(SchemaType { schema, .. }) => schema.atomic_map,
             Self::Deduced => false,
             Self::Opaque => true,
         }
@@ -158,69 +158,69 @@ impl<'s> Type<'s> {
         }
     }
 
-    pub(crate) fn field(self, name: &str) -> Field<'s> {
+    pub(crate) fn field(self, name: &str) -> MapField<'s> {
         let known = match self {
             Self::Known(known) => known,
-            Self::Deduced => return Field::Other(Self::Deduced),
-            Self::Opaque => return Field::Other(Self::Opaque),
+            Self::Deduced => return MapField::Other(Self::Deduced),
+            Self::Opaque => return MapField::Other(Self::Opaque),
         };
-        let Known { schema, keeps_unknown, is_resource } = known;
+        let SchemaType { schema, keeps_unknown, is_resource } = known;
         match name {
             "apiVersion" | "kind" if is_resource => {
                 let text = OBJECT_META.properties.get("name");
-                return Field::Named(text.map_or(Self::Deduced, |text| Self::inside(text, false)));
+                return MapField::Named(text.map_or(Self::Deduced, |text| Self::inside(text, false)));
             }
-            "metadata" if is_resource => return Field::Named(Self::inside(&OBJECT_META, false)),
+            "metadata" if is_resource => return MapField::Named(Self::inside(&OBJECT_META, false)),
             _ => {}
         }
         if let Some(field) = schema.properties.get(name) {
-            return Field::Named(Self::inside(field, keeps_unknown));
+            return MapField::Named(Self::inside(field, keeps_unknown));
         }
         match &schema.additional {
-            Some(Additional::Schema(field)) => Field::Other(Self::inside(field, keeps_unknown)),
-            Some(Additional::Any) => Field::Other(Self::Deduced),
+            Some(Additional::Schema(field)) => MapField::Other(Self::inside(field, keeps_unknown)),
+            Some(Additional::Any) => MapField::Other(Self::Deduced),
             None if keeps_unknown || schema.properties.is_empty() && !is_resource => {
-                Field::Other(Self::Deduced)
+                MapField::Other(Self::Deduced)
             }
-            None => Field::Unknown,
+            None => MapField::Unknown,
         }
     }
 
     /// The type of a field; an unknown field has a deduced type.
     pub(crate) fn below(self, name: &str) -> Self {
         match self.field(name) {
-            Field::Named(ty) | Field::Other(ty) => ty,
-            Field::Unknown => Self::Deduced,
+            MapField::Named(ty) | MapField::Other(ty) => ty,
+            MapField::Unknown => Self::Deduced,
         }
     }
 
-    pub(crate) fn list(self) -> List<'s> {
-        let Self::Known(Known { schema, keeps_unknown, .. }) = self else {
-            return List { kind: &ATOMIC, item: Self::Opaque };
+    pub(crate) fn list(self) -> ListSchema<'s> {
+        let Self::Known(SchemaType { schema, keeps_unknown, .. }) = self else {
+            return ListSchema { kind: &ATOMIC, item: Self::Opaque };
         };
         let item = schema.items.as_deref().map_or(Self::Opaque, |item| Self::inside(item, keeps_unknown));
-        List { kind: &schema.list, item }
+        ListSchema { kind: &schema.list, item }
     }
 
     /// The only kind of scalar that matches, if there is just one.
     pub(crate) fn scalar(self) -> Option<Kind> {
         match self {
             // A string with a format may have several encodings.
-            Self::Known(Known { schema, .. }) if schema.kind == Some(Kind::String) => {
+            Self::Known(SchemaType { schema, .. }) if schema.kind == Some(Kind::String) => {
                 schema.values.format.is_none().then_some(Kind::String)
             }
-            Self::Known(Known { schema, .. }) => schema.kind,
+            Self::Known(SchemaType { schema, .. }) => schema.kind,
             Self::Deduced | Self::Opaque => None,
         }
     }
 
     fn default_of(self, name: &str) -> Option<&'s Value> {
-        let Self::Known(Known { schema, .. }) = self else { return None };
+        let Self::Known(SchemaType { schema, .. }) = self else { return None };
         schema.properties.get(name)?.default.as_ref()
     }
 }
 
-impl List<'_> {
+impl ListSchema<'_> {
     /// The name of an item.
     pub(crate) fn element(&self, item: &Value) -> Result<Element, String> {
         match self.kind {

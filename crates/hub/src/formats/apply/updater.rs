@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::compare::{Comparison, compare};
 use super::element::{Element, equal};
 use super::fields::fields_of;
-use super::managers::{Entry, Manager, Managers, Operation};
+use super::managers::{FieldManager, ManagedFieldsEntry, Managers, Operation};
 use super::merge::merge;
 use super::remove::remove;
 use super::set::{Node, Set};
-use super::types::Type;
+use super::types::ValueType;
 
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// Fields without a manager: the identity of the object, and fields that only the server sets.
@@ -38,26 +38,26 @@ const SERVER_METADATA: [&str; 9] = [
 pub(crate) struct Versions<'s> {
     /// The version in which the object is written.
     pub(crate) current: &'s str,
-    pub(crate) types: BTreeMap<&'s str, Type<'s>>,
+    pub(crate) types: BTreeMap<&'s str, ValueType<'s>>,
 }
 
 impl<'s> Versions<'s> {
-    fn current(&self) -> Type<'s> {
-        self.get(self.current).unwrap_or(Type::Deduced)
+    fn current(&self) -> ValueType<'s> {
+        self.get(self.current).unwrap_or(ValueType::Deduced)
     }
 
-    fn get(&self, version: &str) -> Option<Type<'s>> {
+    fn get(&self, version: &str) -> Option<ValueType<'s>> {
         self.types.get(version).copied()
     }
 }
 
 /// Fields of other managers that an apply would change.
 #[derive(Clone, Debug)]
-pub(crate) struct Conflicts(pub(crate) Vec<(Manager, Set)>);
+pub(crate) struct Conflicts(pub(crate) Vec<(FieldManager, Set)>);
 
 /// The outcome of an apply.
 #[derive(Debug)]
-pub(crate) struct Applied {
+pub(crate) struct ApplyOutcome {
     /// The new state, if it has changed.
     pub(crate) object: Option<Value>,
     pub(crate) managers: Managers,
@@ -70,14 +70,14 @@ pub(crate) fn apply(
     live: &Value,
     config: &Value,
     managers: Managers,
-    manager: &Manager,
+    manager: &FieldManager,
     force: bool,
     now: Timestamp,
-) -> Result<Applied, Conflicts> {
+) -> Result<ApplyOutcome, Conflicts> {
     let ty = versions.current();
     let mut managers = reconciled(versions, managers);
     let last = managers.take(manager);
-    let entry = Entry {
+    let entry = ManagedFieldsEntry {
         manager: manager.clone(),
         time: last.as_ref().and_then(|last| last.time),
         fields: fields_of(ty, config),
@@ -101,7 +101,7 @@ pub(crate) fn apply(
             managers.0.push(entry);
         }
     }
-    Ok(Applied { object: changed.then_some(object), managers })
+    Ok(ApplyOutcome { object: changed.then_some(object), managers })
 }
 
 /// Assigns the changed fields of a write to its manager, and removes them from all others.
@@ -110,7 +110,7 @@ pub(crate) fn update(
     old: &Value,
     new: &Value,
     managers: Managers,
-    manager: &Manager,
+    manager: &FieldManager,
     now: Timestamp,
 ) -> Managers {
     let mut managers = reconciled(versions, managers);
@@ -120,7 +120,11 @@ pub(crate) fn update(
     let fields = modified.union(&added).difference(&unmanaged());
     if !fields.is_empty() {
         let before = managers.take(manager).map(|entry| entry.fields).unwrap_or_default();
-        managers.0.push(Entry { manager: manager.clone(), time: Some(now), fields: fields.union(&before) });
+        managers.0.push(ManagedFieldsEntry {
+            manager: manager.clone(),
+            time: Some(now),
+            fields: fields.union(&before),
+        });
     }
     managers.cap_updaters();
     managers
@@ -133,7 +137,7 @@ pub(crate) fn before_first_apply(
     subresource: &str,
     now: Timestamp,
 ) -> Managers {
-    let manager = Manager {
+    let manager = FieldManager {
         name: BEFORE_FIRST_APPLY.into(),
         operation: Operation::Update,
         api_version: versions.current.to_owned(),
@@ -161,7 +165,7 @@ fn unmanaged() -> Set {
 fn reconciled(versions: &Versions<'_>, managers: Managers) -> Managers {
     let kept = managers.0.into_iter().filter_map(|entry| {
         let ty = versions.get(&entry.manager.api_version)?;
-        Some(Entry { fields: entry.fields.reconciled(ty), ..entry })
+        Some(ManagedFieldsEntry { fields: entry.fields.reconciled(ty), ..entry })
     });
     Managers(kept.collect())
 }
@@ -173,7 +177,7 @@ fn settle(
     old: &Value,
     new: &Value,
     managers: &mut Managers,
-    but: Option<&Manager>,
+    but: Option<&FieldManager>,
     force: bool,
 ) -> Result<Comparison, Conflicts> {
     let current = compare(versions.current(), old, new);
@@ -193,15 +197,16 @@ fn settle(
         };
         let lost = entry.fields.intersection(&comparison.modified.union(&comparison.added));
         let fields = entry.fields.difference(&lost).difference(&comparison.removed);
-        left.push(Entry { fields, ..entry.clone() });
+        left.push(ManagedFieldsEntry { fields, ..entry.clone() });
         if !lost.is_empty() {
             conflicts.push((entry.manager.clone(), lost));
         }
     }
     if !force && !conflicts.is_empty() {
         conflicts.sort_by(|(one, _), (other, _)| {
-            let key =
-                |manager: &Manager| (manager.name.clone(), manager.operation, manager.subresource.clone());
+            let key = |manager: &FieldManager| {
+                (manager.name.clone(), manager.operation, manager.subresource.clone())
+            };
             key(one).cmp(&key(other))
         });
         return Err(Conflicts(conflicts));
@@ -212,7 +217,7 @@ fn settle(
 }
 
 /// Removes what its manager applied last time and not this time, unless another manager owns it.
-fn prune(versions: &Versions<'_>, merged: Value, managers: &Managers, last: &Entry) -> Value {
+fn prune(versions: &Versions<'_>, merged: Value, managers: &Managers, last: &ManagedFieldsEntry) -> Value {
     let version = last.manager.api_version.as_str();
     let Some(ty) = versions.get(version).filter(|_| !last.fields.is_empty()) else { return merged };
     let last = last.fields.with_named(Some(ty));

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Comparison, Filter, JsonPathError, Operand, Step};
+use super::{Comparator, FilterExpression, JsonPathError, Operand, PathStep};
 
-pub(super) fn path(text: &str) -> Result<Vec<Step>, JsonPathError> {
+pub(super) fn path(text: &str) -> Result<Vec<PathStep>, JsonPathError> {
     let trimmed = text.trim();
     let inner = trimmed.strip_prefix('{').and_then(|inner| inner.strip_suffix('}'));
     steps(inner.unwrap_or(trimmed), true)
 }
 
-fn steps(text: &str, filters: bool) -> Result<Vec<Step>, JsonPathError> {
+fn steps(text: &str, filters: bool) -> Result<Vec<PathStep>, JsonPathError> {
     let mut steps = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -22,7 +22,7 @@ fn steps(text: &str, filters: bool) -> Result<Vec<Step>, JsonPathError> {
                 return Err(JsonPathError::Unsupported("a filter inside a filter"));
             }
             let (inside, after) = filter_text(after)?;
-            steps.push(Step::Filter(Box::new(filter(inside)?)));
+            steps.push(PathStep::Filter(Box::new(filter(inside)?)));
             rest = after;
         } else if let Some(after) = rest.strip_prefix("['") {
             let (inside, after) = after.split_once("']").ok_or(JsonPathError::Unterminated("array"))?;
@@ -37,14 +37,14 @@ fn steps(text: &str, filters: bool) -> Result<Vec<Step>, JsonPathError> {
             rest = after;
         } else if let Some(after) = rest.strip_prefix('.') {
             let (name, after) = field(after);
-            steps.push(if name == "*" { Step::Children } else { Step::Field(name) });
+            steps.push(if name == "*" { PathStep::Children } else { PathStep::Field(name) });
             rest = after;
         } else if matches!(first, ' ' | '@' | '$') {
             rest = rest.get(1..).unwrap_or_default();
         } else if steps.is_empty() && (first.is_alphanumeric() || first == '_') {
             // kubectl's relaxed spelling: `metadata.name`.
             let (name, after) = field(rest);
-            steps.push(Step::Field(name));
+            steps.push(PathStep::Field(name));
             rest = after;
         } else {
             return Err(JsonPathError::Character(first));
@@ -67,28 +67,28 @@ fn field(text: &str) -> (String, &str) {
     (name.replace('\\', ""), rest)
 }
 
-fn quoted(inside: &str) -> Step {
+fn quoted(inside: &str) -> PathStep {
     let mut path = Vec::new();
     let mut rest = inside;
     loop {
         let (name, after) = field(rest);
-        path.push(Step::Field(name));
+        path.push(PathStep::Field(name));
         match after.strip_prefix('.') {
             Some(after) => rest = after,
             None if after.is_empty() => break,
             // Not a dotted name, so only the key itself is meant.
-            None => return Step::Field(inside.replace('\\', "")),
+            None => return PathStep::Field(inside.replace('\\', "")),
         }
     }
     let key = inside.replace('\\', "");
-    if path.len() == 1 { Step::Field(key) } else { Step::Quoted { key, path } }
+    if path.len() == 1 { PathStep::Field(key) } else { PathStep::Quoted { key, path } }
 }
 
 /// `*`, `3`, `-1`, `1:`, `:3`, `0:6:2`.
-fn index(inside: &str) -> Result<Step, JsonPathError> {
+fn index(inside: &str) -> Result<PathStep, JsonPathError> {
     let invalid = || JsonPathError::Index(inside.to_owned());
     if inside == "*" {
-        return Ok(Step::Slice { from: None, to: None, step: None });
+        return Ok(PathStep::Slice { from: None, to: None, step: None });
     }
     if inside.contains(',') {
         return Err(JsonPathError::Unsupported("a union"));
@@ -102,9 +102,9 @@ fn index(inside: &str) -> Result<Step, JsonPathError> {
         bounds.push(if bound.is_empty() { None } else { Some(bound.parse::<i64>().map_err(|_| invalid())?) });
     }
     match bounds.as_slice() {
-        [index] => Ok(Step::Index(index.unwrap_or(0))),
-        [from, to] => Ok(Step::Slice { from: *from, to: *to, step: None }),
-        [from, to, step] => Ok(Step::Slice { from: *from, to: *to, step: *step }),
+        [index] => Ok(PathStep::Index(index.unwrap_or(0))),
+        [from, to] => Ok(PathStep::Slice { from: *from, to: *to, step: None }),
+        [from, to, step] => Ok(PathStep::Slice { from: *from, to: *to, step: *step }),
         _ => Err(invalid()),
     }
 }
@@ -129,24 +129,24 @@ fn filter_text(text: &str) -> Result<(&str, &str), JsonPathError> {
     Err(JsonPathError::Unterminated("filter"))
 }
 
-fn filter(inside: &str) -> Result<Filter, JsonPathError> {
+fn filter(inside: &str) -> Result<FilterExpression, JsonPathError> {
     let sign = |c| matches!(c, '!' | '<' | '>' | '=');
     let Some(at) = inside.find(sign) else {
-        return Ok(Filter::Exists(operand(inside)?));
+        return Ok(FilterExpression::Exists(operand(inside)?));
     };
     let (left, rest) = inside.split_at(at);
     let end = rest.find(|c| !sign(c)).unwrap_or(rest.len());
     let (operator, right) = rest.split_at(end);
     let comparison = match operator {
-        "==" => Comparison::Equal,
-        "!=" => Comparison::NotEqual,
-        "<" => Comparison::Less,
-        "<=" => Comparison::LessOrEqual,
-        ">" => Comparison::Greater,
-        ">=" => Comparison::GreaterOrEqual,
+        "==" => Comparator::Equal,
+        "!=" => Comparator::NotEqual,
+        "<" => Comparator::Less,
+        "<=" => Comparator::LessOrEqual,
+        ">" => Comparator::Greater,
+        ">=" => Comparator::GreaterOrEqual,
         other => return Err(JsonPathError::Operator(other.to_owned())),
     };
-    Ok(Filter::Compare(operand(left)?, comparison, operand(right)?))
+    Ok(FilterExpression::Compare(operand(left)?, comparison, operand(right)?))
 }
 
 fn operand(text: &str) -> Result<Operand, JsonPathError> {

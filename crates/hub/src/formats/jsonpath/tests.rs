@@ -19,7 +19,7 @@ fn document() -> Value {
 
 fn check(paths: &[&str], expected: &Expect) {
     let document = document();
-    let shown = |text: &&str| match JsonPath::parse(text) {
+    let shown = |text: &&str| match JsonPathExpression::parse(text) {
         Ok(path) => {
             let found: Vec<_> = path.find(&document).into_iter().map(Value::to_string).collect();
             format!("{text} -> {}\n", found.join(" "))
@@ -254,7 +254,7 @@ fn what_is_no_column_is_refused() {
 proptest! {
     #[test]
     fn any_text_is_parsed_or_refused(text in "\\PC*|[.a\\[\\]?(@='\"1:*\\\\){} -]*") {
-        if let Ok(path) = JsonPath::parse(&text) {
+        if let Ok(path) = JsonPathExpression::parse(&text) {
             path.find(&document());
         }
     }

@@ -3,8 +3,9 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{Timestamp, tz::TimeZone};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::super::json::JsonObject;
 use super::{
     ProtobufError, text,
     wire::{Reader, Wire},
@@ -16,16 +17,14 @@ pub(super) const MAX_VALUES: usize = 250_000;
 /// Go's zero time, the beginning of the year 1, which it prints as null.
 const ZERO_TIME: i64 = -62_135_596_800;
 
-type Object = Map<String, Value>;
+#[derive(Debug)]
+pub(super) struct Message(pub(super) &'static [MessageField]);
 
 #[derive(Debug)]
-pub(super) struct Message(pub(super) &'static [Field]);
-
-#[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct MessageField {
     pub(super) number: u32,
     pub(super) name: &'static str,
-    pub(super) type_: Type,
+    pub(super) type_: FieldType,
     pub(super) printed: Printed,
 }
 
@@ -41,7 +40,7 @@ pub(super) enum Printed {
 }
 
 #[derive(Debug)]
-pub(super) enum Type {
+pub(super) enum FieldType {
     Text,
     Bool,
     Int32,
@@ -85,7 +84,7 @@ impl Message {
     pub(super) fn decode(
         &self,
         bytes: &[u8],
-        object: &mut Object,
+        object: &mut JsonObject,
         budget: &mut Budget,
     ) -> Result<(), ProtobufError> {
         let mut reader = Reader::new(bytes);
@@ -99,45 +98,45 @@ impl Message {
     }
 
     fn decoded(&self, bytes: &[u8], budget: &mut Budget) -> Result<Value, ProtobufError> {
-        let mut object = Object::new();
+        let mut object = JsonObject::new();
         self.decode(bytes, &mut object, budget)?;
         Ok(object.into())
     }
 }
 
-impl Field {
+impl MessageField {
     fn decode(
         &self,
         reader: &mut Reader<'_>,
         wire: Wire,
-        object: &mut Object,
+        object: &mut JsonObject,
         budget: &mut Budget,
     ) -> Result<(), ProtobufError> {
         budget.spend(1)?;
         let name = self.name;
         let value = match &self.type_ {
-            Type::Bool => (reader.number(wire, name)? != 0).into(),
+            FieldType::Bool => (reader.number(wire, name)? != 0).into(),
             // Truncated like Go's conversion.
-            Type::Int32 => (reader.number(wire, name)? as i32).into(),
-            Type::Int64 => (reader.number(wire, name)? as i64).into(),
-            Type::Text => text(reader.delimited(wire, name)?, name)?.into(),
-            Type::Time => time(reader.delimited(wire, name)?, name, false)?,
-            Type::MicroTime => time(reader.delimited(wire, name)?, name, true)?,
-            Type::Json => json(reader.delimited(wire, name)?, name)?,
-            Type::Message(message) => {
+            FieldType::Int32 => (reader.number(wire, name)? as i32).into(),
+            FieldType::Int64 => (reader.number(wire, name)? as i64).into(),
+            FieldType::Text => text(reader.delimited(wire, name)?, name)?.into(),
+            FieldType::Time => time(reader.delimited(wire, name)?, name, false)?,
+            FieldType::MicroTime => time(reader.delimited(wire, name)?, name, true)?,
+            FieldType::Json => json(reader.delimited(wire, name)?, name)?,
+            FieldType::Message(message) => {
                 let mut inner = taken(object, name);
                 message.decode(reader.delimited(wire, name)?, &mut inner, budget)?;
                 inner.into()
             }
-            Type::Texts => {
+            FieldType::Texts => {
                 push(object, name, text(reader.delimited(wire, name)?, name)?.into());
                 return Ok(());
             }
-            Type::Messages(message) => {
+            FieldType::Messages(message) => {
                 push(object, name, message.decoded(reader.delimited(wire, name)?, budget)?);
                 return Ok(());
             }
-            Type::TextMap | Type::BytesMap | Type::TextsMap => {
+            FieldType::TextMap | FieldType::BytesMap | FieldType::TextsMap => {
                 let (key, value) = self.entry(reader.delimited(wire, name)?, budget)?;
                 let mut entries = taken(object, name);
                 entries.insert(key, value);
@@ -160,8 +159,8 @@ impl Field {
             }
         }
         let value = match self.type_ {
-            Type::BytesMap => STANDARD.encode(value).into(),
-            Type::TextsMap => texts(value, self.name, budget)?,
+            FieldType::BytesMap => STANDARD.encode(value).into(),
+            FieldType::TextsMap => texts(value, self.name, budget)?,
             _ => text(value, self.name)?.into(),
         };
         Ok((text(key, self.name)?, value))
@@ -169,7 +168,7 @@ impl Field {
 
     /// Adds what Go prints although it was not sent, and removes what it does not print although it
     /// was.
-    fn finish(&self, object: &mut Object, budget: &mut Budget) -> Result<(), ProtobufError> {
+    fn finish(&self, object: &mut JsonObject, budget: &mut Budget) -> Result<(), ProtobufError> {
         match (self.printed, object.get(self.name)) {
             (Printed::Always, None) => {
                 budget.spend(1)?;
@@ -185,7 +184,7 @@ impl Field {
     }
 }
 
-impl Type {
+impl FieldType {
     fn zero(&self, budget: &mut Budget) -> Result<Value, ProtobufError> {
         Ok(match self {
             Self::Text => "".into(),
@@ -210,14 +209,14 @@ fn is_zero(value: &Value) -> bool {
 }
 
 /// The existing value of an object that is sent in parts, or of a map.
-fn taken(object: &mut Object, name: &str) -> Object {
+fn taken(object: &mut JsonObject, name: &str) -> JsonObject {
     match object.remove(name) {
         Some(Value::Object(inner)) => inner,
-        _ => Object::new(),
+        _ => JsonObject::new(),
     }
 }
 
-fn push(object: &mut Object, name: &str, item: Value) {
+fn push(object: &mut JsonObject, name: &str, item: Value) {
     match object.get_mut(name) {
         Some(Value::Array(items)) => items.push(item),
         _ => drop(object.insert(name.to_owned(), vec![item].into())),

@@ -5,10 +5,10 @@ use super::SelectorError;
 
 /// All of the requirements; with none, everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FieldSelector(Vec<Requirement>);
+pub(crate) struct FieldSelector(Vec<FieldMatch>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
+struct FieldMatch {
     path: String,
     equal: bool,
     value: String,
@@ -27,7 +27,7 @@ impl FieldSelector {
             let value = unescape(value)?;
             // Go drops a bare operator instead of refusing it.
             if !path.is_empty() || !value.is_empty() {
-                requirements.push(Requirement { path: path.to_owned(), equal, value });
+                requirements.push(FieldMatch { path: path.to_owned(), equal, value });
             }
         }
         Ok(Self(requirements))
@@ -54,7 +54,7 @@ impl FieldSelector {
     /// Whether an object whose fields `lookup` finds is selected. A missing field is an empty one,
     /// as in Go.
     pub(crate) fn matches<S: AsRef<str>>(&self, lookup: impl Fn(&str) -> Option<S>) -> bool {
-        self.0.iter().all(|Requirement { path, equal, value }| {
+        self.0.iter().all(|FieldMatch { path, equal, value }| {
             let found = lookup(path);
             (found.as_ref().map_or("", AsRef::as_ref) == value) == *equal
         })
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn check(cases: &[&str], expected: &Expect) {
-        let term = |r: &Requirement| format!(" {}{}{:?}", r.path, if r.equal { "=" } else { "!=" }, r.value);
+        let term = |r: &FieldMatch| format!(" {}{}{:?}", r.path, if r.equal { "=" } else { "!=" }, r.value);
         let shown = |text: &&str| match FieldSelector::parse(text) {
             Ok(FieldSelector(terms)) => format!("{text} ->{}\n", terms.iter().map(term).collect::<String>()),
             Err(error) => format!("{text} -> error: {error}\n"),

@@ -9,10 +9,10 @@ const BINARY_OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
 /// All of the requirements; with none, everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LabelSelector(Vec<Requirement>);
+pub(crate) struct LabelSelector(Vec<LabelMatch>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
+struct LabelMatch {
     key: String,
     test: Test,
 }
@@ -70,7 +70,7 @@ impl Test {
 
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, Requirement { key, test }) in self.0.iter().enumerate() {
+        for (i, LabelMatch { key, test }) in self.0.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             let set =
                 |values: &BTreeSet<String>| values.iter().map(String::as_str).collect::<Vec<_>>().join(",");
@@ -146,7 +146,7 @@ impl Parser {
         self.tokens.peek().unwrap_or(&Token::End)
     }
 
-    fn selector(&mut self) -> Result<Vec<Requirement>, SelectorError> {
+    fn selector(&mut self) -> Result<Vec<LabelMatch>, SelectorError> {
         let mut requirements = Vec::new();
         let first = self.peek();
         if *first == Token::End {
@@ -170,7 +170,7 @@ impl Parser {
         }
     }
 
-    fn requirement(&mut self) -> Result<Requirement, String> {
+    fn requirement(&mut self) -> Result<LabelMatch, String> {
         let mut token = self.next();
         let absent = token == Token::Symbol("!");
         if absent {
@@ -181,14 +181,14 @@ impl Parser {
         };
         syntax::label_key(&key).map_err(|detail| invalid("<nil>", &key, &detail))?;
         if absent {
-            return Ok(Requirement { key, test: Test::Absent });
+            return Ok(LabelMatch { key, test: Test::Absent });
         }
         let test = if matches!(self.peek(), Token::End | Token::Symbol(",")) {
             Test::Exists
         } else {
             self.test(&key)?
         };
-        Ok(Requirement { key, test })
+        Ok(LabelMatch { key, test })
     }
 
     fn test(&mut self, key: &str) -> Result<Test, String> {

@@ -8,23 +8,23 @@ use std::{
 
 use serde_json::Value;
 
-use super::{PATCH, StrategicError, Strategy, addition, rules::Field, type_of, unknown_directive};
+use super::{PATCH, PatchStrategy, StrategicError, addition, rules::FieldRule, type_of, unknown_directive};
 
 pub(super) fn merge(
     old: Vec<Value>,
     new: Vec<Value>,
-    strategy: Strategy,
-    fields: &[Field],
+    strategy: PatchStrategy,
+    fields: &[FieldRule],
     name: &str,
 ) -> Result<Vec<Value>, StrategicError> {
     let Some(objects) = of_objects(&old, &new)? else { return Ok(Vec::new()) };
     match strategy {
-        Strategy::ByKey(key) if objects => merge_objects(old, new, key, fields),
+        PatchStrategy::ByKey(key) if objects => merge_objects(old, new, key, fields),
         _ if objects => Err(StrategicError::ListWithoutKey(name.to_owned())),
         _ => {
             let mut seen = HashSet::new();
             let merged = old.iter().chain(&new).filter(|item| seen.insert(item.to_string())).cloned();
-            order(merged.collect(), &new, &old, Strategy::Set)
+            order(merged.collect(), &new, &old, PatchStrategy::Set)
         }
     }
 }
@@ -79,7 +79,7 @@ fn merge_objects(
     mut old: Vec<Value>,
     new: Vec<Value>,
     key: &'static str,
-    fields: &[Field],
+    fields: &[FieldRule],
 ) -> Result<Vec<Value>, StrategicError> {
     let Items { merged: new, deleted, replace } = sort_out(new)?;
     let patch_places = places(&new, Some(key))?;
@@ -118,7 +118,7 @@ pub(super) fn order(
     merged: Vec<Value>,
     patch: &[Value],
     server: &[Value],
-    strategy: Strategy,
+    strategy: PatchStrategy,
 ) -> Result<Vec<Value>, StrategicError> {
     let key = strategy.key();
     order_by(merged, &places(patch, key)?, &places(server, key)?, key)
@@ -130,7 +130,7 @@ pub(super) fn server_order(
     old: Vec<Value>,
     new: &[Value],
     merged: &[Value],
-    strategy: Strategy,
+    strategy: PatchStrategy,
 ) -> Result<Vec<Value>, StrategicError> {
     let key = strategy.key();
     if key.is_none() || new.iter().any(|item| item.get(PATCH).is_some_and(|directive| directive == "replace"))
@@ -187,7 +187,11 @@ fn order_by(
 
 /// Refuses a patch list that is in another order than its `$setElementOrder`, or has items that are
 /// not in there.
-pub(super) fn check_order(new: &[Value], wanted: &[Value], strategy: Strategy) -> Result<(), StrategicError> {
+pub(super) fn check_order(
+    new: &[Value],
+    wanted: &[Value],
+    strategy: PatchStrategy,
+) -> Result<(), StrategicError> {
     if new.is_empty() || wanted.is_empty() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 //! the Go types (k8s.io/api, apimachinery and apiextensions-apiserver v0.35).
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strategy {
+pub(super) enum PatchStrategy {
     /// Objects are merged, lists replaced: what a field without a tag does.
     Merge,
     /// `patchStrategy:"replace"`.
@@ -13,7 +13,7 @@ pub(super) enum Strategy {
     ByKey(&'static str),
 }
 
-impl Strategy {
+impl PatchStrategy {
     /// The merge key of a list of objects.
     pub(super) fn key(self) -> Option<&'static str> {
         match self {
@@ -24,39 +24,39 @@ impl Strategy {
 }
 
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct FieldRule {
     pub(super) name: &'static str,
-    pub(super) strategy: Strategy,
+    pub(super) strategy: PatchStrategy,
     /// Of the object, or of the items of the list.
-    pub(super) fields: &'static [Field],
+    pub(super) fields: &'static [FieldRule],
 }
 
-const METADATA: Field = Field {
+const METADATA: FieldRule = FieldRule {
     name: "metadata",
-    strategy: Strategy::Merge,
+    strategy: PatchStrategy::Merge,
     fields: &[
-        Field { name: "ownerReferences", strategy: Strategy::ByKey("uid"), fields: &[] },
-        Field { name: "finalizers", strategy: Strategy::Set, fields: &[] },
+        FieldRule { name: "ownerReferences", strategy: PatchStrategy::ByKey("uid"), fields: &[] },
+        FieldRule { name: "finalizers", strategy: PatchStrategy::Set, fields: &[] },
     ],
 };
 
-const METADATA_ONLY: &[Field] = &[METADATA];
+const METADATA_ONLY: &[FieldRule] = &[METADATA];
 
-const NAMESPACE: &[Field] = &[
+const NAMESPACE: &[FieldRule] = &[
     METADATA,
-    Field {
+    FieldRule {
         name: "status",
-        strategy: Strategy::Merge,
-        fields: &[Field { name: "conditions", strategy: Strategy::ByKey("type"), fields: &[] }],
+        strategy: PatchStrategy::Merge,
+        fields: &[FieldRule { name: "conditions", strategy: PatchStrategy::ByKey("type"), fields: &[] }],
     },
 ];
 
 /// `imagePullSecrets` has its tag only in pods; here it is replaced.
-const SERVICE_ACCOUNT: &[Field] =
-    &[METADATA, Field { name: "secrets", strategy: Strategy::ByKey("name"), fields: &[] }];
+const SERVICE_ACCOUNT: &[FieldRule] =
+    &[METADATA, FieldRule { name: "secrets", strategy: PatchStrategy::ByKey("name"), fields: &[] }];
 
 /// The rules of a kind, if strategic merge patch is supported for it.
-pub(super) fn of(kind: &str) -> Option<&'static [Field]> {
+pub(super) fn of(kind: &str) -> Option<&'static [FieldRule]> {
     match kind {
         "Namespace" => Some(NAMESPACE),
         "ServiceAccount" => Some(SERVICE_ACCOUNT),
@@ -77,7 +77,7 @@ pub(super) fn of(kind: &str) -> Option<&'static [Field]> {
 }
 
 /// The rule of a field and those inside it.
-pub(super) fn field(fields: &[Field], name: &str) -> (Strategy, &'static [Field]) {
+pub(super) fn field(fields: &[FieldRule], name: &str) -> (PatchStrategy, &'static [FieldRule]) {
     let found = fields.iter().find(|field| field.name == name);
-    found.map_or((Strategy::Merge, &[]), |field| (field.strategy, field.fields))
+    found.map_or((PatchStrategy::Merge, &[]), |field| (field.strategy, field.fields))
 }

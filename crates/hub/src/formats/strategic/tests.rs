@@ -4,23 +4,25 @@ use serde_json::json;
 
 use super::*;
 
-const fn field(name: &'static str, strategy: Strategy, fields: &'static [Field]) -> Field {
-    Field { name, strategy, fields }
+const fn field(name: &'static str, strategy: PatchStrategy, fields: &'static [FieldRule]) -> FieldRule {
+    FieldRule { name, strategy, fields }
 }
 
 /// The type that apimachinery tests with.
-static MERGE_ITEM: [Field; 7] = [
-    field("mergingList", Strategy::ByKey("name"), &MERGE_ITEM),
-    field("mergingIntList", Strategy::Set, &[]),
-    field("mergeItemPtr", Strategy::ByKey("name"), &MERGE_ITEM),
-    field("nonMergingList", Strategy::Merge, &MERGE_ITEM),
-    field("replacingItem", Strategy::Replace, &[]),
-    field("retainKeysMap", Strategy::Merge, &RETAIN_KEYS_MAP),
-    field("retainKeysMergingList", Strategy::ByKey("name"), &MERGE_ITEM),
+static MERGE_ITEM: [FieldRule; 7] = [
+    field("mergingList", PatchStrategy::ByKey("name"), &MERGE_ITEM),
+    field("mergingIntList", PatchStrategy::Set, &[]),
+    field("mergeItemPtr", PatchStrategy::ByKey("name"), &MERGE_ITEM),
+    field("nonMergingList", PatchStrategy::Merge, &MERGE_ITEM),
+    field("replacingItem", PatchStrategy::Replace, &[]),
+    field("retainKeysMap", PatchStrategy::Merge, &RETAIN_KEYS_MAP),
+    field("retainKeysMergingList", PatchStrategy::ByKey("name"), &MERGE_ITEM),
 ];
 
-static RETAIN_KEYS_MAP: [Field; 2] =
-    [field("mergingIntList", Strategy::Set, &[]), field("mergingList", Strategy::ByKey("name"), &MERGE_ITEM)];
+static RETAIN_KEYS_MAP: [FieldRule; 2] = [
+    field("mergingIntList", PatchStrategy::Set, &[]),
+    field("mergingList", PatchStrategy::ByKey("name"), &MERGE_ITEM),
+];
 
 /// Every original and patch of apimachinery's patch_test.go (v0.35), with what its code made of
 /// them.

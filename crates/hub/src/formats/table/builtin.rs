@@ -4,20 +4,20 @@
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
 
-use super::{CREATED, Column, NAME, Source, age, event};
+use super::{CREATED, CellSource, Column, NAME, age, event};
 
 /// Name, type, format, priority, description, printer.
-pub(super) type Row =
+pub(super) type BuiltinColumn =
     (&'static str, &'static str, &'static str, i64, &'static str, fn(&Value, Timestamp) -> Value);
 
-const NAME_COLUMN: Row = ("Name", "string", "name", 0, NAME, name);
-const AGE_COLUMN: Row = ("Age", "string", "", 0, CREATED, created_since);
-const CREATED_AT_COLUMN: Row = ("Created At", "date", "", 0, CREATED, created_at);
+const NAME_COLUMN: BuiltinColumn = ("Name", "string", "name", 0, NAME, name);
+const AGE_COLUMN: BuiltinColumn = ("Age", "string", "", 0, CREATED, created_since);
+const CREATED_AT_COLUMN: BuiltinColumn = ("Created At", "date", "", 0, CREATED, created_at);
 
-const NAME_AND_AGE: &[Row] = &[NAME_COLUMN, AGE_COLUMN];
-const NAME_AND_CREATED_AT: &[Row] = &[NAME_COLUMN, CREATED_AT_COLUMN];
+const NAME_AND_AGE: &[BuiltinColumn] = &[NAME_COLUMN, AGE_COLUMN];
+const NAME_AND_CREATED_AT: &[BuiltinColumn] = &[NAME_COLUMN, CREATED_AT_COLUMN];
 
-const NAMESPACE: &[Row] = &[
+const NAMESPACE: &[BuiltinColumn] = &[
     NAME_COLUMN,
     ("Status", "string", "", 0, "The status of the namespace", |object, _| {
         text(object, "/status/phase").into()
@@ -25,7 +25,7 @@ const NAMESPACE: &[Row] = &[
     AGE_COLUMN,
 ];
 
-const CONFIG_MAP: &[Row] = &[
+const CONFIG_MAP: &[BuiltinColumn] = &[
     NAME_COLUMN,
     (
         "Data",
@@ -40,7 +40,7 @@ const CONFIG_MAP: &[Row] = &[
     AGE_COLUMN,
 ];
 
-const SECRET: &[Row] = &[
+const SECRET: &[BuiltinColumn] = &[
     NAME_COLUMN,
     (
         "Type",
@@ -64,7 +64,7 @@ const SECRET: &[Row] = &[
     AGE_COLUMN,
 ];
 
-const LEASE: &[Row] = &[
+const LEASE: &[BuiltinColumn] = &[
     NAME_COLUMN,
     (
         "Holder",
@@ -78,7 +78,7 @@ const LEASE: &[Row] = &[
     AGE_COLUMN,
 ];
 
-const CONTROLLER_REVISION: &[Row] = &[
+const CONTROLLER_REVISION: &[BuiltinColumn] = &[
     NAME_COLUMN,
     ("Controller", "string", "", 0, "Controller of the object", |object, _| controller(object).into()),
     (
@@ -93,7 +93,7 @@ const CONTROLLER_REVISION: &[Row] = &[
     AGE_COLUMN,
 ];
 
-const ROLE_BINDING: &[Row] = &[
+const ROLE_BINDING: &[BuiltinColumn] = &[
     NAME_COLUMN,
     (
         "Role",
@@ -110,7 +110,7 @@ const ROLE_BINDING: &[Row] = &[
     ("ServiceAccounts", "string", "", 1, "ServiceAccounts in the roleBinding", service_accounts),
 ];
 
-const CLUSTER_ROLE_BINDING: &[Row] = &[
+const CLUSTER_ROLE_BINDING: &[BuiltinColumn] = &[
     NAME_COLUMN,
     (
         "Role",
@@ -140,13 +140,13 @@ pub(super) fn columns(kind: &str) -> Vec<Column> {
         "CustomResourceDefinition" | "Role" | "ClusterRole" => NAME_AND_CREATED_AT,
         _ => NAME_AND_AGE,
     };
-    let column = |&(name, type_, format, priority, description, print): &Row| Column {
+    let column = |&(name, type_, format, priority, description, print): &BuiltinColumn| Column {
         name: name.to_owned(),
         type_: type_.to_owned(),
         format: format.to_owned(),
         description: description.to_owned(),
         priority,
-        source: Source::Printed(print),
+        source: CellSource::Printed(print),
     };
     rows.iter().map(column).collect()
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     NAME, age,
-    builtin::{Row, either, name, text},
+    builtin::{BuiltinColumn, either, name, text},
 };
 
 const FIELD_PATH: &str = "If referring to a piece of an object instead of an entire object, this string should contain \
@@ -15,7 +15,7 @@ const FIELD_PATH: &str = "If referring to a piece of an object instead of an ent
     \"spec.containers[2]\" (container with index 2 in this pod). This syntax is chosen only to have some well-defined \
     way of referencing a part of an object.";
 
-pub(super) const COLUMNS: &[Row] = &[
+pub(super) const COLUMNS: &[BuiltinColumn] = &[
     (
         "Last Seen",
         "string",

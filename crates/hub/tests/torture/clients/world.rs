@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, RwLock};
 
 use aviary_hub::security::{Identity, Role};
-use aviary_hub::{Hub, Options};
+use aviary_hub::{Hub, HubOptions};
 use axum::Router;
 use axum::body::Body;
 use futures_util::{FutureExt, StreamExt};
@@ -28,7 +28,7 @@ pub(crate) enum Way {
 
 pub(crate) struct World {
     place: Place,
-    options: Options,
+    options: HubOptions,
     hub: Hub,
     server: Option<Server>,
     /// The hub that in-process clients use.
@@ -40,7 +40,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new(way: Way, events_kept: usize) -> Self {
         let place = Place::new();
-        let options = Options { events_kept, ..Options::default() };
+        let options = HubOptions { events_kept, ..HubOptions::default() };
         let hub = Hub::open(place.path(), options.clone()).await.unwrap();
         let current = Arc::new(RwLock::new(hub.router()));
         let reachable = watch::Sender::new(true);

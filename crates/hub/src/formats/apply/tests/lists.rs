@@ -260,7 +260,7 @@ fn items_of_one_name_are_owned_together() {
 fn a_configuration_that_does_not_fit_is_told_why() {
     let wrong = |yaml: &str| {
         let config: serde_json::Value = serde_saphyr::from_str(yaml).unwrap();
-        let wrong = super::super::check(super::Type::resource(&super::SCHEMA), &config).join("; ");
+        let wrong = super::super::check(super::ValueType::resource(&super::SCHEMA), &config).join("; ");
         if wrong.is_empty() { "fits".to_owned() } else { wrong }
     };
     let told: Vec<String> = [

@@ -13,8 +13,8 @@ use aviary_schema::Schema;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::managers::{Manager, Managers, Operation};
-use super::types::Type;
+use super::managers::{FieldManager, Managers, Operation};
+use super::types::ValueType;
 use super::updater::{Conflicts, Versions, apply, before_first_apply, update};
 
 /// What all stories are about.
@@ -53,7 +53,7 @@ struct World<'s> {
 
 impl<'s> World<'s> {
     fn new(schemas: &[(&'s str, &'s Schema)]) -> Self {
-        let types = schemas.iter().map(|(version, schema)| (*version, Type::resource(schema))).collect();
+        let types = schemas.iter().map(|(version, schema)| (*version, ValueType::resource(schema))).collect();
         Self {
             versions: Versions { current: schemas[0].0, types },
             object: json!({}),
@@ -62,9 +62,9 @@ impl<'s> World<'s> {
         }
     }
 
-    fn manager(&self, name: &str, operation: Operation) -> Manager {
+    fn manager(&self, name: &str, operation: Operation) -> FieldManager {
         let api_version = self.versions.current.to_owned();
-        Manager { name: name.into(), operation, api_version, subresource: String::new() }
+        FieldManager { name: name.into(), operation, api_version, subresource: String::new() }
     }
 
     fn apply(&mut self, name: &str, config: &Value, force: bool) -> Result<(), Conflicts> {

@@ -8,7 +8,7 @@ use super::super::element::Element;
 use super::super::fields::fields_of;
 use super::super::merge::merge;
 use super::super::set::Set;
-use super::super::types::Type;
+use super::super::types::ValueType;
 use super::{SCHEMA, World};
 
 fn scalar() -> impl Strategy<Value = Value> {
@@ -126,7 +126,7 @@ proptest! {
 
     #[test]
     fn a_set_is_read_as_it_is_written(object in object()) {
-        let set = fields_of(Type::resource(&SCHEMA), &object);
+        let set = fields_of(ValueType::resource(&SCHEMA), &object);
         prop_assert_eq!(Set::from_fields(&set.to_fields()).unwrap(), set);
     }
 
@@ -135,7 +135,7 @@ proptest! {
         let mut world = World::new(&[("v1", &SCHEMA)]);
         for (who, how, object) in steps {
             let name = ["one", "two", "three"][who];
-            let _ = super::super::check(Type::resource(&SCHEMA), &object);
+            let _ = super::super::check(ValueType::resource(&SCHEMA), &object);
             match how {
                 0 => world.update(name, object),
                 how => { let _ = world.apply(name, &object, how == 2); }
@@ -162,7 +162,7 @@ proptest! {
         let mut world = World::new(&[("v1", &SCHEMA)]);
         world.update("ctl", before);
         world.apply("one", &config, true).unwrap();
-        let ty = Type::resource(&SCHEMA);
+        let ty = ValueType::resource(&SCHEMA);
         prop_assert_eq!(merge(ty, &world.object, &config), world.object.clone());
         world.apply("one", &json!({}), false).unwrap();
         prop_assert!(world.managers.0.iter().all(|entry| entry.manager.name != "one"));
