@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use aviary_schema::{Cause, Reason, UnknownFields};
+use aviary_schema::{Cause, CauseReason, UnknownFields};
 use serde_json::Value;
 
 use crate::documents::Document;
@@ -158,7 +158,7 @@ fn admit(kind: &Kind, document: &Document, findings: &mut Vec<Finding>) -> anyho
     let admission = kind.admission()?;
     let mut unknown = Vec::new();
     if let Err(causes) = admission.admit(document.value.clone(), None, UnknownFields::Strict) {
-        unknown.extend(causes.into_iter().filter(|cause| cause.reason == Reason::UnknownField));
+        unknown.extend(causes.into_iter().filter(|cause| cause.reason == CauseReason::UnknownField));
     }
     let admitted = admission.admit(document.value.clone(), None, UnknownFields::Ignore);
     let (stored, causes) = match admitted {
@@ -178,7 +178,7 @@ fn says_only_that_more_was_not_checked(cause: &Cause) -> bool {
 fn refused(document: &Document, cause: &Cause) -> Finding {
     let field = if cause.field == "<nil>" { "" } else { &cause.field };
     let message = match cause.reason {
-        Reason::UnknownField => "is not a field of this kind".to_owned(),
+        CauseReason::UnknownField => "is not a field of this kind".to_owned(),
         // The finding already names the field.
         _ => cause.message.replace(&format!("{} in body ", cause.field), ""),
     };

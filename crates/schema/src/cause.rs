@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Why a field is rejected, as in `details.causes[].reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub enum Reason {
+pub enum CauseReason {
     #[serde(rename = "FieldValueRequired")]
     Required,
     #[serde(rename = "FieldValueInvalid")]
@@ -32,7 +32,7 @@ pub enum Reason {
     UnknownField,
 }
 
-impl Reason {
+impl CauseReason {
     /// The machine-readable name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for CauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -58,29 +58,29 @@ impl fmt::Display for Reason {
 /// One entry of `details.causes`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cause {
-    pub reason: Reason,
+    pub reason: CauseReason,
     pub message: String,
     pub field: String,
 }
 
 impl Cause {
     pub(crate) fn required(path: &Path<'_>, detail: &str) -> Self {
-        Self::new(Reason::Required, path, detailed("Required value", detail))
+        Self::new(CauseReason::Required, path, detailed("Required value", detail))
     }
 
     pub(crate) fn forbidden(path: &Path<'_>, detail: &str) -> Self {
-        Self::new(Reason::Forbidden, path, detailed("Forbidden", detail))
+        Self::new(CauseReason::Forbidden, path, detailed("Forbidden", detail))
     }
 
     pub(crate) fn invalid(path: &Path<'_>, value: &Value, detail: &str) -> Self {
-        Self::new(Reason::Invalid, path, detailed(&format!("Invalid value: {}", shown(value)), detail))
+        Self::new(CauseReason::Invalid, path, detailed(&format!("Invalid value: {}", shown(value)), detail))
     }
 
     /// `got` is the JSON type found, or the text that does not have the wanted format.
     pub(crate) fn type_invalid(path: &Path<'_>, wanted: &str, got: &str) -> Self {
         let message =
             format!("Invalid value: {got:?}: {} in body must be of type {wanted}: {got:?}", path.in_body());
-        Self::new(Reason::TypeInvalid, path, message)
+        Self::new(CauseReason::TypeInvalid, path, message)
     }
 
     pub(crate) fn not_supported<'v>(
@@ -96,30 +96,30 @@ impl Cause {
             .collect();
         let message =
             format!("Unsupported value: {}: supported values: {}", shown(value), supported.join(", "));
-        Self::new(Reason::NotSupported, path, message)
+        Self::new(CauseReason::NotSupported, path, message)
     }
 
     pub(crate) fn duplicate(path: &Path<'_>, value: &Value) -> Self {
-        Self::new(Reason::Duplicate, path, format!("Duplicate value: {}", shown(value)))
+        Self::new(CauseReason::Duplicate, path, format!("Duplicate value: {}", shown(value)))
     }
 
     pub(crate) fn too_long(path: &Path<'_>, max: u64) -> Self {
-        Self::new(Reason::TooLong, path, format!("Too long: may not be more than {max} bytes"))
+        Self::new(CauseReason::TooLong, path, format!("Too long: may not be more than {max} bytes"))
     }
 
     pub(crate) fn too_many(path: &Path<'_>, actual: usize, max: u64) -> Self {
-        Self::new(Reason::TooMany, path, format!("Too many: {actual}: must have at most {max} items"))
+        Self::new(CauseReason::TooMany, path, format!("Too many: {actual}: must have at most {max} items"))
     }
 
     pub(crate) fn unknown_field(field: &str) -> Self {
         Self {
-            reason: Reason::UnknownField,
+            reason: CauseReason::UnknownField,
             message: format!("unknown field {field:?}"),
             field: field.to_owned(),
         }
     }
 
-    pub(crate) fn new(reason: Reason, path: &Path<'_>, message: String) -> Self {
+    pub(crate) fn new(reason: CauseReason, path: &Path<'_>, message: String) -> Self {
         Self { reason, message, field: path.to_string() }
     }
 }

@@ -15,12 +15,12 @@ use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
 use serde_json::{Value, json};
 
-use crate::cause::{Cause, Path, Reason};
+use crate::cause::{Cause, CauseReason, Path};
 use crate::former::Former;
 use crate::structural::Schema;
 use crate::validate::json_type;
 
-pub(crate) use compile::{Scope, compile};
+pub(crate) use compile::{RulePosition, compile};
 
 /// The functions rules may call.
 static LIBRARY: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
@@ -35,7 +35,7 @@ pub struct Rule {
     program: Program,
     message: Option<String>,
     message_program: Option<Program>,
-    reason: Reason,
+    reason: CauseReason,
     /// Names below the rule's own node, as `fieldPath` gives them.
     field_path: Vec<String>,
     optional_old_self: bool,
@@ -141,9 +141,9 @@ impl Rule {
     fn refusal(&self, context: &Context<'_>, kind: &Value, path: &Path<'_>) -> Cause {
         let message = self.message_text(context);
         let mut cause = match self.reason {
-            Reason::Required => Cause::required(path, &message),
-            Reason::Forbidden => Cause::forbidden(path, &message),
-            Reason::Duplicate => Cause::duplicate(path, kind),
+            CauseReason::Required => Cause::required(path, &message),
+            CauseReason::Forbidden => Cause::forbidden(path, &message),
+            CauseReason::Duplicate => Cause::duplicate(path, kind),
             _ => Cause::invalid(path, kind, &message),
         };
         if !self.field_path.is_empty() {

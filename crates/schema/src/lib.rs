@@ -34,7 +34,7 @@ mod validate;
 
 use serde_json::Value;
 
-pub use cause::{Cause, Reason};
+pub use cause::{Cause, CauseReason};
 pub use cel::Rule;
 pub use depth::{MAX_DEPTH, nests_too_deep};
 pub use format::Format;

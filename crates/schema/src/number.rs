@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 
 use crate::cause::{Cause, Path};
 use crate::format::integer;
-use crate::structural::{Kind, Schema};
+use crate::structural::{JsonType, Schema};
 
 pub(crate) fn check(schema: &Schema, number: &Number, path: &Path<'_>, causes: &mut Vec<Cause>) {
     let values = &schema.values;
@@ -35,7 +35,9 @@ pub(crate) fn check(schema: &Schema, number: &Number, path: &Path<'_>, causes: &
             refuse(format!("in body should be {than} {}", shown(&min.limit)));
         }
     }
-    let Some(kind) = schema.kind.filter(|kind| matches!(kind, Kind::Integer | Kind::Number)) else { return };
+    let Some(kind) = schema.kind.filter(|kind| matches!(kind, JsonType::Integer | JsonType::Number)) else {
+        return;
+    };
     if let Some(format) = values.format.filter(|format| !format.accepts_number(number)) {
         let (kind, format) = (kind.as_str(), format.as_str());
         let detail =

@@ -15,7 +15,7 @@ const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// `apiVersion`, `kind` and `metadata` stay, at the root and in embedded resources.
 pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut dropped = Vec::new();
-    let walk = Walk { is_resource: true, keep_unknown: false };
+    let walk = Inherited { is_resource: true, keep_unknown: false };
     node(schema, walk, object, &Path::root(), &mut dropped);
     dropped
 }
@@ -23,19 +23,19 @@ pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
 /// Like [`prune`], for a value that is not a whole resource.
 pub(crate) fn prune_below(schema: &Schema, value: &mut Value, path: &Path<'_>) -> Vec<String> {
     let mut dropped = Vec::new();
-    node(schema, Walk::default(), value, path, &mut dropped);
+    node(schema, Inherited::default(), value, path, &mut dropped);
     dropped
 }
 
 /// What a node inherits in addition to its schema.
 #[derive(Clone, Copy, Default)]
-struct Walk {
+struct Inherited {
     is_resource: bool,
     /// A list that preserves unknown fields preserves those of its items.
     keep_unknown: bool,
 }
 
-fn node(schema: &Schema, walk: Walk, value: &mut Value, path: &Path<'_>, dropped: &mut Vec<String>) {
+fn node(schema: &Schema, walk: Inherited, value: &mut Value, path: &Path<'_>, dropped: &mut Vec<String>) {
     let is_resource = walk.is_resource || schema.embedded_resource;
     let keep_unknown = walk.keep_unknown || schema.preserve_unknown;
     match value {
@@ -45,7 +45,7 @@ fn node(schema: &Schema, walk: Walk, value: &mut Value, path: &Path<'_>, dropped
             }
             let below = path.field(name);
             if let Some(child) = schema.child(name) {
-                node(child, Walk::default(), field, &below, dropped);
+                node(child, Inherited::default(), field, &below, dropped);
                 return true;
             }
             if keep_unknown {
@@ -63,7 +63,7 @@ fn node(schema: &Schema, walk: Walk, value: &mut Value, path: &Path<'_>, dropped
                 let below = path.index(index);
                 match schema.items.as_deref() {
                     Some(child) => {
-                        node(child, Walk { is_resource: false, keep_unknown }, item, &below, dropped);
+                        node(child, Inherited { is_resource: false, keep_unknown }, item, &below, dropped);
                     }
                     None if keep_unknown => {}
                     None => forget(item, &below, dropped),

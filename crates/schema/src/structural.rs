@@ -25,7 +25,7 @@ const MAX_SCHEMA_DEPTH: usize = 200;
 /// `not` — there without type, default or extension.
 #[derive(Debug, Default)]
 pub struct Schema {
-    pub kind: Option<Kind>,
+    pub kind: Option<JsonType>,
     pub nullable: bool,
     pub default: Option<Value>,
     pub properties: BTreeMap<String, Schema>,
@@ -37,7 +37,7 @@ pub struct Schema {
     pub list: ListType,
     /// `x-kubernetes-map-type: atomic`: the fields of this object are not correlated individually.
     pub atomic_map: bool,
-    pub values: Values,
+    pub values: ValueValidations,
     /// `x-kubernetes-validations`.
     pub rules: Vec<Rule>,
     /// Whether there is a rule here or below; other nodes are not walked.
@@ -50,7 +50,7 @@ pub struct Schema {
 
 /// `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonType {
     Object,
     Array,
     String,
@@ -78,7 +78,7 @@ pub enum ListType {
 
 /// The value validations of a node, which may appear both outside and inside `anyOf` and the like.
 #[derive(Debug, Default)]
-pub struct Values {
+pub struct ValueValidations {
     pub required: Vec<String>,
     pub one_of_values: Vec<Value>,
     pub pattern: Option<Pattern>,
@@ -89,8 +89,8 @@ pub struct Values {
     pub max_items: Option<u64>,
     pub min_properties: Option<u64>,
     pub max_properties: Option<u64>,
-    pub minimum: Option<Bound>,
-    pub maximum: Option<Bound>,
+    pub minimum: Option<NumberBound>,
+    pub maximum: Option<NumberBound>,
     pub multiple_of: Option<Number>,
     pub any_of: Vec<Schema>,
     pub one_of: Vec<Schema>,
@@ -100,7 +100,7 @@ pub struct Values {
 
 /// `minimum` or `maximum`, with its `exclusive…`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bound {
+pub struct NumberBound {
     pub limit: Number,
     pub exclusive: bool,
 }
@@ -149,11 +149,11 @@ impl Schema {
         if self.int_or_string {
             return Some("integer,string");
         }
-        self.kind.map(Kind::as_str)
+        self.kind.map(JsonType::as_str)
     }
 }
 
-impl Kind {
+impl JsonType {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Object => "object",

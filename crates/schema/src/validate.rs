@@ -5,12 +5,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cause::{Cause, Path, Reason};
+use crate::cause::{Cause, CauseReason, Path};
 use crate::depth::{MAX_DEPTH, guard};
 use crate::format::integer;
 use crate::former::Former;
 use crate::number;
-use crate::structural::{Kind, Schema};
+use crate::structural::{JsonType, Schema};
 use crate::{cel, unique};
 
 /// Everything wrong with `new` under `schema`: values, then uniqueness, then rules.
@@ -41,12 +41,17 @@ pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<Cause>
 }
 
 /// Rules rely on types, required fields and sizes; other failures do not prevent their evaluation.
-fn blocks_rules(reason: Reason) -> bool {
+fn blocks_rules(reason: CauseReason) -> bool {
     match reason {
-        Reason::Required | Reason::TypeInvalid | Reason::NotSupported | Reason::TooLong | Reason::TooMany => {
-            true
-        }
-        Reason::Invalid | Reason::Duplicate | Reason::Forbidden | Reason::UnknownField => false,
+        CauseReason::Required
+        | CauseReason::TypeInvalid
+        | CauseReason::NotSupported
+        | CauseReason::TooLong
+        | CauseReason::TooMany => true,
+        CauseReason::Invalid
+        | CauseReason::Duplicate
+        | CauseReason::Forbidden
+        | CauseReason::UnknownField => false,
     }
 }
 
@@ -85,12 +90,12 @@ fn type_matches(schema: &Schema, value: &Value, path: &Path<'_>, causes: &mut Ve
     let matches = match (schema.kind, value) {
         (_, Value::Null) => schema.nullable,
         (None, value) => value.is_string() || whole(value),
-        (Some(Kind::Object), value) => value.is_object(),
-        (Some(Kind::Array), value) => value.is_array(),
-        (Some(Kind::String), value) => value.is_string(),
-        (Some(Kind::Number), value) => value.is_number(),
-        (Some(Kind::Integer), value) => whole(value),
-        (Some(Kind::Boolean), value) => value.is_boolean(),
+        (Some(JsonType::Object), value) => value.is_object(),
+        (Some(JsonType::Array), value) => value.is_array(),
+        (Some(JsonType::String), value) => value.is_string(),
+        (Some(JsonType::Number), value) => value.is_number(),
+        (Some(JsonType::Integer), value) => whole(value),
+        (Some(JsonType::Boolean), value) => value.is_boolean(),
     };
     if !matches {
         causes.push(Cause::type_invalid(path, wanted, json_type(value)));

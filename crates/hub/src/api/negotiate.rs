@@ -2,7 +2,7 @@
 //!
 //! Owns parsing them. Invalid values fail here, so handlers see only valid ones.
 
-use aviary_schema::{Cause, Reason, UnknownFields};
+use aviary_schema::{Cause, CauseReason, UnknownFields};
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderName, USER_AGENT};
 
@@ -211,7 +211,7 @@ impl Params {
 fn check_manager(name: &str) -> Result<(), Cause> {
     if name.len() > LONGEST_MANAGER {
         let message = format!("Too long: may not be more than {LONGEST_MANAGER} bytes");
-        return Err(Cause { reason: Reason::TooLong, message, field: "fieldManager".into() });
+        return Err(Cause { reason: CauseReason::TooLong, message, field: "fieldManager".into() });
     }
     match name.char_indices().find(|(_, letter)| letter.is_control()) {
         Some((place, letter)) => {

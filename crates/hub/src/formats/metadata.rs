@@ -3,7 +3,7 @@
 //!
 //! Must not examine anything else in an object.
 
-use aviary_schema::{Cause, Reason};
+use aviary_schema::{Cause, CauseReason};
 use serde_json::{Map, Value, json};
 
 use crate::formats::selector::syntax::{label_key, label_value};
@@ -182,7 +182,7 @@ pub(crate) fn validate(metadata: &Map<String, Value>, naming: Naming) -> Vec<Cau
     }
     if size > MAX_ANNOTATIONS {
         let message = format!("Too long: may not be more than {MAX_ANNOTATIONS} bytes");
-        causes.push(Cause { reason: Reason::TooLong, message, field: "metadata.annotations".into() });
+        causes.push(Cause { reason: CauseReason::TooLong, message, field: "metadata.annotations".into() });
     }
     for finalizer in texts(metadata, "finalizers") {
         if let Err(why) = label_key(finalizer) {
@@ -234,21 +234,21 @@ pub(crate) fn says_nothing(value: &Value) -> bool {
 
 pub(crate) fn invalid(field: &str, value: &str, why: &str) -> Cause {
     let message = format!("Invalid value: {value:?}: {why}");
-    Cause { reason: Reason::Invalid, message, field: field.into() }
+    Cause { reason: CauseReason::Invalid, message, field: field.into() }
 }
 
 pub(crate) fn required(field: &str, why: &str) -> Cause {
-    Cause { reason: Reason::Required, message: format!("Required value: {why}"), field: field.into() }
+    Cause { reason: CauseReason::Required, message: format!("Required value: {why}"), field: field.into() }
 }
 
 pub(crate) fn not_supported(field: &str, value: &str, supported: &[&str]) -> Cause {
     let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
     let message = format!("Unsupported value: {value:?}: supported values: {}", supported.join(", "));
-    Cause { reason: Reason::NotSupported, message, field: field.into() }
+    Cause { reason: CauseReason::NotSupported, message, field: field.into() }
 }
 
 pub(crate) fn forbidden(field: &str, why: &str) -> Cause {
-    Cause { reason: Reason::Forbidden, message: format!("Forbidden: {why}"), field: field.into() }
+    Cause { reason: CauseReason::Forbidden, message: format!("Forbidden: {why}"), field: field.into() }
 }
 
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";

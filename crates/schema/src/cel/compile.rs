@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::names::Purpose;
 use super::{LIBRARY, Rule, names};
-use crate::cause::{Cause, Path, Reason};
+use crate::cause::{Cause, CauseReason, Path};
 use crate::structural::Schema;
 
 /// The position of a rule.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scope<'p> {
+pub(crate) struct RulePosition<'p> {
     pub(crate) is_root: bool,
     /// The path of the list or map above that makes `oldSelf` unavailable.
     pub(crate) uncorrelatable: Option<&'p str>,
@@ -22,7 +22,7 @@ pub(crate) struct Scope<'p> {
 pub(crate) fn compile(
     rules: &[Value],
     schema: &Schema,
-    scope: Scope<'_>,
+    scope: RulePosition<'_>,
     path: &Path<'_>,
     causes: &mut Vec<Cause>,
 ) -> Vec<Rule> {
@@ -33,7 +33,7 @@ pub(crate) fn compile(
 fn compile_one(
     rule: &Value,
     schema: &Schema,
-    scope: Scope<'_>,
+    scope: RulePosition<'_>,
     path: &Path<'_>,
     causes: &mut Vec<Cause>,
 ) -> Option<Rule> {
@@ -109,9 +109,10 @@ fn compile_program(
     Ok(program)
 }
 
-fn reason(name: Option<&str>, path: &Path<'_>, causes: &mut Vec<Cause>) -> Option<Reason> {
-    const ALLOWED: [Reason; 4] = [Reason::Required, Reason::Forbidden, Reason::Invalid, Reason::Duplicate];
-    let Some(name) = name else { return Some(Reason::Invalid) };
+fn reason(name: Option<&str>, path: &Path<'_>, causes: &mut Vec<Cause>) -> Option<CauseReason> {
+    const ALLOWED: [CauseReason; 4] =
+        [CauseReason::Required, CauseReason::Forbidden, CauseReason::Invalid, CauseReason::Duplicate];
+    let Some(name) = name else { return Some(CauseReason::Invalid) };
     let found = ALLOWED.into_iter().find(|reason| reason.as_str() == name);
     if found.is_none() {
         let allowed = ALLOWED.map(|reason| json!(reason.as_str()));

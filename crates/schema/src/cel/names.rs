@@ -10,7 +10,7 @@ use kube_cel::cel::common::ast::{
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value as CelValue};
 
 use super::value::escape;
-use crate::structural::{Additional, Kind, Schema};
+use crate::structural::{Additional, JsonType, Schema};
 
 /// The required type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,10 @@ pub(super) fn check(
     purpose: Purpose,
     library: &Context<'_>,
 ) -> Result<(), String> {
-    let node = Known::Node { schema, is_resource: is_root || schema.embedded_resource };
-    let old = if optional_old_self { Known::Nothing } else { node };
+    let node = ExpressionType::Node { schema, is_resource: is_root || schema.embedded_resource };
+    let old = if optional_old_self { ExpressionType::Nothing } else { node };
     let mut names =
-        Names { library, variables: vec![("self".to_owned(), node), ("oldSelf".to_owned(), old)] };
+        NameChecker { library, variables: vec![("self".to_owned(), node), ("oldSelf".to_owned(), old)] };
     let known = names.visit(expression)?;
     match plain_type(expression, known) {
         Some(found) if purpose == Purpose::Condition && found != "bool" => {
@@ -41,7 +41,7 @@ pub(super) fn check(
 }
 
 /// The type of an expression if it is obvious.
-fn plain_type(expression: &IdedExpr, known: Known<'_>) -> Option<&'static str> {
+fn plain_type(expression: &IdedExpr, known: ExpressionType<'_>) -> Option<&'static str> {
     match &expression.expr {
         Expr::Literal(literal) => Some(match literal {
             LiteralValue::Boolean(_) => "bool",
@@ -66,8 +66,8 @@ fn plain_type(expression: &IdedExpr, known: Known<'_>) -> Option<&'static str> {
         },
         Expr::Select(select) if select.test => Some("bool"),
         Expr::Ident(_) | Expr::Select(_) => match known {
-            Known::Node { schema, .. } if !schema.int_or_string => match schema.kind? {
-                Kind::Boolean => Some("bool"),
+            ExpressionType::Node { schema, .. } if !schema.int_or_string => match schema.kind? {
+                JsonType::Boolean => Some("bool"),
                 other => Some(other.as_str()),
             },
             _ => None,
@@ -78,7 +78,7 @@ fn plain_type(expression: &IdedExpr, known: Known<'_>) -> Option<&'static str> {
 
 /// What is known about an expression's value.
 #[derive(Clone, Copy)]
-enum Known<'s> {
+enum ExpressionType<'s> {
     Nothing,
     Node {
         schema: &'s Schema,
@@ -88,22 +88,22 @@ enum Known<'s> {
     Metadata,
 }
 
-impl<'s> Known<'s> {
+impl<'s> ExpressionType<'s> {
     fn below(schema: &'s Schema) -> Self {
         Self::Node { schema, is_resource: schema.embedded_resource }
     }
 }
 
-struct Names<'s, 'l> {
+struct NameChecker<'s, 'l> {
     library: &'l Context<'l>,
     /// Innermost last.
-    variables: Vec<(String, Known<'s>)>,
+    variables: Vec<(String, ExpressionType<'s>)>,
 }
 
-impl<'s> Names<'s, '_> {
-    fn visit(&mut self, expression: &IdedExpr) -> Result<Known<'s>, String> {
+impl<'s> NameChecker<'s, '_> {
+    fn visit(&mut self, expression: &IdedExpr) -> Result<ExpressionType<'s>, String> {
         match &expression.expr {
-            Expr::Unspecified | Expr::Literal(_) => Ok(Known::Nothing),
+            Expr::Unspecified | Expr::Literal(_) => Ok(ExpressionType::Nothing),
             Expr::Ident(name) => self
                 .variable(name)
                 .ok_or_else(|| format!("undeclared reference to '{name}' (in container '')")),
@@ -118,37 +118,43 @@ impl<'s> Names<'s, '_> {
         }
     }
 
-    fn each<'e>(&mut self, expressions: impl IntoIterator<Item = &'e IdedExpr>) -> Result<Known<'s>, String> {
+    fn each<'e>(
+        &mut self,
+        expressions: impl IntoIterator<Item = &'e IdedExpr>,
+    ) -> Result<ExpressionType<'s>, String> {
         for expression in expressions {
             self.visit(expression)?;
         }
-        Ok(Known::Nothing)
+        Ok(ExpressionType::Nothing)
     }
 
-    fn entries<'e>(&mut self, entries: impl Iterator<Item = &'e EntryExpr>) -> Result<Known<'s>, String> {
+    fn entries<'e>(
+        &mut self,
+        entries: impl Iterator<Item = &'e EntryExpr>,
+    ) -> Result<ExpressionType<'s>, String> {
         for entry in entries {
             match entry {
                 EntryExpr::StructField(field) => self.visit(&field.value)?,
                 EntryExpr::MapEntry(entry) => self.each([&entry.key, &entry.value])?,
             };
         }
-        Ok(Known::Nothing)
+        Ok(ExpressionType::Nothing)
     }
 
-    fn variable(&self, name: &str) -> Option<Known<'s>> {
+    fn variable(&self, name: &str) -> Option<ExpressionType<'s>> {
         // The accumulators of macros, which no rule can write.
         if name.starts_with('@') {
-            return Some(Known::Nothing);
+            return Some(ExpressionType::Nothing);
         }
         self.variables.iter().rev().find(|(known, _)| known == name).map(|(_, node)| *node)
     }
 
-    fn select(&mut self, select: &SelectExpr) -> Result<Known<'s>, String> {
+    fn select(&mut self, select: &SelectExpr) -> Result<ExpressionType<'s>, String> {
         let operand = self.visit(&select.operand)?;
         field_of(operand, &select.field)
     }
 
-    fn call(&mut self, call: &CallExpr) -> Result<Known<'s>, String> {
+    fn call(&mut self, call: &CallExpr) -> Result<ExpressionType<'s>, String> {
         let name = call.func_name.as_str();
         if name == operators::INDEX
             && let [operand, key] = call.args.as_slice()
@@ -187,51 +193,55 @@ impl<'s> Names<'s, '_> {
         !matches!(outcome, Err(ExecutionError::UndeclaredReference(name)) if name.as_str() == function)
     }
 
-    fn comprehension(&mut self, comprehension: &ComprehensionExpr) -> Result<Known<'s>, String> {
+    fn comprehension(&mut self, comprehension: &ComprehensionExpr) -> Result<ExpressionType<'s>, String> {
         let range = self.visit(&comprehension.iter_range)?;
         self.visit(&comprehension.accu_init)?;
         let outside = self.variables.len();
-        let is_list = matches!(range, Known::Node { schema, .. } if schema.kind == Some(Kind::Array));
-        let member = if is_list { element(range) } else { Known::Nothing };
+        let is_list =
+            matches!(range, ExpressionType::Node { schema, .. } if schema.kind == Some(JsonType::Array));
+        let member = if is_list { element(range) } else { ExpressionType::Nothing };
         self.variables.push((comprehension.iter_var.clone(), member));
-        self.variables.extend(comprehension.iter_var2.iter().map(|name| (name.clone(), Known::Nothing)));
-        self.variables.push((comprehension.accu_var.clone(), Known::Nothing));
+        self.variables
+            .extend(comprehension.iter_var2.iter().map(|name| (name.clone(), ExpressionType::Nothing)));
+        self.variables.push((comprehension.accu_var.clone(), ExpressionType::Nothing));
         let inside = self.each([&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result]);
         self.variables.truncate(outside);
         inside
     }
 }
 
-fn element(collection: Known<'_>) -> Known<'_> {
-    let Known::Node { schema, .. } = collection else { return Known::Nothing };
+fn element(collection: ExpressionType<'_>) -> ExpressionType<'_> {
+    let ExpressionType::Node { schema, .. } = collection else { return ExpressionType::Nothing };
     match (&schema.items, &schema.additional) {
-        (Some(items), _) => Known::below(items),
-        (None, Some(Additional::Schema(values))) => Known::below(values),
-        (None, _) => Known::Nothing,
+        (Some(items), _) => ExpressionType::below(items),
+        (None, Some(Additional::Schema(values))) => ExpressionType::below(values),
+        (None, _) => ExpressionType::Nothing,
     }
 }
 
-fn field_of<'s>(operand: Known<'s>, field: &str) -> Result<Known<'s>, String> {
+fn field_of<'s>(operand: ExpressionType<'s>, field: &str) -> Result<ExpressionType<'s>, String> {
     let undefined = || format!("undefined field '{field}'");
     let (schema, is_resource) = match operand {
-        Known::Nothing => return Ok(Known::Nothing),
-        Known::Metadata if matches!(field, "name" | "generateName") => return Ok(Known::Nothing),
-        Known::Metadata => return Err(undefined()),
-        Known::Node { schema, is_resource } => (schema, is_resource),
+        ExpressionType::Nothing => return Ok(ExpressionType::Nothing),
+        ExpressionType::Metadata if matches!(field, "name" | "generateName") => {
+            return Ok(ExpressionType::Nothing);
+        }
+        ExpressionType::Metadata => return Err(undefined()),
+        ExpressionType::Node { schema, is_resource } => (schema, is_resource),
     };
     match (is_resource, field) {
-        (true, "metadata") => return Ok(Known::Metadata),
-        (true, "apiVersion" | "kind") => return Ok(Known::Nothing),
+        (true, "metadata") => return Ok(ExpressionType::Metadata),
+        (true, "apiVersion" | "kind") => return Ok(ExpressionType::Nothing),
         _ => {}
     }
     match &schema.additional {
-        Some(Additional::Schema(values)) => return Ok(Known::below(values)),
-        Some(Additional::Any) => return Ok(Known::Nothing),
+        Some(Additional::Schema(values)) => return Ok(ExpressionType::below(values)),
+        Some(Additional::Any) => return Ok(ExpressionType::Nothing),
         None => {}
     }
-    if let Some(kind) = schema.kind.filter(|kind| *kind != Kind::Object) {
+    if let Some(kind) = schema.kind.filter(|kind| *kind != JsonType::Object) {
         return Err(format!("type '{}' does not support field selection", kind.as_str()));
     }
     let declared = schema.properties.iter().find(|(name, _)| escape(name) == field);
-    declared.map(|(_, schema)| Known::below(schema)).ok_or_else(undefined)
+    declared.map(|(_, schema)| ExpressionType::below(schema)).ok_or_else(undefined)
 }

@@ -10,7 +10,7 @@ use kube_cel::cel::objects::{Key, Map};
 use serde_json::{Number, Value};
 
 use crate::format::{Format, date_time, duration, integer};
-use crate::structural::{Kind, Schema};
+use crate::structural::{JsonType, Schema};
 
 pub(super) fn convert(value: &Value, schema: Option<&Schema>) -> CelValue {
     match value {
@@ -36,7 +36,7 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>) -> CelValue {
 }
 
 fn number(value: &Number, schema: Option<&Schema>) -> CelValue {
-    let is_float = schema.is_some_and(|schema| schema.kind == Some(Kind::Number));
+    let is_float = schema.is_some_and(|schema| schema.kind == Some(JsonType::Number));
     match integer(value).and_then(|whole| i64::try_from(whole).ok()) {
         Some(whole) if !is_float => CelValue::Int(whole),
         _ => CelValue::Float(value.as_f64().unwrap_or(f64::NAN)),
@@ -45,7 +45,7 @@ fn number(value: &Number, schema: Option<&Schema>) -> CelValue {
 
 fn string(text: &str, schema: Option<&Schema>) -> CelValue {
     let format =
-        schema.filter(|schema| schema.kind == Some(Kind::String)).and_then(|schema| schema.values.format);
+        schema.filter(|schema| schema.kind == Some(JsonType::String)).and_then(|schema| schema.values.format);
     let typed = match format {
         Some(Format::DateTime) => date_time(text).map(CelValue::Timestamp),
         Some(Format::Date) => date_time(&format!("{text}T00:00:00Z")).map(CelValue::Timestamp),

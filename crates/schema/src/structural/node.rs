@@ -8,13 +8,13 @@ use crate::cause::{Cause, Path};
 
 /// Reads one node's keywords; a keyword of the wrong JSON type becomes a cause and counts as
 /// absent.
-pub(super) struct Node<'n> {
+pub(super) struct NodeReader<'n> {
     fields: &'n Map<String, Value>,
     pub(super) path: &'n Path<'n>,
     pub(super) causes: &'n mut Vec<Cause>,
 }
 
-impl<'n> Node<'n> {
+impl<'n> NodeReader<'n> {
     pub(super) fn of(value: &'n Value, path: &'n Path<'n>, causes: &'n mut Vec<Cause>) -> Option<Self> {
         let Value::Object(fields) = value else {
             causes.push(Cause::invalid(path, value, "must be a schema object"));

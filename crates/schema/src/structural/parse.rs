@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::node::Node;
+use super::node::NodeReader;
 use super::values::{Types, is_int_or_string_pattern};
-use super::{Additional, Kind, ListType, Schema};
+use super::{Additional, JsonType, ListType, Schema};
 use crate::cause::{Cause, Path};
 use crate::cel;
 
 /// The position of a node.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct NodePosition<'p> {
     level: Level,
     /// The nearest list or map above whose elements cannot be correlated.
     uncorrelatable: Option<&'p str>,
@@ -28,21 +28,23 @@ enum Level {
 }
 
 pub(super) fn parse(value: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) -> Schema {
-    structural(value, Place { level: Level::Root, uncorrelatable: None }, path, causes)
+    structural(value, NodePosition { level: Level::Root, uncorrelatable: None }, path, causes)
 }
 
-fn structural(value: &Value, place: Place<'_>, path: &Path<'_>, causes: &mut Vec<Cause>) -> Schema {
-    let Some(mut node) = Node::of(value, path, causes) else { return Schema::default() };
+fn structural(value: &Value, place: NodePosition<'_>, path: &Path<'_>, causes: &mut Vec<Cause>) -> Schema {
+    let Some(mut node) = NodeReader::of(value, path, causes) else { return Schema::default() };
     node.refuse_unsupported();
     let kind = node.kind(place.level);
     let here = path.to_string();
 
     let atomic_map = node.choice("x-kubernetes-map-type", &["atomic", "granular"]) == Some("atomic");
     let list = node.list_type();
-    let below_map =
-        Place { level: Level::Field, uncorrelatable: place.uncorrelatable.or(atomic_map.then_some(&here)) };
+    let below_map = NodePosition {
+        level: Level::Field,
+        uncorrelatable: place.uncorrelatable.or(atomic_map.then_some(&here)),
+    };
     let correlated_list = matches!(list, ListType::Map(_));
-    let below_list = Place {
+    let below_list = NodePosition {
         level: Level::Item,
         uncorrelatable: place.uncorrelatable.or((!correlated_list).then_some(&here)),
     };
@@ -70,14 +72,15 @@ fn structural(value: &Value, place: Place<'_>, path: &Path<'_>, causes: &mut Vec
 
     let rules = node.list("x-kubernetes-validations");
     let rules_path = path.field("x-kubernetes-validations");
-    let scope = cel::Scope { is_root: place.level == Level::Root, uncorrelatable: place.uncorrelatable };
+    let scope =
+        cel::RulePosition { is_root: place.level == Level::Root, uncorrelatable: place.uncorrelatable };
     schema.rules = cel::compile(rules, &schema, scope, &rules_path, node.causes);
     schema.summarise();
     schema
 }
 
-impl Node<'_> {
-    fn kind(&mut self, level: Level) -> Option<Kind> {
+impl NodeReader<'_> {
+    fn kind(&mut self, level: Level) -> Option<JsonType> {
         let untyped =
             self.flag("x-kubernetes-int-or-string") || self.flag("x-kubernetes-preserve-unknown-fields");
         let name = self.text("type").filter(|name| !name.is_empty());
@@ -104,7 +107,7 @@ impl Node<'_> {
                 if level == Level::Root && name != "object" {
                     self.causes.push(Cause::invalid(&path, &json!(name), "must be object at the root"));
                 }
-                return Kind::parse(name);
+                return JsonType::parse(name);
             }
         }
         None

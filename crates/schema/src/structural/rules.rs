@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Additional, Kind, ListType, Schema};
+use super::{Additional, JsonType, ListType, Schema};
 use crate::cause::{Cause, Path};
 use crate::{cel, default, prune, unique, validate};
 
@@ -21,10 +21,10 @@ fn node(schema: &Schema, is_root: bool, path: &Path<'_>, causes: &mut Vec<Cause>
     int_or_string(schema, path, causes);
     embedded_resource(schema, is_root, path, causes);
     list_type(schema, path, causes);
-    if schema.atomic_map && schema.kind != Some(Kind::Object) {
+    if schema.atomic_map && schema.kind != Some(JsonType::Object) {
         causes.push(wrong_type(schema, path, "must be object if x-kubernetes-map-type is specified"));
     }
-    if schema.kind == Some(Kind::Array) && schema.items.is_none() {
+    if schema.kind == Some(JsonType::Array) && schema.items.is_none() {
         causes.push(Cause::required(&path.field("items"), "must be specified"));
     }
     junctions_are_complete(schema, path, causes);
@@ -75,7 +75,7 @@ fn int_or_string(schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
 
 fn embedded_resource(schema: &Schema, is_root: bool, path: &Path<'_>, causes: &mut Vec<Cause>) {
     if schema.embedded_resource {
-        if schema.kind != Some(Kind::Object) {
+        if schema.kind != Some(JsonType::Object) {
             causes.push(wrong_type(schema, path, "must be object if x-kubernetes-embedded-resource is true"));
         }
         if schema.additional.is_some() {
@@ -92,7 +92,9 @@ fn embedded_resource(schema: &Schema, is_root: bool, path: &Path<'_>, causes: &m
         return;
     }
     let properties = path.field("properties");
-    for (name, kind) in [("apiVersion", Kind::String), ("kind", Kind::String), ("metadata", Kind::Object)] {
+    for (name, kind) in
+        [("apiVersion", JsonType::String), ("kind", JsonType::String), ("metadata", JsonType::Object)]
+    {
         if let Some(field) = schema.properties.get(name).filter(|field| field.kind != Some(kind)) {
             causes.push(wrong_type(field, &properties.key(name), &format!("must be {}", kind.as_str())));
         }
@@ -120,7 +122,7 @@ fn list_type(schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
     if schema.list == ListType::Atomic {
         return;
     }
-    if schema.kind != Some(Kind::Array) {
+    if schema.kind != Some(JsonType::Array) {
         causes.push(wrong_type(schema, path, "must be array if x-kubernetes-list-type is specified"));
     }
     let Some(items) = schema.items.as_deref() else { return };
@@ -132,11 +134,11 @@ fn list_type(schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
                 let detail = "cannot be nullable when x-kubernetes-list-type is set";
                 causes.push(Cause::forbidden(&items_path.field("nullable"), detail));
             }
-            if items.kind == Some(Kind::Object) && !items.atomic_map {
+            if items.kind == Some(JsonType::Object) && !items.atomic_map {
                 let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
                 causes.push(Cause::required(&items_path.field("x-kubernetes-map-type"), detail));
             }
-            if items.kind == Some(Kind::Array) && items.list != ListType::Atomic {
+            if items.kind == Some(JsonType::Array) && items.list != ListType::Atomic {
                 let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
                 causes.push(Cause::required(&items_path.field("x-kubernetes-list-type"), detail));
             }
@@ -146,7 +148,7 @@ fn list_type(schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
                 let detail = "cannot be nullable when x-kubernetes-list-type is map";
                 causes.push(Cause::forbidden(&items_path.field("nullable"), detail));
             }
-            if items.kind != Some(Kind::Object) {
+            if items.kind != Some(JsonType::Object) {
                 let detail = "must be object if parent array's x-kubernetes-list-type is map";
                 causes.push(wrong_type(items, &items_path, detail));
             }
@@ -174,7 +176,7 @@ fn list_map_keys(keys: &[String], items: &Schema, path: &Path<'_>, causes: &mut 
             continue;
         };
         let at = properties.key(key);
-        if !field.kind.is_some_and(Kind::is_scalar) {
+        if !field.kind.is_some_and(JsonType::is_scalar) {
             let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
             causes.push(wrong_type(field, &at, detail));
         }

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::node::Node;
-use super::{Bound, Kind, Schema, Values};
+use super::node::NodeReader;
+use super::{JsonType, NumberBound, Schema, ValueValidations};
 use crate::cause::{Cause, Path};
 use crate::format::Format;
 use crate::pattern;
@@ -35,7 +35,7 @@ fn nested(value: &Value, types: Types, path: &Path<'_>, causes: &mut Vec<Cause>)
         ("x-kubernetes-map-type", "must be undefined to be structural"),
         ("x-kubernetes-list-type", "must be undefined to be structural"),
     ];
-    let Some(mut node) = Node::of(value, path, causes) else { return Schema::default() };
+    let Some(mut node) = NodeReader::of(value, path, causes) else { return Schema::default() };
     node.refuse_unsupported();
     for (keyword, detail) in FORBIDDEN {
         if node.get(keyword).is_some_and(is_meaningful) {
@@ -49,7 +49,7 @@ fn nested(value: &Value, types: Types, path: &Path<'_>, causes: &mut Vec<Cause>)
     }
     let mut schema = Schema::default();
     if types == Types::Here {
-        schema.kind = node.text("type").and_then(Kind::parse);
+        schema.kind = node.text("type").and_then(JsonType::parse);
     } else if node.get("type").is_some_and(is_meaningful) {
         node.forbid("type", "must be empty to be structural");
     }
@@ -78,9 +78,9 @@ pub(super) fn is_int_or_string_pattern(any_of: Option<&Value>) -> bool {
     any_of == Some(&json!([{"type": "integer"}, {"type": "string"}]))
 }
 
-impl Node<'_> {
-    pub(super) fn values(&mut self, types: Types) -> Values {
-        let mut values = Values {
+impl NodeReader<'_> {
+    pub(super) fn values(&mut self, types: Types) -> ValueValidations {
+        let mut values = ValueValidations {
             required: self.names("required"),
             one_of_values: self.list("enum").to_vec(),
             format: self.text("format").and_then(Format::parse),
@@ -93,7 +93,7 @@ impl Node<'_> {
             minimum: self.bound("minimum", "exclusiveMinimum"),
             maximum: self.bound("maximum", "exclusiveMaximum"),
             multiple_of: self.number("multipleOf"),
-            ..Values::default()
+            ..ValueValidations::default()
         };
         if let Some(factor) =
             values.multiple_of.take_if(|factor| factor.as_f64().is_none_or(|factor| factor <= 0.0))
@@ -123,9 +123,9 @@ impl Node<'_> {
         values
     }
 
-    fn bound(&mut self, limit: &str, exclusive: &str) -> Option<Bound> {
+    fn bound(&mut self, limit: &str, exclusive: &str) -> Option<NumberBound> {
         let exclusive = self.flag(exclusive);
-        self.number(limit).map(|limit| Bound { limit, exclusive })
+        self.number(limit).map(|limit| NumberBound { limit, exclusive })
     }
 
     fn junction(&mut self, keyword: &str, types: impl Fn(usize) -> Types) -> Vec<Schema> {

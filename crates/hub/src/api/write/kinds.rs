@@ -2,7 +2,7 @@
 //!
 //! Owns these few rules; everything else treats all kinds alike.
 
-use aviary_schema::{Cause, Reason};
+use aviary_schema::{Cause, CauseReason};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
@@ -154,7 +154,7 @@ fn check_size(fields: &Map<String, Value>, maps: &[&str], causes: &mut Vec<Cause
     let size: usize = entries.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > LARGEST_DATA {
         let message = format!("Too long: may not be more than {LARGEST_DATA} bytes");
-        causes.push(Cause { reason: Reason::TooLong, message, field: "[]".into() });
+        causes.push(Cause { reason: CauseReason::TooLong, message, field: "[]".into() });
     }
 }
 

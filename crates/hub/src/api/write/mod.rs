@@ -14,7 +14,7 @@ pub(crate) mod update;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aviary_schema::{Reason, UnknownFields};
+use aviary_schema::{CauseReason, UnknownFields};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
@@ -166,7 +166,7 @@ fn admit(
             // Kubernetes decodes built-in kinds into Go types: a value of a wrong type cannot be
             // decoded.
             if let Some(cause) =
-                found.iter().find(|cause| !resource.is_custom() && cause.reason == Reason::TypeInvalid)
+                found.iter().find(|cause| !resource.is_custom() && cause.reason == CauseReason::TypeInvalid)
             {
                 return Err(cannot(&format!("{}.{cause}", resource.names.kind)));
             }

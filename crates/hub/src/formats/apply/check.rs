@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use aviary_schema::structural::{Kind, ListType};
+use aviary_schema::structural::{JsonType, ListType};
 use serde_json::Value;
 
 use super::element::Element;
@@ -37,9 +37,9 @@ fn node(ty: ValueType<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
         (Atom::List, other) => wrong.push(format!("{path}: expected list, got {other}")),
         (Atom::Scalar, value) => {
             let (fits, expected) = match ty.scalar() {
-                Some(Kind::String) => (value.is_string(), "string"),
-                Some(Kind::Integer | Kind::Number) => (value.is_number(), "numeric (int or float)"),
-                Some(Kind::Boolean) => (value.is_boolean(), "boolean"),
+                Some(JsonType::String) => (value.is_string(), "string"),
+                Some(JsonType::Integer | JsonType::Number) => (value.is_number(), "numeric (int or float)"),
+                Some(JsonType::Boolean) => (value.is_boolean(), "boolean"),
                 _ => (!value.is_object() && !value.is_array(), "any scalar"),
             };
             if !fits {

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use aviary_schema::Schema;
-use aviary_schema::structural::{Additional, Kind, ListType};
+use aviary_schema::structural::{Additional, JsonType, ListType};
 use serde_json::{Map, Value, json};
 
 use super::element::Element;
@@ -117,8 +117,8 @@ impl<'s> ValueType<'s> {
     fn allowed(self) -> Atoms {
         let Self::Known(SchemaType { schema, .. }) = self else { return Atoms::ANY };
         match schema.kind {
-            Some(Kind::Object) => Atoms { map: true, ..Atoms::NONE },
-            Some(Kind::Array) => Atoms { list: true, ..Atoms::NONE },
+            Some(JsonType::Object) => Atoms { map: true, ..Atoms::NONE },
+            Some(JsonType::Array) => Atoms { list: true, ..Atoms::NONE },
             Some(_) => Atoms { scalar: true, ..Atoms::NONE },
             None => Atoms::ANY,
         }
@@ -203,11 +203,11 @@ impl<'s> ValueType<'s> {
     }
 
     /// The only kind of scalar that matches, if there is just one.
-    pub(crate) fn scalar(self) -> Option<Kind> {
+    pub(crate) fn scalar(self) -> Option<JsonType> {
         match self {
             // A string with a format may have several encodings.
-            Self::Known(SchemaType { schema, .. }) if schema.kind == Some(Kind::String) => {
-                schema.values.format.is_none().then_some(Kind::String)
+            Self::Known(SchemaType { schema, .. }) if schema.kind == Some(JsonType::String) => {
+                schema.values.format.is_none().then_some(JsonType::String)
             }
             Self::Known(SchemaType { schema, .. }) => schema.kind,
             Self::Deduced | Self::Opaque => None,
