@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use aviary_api::ManifestWork;
 use aviary_engine::simulate::agents::Profile;
-use aviary_fleet::{Behaviour, Fleet, members};
+use aviary_fleet::{Behaviour, SimulatedFleet, members};
 use aviary_hub::{Hub, HubOptions};
 use futures_util::{StreamExt, stream};
 use kube::api::{Api, PostParams};
@@ -53,7 +53,7 @@ async fn measure(name: &str, hub: &Hub, clusters: usize) {
     aviary_testing::install_crds(&client).await;
     let profile = Profile { latency: (Duration::ZERO, Duration::ZERO), ..Profile::default() };
     let behaviour = Behaviour { profile, ..Behaviour::default() };
-    let fleet = Fleet::new(client.clone(), members("c", clusters, &[], 1).unwrap(), behaviour);
+    let fleet = SimulatedFleet::new(client.clone(), members("c", clusters, &[], 1).unwrap(), behaviour);
     let began = Spent::now();
     fleet.register(|| {}).await.unwrap();
     let registered = clusters as f64 / began.until_now().time.as_secs_f64();

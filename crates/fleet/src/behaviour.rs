@@ -11,7 +11,7 @@ use aviary_engine::simulate::agents::{Agents, Answer, Profile};
 pub struct Behaviour {
     pub profile: Profile,
     /// Failures in addition to those of the profile.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<SimulatedFailure>,
     /// The share of clusters that make each false report. A cluster makes at most one kind, and
     /// always the same.
     pub lies: Vec<(Lie, f64)>,
@@ -19,14 +19,14 @@ pub struct Behaviour {
 
 /// The share of clusters that fail, among those in scope.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    pub scope: Scope,
+pub struct SimulatedFailure {
+    pub scope: FailureScope,
     pub share: f64,
 }
 
 /// What a failure applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum FailureScope {
     /// Works of this version.
     Version(String),
     /// Clusters with this label.
@@ -77,9 +77,9 @@ impl Behaviour {
 
     /// The largest share of all failures that apply.
     fn fail_share(&self, labels: &BTreeMap<String, String>, version: Option<&str>) -> f64 {
-        let applies = |failure: &&Failure| match &failure.scope {
-            Scope::Version(of) => version == Some(of),
-            Scope::Label { key, value } => labels.get(key) == Some(value),
+        let applies = |failure: &&SimulatedFailure| match &failure.scope {
+            FailureScope::Version(of) => version == Some(of),
+            FailureScope::Label { key, value } => labels.get(key) == Some(value),
         };
         self.failures.iter().filter(applies).map(|failure| failure.share).fold(self.profile.fail, f64::max)
     }
@@ -107,8 +107,11 @@ mod tests {
         let behaviour = Behaviour {
             profile: Profile { fail: 0.1, ..Profile::default() },
             failures: vec![
-                Failure { scope: Scope::Version("v2".into()), share: 1.0 },
-                Failure { scope: Scope::Label { key: "stage".into(), value: "canary".into() }, share: 0.5 },
+                SimulatedFailure { scope: FailureScope::Version("v2".into()), share: 1.0 },
+                SimulatedFailure {
+                    scope: FailureScope::Label { key: "stage".into(), value: "canary".into() },
+                    share: 0.5,
+                },
             ],
             lies: Vec::new(),
         };

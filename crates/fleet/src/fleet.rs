@@ -25,10 +25,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::behaviour::Behaviour;
 use crate::member::Member;
 use crate::register::{self, RegisterError, Registered};
-use crate::report::Report;
+use crate::report::WorkReport;
 use crate::requests::{AT_ONCE, has_code, passes};
 use crate::schedule::ReportSchedule;
-use crate::seen::{Acknowledged, SeenWork};
+use crate::seen::{AgentWork, ReportResponse};
 
 /// Returns the time for conditions.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -38,15 +38,15 @@ const LONG: Duration = Duration::from_secs(3600);
 
 /// Simulated clusters on a hub.
 #[derive(Clone)]
-pub struct Fleet {
+pub struct SimulatedFleet {
     client: Client,
     members: Arc<[Member]>,
     behaviour: Behaviour,
     clock: Clock,
-    counts: Arc<Counts>,
+    counts: Arc<FleetCounters>,
 }
 
-impl std::fmt::Debug for Fleet {
+impl std::fmt::Debug for SimulatedFleet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fleet")
             .field("members", &self.members.len())
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Fleet {
 
 /// Counters of the fleet's agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FleetTally {
     /// Works that were new or had changed.
     pub seen: u64,
     /// Reports that were written.
@@ -69,7 +69,7 @@ pub struct Tally {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct FleetCounters {
     seen: AtomicU64,
     reported: AtomicU64,
     refused: AtomicU64,
@@ -137,7 +137,7 @@ fn innermost(error: &watcher::Error) -> String {
     cause.to_string()
 }
 
-impl Fleet {
+impl SimulatedFleet {
     pub fn new(client: Client, members: Vec<Member>, behaviour: Behaviour) -> Self {
         let clock: Clock = Arc::new(Timestamp::now);
         Self { client, members: members.into(), behaviour, clock, counts: Arc::default() }
@@ -152,10 +152,15 @@ impl Fleet {
         &self.members
     }
 
-    pub fn tally(&self) -> Tally {
-        let Counts { seen, reported, refused, retried } = &*self.counts;
+    pub fn tally(&self) -> FleetTally {
+        let FleetCounters { seen, reported, refused, retried } = &*self.counts;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Tally { seen: read(seen), reported: read(reported), refused: read(refused), retried: read(retried) }
+        FleetTally {
+            seen: read(seen),
+            reported: read(reported),
+            refused: read(refused),
+            retried: read(retried),
+        }
     }
 
     /// Registers the clusters on the hub, a few at a time, and takes over those of an earlier
@@ -174,7 +179,7 @@ impl Fleet {
 
     /// The same, and calls `told` when the connection to the hub is lost, and when it is back.
     pub async fn run_told(&self, stop: impl Future<Output = ()>, mut told: impl FnMut(Link)) {
-        let works: Api<SeenWork> = Api::all(self.client.clone());
+        let works: Api<AgentWork> = Api::all(self.client.clone());
         let works = watcher(works, watcher::Config::default()).backoff(Pauses(Pauses::FIRST));
         let clusters: Api<Guarded<ManagedCluster>> = Api::all(self.client.clone());
         let ours = watcher::Config::default().labels(&register::selector());
@@ -220,7 +225,7 @@ impl Fleet {
 
 #[derive(Debug)]
 enum Errand {
-    Report(Report),
+    Report(WorkReport),
     /// The agent has finished with a work that is being deleted.
     Release {
         cluster: String,
@@ -238,7 +243,7 @@ enum Errand {
 type Returned = (Errand, Timestamp, Result<(), kube::Error>);
 
 struct Office<'a> {
-    fleet: &'a Fleet,
+    fleet: &'a SimulatedFleet,
     schedule: ReportSchedule,
     errands: VecDeque<Errand>,
     running: JoinSet<Returned>,
@@ -304,12 +309,12 @@ impl Office<'_> {
         }
     }
 
-    fn see_work(&mut self, event: Result<Event<SeenWork>, watcher::Error>) {
+    fn see_work(&mut self, event: Result<Event<AgentWork>, watcher::Error>) {
         match event {
             Ok(Event::Init) => self.schedule.begin_listing(),
             Ok(Event::InitDone) => self.schedule.end_listing(),
-            Ok(Event::Apply(SeenWork(work)) | Event::InitApply(SeenWork(work))) => self.take_work(&work),
-            Ok(Event::Delete(SeenWork(work))) => self.schedule.lose(&work),
+            Ok(Event::Apply(AgentWork(work)) | Event::InitApply(AgentWork(work))) => self.take_work(&work),
+            Ok(Event::Delete(AgentWork(work))) => self.schedule.lose(&work),
             Err(error) => tracing::debug!(%error, "the watch for works was interrupted and resumes"),
         }
     }
@@ -364,7 +369,7 @@ impl Office<'_> {
 }
 
 async fn run(client: &Client, errand: &Errand, offline: bool, time: Timestamp) -> Result<(), kube::Error> {
-    let works = |cluster: &str| Api::<Acknowledged>::namespaced(client.clone(), cluster);
+    let works = |cluster: &str| Api::<ReportResponse>::namespaced(client.clone(), cluster);
     match errand {
         Errand::Report(report) => {
             let patch = Patch::Merge(report.patch(time));

@@ -18,7 +18,7 @@ mod requests;
 mod schedule;
 mod seen;
 
-pub use behaviour::{Behaviour, Failure, Lie, Scope};
-pub use fleet::{Clock, Fleet, Link, Tally};
+pub use behaviour::{Behaviour, FailureScope, Lie, SimulatedFailure};
+pub use fleet::{Clock, FleetTally, Link, SimulatedFleet};
 pub use member::{LabelShare, Member, MemberError, members};
 pub use register::{RegisterError, Registered, Removed, SIMULATED_BY, SIMULATOR, remove};

@@ -11,7 +11,7 @@ use crate::feedback::{self, Feedback, ObjectState};
 /// The objects of a work. Most clusters of a fleet have equal ones, so they are stored once and
 /// shared.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Outline {
+pub(crate) struct WorkOutline {
     pub(crate) items: Vec<Item>,
     /// The health of some workload of it is asked for.
     pub(crate) is_probed: bool,
@@ -39,7 +39,7 @@ impl Item {
     }
 }
 
-impl Outline {
+impl WorkOutline {
     pub(crate) fn of(work: &ManifestWork) -> Self {
         let items = work.spec.manifests().iter().enumerate();
         let items: Vec<Item> = items.map(|(ordinal, manifest)| item(ordinal, manifest, work)).collect();

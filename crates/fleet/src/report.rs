@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::behaviour::Lie;
 use crate::feedback::{Feedback, ObjectState};
-use crate::outline::{Item, Outline};
+use crate::outline::{Item, WorkOutline};
 
 /// A generation that no object reaches.
 const FUTURE: i64 = 1_000_000_000_000_000_000;
 
 /// A report of one agent on one work.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct WorkReport {
     pub(crate) cluster: ClusterName,
     pub(crate) work: Text,
     pub(crate) uid: Text,
@@ -26,20 +26,20 @@ pub(crate) struct Report {
     pub(crate) generation: i64,
     pub(crate) answer: Answer,
     pub(crate) lie: Option<Lie>,
-    pub(crate) outline: Shared<Outline>,
+    pub(crate) outline: Shared<WorkOutline>,
     pub(crate) before: Before,
 }
 
 /// The status of the work before the report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
-    applied: Option<Said>,
-    available: Option<Said>,
+    applied: Option<KnownCondition>,
+    available: Option<KnownCondition>,
 }
 
 /// A condition without reason and message.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct KnownCondition {
     holds: bool,
     since: Timestamp,
     generation: i64,
@@ -53,28 +53,28 @@ impl Before {
             let holds = condition.is_true();
             (holds || condition.is_false()).then_some(())?;
             let generation = condition.observed_generation.unwrap_or(0);
-            Some(Said { holds, since: condition.last_transition()?, generation })
+            Some(KnownCondition { holds, since: condition.last_transition()?, generation })
         };
         Self { applied: said(APPLIED), available: said(AVAILABLE) }
     }
 
     /// Whether the agent has nothing to add for this generation.
     pub(crate) fn is_answered(&self, generation: i64) -> bool {
-        let now = |said: &&Said| said.generation == generation;
+        let now = |said: &&KnownCondition| said.generation == generation;
         let applied = self.applied.as_ref().filter(now);
         let outage = self.available.as_ref().filter(now).is_some_and(|said| !said.holds);
         applied.is_some() && !outage
     }
 }
 
-impl Report {
+impl WorkReport {
     /// The status of the work after this report.
     pub(crate) fn after(&self, now: Timestamp) -> Before {
         let Self { before, answer, lie, .. } = self;
-        let say = |holds: bool, earlier: Option<Said>| {
+        let say = |holds: bool, earlier: Option<KnownCondition>| {
             // The time changes only when the status changes.
             let since = earlier.filter(|said| said.holds == holds).map_or(now, |said| said.since);
-            Some(Said { holds, since, generation: self.told_generation() })
+            Some(KnownCondition { holds, since, generation: self.told_generation() })
         };
         let (applied, available) = match answer {
             // The previous version still runs; nothing is known about the current one.
@@ -189,7 +189,7 @@ fn manifest(item: &Item, said: &Before, now: Timestamp, state: ObjectState) -> V
     json!({"resourceMeta": item.meta, "statusFeedback": feedback, "conditions": conditions})
 }
 
-fn condition(type_: &str, said: Said, reason: &str, message: &str) -> Value {
+fn condition(type_: &str, said: KnownCondition, reason: &str, message: &str) -> Value {
     let mut condition = of_object(type_, said.holds, said.since, reason, message);
     condition["observedGeneration"] = json!(said.generation);
     condition

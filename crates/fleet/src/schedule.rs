@@ -21,8 +21,8 @@ use tokio::time::Instant;
 
 use crate::behaviour::{Behaviour, Lie};
 use crate::member::Member;
-use crate::outline::Outline;
-use crate::report::{Before, Report};
+use crate::outline::WorkOutline;
+use crate::report::{Before, WorkReport};
 
 /// How long to wait before a failed report is retried.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -35,18 +35,18 @@ pub(crate) type Labels = BTreeMap<String, String>;
 pub(crate) struct ReportSchedule {
     behaviour: Behaviour,
     members: HashMap<ClusterName, Shared<Labels>>,
-    works: HashMap<Key, Known>,
+    works: HashMap<ScheduleKey, WorkProgress>,
     due: BinaryHeap<Reverse<Due>>,
     turns: u64,
     /// The number of the current or last listing of all works.
     round: u32,
-    outlines: Pool<Outline>,
+    outlines: Pool<WorkOutline>,
     labels: Pool<Labels>,
     names: HashSet<Text>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Key {
+struct ScheduleKey {
     cluster: ClusterName,
     work: Text,
 }
@@ -56,12 +56,12 @@ struct Key {
 struct Due {
     at: Instant,
     turn: u64,
-    key: Key,
+    key: ScheduleKey,
 }
 
 /// What an agent knows about one work.
 #[derive(Debug)]
-struct Known {
+struct WorkProgress {
     /// Distinguishes a work from an earlier one of the same name.
     uid: u64,
     generation: i64,
@@ -80,7 +80,7 @@ struct Waiting {
     uid: Text,
     answer: Answer,
     lie: Option<Lie>,
-    outline: Shared<Outline>,
+    outline: Shared<WorkOutline>,
     before: Before,
 }
 
@@ -151,7 +151,7 @@ impl ReportSchedule {
         }
         let before = Before::of(work);
         let fresh = !self.works.contains_key(&key);
-        let mut known = Known {
+        let mut known = WorkProgress {
             uid,
             generation,
             turn: 0,
@@ -169,7 +169,7 @@ impl ReportSchedule {
         known.writing = writing;
         known.turn = self.next_turn();
         if let Some((after, answer)) = self.answer(&key.cluster, work) {
-            let outline = self.outlines.share(Shared::new(Outline::of(work)));
+            let outline = self.outlines.share(Shared::new(WorkOutline::of(work)));
             let lie = self.behaviour.lie(&key.cluster);
             let uid = given_uid.into();
             known.waiting = Some(Box::new(Waiting { uid, answer, lie, outline, before }));
@@ -197,7 +197,7 @@ impl ReportSchedule {
     }
 
     /// Takes the next due report. The caller must report its outcome.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Option<Report> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<WorkReport> {
         while self.next_due().is_some_and(|at| at <= now)
             && let Some(Reverse(Due { turn, key, .. })) = self.due.pop()
         {
@@ -209,14 +209,14 @@ impl ReportSchedule {
             let Some(waiting) = known.waiting.take() else { continue };
             known.writing = true;
             let Waiting { uid, answer, lie, outline, before } = *waiting;
-            let (Key { cluster, work }, generation) = (key, known.generation);
-            return Some(Report { cluster, work, uid, turn, generation, answer, lie, outline, before });
+            let (ScheduleKey { cluster, work }, generation) = (key, known.generation);
+            return Some(WorkReport { cluster, work, uid, turn, generation, answer, lie, outline, before });
         }
         None
     }
 
     /// A report was written. The agent may have another report later.
-    pub(crate) fn written(&mut self, report: Report, time: Timestamp, now: Instant) {
+    pub(crate) fn written(&mut self, report: WorkReport, time: Timestamp, now: Instant) {
         let before = report.after(time);
         let next = self.behaviour.agents().after(&report.cluster, &report.answer);
         match next {
@@ -226,30 +226,30 @@ impl ReportSchedule {
     }
 
     /// A report was not written, for a temporary reason.
-    pub(crate) fn failed(&mut self, report: Report, now: Instant) {
+    pub(crate) fn failed(&mut self, report: WorkReport, now: Instant) {
         let (answer, before) = (report.answer.clone(), report.before);
         self.say_later(report, answer, before, now + PAUSE, now);
     }
 
     /// The work of a report does not exist any more.
-    pub(crate) fn dropped(&mut self, report: &Report, now: Instant) {
+    pub(crate) fn dropped(&mut self, report: &WorkReport, now: Instant) {
         self.done(report, now);
     }
 
-    fn say_later(&mut self, report: Report, answer: Answer, before: Before, at: Instant, now: Instant) {
+    fn say_later(&mut self, report: WorkReport, answer: Answer, before: Before, at: Instant, now: Instant) {
         let turn = self.turns + 1;
         let Some(known) = self.done(&report, now) else { return };
-        let Report { cluster, work, uid, lie, outline, .. } = report;
+        let WorkReport { cluster, work, uid, lie, outline, .. } = report;
         known.waiting = Some(Box::new(Waiting { uid, answer, lie, outline, before }));
         known.turn = turn;
         self.turns = turn;
-        self.due.push(Reverse(Due { at, turn, key: Key { cluster, work } }));
+        self.due.push(Reverse(Due { at, turn, key: ScheduleKey { cluster, work } }));
     }
 
     /// Ends the report in progress. Returns the state of the work if the report was about its
     /// current generation.
-    fn done(&mut self, report: &Report, now: Instant) -> Option<&mut Known> {
-        let key = Key { cluster: report.cluster.clone(), work: report.work.clone() };
+    fn done(&mut self, report: &WorkReport, now: Instant) -> Option<&mut WorkProgress> {
+        let key = ScheduleKey { cluster: report.cluster.clone(), work: report.work.clone() };
         let known = self.works.get_mut(&key)?;
         known.writing = false;
         if std::mem::take(&mut known.overdue) {
@@ -264,7 +264,7 @@ impl ReportSchedule {
         self.behaviour.answer(cluster, labels, version.map(String::as_str), &revision(work))
     }
 
-    fn key(&mut self, work: &ManifestWork) -> Option<Key> {
+    fn key(&mut self, work: &ManifestWork) -> Option<ScheduleKey> {
         let cluster = self.has(work.metadata.namespace.as_deref()?)?.clone();
         let name = work.metadata.name.as_deref()?;
         let work = match self.names.get(name) {
@@ -277,7 +277,7 @@ impl ReportSchedule {
                 name
             }
         };
-        Some(Key { cluster, work })
+        Some(ScheduleKey { cluster, work })
     }
 
     fn next_turn(&mut self) -> u64 {

@@ -17,20 +17,20 @@ use serde::Deserialize;
 /// The part of a work that an agent reads.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Raw")]
-pub(crate) struct SeenWork(pub(crate) ManifestWork);
+pub(crate) struct AgentWork(pub(crate) ManifestWork);
 
 #[derive(Deserialize)]
 struct Raw {
     #[serde(default)]
-    metadata: Head,
+    metadata: WorkMetadata,
     #[serde(default)]
     spec: ManifestWorkSpec,
-    status: Option<Said>,
+    status: Option<ReportedConditions>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Head {
+struct WorkMetadata {
     name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,
@@ -43,14 +43,14 @@ struct Head {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ReportedConditions {
     #[serde(default)]
     conditions: Vec<Condition>,
 }
 
-impl From<Raw> for SeenWork {
+impl From<Raw> for AgentWork {
     fn from(Raw { metadata, spec, status }: Raw) -> Self {
-        let Head {
+        let WorkMetadata {
             name,
             namespace,
             uid,
@@ -73,15 +73,17 @@ impl From<Raw> for SeenWork {
             deletion_timestamp,
             ..ObjectMeta::default()
         };
-        let status =
-            status.map(|Said { conditions }| ManifestWorkStatus { conditions, resource_status: None });
+        let status = status.map(|ReportedConditions { conditions }| ManifestWorkStatus {
+            conditions,
+            resource_status: None,
+        });
         Self(ManifestWork { metadata, spec, status })
     }
 }
 
 /// The response to a report; its content is ignored.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Acknowledged {
+pub(crate) struct ReportResponse {
     #[serde(skip)]
     metadata: ObjectMeta,
 }
@@ -119,8 +121,8 @@ macro_rules! is_a_work {
     };
 }
 
-is_a_work!(SeenWork, 0.metadata);
-is_a_work!(Acknowledged, metadata);
+is_a_work!(AgentWork, 0.metadata);
+is_a_work!(ReportResponse, metadata);
 
 #[cfg(test)]
 mod tests {
@@ -144,7 +146,7 @@ mod tests {
             },
         });
         let whole: ManifestWork = serde_json::from_value(object.clone()).unwrap();
-        let SeenWork(seen) = serde_json::from_value(object).unwrap();
+        let AgentWork(seen) = serde_json::from_value(object).unwrap();
         let mut expected = whole;
         expected.metadata.managed_fields = None;
         expected.status.as_mut().unwrap().resource_status = None;
@@ -153,10 +155,10 @@ mod tests {
 
     #[test]
     fn a_bare_object_can_be_read() {
-        let SeenWork(seen) = serde_json::from_value(json!({"metadata": {"name": "w"}})).unwrap();
+        let AgentWork(seen) = serde_json::from_value(json!({"metadata": {"name": "w"}})).unwrap();
         assert_eq!((seen.metadata.name.as_deref(), seen.status), (Some("w"), None));
         assert!(
-            serde_json::from_value::<Acknowledged>(json!({"metadata": {"name": "w"}, "spec": 1})).is_ok()
+            serde_json::from_value::<ReportResponse>(json!({"metadata": {"name": "w"}, "spec": 1})).is_ok()
         );
     }
 }

@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use aviary_api::{ManagedCluster, ManifestWork};
 use aviary_engine::simulate::agents::{FailureKind, Profile};
-use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Lie, RegisterError, Scope, members, remove};
+use aviary_fleet::{
+    Behaviour, FailureScope, LabelShare, Lie, RegisterError, SimulatedFailure, SimulatedFleet, members,
+    remove,
+};
 use aviary_hub::Hub;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
@@ -67,12 +70,12 @@ impl World {
         Self { client, _hub: hub }
     }
 
-    fn fleet(&self, count: usize, behaviour: Behaviour) -> Fleet {
-        Fleet::new(self.client.clone(), members("c", count, &[], 1).unwrap(), behaviour)
+    fn fleet(&self, count: usize, behaviour: Behaviour) -> SimulatedFleet {
+        SimulatedFleet::new(self.client.clone(), members("c", count, &[], 1).unwrap(), behaviour)
     }
 
     /// Registers and runs a fleet.
-    async fn run(&self, count: usize, behaviour: Behaviour) -> (Fleet, Running) {
+    async fn run(&self, count: usize, behaviour: Behaviour) -> (SimulatedFleet, Running) {
         let fleet = self.fleet(count, behaviour);
         fleet.register(|| {}).await.unwrap();
         (fleet.clone(), start(&fleet))
@@ -115,7 +118,7 @@ impl World {
     }
 }
 
-fn start(fleet: &Fleet) -> Running {
+fn start(fleet: &SimulatedFleet) -> Running {
     let (stop, stopped) = oneshot::channel();
     let fleet = fleet.clone();
     let task = tokio::spawn(async move { fleet.run(async { drop(stopped.await) }).await });
@@ -164,7 +167,7 @@ async fn clusters_are_registered_with_labels_namespaces_and_conditions() {
     let labels = [LabelShare { key: "stage".into(), value: "canary".into(), share: 0.2 }];
     let behaviour =
         Behaviour { profile: Profile { offline: 0.3, ..Profile::default() }, ..Behaviour::default() };
-    let fleet = Fleet::new(world.client.clone(), members("c", 50, &labels, 1).unwrap(), behaviour);
+    let fleet = SimulatedFleet::new(world.client.clone(), members("c", 50, &labels, 1).unwrap(), behaviour);
     let mut calls = 0;
     let told = fleet.register(|| calls += 1).await.unwrap();
     assert_eq!((told.created, told.taken_over, told.others, calls), (50, 0, 0, 50));
@@ -197,7 +200,8 @@ async fn registering_again_takes_over_and_writes_nothing_that_is_so() {
     let after = world.clusters().list(&Default::default()).await.unwrap();
     assert_eq!(json!(before.items), json!(after.items));
 
-    let fewer = Fleet::new(world.client.clone(), members("c", 10, &[], 1).unwrap()[..4].to_vec(), honest());
+    let fewer =
+        SimulatedFleet::new(world.client.clone(), members("c", 10, &[], 1).unwrap()[..4].to_vec(), honest());
     assert_eq!(fewer.register(|| {}).await.unwrap().others, 6);
 }
 
@@ -301,7 +305,7 @@ async fn works_that_were_there_before_the_agents_are_answered_and_answers_are_no
 #[tokio::test]
 async fn failures_by_version_hit_that_version_only() {
     let world = World::new().await;
-    let failures = vec![Failure { scope: Scope::Version("v2".into()), share: 1.0 }];
+    let failures = vec![SimulatedFailure { scope: FailureScope::Version("v2".into()), share: 1.0 }];
     let (fleet, running) = world.run(1, Behaviour { failures, ..refusing() }).await;
     world.put("c-1", "v1").await;
     world.until("c-1", "v1 is well", is_well).await;
@@ -318,11 +322,11 @@ async fn failures_by_version_hit_that_version_only() {
 #[tokio::test]
 async fn failures_by_label_hit_clusters_with_that_label() {
     let world = World::new().await;
-    let scope = Scope::Label { key: "stage".into(), value: "canary".into() };
-    let behaviour = Behaviour { failures: vec![Failure { scope, share: 1.0 }], ..refusing() };
+    let scope = FailureScope::Label { key: "stage".into(), value: "canary".into() };
+    let behaviour = Behaviour { failures: vec![SimulatedFailure { scope, share: 1.0 }], ..refusing() };
     let mut members = members("c", 2, &[], 1).unwrap();
     members[0].labels = BTreeMap::from([("stage".to_owned(), "canary".to_owned())]);
-    let fleet = Fleet::new(world.client.clone(), members, behaviour);
+    let fleet = SimulatedFleet::new(world.client.clone(), members, behaviour);
     fleet.register(|| {}).await.unwrap();
     let running = start(&fleet);
     world.put("c-1", "v1").await;

@@ -18,7 +18,7 @@ use aviary_controller::{Manager, Scope, Settings, View};
 use aviary_engine::observed::{Observed, Options};
 use aviary_engine::simulate::agents::Profile;
 use aviary_engine::simulate::{Rehearsal, rehearse};
-use aviary_fleet::{Behaviour, Fleet, LabelShare, members};
+use aviary_fleet::{Behaviour, LabelShare, SimulatedFleet, members};
 use aviary_hub::Hub;
 use aviary_testing::objects;
 use futures_util::StreamExt;
@@ -67,15 +67,15 @@ async fn hub() -> (Hub, Client) {
     (hub, client)
 }
 
-fn fleet(client: &Client, profile: Profile) -> Fleet {
+fn fleet(client: &Client, profile: Profile) -> SimulatedFleet {
     let label =
         |key: &str, value: &str, share: f64| LabelShare { key: key.into(), value: value.into(), share };
     let labels = [label("fleet", "all", 1.0), label("canary", "yes", 0.2)];
     let behaviour = Behaviour { profile, ..Behaviour::default() };
-    Fleet::new(client.clone(), members("c", 40, &labels, 1).unwrap(), behaviour)
+    SimulatedFleet::new(client.clone(), members("c", 40, &labels, 1).unwrap(), behaviour)
 }
 
-fn start(fleet: &Fleet) -> Running {
+fn start(fleet: &SimulatedFleet) -> Running {
     let (stop, stopped) = oneshot::channel();
     let fleet = fleet.clone();
     Running(stop, tokio::spawn(async move { fleet.run(async { drop(stopped.await) }).await }))

@@ -20,7 +20,7 @@ use aviary_api::ClusterManagementAddOn;
 use aviary_controller::{Manager, Settings};
 use aviary_engine::observed;
 use aviary_engine::simulate::agents::Profile;
-use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Member, Scope};
+use aviary_fleet::{Behaviour, FailureScope, LabelShare, Member, SimulatedFailure, SimulatedFleet};
 use aviary_hub::security::{Identity, Role};
 use aviary_hub::{Endpoint, Hub};
 use aviary_serve::write_private;
@@ -165,7 +165,7 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     for object in objects::beginning()?.iter().chain(&objects::release(FIRST)?) {
         objects::put(&client, object).await?;
     }
-    let fleet = Fleet::new(client.clone(), members(cast, args.seed)?, behaviour(args));
+    let fleet = SimulatedFleet::new(client.clone(), members(cast, args.seed)?, behaviour(args));
     let bar = progress(&session.output, cast.all(), "registering clusters");
     tokio::select! {
         registered = fleet.register(|| bar.inc(1)) => drop(registered.context("failed to register the clusters")?),
@@ -267,7 +267,7 @@ fn behaviour(args: &Args) -> Behaviour {
     let Latency(from, to) = args.latency;
     Behaviour {
         profile: Profile { seed: args.seed, latency: (from, to), ..Profile::default() },
-        failures: vec![Failure { scope: Scope::Version(BAD.into()), share: 1.0 }],
+        failures: vec![SimulatedFailure { scope: FailureScope::Version(BAD.into()), share: 1.0 }],
         lies: Vec::new(),
     }
 }

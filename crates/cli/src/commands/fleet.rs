@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use aviary_engine::simulate::agents::Profile;
 use aviary_fleet::{
-    Behaviour, Failure, Fleet, LabelShare, Lie, Link, RegisterError, Registered, Scope, Tally,
+    Behaviour, FailureScope, FleetTally, LabelShare, Lie, Link, RegisterError, Registered, SimulatedFailure,
+    SimulatedFleet,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
@@ -197,7 +198,7 @@ async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     let count = args.clusters.unwrap_or_default() as usize;
     let members = aviary_fleet::members(&args.prefix, count, &labels, args.seed)?;
     let connection = args.hub.connect().await?;
-    let fleet = Fleet::new(connection.client.clone(), members, behaviour(args));
+    let fleet = SimulatedFleet::new(connection.client.clone(), members, behaviour(args));
     let bar = progress(&session.output, count, "registering");
     let registered = tokio::select! {
         registered = fleet.register(|| bar.inc(1)) => registered.map_err(|error| told(&error, &connection))?,
@@ -243,9 +244,9 @@ fn behaviour(args: &Args) -> Behaviour {
     let by_version = args
         .fail_version
         .iter()
-        .map(|arg| Failure { scope: Scope::Version(arg.what.clone()), share: arg.share });
-    let by_label = args.fail_label.iter().map(|arg| Failure {
-        scope: Scope::Label { key: arg.key.clone(), value: arg.value.clone() },
+        .map(|arg| SimulatedFailure { scope: FailureScope::Version(arg.what.clone()), share: arg.share });
+    let by_label = args.fail_label.iter().map(|arg| SimulatedFailure {
+        scope: FailureScope::Label { key: arg.key.clone(), value: arg.value.clone() },
         share: arg.share,
     });
     Behaviour {
@@ -291,8 +292,8 @@ fn nature(args: &Args) -> String {
     )
 }
 
-fn farewell(tally: &Tally) -> String {
-    let Tally { seen, reported, refused, retried } = tally;
+fn farewell(tally: &FleetTally) -> String {
+    let FleetTally { seen, reported, refused, retried } = tally;
     let mut text =
         format!("Stopped. The agents saw {seen} new or changed works and wrote {reported} reports");
     if *refused > 0 {

@@ -11,7 +11,7 @@ use aviary_dashboard::{
 };
 use aviary_engine::observed::Options;
 use aviary_engine::simulate::agents::Profile;
-use aviary_fleet::{Behaviour, Failure, Fleet, LabelShare, Scope};
+use aviary_fleet::{Behaviour, FailureScope, LabelShare, SimulatedFailure, SimulatedFleet};
 use aviary_hub::Hub;
 use aviary_hub::security::{Identity, Role};
 use aviary_testing::api_of as api;
@@ -124,10 +124,10 @@ impl World {
         let latency = (Duration::from_millis(5), Duration::from_millis(60));
         let behaviour = Behaviour {
             profile: Profile { seed: 7, latency, ..Profile::default() },
-            failures: vec![Failure { scope: Scope::Version("v3.0.0".into()), share: 1.0 }],
+            failures: vec![SimulatedFailure { scope: FailureScope::Version("v3.0.0".into()), share: 1.0 }],
             lies: Vec::new(),
         };
-        let fleet = Fleet::new(world.client.clone(), members, behaviour);
+        let fleet = SimulatedFleet::new(world.client.clone(), members, behaviour);
         fleet.register(|| ()).await.unwrap();
         let manager = ManagerSettings {
             namespace: "open-cluster-management".into(),

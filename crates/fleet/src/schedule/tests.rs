@@ -35,7 +35,7 @@ fn time(second: i64) -> Timestamp {
 }
 
 /// Type, status, generation and time of the conditions in a report.
-fn told(report: &Report, now: Timestamp) -> Vec<String> {
+fn told(report: &WorkReport, now: Timestamp) -> Vec<String> {
     let patch = report.patch(now);
     let conditions = patch["status"]["conditions"].as_array().unwrap().clone();
     let text = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
@@ -241,7 +241,7 @@ fn what_many_works_have_in_common_is_kept_once() {
         work.metadata.namespace = Some(member.name.to_string());
         schedule.see(&work, Instant::now());
     }
-    let outlines: HashSet<*const Outline> = schedule
+    let outlines: HashSet<*const WorkOutline> = schedule
         .works
         .values()
         .map(|known| std::ptr::from_ref(&*known.waiting.as_ref().unwrap().outline))

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use aviary_engine::simulate::agents::Profile;
-use aviary_fleet::{Behaviour, Fleet};
+use aviary_fleet::{Behaviour, SimulatedFleet};
 use aviary_hub::{Hub, HubOptions};
 use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -233,7 +233,8 @@ impl Ground {
         let instant = Profile { latency: (Duration::ZERO, Duration::ZERO), ..Profile::default() };
         let members = aviary_fleet::members("bench", clusters, &[], 1)?;
         let clusters: Vec<String> = members.iter().map(|member| member.name.to_string()).collect();
-        let fleet = Fleet::new(hub.clone(), members, Behaviour { profile: instant, ..Behaviour::default() });
+        let fleet =
+            SimulatedFleet::new(hub.clone(), members, Behaviour { profile: instant, ..Behaviour::default() });
         fleet.register(|| {}).await.context("failed to register clusters")?;
         let (stop, stopped) = oneshot::channel();
         let agents = tokio::spawn(async move {
