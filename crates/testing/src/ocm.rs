@@ -16,7 +16,7 @@ pub fn crds(conversion: Option<&Value>) -> Vec<Value> {
     let mut crds: Vec<Value> = Vec::new();
     for block in FIELDS.split("\n## ").skip(1) {
         let (head, fields) = block.split_once('\n').unwrap();
-        let head = Head::parse(head);
+        let head = VersionHeading::parse(head);
         if head.is_converted && conversion.is_none() && !head.is_storage {
             continue;
         }
@@ -30,7 +30,7 @@ pub fn crds(conversion: Option<&Value>) -> Vec<Value> {
 }
 
 /// The heading of one version of one kind.
-struct Head<'t> {
+struct VersionHeading<'t> {
     name: &'t str,
     version: &'t str,
     kind: &'t str,
@@ -41,7 +41,7 @@ struct Head<'t> {
     is_converted: bool,
 }
 
-impl<'t> Head<'t> {
+impl<'t> VersionHeading<'t> {
     fn parse(line: &'t str) -> Self {
         let mut words = line.split_whitespace();
         let (name, version) = (words.next().unwrap(), words.next().unwrap());
