@@ -122,7 +122,7 @@ fn without_managed_fields(text: &str) -> Cow<'_, str> {
 /// objects do not contain its name, so that is looked for first.
 fn condensed(fields: &str) -> &'static str {
     #[derive(Deserialize)]
-    struct Entry<'a> {
+    struct FieldOwner<'a> {
         #[serde(borrow, default)]
         manager: Cow<'a, str>,
         #[serde(borrow, default)]
@@ -131,7 +131,7 @@ fn condensed(fields: &str) -> &'static str {
     if !fields.contains("\"addon\"") {
         return "null";
     }
-    let entries: Vec<Entry<'_>> = serde_json::from_str(fields).unwrap_or_default();
+    let entries: Vec<FieldOwner<'_>> = serde_json::from_str(fields).unwrap_or_default();
     match is_only_by_ocm(entries.iter().map(|entry| (&*entry.manager, &*entry.subresource))) {
         true => r#"[{"manager":"addon"}]"#,
         false => "null",

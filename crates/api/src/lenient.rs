@@ -90,7 +90,7 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    from.deserialize_any(List(PhantomData))
+    from.deserialize_any(LenientList(PhantomData))
 }
 
 /// Reads an object; anything else becomes `None`. Nothing is buffered.
@@ -101,7 +101,7 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    from.deserialize_any(Object(PhantomData))
+    from.deserialize_any(LenientObject(PhantomData))
 }
 
 /// Reads an object; anything else becomes the type's default.
@@ -113,8 +113,8 @@ where
     Ok(object(from)?.unwrap_or_default())
 }
 
-struct Object<T>(PhantomData<T>);
-struct List<T>(PhantomData<T>);
+struct LenientObject<T>(PhantomData<T>);
+struct LenientList<T>(PhantomData<T>);
 
 /// What a visitor does with everything but objects and lists: it becomes nothing.
 macro_rules! scalars_are_nothing {
@@ -149,7 +149,7 @@ macro_rules! scalars_are_nothing {
     };
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for LenientObject<T> {
     type Value = Option<T>;
     scalars_are_nothing!();
 
@@ -163,7 +163,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for LenientObject<T> {
     type Value = Option<T>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
@@ -171,7 +171,7 @@ impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Object<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for LenientList<T> {
     type Value = Vec<T>;
     scalars_are_nothing!();
 
@@ -182,7 +182,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         let mut read = Vec::new();
-        while let Some(item) = items.next_element_seed(Object(PhantomData))? {
+        while let Some(item) = items.next_element_seed(LenientObject(PhantomData))? {
             read.extend(item);
         }
         Ok(read)

@@ -6,27 +6,27 @@
 use serde_json::{Map, Value, json};
 
 use super::NO_DEFAULT;
-use super::group::{Fields, Group};
+use super::group::{FieldGroup, Fields};
 
 const SUPPORTED: &str = "supportedConfigs";
 const DEFAULTS: &str = "defaultConfigs";
 
-pub(super) const GROUPS: &[Group] = &[
-    Group {
+pub(super) const GROUPS: &[FieldGroup] = &[
+    FieldGroup {
         name: "configs",
         alpha: &[(SUPPORTED, &["spec", SUPPORTED]), (DEFAULTS, &["spec", DEFAULTS])],
         beta: &[(DEFAULTS, &["spec", DEFAULTS])],
         to_alpha: configs_to_alpha,
         to_beta: configs_to_beta,
     },
-    Group {
+    FieldGroup {
         name: "addOnConfiguration",
         alpha: &[("addOnConfiguration", &["spec", "addOnConfiguration"])],
         beta: &[],
         to_alpha: only_in_alpha,
         to_beta: not_in_beta,
     },
-    Group {
+    FieldGroup {
         name: "defaultConfigReferences",
         alpha: &[
             ("defaultConfigReferences", &["status", "defaultConfigReferences"]),

@@ -2,33 +2,33 @@
 
 use serde_json::{Map, Value};
 
-use super::Version;
+use super::ApiVersion;
 
 /// The values of a group in one version, by name. A field that is absent has no value.
 pub(super) type Fields = Map<String, Value>;
 
 /// A field of a group: its name there, and its path in the object.
-pub(super) type Field = (&'static str, &'static [&'static str]);
+pub(super) type GroupField = (&'static str, &'static [&'static str]);
 
 /// Fields of one version that correspond to fields of the other. The two functions need not be
 /// inverse to each other: what gets lost is remembered.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct FieldGroup {
     pub(super) name: &'static str,
-    pub(super) alpha: &'static [Field],
-    pub(super) beta: &'static [Field],
+    pub(super) alpha: &'static [GroupField],
+    pub(super) beta: &'static [GroupField],
     /// Converts the fields of v1beta1. The second argument is what is remembered of v1alpha1.
     pub(super) to_alpha: fn(&Fields, Option<&Fields>) -> Fields,
     pub(super) to_beta: fn(&Fields) -> Fields,
 }
 
-impl Group {
+impl FieldGroup {
     /// Replaces the fields of the object by those of `target`. Returns the original values if the
     /// new ones do not say all of it.
     pub(super) fn convert(
         &self,
         object: &mut Value,
-        target: Version,
+        target: ApiVersion,
         remembered: Option<&Value>,
     ) -> Option<Value> {
         let source = self.fields(target.other()).iter().filter_map(|(name, path)| {
@@ -56,17 +56,17 @@ impl Group {
         (!says_all).then_some(Value::Object(source))
     }
 
-    fn fields(&self, version: Version) -> &'static [Field] {
+    fn fields(&self, version: ApiVersion) -> &'static [GroupField] {
         match version {
-            Version::V1Alpha1 => self.alpha,
-            Version::V1Beta1 => self.beta,
+            ApiVersion::V1Alpha1 => self.alpha,
+            ApiVersion::V1Beta1 => self.beta,
         }
     }
 
-    fn plainly(&self, fields: &Fields, target: Version, remembered: Option<&Fields>) -> Fields {
+    fn plainly(&self, fields: &Fields, target: ApiVersion, remembered: Option<&Fields>) -> Fields {
         match target {
-            Version::V1Alpha1 => (self.to_alpha)(fields, remembered),
-            Version::V1Beta1 => (self.to_beta)(fields),
+            ApiVersion::V1Alpha1 => (self.to_alpha)(fields, remembered),
+            ApiVersion::V1Beta1 => (self.to_beta)(fields),
         }
     }
 }

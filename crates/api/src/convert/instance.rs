@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::addon::{not_in_beta, only_in_alpha};
-use super::group::{Fields, Group};
+use super::group::{FieldGroup, Fields};
 use super::{ConversionError, INSTALL_NAMESPACE};
 use crate::names::MAX_NAME;
 
@@ -14,22 +14,22 @@ const NAMESPACE: &str = "installNamespace";
 const REGISTRATIONS: &str = "registrations";
 const DRIVER: &str = "kubeClientDriver";
 
-pub(super) const GROUPS: &[Group] = &[
-    Group {
+pub(super) const GROUPS: &[FieldGroup] = &[
+    FieldGroup {
         name: NAMESPACE,
         alpha: &[(NAMESPACE, &["spec", NAMESPACE])],
         beta: &[(NAMESPACE, &["metadata", "annotations", INSTALL_NAMESPACE])],
         to_alpha: namespace,
         to_beta: |alpha| namespace(alpha, None),
     },
-    Group {
+    FieldGroup {
         name: "addOnConfiguration",
         alpha: &[("addOnConfiguration", &["status", "addOnConfiguration"])],
         beta: &[],
         to_alpha: only_in_alpha,
         to_beta: not_in_beta,
     },
-    Group {
+    FieldGroup {
         name: REGISTRATIONS,
         alpha: &[(REGISTRATIONS, &["status", REGISTRATIONS]), (DRIVER, &["status", DRIVER])],
         beta: &[(REGISTRATIONS, &["status", REGISTRATIONS])],

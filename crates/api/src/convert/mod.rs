@@ -35,12 +35,12 @@ const LONGEST: usize = 128 << 10;
 
 /// The versions of the add-on kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum ApiVersion {
     V1Alpha1,
     V1Beta1,
 }
 
-impl Version {
+impl ApiVersion {
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1Alpha1 => "v1alpha1",
@@ -103,14 +103,14 @@ pub fn convert(mut object: Value, api_version: &str) -> Result<Value, Conversion
         _ => None,
     };
     let (Some(groups), Some(source), Some(target)) =
-        (groups, Version::parse(&from), Version::parse(api_version))
+        (groups, ApiVersion::parse(&from), ApiVersion::parse(api_version))
     else {
         return Err(ConversionError::Kind { kind, from, to: api_version.to_owned() });
     };
     if source == target {
         return Ok(object);
     }
-    if target == Version::V1Alpha1 {
+    if target == ApiVersion::V1Alpha1 {
         instance::check(&object)?;
     }
     let before = remembered(&mut object, target);
@@ -128,7 +128,7 @@ pub fn convert(mut object: Value, api_version: &str) -> Result<Value, Conversion
 }
 
 /// Takes the annotation from the object, and returns what it says about the version `of`.
-fn remembered(object: &mut Value, of: Version) -> Map<String, Value> {
+fn remembered(object: &mut Value, of: ApiVersion) -> Map<String, Value> {
     let Some(Value::String(text)) = group::take(object, &["metadata", "annotations", REMEMBERED]) else {
         return Map::new();
     };
@@ -139,7 +139,7 @@ fn remembered(object: &mut Value, of: Version) -> Map<String, Value> {
     }
 }
 
-fn remember(object: &mut Value, of: Version, kept: Map<String, Value>) {
+fn remember(object: &mut Value, of: ApiVersion, kept: Map<String, Value>) {
     if kept.is_empty() {
         return;
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::generated;
 use crate::addon::v1beta1::RegistrationConfig;
-use crate::convert::Version;
+use crate::convert::ApiVersion;
 
 /// The CRDs whose versions differ, and so need a conversion.
 pub const CONVERTED: [&str; 2] = [
@@ -87,7 +87,11 @@ fn version(alpha: &CustomResourceDefinitionVersion, crd: &str) -> Option<CustomR
         }
     }
     let beta: CustomResourceDefinitionVersion = serde_json::from_value(raw).ok()?;
-    Some(CustomResourceDefinitionVersion { name: Version::V1Beta1.name().to_owned(), storage: false, ..beta })
+    Some(CustomResourceDefinitionVersion {
+        name: ApiVersion::V1Beta1.name().to_owned(),
+        storage: false,
+        ..beta
+    })
 }
 
 fn properties<'s>(schema: &'s mut Value, of: &str) -> Option<&'s mut Map<String, Value>> {

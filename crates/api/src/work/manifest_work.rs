@@ -280,9 +280,9 @@ macro_rules! reads_anything {
     ($($type:ident),*) => {$(
         const _: () = {
             #[derive(Default)]
-            struct Fields($type);
+            struct ObjectFields($type);
 
-            impl<'de> Deserialize<'de> for Fields {
+            impl<'de> Deserialize<'de> for ObjectFields {
                 fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                     $type::deserialize(from).map(Self)
                 }
@@ -290,7 +290,7 @@ macro_rules! reads_anything {
 
             impl<'de> Deserialize<'de> for $type {
                 fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                    lenient::object_or_default(from).map(|Fields(read)| read)
+                    lenient::object_or_default(from).map(|ObjectFields(read)| read)
                 }
             }
 
