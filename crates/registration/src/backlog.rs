@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::names::AgentKey;
-use crate::request::{Request, Stage};
+use crate::request::{RequestStage, SigningRequest};
 
 /// The most requests that are kept: with the largest requests, 32 MiB.
 pub const MOST: usize = 4096;
@@ -22,8 +22,8 @@ const WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
 /// An undecided request, and what was last said about it.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    pub request: Request,
+pub struct BacklogEntry {
+    pub request: SigningRequest,
     user: String,
     /// The code of the last refusal: an Event is published when it changes.
     pub told: Option<&'static str>,
@@ -31,7 +31,7 @@ pub struct Entry {
 
 #[derive(Clone, Debug, Default)]
 pub struct Backlog {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, BacklogEntry>,
     by_agent: BTreeMap<AgentKey, BTreeSet<String>>,
     by_user: BTreeMap<String, usize>,
     /// What waits for a decision, by requester.
@@ -46,9 +46,9 @@ pub struct Backlog {
 
 impl Backlog {
     /// Takes in the current state of a request from `user`.
-    pub fn put(&mut self, request: Request, user: &str, now: Timestamp) {
+    pub fn put(&mut self, request: SigningRequest, user: &str, now: Timestamp) {
         self.note_approval(&request, now);
-        if matches!(request.stage, Stage::Over { .. }) {
+        if matches!(request.stage, RequestStage::Over { .. }) {
             return self.remove(&request.name);
         }
         let name = request.name.clone();
@@ -64,7 +64,7 @@ impl Backlog {
         self.remove(&name);
         self.by_agent.entry(request.of.clone()).or_default().insert(name.clone());
         *self.by_user.entry(user.to_owned()).or_default() += 1;
-        self.entries.insert(name.clone(), Entry { request, user: user.to_owned(), told });
+        self.entries.insert(name.clone(), BacklogEntry { request, user: user.to_owned(), told });
         self.wait(&name);
     }
 
@@ -73,7 +73,7 @@ impl Backlog {
     }
 
     pub fn remove(&mut self, name: &str) {
-        let Some(Entry { request, user, .. }) = self.entries.remove(name) else { return };
+        let Some(BacklogEntry { request, user, .. }) = self.entries.remove(name) else { return };
         if let Some(names) = self.by_agent.get_mut(&request.of) {
             names.remove(name);
             if names.is_empty() {
@@ -129,7 +129,7 @@ impl Backlog {
     }
 
     /// The next request to decide about. Requesters take turns.
-    pub fn take_next(&mut self) -> Option<Request> {
+    pub fn take_next(&mut self) -> Option<SigningRequest> {
         let after = (std::ops::Bound::Excluded(self.turn.clone()), std::ops::Bound::Unbounded);
         let user = self.waiting.range(after).next().or_else(|| self.waiting.iter().next())?.0.clone();
         let queue = self.waiting.get_mut(&user)?;
@@ -171,15 +171,17 @@ impl Backlog {
         self.entries.is_empty()
     }
 
-    fn note_approval(&mut self, request: &Request, now: Timestamp) {
-        let (Stage::Approved { at: Some(at) } | Stage::Over { approved_at: Some(at) }) = request.stage else {
+    fn note_approval(&mut self, request: &SigningRequest, now: Timestamp) {
+        let (RequestStage::Approved { at: Some(at) } | RequestStage::Over { approved_at: Some(at) }) =
+            request.stage
+        else {
             return;
         };
         self.approved(request, at, now);
     }
 
     /// Counts an approval.
-    pub fn approved(&mut self, request: &Request, at: Timestamp, now: Timestamp) {
+    pub fn approved(&mut self, request: &SigningRequest, at: Timestamp, now: Timestamp) {
         let key = (request.of.clone(), request.signer.clone());
         if now.duration_since(at) >= WINDOW {
             return;
@@ -191,7 +193,7 @@ impl Backlog {
     }
 
     /// How many requests of this agent and signer were approved within the last hour.
-    pub fn recently_approved(&self, request: &Request, now: Timestamp) -> usize {
+    pub fn recently_approved(&self, request: &SigningRequest, now: Timestamp) -> usize {
         let key = (request.of.clone(), request.signer.clone());
         let times = self.approvals.get(&key).into_iter().flat_map(BTreeMap::values);
         times.filter(|at| now.duration_since(**at) < WINDOW).count()

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::names::{AUTHENTICATED, AgentKey, KUBE_CLIENT, cluster_agent, cluster_group};
-use crate::pkcs10::{self, Asked};
-use crate::refusal::Refusal;
-use crate::request::{Body, Request, Stage};
-use crate::template::{CustomSigner, Registrations, SecretRef, Subject};
+use crate::pkcs10::{self, RequestedCertificate};
+use crate::refusal::RequestRefusal;
+use crate::request::{CsrBody, RequestStage, SigningRequest};
+use crate::template::{CertificateSubject, CustomSignerRegistration, Registrations, SecretRef};
 
 /// How many requests of one agent and signer are approved within an hour. OCM's agents stop asking
 /// at ten.
@@ -19,7 +19,7 @@ pub const MOST_APPROVALS: usize = 10;
 
 /// What the administrator has set.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct ApprovalPolicy {
     /// The namespace of this process, where a `signingCA` without a namespace is.
     pub namespace: String,
     /// The signers that this process may sign for, each with the Secret of its CA.
@@ -34,16 +34,16 @@ pub struct Policy {
 
 /// What is known about the cluster, the instance and the template that a request names.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct RequestFacts<'a> {
     /// Whether the hub has accepted the cluster; `None` if it does not exist.
     pub accepted: Option<bool>,
-    pub instance: InstanceFacts<'a>,
+    pub instance: RegistrationFacts<'a>,
     /// How many requests of this agent and signer were approved within the last hour.
     pub recently_approved: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum InstanceFacts<'a> {
+pub enum RegistrationFacts<'a> {
     /// The add-on is not installed on the cluster.
     Missing,
     /// The add-on has its own manager, which decides.
@@ -58,17 +58,17 @@ pub enum InstanceFacts<'a> {
 
 /// What to do about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum RequestDecision {
     Approve,
     /// Sign with the CA in this Secret.
     Sign {
         ca: SecretRef,
-        asked: Box<Asked>,
+        asked: Box<RequestedCertificate>,
     },
     /// Another program decides, or nothing is left to decide.
     Ignore(Ignored),
     /// It stays as it is, and an Event says why.
-    Refuse(Refusal),
+    Refuse(RequestRefusal),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,90 +82,101 @@ pub enum Ignored {
 }
 
 /// Decides about a request.
-pub fn decide(policy: &Policy, request: &Request, facts: Facts<'_>, now: Timestamp) -> Decision {
+pub fn decide(
+    policy: &ApprovalPolicy,
+    request: &SigningRequest,
+    facts: RequestFacts<'_>,
+    now: Timestamp,
+) -> RequestDecision {
     if let Some(ignored) = ignored(request, facts.instance) {
-        return Decision::Ignore(ignored);
+        return RequestDecision::Ignore(ignored);
     }
     match check(policy, request, facts, now) {
-        Ok(Checked { custom: Some(ca), asked }) if request.stage != Stage::Pending => {
-            Decision::Sign { ca, asked: Box::new(asked) }
+        Ok(CheckedRequest { custom: Some(ca), asked }) if request.stage != RequestStage::Pending => {
+            RequestDecision::Sign { ca, asked: Box::new(asked) }
         }
-        Ok(_) => Decision::Approve,
-        Err(refusal) => Decision::Refuse(refusal),
+        Ok(_) => RequestDecision::Approve,
+        Err(refusal) => RequestDecision::Refuse(refusal),
     }
 }
 
-fn ignored(request: &Request, instance: InstanceFacts<'_>) -> Option<Ignored> {
+fn ignored(request: &SigningRequest, instance: RegistrationFacts<'_>) -> Option<Ignored> {
     match (request.stage, instance) {
-        (Stage::Over { .. }, _) => Some(Ignored::Over),
-        (Stage::Approved { .. }, _) if request.signer == KUBE_CLIENT => Some(Ignored::KubernetesSigns),
-        (_, InstanceFacts::Missing) => Some(Ignored::NotInstalled),
-        (_, InstanceFacts::NotATemplate) => Some(Ignored::NotATemplate),
+        (RequestStage::Over { .. }, _) => Some(Ignored::Over),
+        (RequestStage::Approved { .. }, _) if request.signer == KUBE_CLIENT => Some(Ignored::KubernetesSigns),
+        (_, RegistrationFacts::Missing) => Some(Ignored::NotInstalled),
+        (_, RegistrationFacts::NotATemplate) => Some(Ignored::NotATemplate),
         _ => None,
     }
 }
 
 /// A request that passed every check.
-struct Checked {
+struct CheckedRequest {
     /// The Secret of the CA, for a custom signer.
     custom: Option<SecretRef>,
-    asked: Asked,
+    asked: RequestedCertificate,
 }
 
-fn check(policy: &Policy, request: &Request, facts: Facts<'_>, now: Timestamp) -> Result<Checked, Refusal> {
-    let InstanceFacts::Known { registrations, uses_tokens } = facts.instance else {
-        return Err(Refusal::TemplateUnknown);
+fn check(
+    policy: &ApprovalPolicy,
+    request: &SigningRequest,
+    facts: RequestFacts<'_>,
+    now: Timestamp,
+) -> Result<CheckedRequest, RequestRefusal> {
+    let RegistrationFacts::Known { registrations, uses_tokens } = facts.instance else {
+        return Err(RequestRefusal::TemplateUnknown);
     };
     match facts.accepted {
-        None => return Err(Refusal::ClusterUnknown),
-        Some(false) => return Err(Refusal::ClusterNotAccepted),
+        None => return Err(RequestRefusal::ClusterUnknown),
+        Some(false) => return Err(RequestRefusal::ClusterNotAccepted),
         Some(true) => {}
     }
     let custom = signer(policy, request, registrations)?;
     if custom.is_none() && uses_tokens && policy.tokens {
-        return Err(Refusal::TokenDriver);
+        return Err(RequestRefusal::TokenDriver);
     }
-    if request.stage == Stage::Pending {
+    if request.stage == RequestStage::Pending {
         check_age(policy, request, facts, now)?;
     }
     let agent = requester(policy, request)?;
     check_usages(&request.usages)?;
     let asked = match &request.body {
-        Body::Pem(pem) => pkcs10::read(pem),
-        Body::TooLarge(bytes) => Err(pkcs10::Unreadable::TooLarge(*bytes)),
+        CsrBody::Pem(pem) => pkcs10::read(pem),
+        CsrBody::TooLarge(bytes) => Err(pkcs10::Unreadable::TooLarge(*bytes)),
     }
-    .map_err(Refusal::Unreadable)?;
+    .map_err(RequestRefusal::Unreadable)?;
     let subject = custom.as_ref().and_then(|(custom, _)| custom.subject.as_ref());
     check_subject(&request.of, agent, subject, &asked)?;
-    Ok(Checked { custom: custom.map(|(_, ca)| ca), asked })
+    Ok(CheckedRequest { custom: custom.map(|(_, ca)| ca), asked })
 }
 
 /// The custom signer of a request and the Secret of its CA; `None` if Kubernetes signs it.
 fn signer<'a>(
-    policy: &Policy,
-    request: &Request,
+    policy: &ApprovalPolicy,
+    request: &SigningRequest,
     registrations: &'a Registrations,
-) -> Result<Option<(&'a CustomSigner, SecretRef)>, Refusal> {
+) -> Result<Option<(&'a CustomSignerRegistration, SecretRef)>, RequestRefusal> {
     let signer = || request.signer.clone();
     if request.signer == KUBE_CLIENT {
         return match registrations.kube_client {
             Some(_) => Ok(None),
-            None => Err(Refusal::WrongSigner { signer: signer() }),
+            None => Err(RequestRefusal::WrongSigner { signer: signer() }),
         };
     }
-    let custom =
-        registrations.custom(&request.signer).ok_or_else(|| Refusal::WrongSigner { signer: signer() })?;
+    let custom = registrations
+        .custom(&request.signer)
+        .ok_or_else(|| RequestRefusal::WrongSigner { signer: signer() })?;
     match policy.ca_of(custom) {
         Some(Ok(ca)) => Ok(Some((custom, ca))),
-        Some(Err(())) => Err(Refusal::WrongSecret { signer: signer() }),
-        None => Err(Refusal::SignerNotListed { signer: signer() }),
+        Some(Err(())) => Err(RequestRefusal::WrongSecret { signer: signer() }),
+        None => Err(RequestRefusal::SignerNotListed { signer: signer() }),
     }
 }
 
-impl Policy {
+impl ApprovalPolicy {
     /// The Secret of a custom signer's CA: `None` if the administrator has not listed the signer,
     /// an error if the template names another Secret than the administrator.
-    pub fn ca_of(&self, custom: &CustomSigner) -> Option<Result<SecretRef, ()>> {
+    pub fn ca_of(&self, custom: &CustomSignerRegistration) -> Option<Result<SecretRef, ()>> {
         let (_, listed) = self.signers.iter().find(|(signer, _)| *signer == custom.signer)?;
         let mut named = custom.ca.clone();
         if named.namespace.is_empty() {
@@ -175,20 +186,25 @@ impl Policy {
     }
 }
 
-fn check_age(policy: &Policy, request: &Request, facts: Facts<'_>, now: Timestamp) -> Result<(), Refusal> {
+fn check_age(
+    policy: &ApprovalPolicy,
+    request: &SigningRequest,
+    facts: RequestFacts<'_>,
+    now: Timestamp,
+) -> Result<(), RequestRefusal> {
     let age = now.duration_since(request.created);
     if age > policy.request_lifetime {
-        return Err(Refusal::Expired { seconds: policy.request_lifetime.as_secs() });
+        return Err(RequestRefusal::Expired { seconds: policy.request_lifetime.as_secs() });
     }
     if facts.recently_approved >= MOST_APPROVALS {
-        return Err(Refusal::TooMany { approved: facts.recently_approved });
+        return Err(RequestRefusal::TooMany { approved: facts.recently_approved });
     }
     Ok(())
 }
 
 /// The name of the cluster's agent that sent the request.
-fn requester<'a>(policy: &Policy, request: &'a Request) -> Result<&'a str, Refusal> {
-    let wrong = |user: &str| Refusal::WrongRequester { user: user.to_owned() };
+fn requester<'a>(policy: &ApprovalPolicy, request: &'a SigningRequest) -> Result<&'a str, RequestRefusal> {
+    let wrong = |user: &str| RequestRefusal::WrongRequester { user: user.to_owned() };
     let is_server = policy.grpc_server.as_deref() == Some(request.username.as_str());
     let user = effective_user(policy, request);
     let (cluster, agent) = cluster_agent(user).ok_or_else(|| wrong(user))?;
@@ -198,29 +214,29 @@ fn requester<'a>(policy: &Policy, request: &'a Request) -> Result<&'a str, Refus
 }
 
 /// The user that a request comes from: a gRPC server sends requests for others.
-pub fn effective_user<'a>(policy: &Policy, request: &'a Request) -> &'a str {
+pub fn effective_user<'a>(policy: &ApprovalPolicy, request: &'a SigningRequest) -> &'a str {
     match &policy.grpc_server {
         Some(server) if *server == request.username => request.on_behalf_of.as_deref().unwrap_or_default(),
         _ => &request.username,
     }
 }
 
-fn check_usages(usages: &[String]) -> Result<(), Refusal> {
+fn check_usages(usages: &[String]) -> Result<(), RequestRefusal> {
     let given: BTreeSet<&str> = usages.iter().map(String::as_str).collect();
     let required = ["client auth", "digital signature"];
     let allowed = ["client auth", "digital signature", "key encipherment"];
     let fits = given.len() == usages.len()
         && required.iter().all(|usage| given.contains(usage))
         && given.iter().all(|usage| allowed.contains(usage));
-    if fits { Ok(()) } else { Err(Refusal::WrongUsages { usages: usages.to_vec() }) }
+    if fits { Ok(()) } else { Err(RequestRefusal::WrongUsages { usages: usages.to_vec() }) }
 }
 
 fn check_subject(
     of: &AgentKey,
     agent: &str,
-    subject: Option<&Subject>,
-    asked: &Asked,
-) -> Result<(), Refusal> {
+    subject: Option<&CertificateSubject>,
+    asked: &RequestedCertificate,
+) -> Result<(), RequestRefusal> {
     let expected = match subject {
         None => of.default_user(),
         // An agent that finds no user fills its own name in.
@@ -228,7 +244,7 @@ fn check_subject(
         Some(subject) => subject.user.clone(),
     };
     if asked.common_name != expected {
-        return Err(Refusal::WrongCommonName { asked: asked.common_name.clone(), expected });
+        return Err(RequestRefusal::WrongCommonName { asked: asked.common_name.clone(), expected });
     }
     let (groups, units) = match subject {
         None => (of.groups(), &[][..]),
@@ -236,18 +252,18 @@ fn check_subject(
     };
     check_groups(&groups, &asked.organizations, subject.is_none())?;
     if !is_same_set(units, &asked.units) {
-        return Err(Refusal::WrongUnits);
+        return Err(RequestRefusal::WrongUnits);
     }
     let fits = match asked.dns_names.as_slice() {
         [] => true,
         [one] => *one == of.dns_name(),
         _ => false,
     };
-    if fits { Ok(()) } else { Err(Refusal::WrongNames { asked: asked.dns_names.join(", ") }) }
+    if fits { Ok(()) } else { Err(RequestRefusal::WrongNames { asked: asked.dns_names.join(", ") }) }
 }
 
 /// Older agents also ask for `system:authenticated`, which every user has.
-fn check_groups(expected: &[String], asked: &[String], is_default: bool) -> Result<(), Refusal> {
+fn check_groups(expected: &[String], asked: &[String], is_default: bool) -> Result<(), RequestRefusal> {
     let wanted: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
     let given: BTreeSet<&str> = asked.iter().map(String::as_str).collect();
     let is_allowed = |group: &str| wanted.contains(group) || (is_default && group == AUTHENTICATED);
@@ -257,7 +273,11 @@ fn check_groups(expected: &[String], asked: &[String], is_default: bool) -> Resu
     if given.len() != asked.len() && extra.is_empty() {
         extra.push("a group twice".to_owned());
     }
-    if extra.is_empty() && missing.is_empty() { Ok(()) } else { Err(Refusal::WrongGroups { extra, missing }) }
+    if extra.is_empty() && missing.is_empty() {
+        Ok(())
+    } else {
+        Err(RequestRefusal::WrongGroups { extra, missing })
+    }
 }
 
 fn is_same_set(some: &[String], others: &[String]) -> bool {

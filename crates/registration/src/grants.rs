@@ -10,12 +10,14 @@ use aviary_api::names::labels;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use serde_json::{Value, json};
 
-use crate::decide::Policy;
-use crate::instance::Instance;
+use crate::decide::ApprovalPolicy;
+use crate::instance::AgentInstance;
 use crate::names::{
     AgentKey, BINDING_OF, KUBE_CLIENT, TEMPLATE_LABEL, TOKEN_ADDON_LABEL, TOKEN_LABEL, cluster_group,
 };
-use crate::template::{CustomSigner, Permission, Registrations, Role, RoleKind, Subject};
+use crate::template::{
+    CertificateSubject, CustomSignerRegistration, GrantedRole, Permission, Registrations, RoleKind,
+};
 
 /// The longest value of a label.
 const LONGEST_LABEL: usize = 63;
@@ -25,7 +27,7 @@ pub type ObjectKey = (String, String);
 
 /// What is wanted for one instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedGrants {
     pub bindings: Vec<Binding>,
     /// `status.registrations`.
     pub registrations: Vec<Value>,
@@ -41,7 +43,7 @@ pub struct Wanted {
 pub struct Binding {
     pub namespace: String,
     pub name: String,
-    pub role: Role,
+    pub role: GrantedRole,
     pub subject: Holder,
     /// The instance, if it is in the same namespace: the garbage collector then deletes both.
     pub owner: Option<String>,
@@ -58,18 +60,18 @@ pub enum Holder {
 
 /// What is wanted for an instance whose template is known.
 pub fn wanted(
-    policy: &Policy,
-    instance: &Instance,
+    policy: &ApprovalPolicy,
+    instance: &AgentInstance,
     registrations: &Registrations,
     is_accepted: bool,
-) -> Wanted {
+) -> WantedGrants {
     let key = &instance.key;
     if registrations.is_empty() {
-        return Wanted { is_nil: true, ..Wanted::default() };
+        return WantedGrants { is_nil: true, ..WantedGrants::default() };
     }
-    let mut wanted = Wanted {
+    let mut wanted = WantedGrants {
         problems: registrations.problems.iter().map(ToString::to_string).collect(),
-        ..Wanted::default()
+        ..WantedGrants::default()
     };
     if !is_accepted {
         wanted.problems.push("the hub has not accepted the cluster (spec.hubAcceptsClient)".into());
@@ -106,10 +108,10 @@ fn kube_client(key: &AgentKey, by_token: bool) -> Value {
     registration(KUBE_CLIENT, subject)
 }
 
-fn custom_signer(key: &AgentKey, custom: &CustomSigner) -> Value {
+fn custom_signer(key: &AgentKey, custom: &CustomSignerRegistration) -> Value {
     let subject = match &custom.subject {
         None => StatusSubject { user: key.default_user(), groups: key.groups(), ..StatusSubject::default() },
-        Some(Subject { user, groups, units }) => {
+        Some(CertificateSubject { user, groups, units }) => {
             StatusSubject { user: user.clone(), groups: groups.clone(), organization_units: units.clone() }
         }
     };
@@ -124,7 +126,7 @@ fn registration(signer: &str, subject: StatusSubject) -> Value {
     })
 }
 
-fn bindings(instance: &Instance, permissions: &[Permission], by_token: bool) -> Vec<Binding> {
+fn bindings(instance: &AgentInstance, permissions: &[Permission], by_token: bool) -> Vec<Binding> {
     let key = &instance.key;
     let subject = match by_token {
         false => Holder::Group(key.group()),
@@ -155,12 +157,12 @@ pub fn token_role(key: &AgentKey) -> String {
     format!("{}-token-role", key.addon)
 }
 
-fn token_binding(instance: &Instance) -> Binding {
+fn token_binding(instance: &AgentInstance) -> Binding {
     let key = &instance.key;
     Binding {
         namespace: key.cluster.clone(),
         name: token_role(key),
-        role: Role { kind: RoleKind::Role, name: token_role(key) },
+        role: GrantedRole { kind: RoleKind::Role, name: token_role(key) },
         subject: Holder::Group(cluster_group(&key.cluster)),
         owner: Some(instance.uid.clone()),
         is_requested: false,
@@ -223,7 +225,7 @@ fn metadata(of: &AgentKey, namespace: &str, name: &str, owner: Option<&str>) -> 
 }
 
 /// The ServiceAccount whose tokens an agent uses.
-pub fn account(instance: &Instance) -> Value {
+pub fn account(instance: &AgentInstance) -> Value {
     let key = &instance.key;
     json!({
         "apiVersion": "v1",
@@ -238,7 +240,7 @@ pub fn token_rules(key: &AgentKey) -> Value {
     json!([{"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": [key.account()], "verbs": ["create"]}])
 }
 
-pub fn token_role_object(instance: &Instance) -> Value {
+pub fn token_role_object(instance: &AgentInstance) -> Value {
     let key = &instance.key;
     json!({
         "apiVersion": format!("{RBAC}/v1"),
@@ -258,7 +260,7 @@ pub struct SeenBinding {
     pub of: Option<AgentKey>,
     /// The add-on by OCM's label: OCM's manager made it, and ours may take it over.
     pub addon: Option<String>,
-    role: Option<Role>,
+    role: Option<GrantedRole>,
     /// `None` if there is a holder that we never write.
     holders: Option<Vec<Holder>>,
     owners: Vec<String>,
@@ -289,7 +291,7 @@ impl SeenBinding {
             resource_version: metadata.resource_version?,
             of,
             addon: metadata.labels.as_ref().and_then(|all| all.get(labels::ADDON_NAME)).cloned(),
-            role: kind.map(|kind| Role { kind, name: role_ref.name }),
+            role: kind.map(|kind| GrantedRole { kind, name: role_ref.name }),
             holders: subjects.unwrap_or_default().into_iter().take(64).map(holder).collect(),
             owners: metadata
                 .owner_references

@@ -13,7 +13,7 @@ pub const REGISTRATION_APPLIED: &str = "RegistrationApplied";
 pub const TOKEN_READY: &str = "TokenInfrastructureReady";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instance {
+pub struct AgentInstance {
     pub key: AgentKey,
     pub uid: String,
     pub resource_version: String,
@@ -32,12 +32,12 @@ pub struct Instance {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     pub are_there: bool,
-    pub applied: Option<Stated>,
-    pub token: Option<Stated>,
+    pub applied: Option<StatedCondition>,
+    pub token: Option<StatedCondition>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stated {
+pub struct StatedCondition {
     pub index: usize,
     pub status: String,
     pub reason: String,
@@ -46,7 +46,7 @@ pub struct Stated {
     pub observed_generation: Option<i64>,
 }
 
-impl Instance {
+impl AgentInstance {
     /// `None` if it is incomplete.
     pub fn read(object: &ManagedClusterAddOn) -> Option<Self> {
         let metadata = &object.metadata;
@@ -79,8 +79,8 @@ impl Instance {
     }
 }
 
-fn stated(index: usize, condition: &Condition) -> Stated {
-    Stated {
+fn stated(index: usize, condition: &Condition) -> StatedCondition {
+    StatedCondition {
         index,
         status: condition.status.clone(),
         reason: condition.reason.clone().unwrap_or_default(),

@@ -26,7 +26,7 @@ const END: &str = "-----END CERTIFICATE REQUEST-----";
 
 /// What a request asks for. Its signature is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestedCertificate {
     pub common_name: String,
     pub organizations: Vec<String>,
     pub units: Vec<String>,
@@ -55,7 +55,7 @@ pub enum Unreadable {
 }
 
 /// Reads a request from PEM.
-pub fn read(pem: &[u8]) -> Result<Asked, Unreadable> {
+pub fn read(pem: &[u8]) -> Result<RequestedCertificate, Unreadable> {
     if pem.len() > MOST_BYTES {
         return Err(Unreadable::TooLarge(pem.len()));
     }
@@ -71,7 +71,7 @@ pub fn read(pem: &[u8]) -> Result<Asked, Unreadable> {
     {
         return Err(Unreadable::NotPkcs10);
     }
-    let mut asked = Asked {
+    let mut asked = RequestedCertificate {
         common_name: String::new(),
         organizations: Vec::new(),
         units: Vec::new(),
@@ -125,7 +125,7 @@ fn unwrapped(pem: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(packed).ok()
 }
 
-fn read_subject(subject: &X509Name<'_>, asked: &mut Asked) -> Result<(), Unreadable> {
+fn read_subject(subject: &X509Name<'_>, asked: &mut RequestedCertificate) -> Result<(), Unreadable> {
     let mut common_names = 0;
     for attribute in subject.iter_attributes() {
         let value = attribute.attr_value();

@@ -12,7 +12,7 @@ const LONGEST: usize = 200;
 /// A request that is not approved, and why. It stays pending, as with Open Cluster Management's own
 /// manager: an administrator may still decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RequestRefusal {
     ClusterUnknown,
     ClusterNotAccepted,
     /// The content of the template that the instance is assigned is not known.
@@ -55,7 +55,7 @@ pub enum Refusal {
     TokenDriver,
 }
 
-impl Refusal {
+impl RequestRefusal {
     /// The reason of the Event.
     pub fn code(&self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RequestRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = |text: &str| visible(text).at_most(LONGEST).to_string();
         match self {

@@ -13,7 +13,7 @@ const LONGEST_TEXT: usize = 1024;
 
 /// What is known about a CSR.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct SigningRequest {
     pub name: String,
     pub uid: String,
     pub resource_version: String,
@@ -25,15 +25,15 @@ pub struct Request {
     pub groups: Vec<String>,
     /// By an annotation. Only a hub's gRPC server is trusted to set it.
     pub on_behalf_of: Option<String>,
-    pub body: Body,
+    pub body: CsrBody,
     pub expiration_seconds: Option<i32>,
-    pub stage: Stage,
+    pub stage: RequestStage,
     pub created: Timestamp,
 }
 
 /// The PKCS#10 request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum CsrBody {
     Pem(Vec<u8>),
     /// It is not kept.
     TooLarge(usize),
@@ -41,7 +41,7 @@ pub enum Body {
 
 /// How far a CSR is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum RequestStage {
     Pending,
     /// Approved, and not signed yet.
     Approved {
@@ -53,7 +53,7 @@ pub enum Stage {
     },
 }
 
-impl Request {
+impl SigningRequest {
     /// `None` if it does not name a cluster and an add-on.
     pub fn read(csr: CertificateSigningRequest) -> Option<Self> {
         let CertificateSigningRequest { metadata, spec, status } = csr;
@@ -64,9 +64,9 @@ impl Request {
         let stage = stage(status.as_ref());
         let body = match spec.request.0 {
             // Nothing reads it any more.
-            _ if matches!(stage, Stage::Over { .. }) => Body::Pem(Vec::new()),
-            pem if pem.len() > MOST_BYTES => Body::TooLarge(pem.len()),
-            pem => Body::Pem(pem),
+            _ if matches!(stage, RequestStage::Over { .. }) => CsrBody::Pem(Vec::new()),
+            pem if pem.len() > MOST_BYTES => CsrBody::TooLarge(pem.len()),
+            pem => CsrBody::Pem(pem),
         };
         let bounded = |mut items: Vec<String>| {
             items.truncate(MOST_ITEMS);
@@ -91,7 +91,9 @@ impl Request {
     }
 }
 
-fn stage(status: Option<&k8s_openapi::api::certificates::v1::CertificateSigningRequestStatus>) -> Stage {
+fn stage(
+    status: Option<&k8s_openapi::api::certificates::v1::CertificateSigningRequestStatus>,
+) -> RequestStage {
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let find = |kind: &str| conditions.iter().find(|one| one.type_ == kind);
     let approved = find("Approved");
@@ -99,7 +101,7 @@ fn stage(status: Option<&k8s_openapi::api::certificates::v1::CertificateSigningR
     let has_certificate =
         status.and_then(|status| status.certificate.as_ref()).is_some_and(|one| !one.0.is_empty());
     if has_certificate || find("Denied").is_some() || find("Failed").is_some() {
-        return Stage::Over { approved_at: at };
+        return RequestStage::Over { approved_at: at };
     }
-    if approved.is_some() { Stage::Approved { at } } else { Stage::Pending }
+    if approved.is_some() { RequestStage::Approved { at } } else { RequestStage::Pending }
 }

@@ -13,7 +13,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
 use crate::der::{sequence, tlv};
-use crate::pkcs10::Asked;
+use crate::pkcs10::RequestedCertificate;
 
 /// The longest validity of a certificate, as OCM's own manager issues them.
 pub const LONGEST_VALIDITY: SignedDuration = SignedDuration::from_hours(24);
@@ -85,7 +85,7 @@ impl Ca {
     /// A certificate for what was asked and checked, as PEM.
     pub fn sign(
         &self,
-        asked: &Asked,
+        asked: &RequestedCertificate,
         wanted: Option<SignedDuration>,
         now: Timestamp,
         serial: [u8; 16],
@@ -114,7 +114,7 @@ impl Ca {
     }
 
     /// Key usage, extended key usage, no CA, the CA's key, and the DNS names.
-    fn extensions(&self, asked: &Asked) -> Vec<u8> {
+    fn extensions(&self, asked: &RequestedCertificate) -> Vec<u8> {
         // digitalSignature and keyEncipherment.
         let usage = extension(&[0x55, 0x1d, 0x0f], true, &tlv(0x03, &[&[5, 0xa0]]));
         let client_auth = tlv(0x06, &[&[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02]]);

@@ -7,16 +7,18 @@ use aviary_engine::hash::Hash;
 use jiff::Timestamp;
 
 use crate::backlog::Backlog;
-use crate::decide::{Decision, Facts, InstanceFacts, Policy, decide, effective_user};
-use crate::grants::{self, ObjectKey, SeenBinding, Wanted};
-use crate::instance::Instance;
+use crate::decide::{
+    ApprovalPolicy, RegistrationFacts, RequestDecision, RequestFacts, decide, effective_user,
+};
+use crate::grants::{self, ObjectKey, SeenBinding, WantedGrants};
+use crate::instance::AgentInstance;
 use crate::names::AgentKey;
-use crate::request::Request;
+use crate::request::SigningRequest;
 use crate::template::Registrations;
 
 /// The watched kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum WatchedKind {
     Cluster,
     Instance,
     Template,
@@ -29,20 +31,20 @@ pub enum Kind {
 
 /// One object, or what became of it.
 #[derive(Clone, Debug)]
-pub enum Seen {
+pub enum SeenObject {
     /// Whether the hub has accepted a cluster.
     Cluster(String, bool),
-    Instance(Box<Instance>),
+    Instance(Box<AgentInstance>),
     /// A template's name, or a revision's, with its add-on, hash and registrations.
-    Content(String, Content),
+    Content(String, TemplateContent),
     Binding(Box<SeenBinding>),
-    Request(Box<Request>),
+    Request(Box<SigningRequest>),
     /// The ServiceAccount or the Role of the token driver.
     Owned(OwnedObject),
 }
 
 #[derive(Clone, Debug)]
-pub struct Content {
+pub struct TemplateContent {
     pub addon: String,
     pub hash: Hash,
     pub registrations: Arc<Registrations>,
@@ -61,10 +63,10 @@ pub struct OwnedObject {
 
 /// A change of one kind.
 #[derive(Debug)]
-pub enum Change {
+pub enum StateChange {
     /// A list begins: what does not follow is gone.
     Begin,
-    Put(Seen),
+    Put(SeenObject),
     /// It exists, and cannot be read: its last known state stays.
     Unreadable(ObjectKey),
     Gone(ObjectKey),
@@ -72,23 +74,23 @@ pub enum Change {
 }
 
 #[derive(Debug)]
-pub struct State {
-    pub policy: Policy,
+pub struct RegistrationState {
+    pub policy: ApprovalPolicy,
     clusters: BTreeMap<String, bool>,
-    instances: BTreeMap<AgentKey, Instance>,
-    contents: BTreeMap<(Kind, String), Content>,
+    instances: BTreeMap<AgentKey, AgentInstance>,
+    contents: BTreeMap<(WatchedKind, String), TemplateContent>,
     bindings: BTreeMap<ObjectKey, SeenBinding>,
     bindings_of: BTreeMap<AgentKey, BTreeSet<ObjectKey>>,
-    owned: BTreeMap<(Kind, ObjectKey), OwnedObject>,
+    owned: BTreeMap<(WatchedKind, ObjectKey), OwnedObject>,
     pub backlog: Backlog,
     /// Lists in progress: what they contained so far.
-    listing: BTreeMap<Kind, BTreeSet<ObjectKey>>,
-    listed: BTreeSet<Kind>,
+    listing: BTreeMap<WatchedKind, BTreeSet<ObjectKey>>,
+    listed: BTreeSet<WatchedKind>,
     dirty: BTreeSet<AgentKey>,
 }
 
-impl State {
-    pub fn new(policy: Policy) -> Self {
+impl RegistrationState {
+    pub fn new(policy: ApprovalPolicy) -> Self {
         Self {
             policy,
             clusters: BTreeMap::new(),
@@ -105,11 +107,17 @@ impl State {
     }
 
     /// The kinds that must be listed before anything is decided.
-    pub fn needs(&self) -> Vec<Kind> {
-        let mut kinds =
-            vec![Kind::Cluster, Kind::Instance, Kind::Template, Kind::Revision, Kind::Binding, Kind::Request];
+    pub fn needs(&self) -> Vec<WatchedKind> {
+        let mut kinds = vec![
+            WatchedKind::Cluster,
+            WatchedKind::Instance,
+            WatchedKind::Template,
+            WatchedKind::Revision,
+            WatchedKind::Binding,
+            WatchedKind::Request,
+        ];
         if self.policy.tokens {
-            kinds.extend([Kind::Account, Kind::TokenRole]);
+            kinds.extend([WatchedKind::Account, WatchedKind::TokenRole]);
         }
         kinds
     }
@@ -133,22 +141,22 @@ impl State {
         }
     }
 
-    pub fn take(&mut self, kind: Kind, change: Change, now: Timestamp) {
+    pub fn take(&mut self, kind: WatchedKind, change: StateChange, now: Timestamp) {
         match change {
-            Change::Begin => drop(self.listing.insert(kind, BTreeSet::new())),
-            Change::Put(seen) => {
+            StateChange::Begin => drop(self.listing.insert(kind, BTreeSet::new())),
+            StateChange::Put(seen) => {
                 if let Some(listing) = self.listing.get_mut(&kind) {
                     listing.insert(key_of(&seen));
                 }
                 self.put(kind, seen, now);
             }
-            Change::Unreadable(key) => {
+            StateChange::Unreadable(key) => {
                 if let Some(listing) = self.listing.get_mut(&kind) {
                     listing.insert(key);
                 }
             }
-            Change::Gone(key) => self.gone(kind, &key),
-            Change::End => {
+            StateChange::Gone(key) => self.gone(kind, &key),
+            StateChange::End => {
                 if let Some(listed) = self.listing.remove(&kind) {
                     for key in self.known(kind) {
                         if !listed.contains(&key) {
@@ -161,47 +169,47 @@ impl State {
         }
     }
 
-    fn known(&self, kind: Kind) -> Vec<ObjectKey> {
+    fn known(&self, kind: WatchedKind) -> Vec<ObjectKey> {
         let plain = |name: &String| (String::new(), name.clone());
         match kind {
-            Kind::Cluster => self.clusters.keys().map(plain).collect(),
-            Kind::Instance => {
+            WatchedKind::Cluster => self.clusters.keys().map(plain).collect(),
+            WatchedKind::Instance => {
                 self.instances.keys().map(|key| (key.cluster.clone(), key.addon.clone())).collect()
             }
-            Kind::Template | Kind::Revision => {
+            WatchedKind::Template | WatchedKind::Revision => {
                 let of_kind = self.contents.keys().filter(|(one, _)| *one == kind);
                 of_kind.map(|(_, name)| plain(name)).collect()
             }
-            Kind::Binding => self.bindings.keys().cloned().collect(),
-            Kind::Request => self.backlog.names().map(plain).collect(),
-            Kind::Account | Kind::TokenRole => {
+            WatchedKind::Binding => self.bindings.keys().cloned().collect(),
+            WatchedKind::Request => self.backlog.names().map(plain).collect(),
+            WatchedKind::Account | WatchedKind::TokenRole => {
                 self.owned.keys().filter(|(one, _)| *one == kind).map(|(_, key)| key.clone()).collect()
             }
         }
     }
 
-    fn put(&mut self, kind: Kind, seen: Seen, now: Timestamp) {
+    fn put(&mut self, kind: WatchedKind, seen: SeenObject, now: Timestamp) {
         match seen {
-            Seen::Cluster(name, accepted) => {
+            SeenObject::Cluster(name, accepted) => {
                 if self.clusters.insert(name.clone(), accepted) != Some(accepted) {
                     self.cluster_changed(&name);
                 }
             }
-            Seen::Instance(instance) => {
+            SeenObject::Instance(instance) => {
                 let key = instance.key.clone();
                 if self.instances.get(&key) != Some(&*instance) {
                     self.instances.insert(key.clone(), *instance);
                     self.changed(key);
                 }
             }
-            Seen::Content(name, content) => {
+            SeenObject::Content(name, content) => {
                 let addon = content.addon.clone();
                 if let Some(old) = self.contents.insert((kind, name), content) {
                     self.addon_changed(&old.addon);
                 }
                 self.addon_changed(&addon);
             }
-            Seen::Binding(binding) => {
+            SeenObject::Binding(binding) => {
                 self.forget_binding(&binding.key);
                 if let Some(of) = whose(&binding) {
                     self.bindings_of.entry(of.clone()).or_default().insert(binding.key.clone());
@@ -209,36 +217,36 @@ impl State {
                 }
                 self.bindings.insert(binding.key.clone(), *binding);
             }
-            Seen::Request(request) => {
+            SeenObject::Request(request) => {
                 let user = effective_user(&self.policy, &request).to_owned();
                 self.backlog.put(*request, &user, now);
             }
-            Seen::Owned(object) => {
+            SeenObject::Owned(object) => {
                 self.dirty.insert(object.of.clone());
                 self.owned.insert((kind, object.key.clone()), object);
             }
         }
     }
 
-    fn gone(&mut self, kind: Kind, key: &ObjectKey) {
+    fn gone(&mut self, kind: WatchedKind, key: &ObjectKey) {
         match kind {
-            Kind::Cluster => {
+            WatchedKind::Cluster => {
                 self.clusters.remove(&key.1);
                 self.cluster_changed(&key.1);
             }
-            Kind::Instance => {
+            WatchedKind::Instance => {
                 let key = AgentKey::new(&key.0, &key.1);
                 self.instances.remove(&key);
                 self.changed(key);
             }
-            Kind::Template | Kind::Revision => {
+            WatchedKind::Template | WatchedKind::Revision => {
                 if let Some(content) = self.contents.remove(&(kind, key.1.clone())) {
                     self.addon_changed(&content.addon);
                 }
             }
-            Kind::Binding => self.forget_binding(key),
-            Kind::Request => self.backlog.remove(&key.1),
-            Kind::Account | Kind::TokenRole => {
+            WatchedKind::Binding => self.forget_binding(key),
+            WatchedKind::Request => self.backlog.remove(&key.1),
+            WatchedKind::Account | WatchedKind::TokenRole => {
                 if let Some(object) = self.owned.remove(&(kind, key.clone())) {
                     self.dirty.insert(object.of);
                 }
@@ -278,32 +286,32 @@ impl State {
         }
     }
 
-    pub fn instance(&self, key: &AgentKey) -> Option<&Instance> {
+    pub fn instance(&self, key: &AgentKey) -> Option<&AgentInstance> {
         self.instances.get(key)
     }
 
     /// What the instance's template says; `None` if its content is not known.
-    fn registrations(&self, instance: &Instance) -> Option<&Arc<Registrations>> {
+    fn registrations(&self, instance: &AgentInstance) -> Option<&Arc<Registrations>> {
         let hash = instance.template.as_ref()?;
-        let fits = |content: &&Content| content.addon == instance.key.addon && content.hash == *hash;
+        let fits = |content: &&TemplateContent| content.addon == instance.key.addon && content.hash == *hash;
         self.contents.values().find(fits).map(|content| &content.registrations)
     }
 
     /// The decision about a request.
-    pub fn decide(&self, request: &Request, now: Timestamp) -> Decision {
+    pub fn decide(&self, request: &SigningRequest, now: Timestamp) -> RequestDecision {
         let instance = match self.instances.get(&request.of) {
-            None => InstanceFacts::Missing,
-            Some(instance) if instance.template.is_none() => InstanceFacts::NotATemplate,
+            None => RegistrationFacts::Missing,
+            Some(instance) if instance.template.is_none() => RegistrationFacts::NotATemplate,
             Some(instance) => match self.registrations(instance) {
-                None => InstanceFacts::Unknown,
+                None => RegistrationFacts::Unknown,
                 Some(registrations) => {
-                    InstanceFacts::Known { registrations, uses_tokens: instance.uses_tokens }
+                    RegistrationFacts::Known { registrations, uses_tokens: instance.uses_tokens }
                 }
             },
         };
         let accepted = self.clusters.get(&request.of.cluster).copied();
         let recently_approved = self.backlog.recently_approved(request, now);
-        decide(&self.policy, request, Facts { accepted, instance, recently_approved }, now)
+        decide(&self.policy, request, RequestFacts { accepted, instance, recently_approved }, now)
     }
 
     /// What is wanted for an instance.
@@ -326,7 +334,7 @@ impl State {
     }
 
     /// The agent's ServiceAccount, or the Role to request its tokens.
-    pub fn owned(&self, kind: Kind, key: &ObjectKey) -> Option<&OwnedObject> {
+    pub fn owned(&self, kind: WatchedKind, key: &ObjectKey) -> Option<&OwnedObject> {
         self.owned.get(&(kind, key.clone()))
     }
 }
@@ -340,7 +348,7 @@ pub enum Want {
     NotOurs,
     /// Its template is unknown: everything stays as it is.
     Unknown,
-    Known(Box<Wanted>),
+    Known(Box<WantedGrants>),
 }
 
 /// The agent that a binding belongs to: by our annotation, or by OCM's label in a cluster's
@@ -350,12 +358,12 @@ fn whose(binding: &SeenBinding) -> Option<AgentKey> {
     binding.of.clone().or_else(by_label)
 }
 
-fn key_of(seen: &Seen) -> ObjectKey {
+fn key_of(seen: &SeenObject) -> ObjectKey {
     match seen {
-        Seen::Cluster(name, _) | Seen::Content(name, _) => (String::new(), name.clone()),
-        Seen::Instance(instance) => (instance.key.cluster.clone(), instance.key.addon.clone()),
-        Seen::Binding(binding) => binding.key.clone(),
-        Seen::Request(request) => (String::new(), request.name.clone()),
-        Seen::Owned(object) => object.key.clone(),
+        SeenObject::Cluster(name, _) | SeenObject::Content(name, _) => (String::new(), name.clone()),
+        SeenObject::Instance(instance) => (instance.key.cluster.clone(), instance.key.addon.clone()),
+        SeenObject::Binding(binding) => binding.key.clone(),
+        SeenObject::Request(request) => (String::new(), request.name.clone()),
+        SeenObject::Owned(object) => object.key.clone(),
     }
 }

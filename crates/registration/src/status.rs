@@ -9,8 +9,8 @@ use aviary_engine::hash;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::grants::Wanted;
-use crate::instance::{Instance, REGISTRATION_APPLIED, Stated, TOKEN_READY};
+use crate::grants::WantedGrants;
+use crate::instance::{AgentInstance, REGISTRATION_APPLIED, StatedCondition, TOKEN_READY};
 
 /// The longest message of a condition.
 const LONGEST_MESSAGE: usize = 2048;
@@ -34,7 +34,12 @@ pub struct Applied {
 }
 
 /// The patch of an instance's status; `None` if it is up to date.
-pub fn patch(instance: &Instance, wanted: &Wanted, applied: &Applied, now: Timestamp) -> Option<Value> {
+pub fn patch(
+    instance: &AgentInstance,
+    wanted: &WantedGrants,
+    applied: &Applied,
+    now: Timestamp,
+) -> Option<Value> {
     let mut changes = Vec::new();
     let registrations = json!(wanted.registrations);
     if hash::digest(&registrations) != instance.registrations {
@@ -62,7 +67,7 @@ pub fn patch(instance: &Instance, wanted: &Wanted, applied: &Applied, now: Times
 }
 
 /// The condition of an instance whose template is unknown, so that nothing can be wanted.
-pub fn patch_unknown(instance: &Instance, now: Timestamp) -> Option<Value> {
+pub fn patch_unknown(instance: &AgentInstance, now: Timestamp) -> Option<Value> {
     let new = New {
         kind: REGISTRATION_APPLIED,
         status: "False",
@@ -78,7 +83,7 @@ pub fn patch_unknown(instance: &Instance, now: Timestamp) -> Option<Value> {
     ]))
 }
 
-fn registered(wanted: &Wanted, applied: &Applied) -> New {
+fn registered(wanted: &WantedGrants, applied: &Applied) -> New {
     let (status, reason, message) = if !applied.failures.is_empty() {
         ("False", "SetPermissionFailed", applied.failures.join("; "))
     } else if !wanted.problems.is_empty() {
@@ -92,7 +97,7 @@ fn registered(wanted: &Wanted, applied: &Applied) -> New {
     New { kind: REGISTRATION_APPLIED, status, reason, message }
 }
 
-fn token(instance: &Instance, wanted: &Wanted, applied: &Applied) -> Option<New> {
+fn token(instance: &AgentInstance, wanted: &WantedGrants, applied: &Applied) -> Option<New> {
     let kind = TOKEN_READY;
     let key = &instance.key;
     match &applied.account {
@@ -116,12 +121,12 @@ fn token(instance: &Instance, wanted: &Wanted, applied: &Applied) -> Option<New>
 
 fn change(
     new: &New,
-    old: Option<&Stated>,
+    old: Option<&StatedCondition>,
     generation: Option<i64>,
     are_there: bool,
     now: Timestamp,
 ) -> Option<Value> {
-    let is_same = |old: &Stated| {
+    let is_same = |old: &StatedCondition| {
         let said = (old.status.as_str(), old.reason.as_str(), &old.message);
         said == (new.status, new.reason, &hash::of_bytes(new.message.as_bytes()))
     };

@@ -1,7 +1,7 @@
 //! What a template says about registration, parsed once from the content that an instance is
 //! pinned to.
 //!
-//! An invalid entry becomes a [`Problem`] and affects only itself.
+//! An invalid entry becomes a [`TemplateProblem`] and affects only itself.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +21,13 @@ pub struct Registrations {
     /// The add-on that the template belongs to.
     pub addon: String,
     /// `None` if agents do not register for the hub's API.
-    pub kube_client: Option<KubeClient>,
-    pub custom: Vec<CustomSigner>,
-    pub problems: Vec<Problem>,
+    pub kube_client: Option<KubeClientRegistration>,
+    pub custom: Vec<CustomSignerRegistration>,
+    pub problems: Vec<TemplateProblem>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KubeClient {
+pub struct KubeClientRegistration {
     pub permissions: Vec<Permission>,
 }
 
@@ -36,11 +36,11 @@ pub struct KubeClient {
 pub struct Permission {
     /// `None` for the cluster's own namespace.
     pub namespace: Option<String>,
-    pub role: Role,
+    pub role: GrantedRole,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Role {
+pub struct GrantedRole {
     pub kind: RoleKind,
     pub name: String,
 }
@@ -69,16 +69,16 @@ impl RoleKind {
 
 /// Certificates from a signer of the add-on's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CustomSigner {
+pub struct CustomSignerRegistration {
     pub signer: String,
     /// `None` for the default subject of an agent.
-    pub subject: Option<Subject>,
+    pub subject: Option<CertificateSubject>,
     pub ca: SecretRef,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Subject {
+pub struct CertificateSubject {
     pub user: String,
     pub groups: Vec<String>,
     #[serde(rename = "organizationUnit")]
@@ -95,7 +95,7 @@ pub struct SecretRef {
 
 /// What is wrong with one entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum TemplateProblem {
     #[error("spec.registration is not a list of at most {MOST_ENTRIES} entries")]
     NotAList,
     #[error("spec.registration[{0}] cannot be read")]
@@ -120,7 +120,7 @@ pub enum Problem {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Entry {
+struct RegistrationEntry {
     r#type: String,
     kube_client: Option<KubeClientEntry>,
     custom_signer: Option<CustomSignerEntry>,
@@ -164,7 +164,7 @@ struct RoleRef {
 #[serde(default, rename_all = "camelCase")]
 struct CustomSignerEntry {
     signer_name: String,
-    subject: Option<Subject>,
+    subject: Option<CertificateSubject>,
     #[serde(rename = "signingCA")]
     signing_ca: SecretRef,
 }
@@ -178,15 +178,15 @@ impl Registrations {
             None | Some(Value::Null) => return read,
             Some(Value::Array(entries)) if entries.len() <= MOST_ENTRIES => entries,
             Some(_) => {
-                read.problems.push(Problem::NotAList);
+                read.problems.push(TemplateProblem::NotAList);
                 return read;
             }
         };
         let mut signers = BTreeSet::new();
         for (index, entry) in entries.iter().enumerate() {
-            let result = match Entry::deserialize(entry) {
+            let result = match RegistrationEntry::deserialize(entry) {
                 Ok(entry) => read.take(index, entry, &mut signers),
-                Err(_) => Err(Problem::Unreadable(index)),
+                Err(_) => Err(TemplateProblem::Unreadable(index)),
             };
             read.problems.extend(result.err());
         }
@@ -198,53 +198,64 @@ impl Registrations {
         self.kube_client.is_none() && self.custom.is_empty() && self.problems.is_empty()
     }
 
-    pub fn custom(&self, signer: &str) -> Option<&CustomSigner> {
+    pub fn custom(&self, signer: &str) -> Option<&CustomSignerRegistration> {
         self.custom.iter().find(|custom| custom.signer == signer)
     }
 
-    fn take(&mut self, index: usize, entry: Entry, signers: &mut BTreeSet<String>) -> Result<(), Problem> {
+    fn take(
+        &mut self,
+        index: usize,
+        entry: RegistrationEntry,
+        signers: &mut BTreeSet<String>,
+    ) -> Result<(), TemplateProblem> {
         match entry.r#type.as_str() {
-            "KubeClient" if self.kube_client.is_some() => Err(Problem::SecondKubeClient(index)),
+            "KubeClient" if self.kube_client.is_some() => Err(TemplateProblem::SecondKubeClient(index)),
             "KubeClient" => {
                 let listed = entry.kube_client.unwrap_or_default().hub_permissions;
-                self.kube_client = Some(KubeClient { permissions: self.permissions(index, &listed) });
+                self.kube_client =
+                    Some(KubeClientRegistration { permissions: self.permissions(index, &listed) });
                 Ok(())
             }
             "CustomSigner" => {
-                let custom = entry.custom_signer.and_then(custom).ok_or(Problem::CustomSigner(index))?;
+                let custom =
+                    entry.custom_signer.and_then(custom).ok_or(TemplateProblem::CustomSigner(index))?;
                 if !signers.insert(custom.signer.clone()) {
-                    return Err(Problem::SecondSigner(index));
+                    return Err(TemplateProblem::SecondSigner(index));
                 }
                 self.custom.push(custom);
                 Ok(())
             }
-            _ => Err(Problem::Type(index)),
+            _ => Err(TemplateProblem::Type(index)),
         }
     }
 
     fn permissions(&mut self, index: usize, listed: &[Value]) -> Vec<Permission> {
         if listed.len() > MOST_ENTRIES {
-            self.problems.push(Problem::TooManyPermissions(index));
+            self.problems.push(TemplateProblem::TooManyPermissions(index));
             return Vec::new();
         }
         let mut permissions = BTreeSet::new();
         for (at, value) in listed.iter().enumerate() {
             match PermissionEntry::deserialize(value).ok().and_then(permission) {
                 Some(permission) => drop(permissions.insert(permission)),
-                None => self.problems.push(Problem::Permission(index, at)),
+                None => self.problems.push(TemplateProblem::Permission(index, at)),
             }
         }
         permissions.into_iter().collect()
     }
 }
 
-fn custom(entry: CustomSignerEntry) -> Option<CustomSigner> {
+fn custom(entry: CustomSignerEntry) -> Option<CustomSignerRegistration> {
     let CustomSignerEntry { signer_name: signer, subject, signing_ca: ca } = entry;
     // kubernetes.io/* belongs to Kubernetes: nobody else may sign for it.
     let is_own = |domain: &str| domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
     let (domain, path) = signer.split_once('/')?;
     let fits = is_name(domain) && is_name(path) && signer.len() <= LONGEST_NAME && is_name(&ca.name);
-    (fits && signer != KUBE_CLIENT && !is_own(domain)).then_some(CustomSigner { signer, subject, ca })
+    (fits && signer != KUBE_CLIENT && !is_own(domain)).then_some(CustomSignerRegistration {
+        signer,
+        subject,
+        ca,
+    })
 }
 
 fn permission(entry: PermissionEntry) -> Option<Permission> {
@@ -265,7 +276,7 @@ fn permission(entry: PermissionEntry) -> Option<Permission> {
     // The names of roles may contain colons, and nothing that is special in a path.
     let is_role =
         !name.is_empty() && name.len() <= 253 && !name.contains(['/', '%']) && name != "." && name != "..";
-    is_role.then_some(Permission { namespace, role: Role { kind, name } })
+    is_role.then_some(Permission { namespace, role: GrantedRole { kind, name } })
 }
 
 /// Whether a text can be a name in a path.

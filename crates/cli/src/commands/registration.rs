@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use aviary_controller::{Clock, Health, Metrics};
-use aviary_registration::decide::Policy;
-use aviary_registration::process::{self, Settings};
+use aviary_registration::decide::ApprovalPolicy;
+use aviary_registration::process::{self, RegistrationSettings};
 use aviary_registration::template::SecretRef;
 use clap::ArgAction;
 use jiff::{SignedDuration, Timestamp};
@@ -103,8 +103,8 @@ async fn register(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     // A restarted container has the same host name and process ID as its predecessor.
     let identity = format!("{}_{}_{:x}", hostname(), std::process::id(), session.now.as_nanosecond());
     let clock: Clock = Arc::new(Timestamp::now);
-    let settings = Settings {
-        policy: Policy {
+    let settings = RegistrationSettings {
+        policy: ApprovalPolicy {
             namespace: args.namespace.clone(),
             signers: args.signers.clone(),
             grpc_server: args.grpc_server_account.clone(),

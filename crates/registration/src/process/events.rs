@@ -10,9 +10,9 @@ use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::task::JoinSet;
 
-use super::Done;
-use crate::refusal::Refusal;
-use crate::request::Request;
+use super::FinishedTask;
+use crate::refusal::RequestRefusal;
+use crate::request::SigningRequest;
 
 /// Kubernetes limits notes to 1024 bytes.
 const LONGEST_NOTE: usize = 1000;
@@ -21,7 +21,7 @@ const NAMESPACE: &str = "default";
 /// How many Events are published between two refills.
 const MOST: usize = 60;
 
-pub(super) struct Events {
+pub(super) struct EventPublisher {
     api: Api<Event>,
     identity: String,
     clock: Clock,
@@ -29,7 +29,7 @@ pub(super) struct Events {
     dropped: usize,
 }
 
-impl Events {
+impl EventPublisher {
     pub(super) fn new(client: Client, identity: &str, clock: Clock) -> Self {
         Self {
             api: Api::namespaced(client, NAMESPACE),
@@ -50,17 +50,22 @@ impl Events {
         (self.left, self.dropped) = (MOST, 0);
     }
 
-    pub(super) fn refused(&mut self, request: &Request, refusal: &Refusal, tasks: &mut JoinSet<Done>) {
+    pub(super) fn refused(
+        &mut self,
+        request: &SigningRequest,
+        refusal: &RequestRefusal,
+        tasks: &mut JoinSet<FinishedTask>,
+    ) {
         let note = format!("The request is left alone: {refusal}");
         self.publish(request, refusal.code(), &note, tasks);
     }
 
     pub(super) fn publish(
         &mut self,
-        request: &Request,
+        request: &SigningRequest,
         reason: &'static str,
         note: &str,
-        tasks: &mut JoinSet<Done>,
+        tasks: &mut JoinSet<FinishedTask>,
     ) {
         if self.left == 0 {
             self.dropped += 1;
@@ -95,7 +100,7 @@ impl Events {
             if let Err(error) = api.create(&PostParams::default(), &event).await {
                 tracing::warn!(%error, reason, "an event could not be published");
             }
-            Done::Event
+            FinishedTask::Event
         });
     }
 }

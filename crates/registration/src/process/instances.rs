@@ -19,12 +19,12 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::grants::{self, Binding, BindingWrite, ObjectKey, Wanted, binding_writes};
-use crate::instance::Instance;
+use crate::grants::{self, Binding, BindingWrite, ObjectKey, WantedGrants, binding_writes};
+use crate::instance::AgentInstance;
 use crate::names::{AgentKey, BINDING_OF};
-use crate::state::{Kind, OwnedObject, State, Want};
+use crate::state::{OwnedObject, RegistrationState, Want, WatchedKind};
 use crate::status::{self, Applied};
-use crate::template::{Role, RoleKind};
+use crate::template::{GrantedRole, RoleKind};
 
 /// How long the hub's answer about a role is used.
 const ANSWER_LASTS: Duration = Duration::from_secs(30);
@@ -35,8 +35,8 @@ const MOST_ANSWERS: usize = 1024;
 #[derive(Debug)]
 pub(super) struct InstanceJob {
     key: AgentKey,
-    instance: Option<Instance>,
-    wanted: Option<Wanted>,
+    instance: Option<AgentInstance>,
+    wanted: Option<WantedGrants>,
     writes: Vec<BindingWrite>,
     account: Owned,
     role: Owned,
@@ -50,7 +50,7 @@ struct Owned {
 }
 
 impl InstanceJob {
-    pub(super) fn new(state: &State, key: &AgentKey, want: Want) -> Option<Self> {
+    pub(super) fn new(state: &RegistrationState, key: &AgentKey, want: Want) -> Option<Self> {
         let instance = state.instance(key).cloned();
         let wanted = match want {
             Want::NotOurs => return None,
@@ -68,8 +68,8 @@ impl InstanceJob {
                 state.owned(kind, &(key.cluster.clone(), name)).filter(|one| one.of == *key && !keeps);
             Owned { there: there.cloned(), is_wanted }
         };
-        let account = owned(Kind::Account, key.account());
-        let role = owned(Kind::TokenRole, grants::token_role(key));
+        let account = owned(WatchedKind::Account, key.account());
+        let role = owned(WatchedKind::TokenRole, grants::token_role(key));
         Some(Self { key: key.clone(), instance, wanted, writes, account, role })
     }
 }
@@ -84,10 +84,10 @@ pub(super) async fn execute_instance(
     let mut applied =
         Applied { account: job.account.there.as_ref().map(|one| one.uid.clone()), ..Applied::default() };
     let mut conflicts = 0;
-    let mut note = |what: &str, result: Result<(), Trouble>| match result {
+    let mut note = |what: &str, result: Result<(), GrantError>| match result {
         Ok(()) => {}
-        Err(Trouble::Conflict) => conflicts += 1,
-        Err(Trouble::Failed(why)) => {
+        Err(GrantError::Conflict) => conflicts += 1,
+        Err(GrantError::Failed(why)) => {
             tracing::warn!(agent = %job.key, what, error = why, "a write for an instance failed");
             applied.failures.push(why);
         }
@@ -108,21 +108,21 @@ pub(super) async fn execute_instance(
     let Some(patch) = patch.filter(|_| conflicts == 0) else { return failed };
     match write_status(client, instance, patch).await {
         Ok(()) => failed,
-        Err(Trouble::Conflict) => true,
-        Err(Trouble::Failed(error)) => {
+        Err(GrantError::Conflict) => true,
+        Err(GrantError::Failed(error)) => {
             tracing::warn!(agent = %job.key, error, "the status of an instance could not be written");
             true
         }
     }
 }
 
-enum Trouble {
+enum GrantError {
     /// Something changed meanwhile.
     Conflict,
     Failed(String),
 }
 
-impl Trouble {
+impl GrantError {
     fn of(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(said) if matches!(said.code, 404 | 409) => Self::Conflict,
@@ -132,10 +132,10 @@ impl Trouble {
     }
 }
 
-async fn write_status(client: Client, instance: &Instance, patch: Value) -> Result<(), Trouble> {
+async fn write_status(client: Client, instance: &AgentInstance, patch: Value) -> Result<(), GrantError> {
     let api: Api<ManagedClusterAddOn> = Api::namespaced(client, &instance.key.cluster);
     let Ok(patch) = serde_json::from_value(patch) else {
-        return Err(Trouble::Failed("an invalid patch".into()));
+        return Err(GrantError::Failed("an invalid patch".into()));
     };
     let patch = Patch::Json::<()>(patch);
     match api.patch_status(&instance.key.addon, &PatchParams::default(), &patch).await {
@@ -143,9 +143,9 @@ async fn write_status(client: Client, instance: &Instance, patch: Value) -> Resu
         // A failed test: somebody else wrote first, and the watch will tell. The message of a test
         // is general; that of an invalid value names it.
         Err(kube::Error::Api(said)) if said.code == 422 && !said.message.contains("is invalid") => {
-            Err(Trouble::Conflict)
+            Err(GrantError::Conflict)
         }
-        Err(error) => Err(Trouble::of(error)),
+        Err(error) => Err(GrantError::of(error)),
     }
 }
 
@@ -154,7 +154,7 @@ async fn write_binding(
     of: &AgentKey,
     write: &BindingWrite,
     bindable: &Bindable,
-) -> Result<(), Trouble> {
+) -> Result<(), GrantError> {
     match write {
         BindingWrite::Delete { key, uid } => delete::<RoleBinding>(client, key, uid).await,
         BindingWrite::Create(binding) => {
@@ -165,7 +165,7 @@ async fn write_binding(
             bindable.check(binding).await?;
             replace::<RoleBinding>(client, &binding.key(), binding.object(of), uid, resource_version).await
         }
-        BindingWrite::Taken(binding) => Err(Trouble::Failed(format!(
+        BindingWrite::Taken(binding) => Err(GrantError::Failed(format!(
             "the RoleBinding {}/{} belongs to somebody else",
             binding.namespace, binding.name
         ))),
@@ -173,13 +173,13 @@ async fn write_binding(
 }
 
 /// The objects of the token driver.
-async fn write_owned(client: &Client, job: &InstanceJob) -> Vec<(&'static str, Result<(), Trouble>)> {
+async fn write_owned(client: &Client, job: &InstanceJob) -> Vec<(&'static str, Result<(), GrantError>)> {
     let mut results = Vec::new();
     match (&job.account, &job.instance) {
         (Owned { there: None, is_wanted: true }, Some(instance)) => {
             let made = create::<ServiceAccount>(client, &job.key.cluster, grants::account(instance)).await;
             // Its uid is needed for the status: the watch will tell.
-            results.push(("service account", made.and(Err(Trouble::Conflict))));
+            results.push(("service account", made.and(Err(GrantError::Conflict))));
         }
         (Owned { there: Some(there), is_wanted: false }, _) => {
             results.push(("service account", delete::<ServiceAccount>(client, &there.key, &there.uid).await));
@@ -206,7 +206,7 @@ async fn write_owned(client: &Client, job: &InstanceJob) -> Vec<(&'static str, R
     results
 }
 
-async fn create<K>(client: &Client, namespace: &str, object: Value) -> Result<(), Trouble>
+async fn create<K>(client: &Client, namespace: &str, object: Value) -> Result<(), GrantError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -215,23 +215,23 @@ where
         + std::fmt::Debug,
 {
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
-    let object = serde_json::from_value(object).map_err(|error| Trouble::Failed(error.to_string()))?;
+    let object = serde_json::from_value(object).map_err(|error| GrantError::Failed(error.to_string()))?;
     match api.create(&PostParams::default(), &object).await {
         Ok(_) => Ok(()),
         // A namespace that does not exist is a mistake in the template, not a race.
-        Err(kube::Error::Api(said)) if said.code == 404 => Err(Trouble::Failed(said.message)),
+        Err(kube::Error::Api(said)) if said.code == 404 => Err(GrantError::Failed(said.message)),
         Err(kube::Error::Api(said)) if said.code == 409 => {
-            let there = api.get(&object.name_any()).await.map_err(Trouble::of)?;
+            let there = api.get(&object.name_any()).await.map_err(GrantError::of)?;
             // Ours, and the watch is late; or somebody else's, which the watch does not select.
             let is_ours = there.annotations().get(BINDING_OF) == object.annotations().get(BINDING_OF);
             let what = format!("{} {namespace}/{}", K::kind(&()), there.name_any());
             Err(if is_ours {
-                Trouble::Conflict
+                GrantError::Conflict
             } else {
-                Trouble::Failed(format!("the {what} belongs to somebody else"))
+                GrantError::Failed(format!("the {what} belongs to somebody else"))
             })
         }
-        Err(error) => Err(Trouble::of(error)),
+        Err(error) => Err(GrantError::of(error)),
     }
 }
 
@@ -241,7 +241,7 @@ async fn replace<K>(
     object: Value,
     uid: &str,
     version: &str,
-) -> Result<(), Trouble>
+) -> Result<(), GrantError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -253,11 +253,11 @@ where
     let mut object = object;
     object["metadata"]["uid"] = uid.into();
     object["metadata"]["resourceVersion"] = version.into();
-    let object = serde_json::from_value(object).map_err(|error| Trouble::Failed(error.to_string()))?;
-    api.replace(&key.1, &PostParams::default(), &object).await.map(drop).map_err(Trouble::of)
+    let object = serde_json::from_value(object).map_err(|error| GrantError::Failed(error.to_string()))?;
+    api.replace(&key.1, &PostParams::default(), &object).await.map(drop).map_err(GrantError::of)
 }
 
-async fn delete<K>(client: &Client, key: &ObjectKey, uid: &str) -> Result<(), Trouble>
+async fn delete<K>(client: &Client, key: &ObjectKey, uid: &str) -> Result<(), GrantError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -271,12 +271,12 @@ where
         Ok(_) => Ok(()),
         // It is gone, or another one has its name.
         Err(kube::Error::Api(said)) if matches!(said.code, 404 | 409) => Ok(()),
-        Err(error) => Err(Trouble::of(error)),
+        Err(error) => Err(GrantError::of(error)),
     }
 }
 
 /// By namespace and role: the answer, and when it was given.
-type Answers = BTreeMap<(Option<String>, Role), (bool, Instant)>;
+type BindableRoles = BTreeMap<(Option<String>, GrantedRole), (bool, Instant)>;
 
 /// Which roles the administrator lets this process bind: the hub knows, by the verb `bind`.
 ///
@@ -285,7 +285,7 @@ type Answers = BTreeMap<(Option<String>, Role), (bool, Instant)>;
 #[derive(Clone)]
 pub(super) struct Bindable {
     client: Client,
-    answers: Arc<Mutex<Answers>>,
+    answers: Arc<Mutex<BindableRoles>>,
 }
 
 impl Bindable {
@@ -293,13 +293,13 @@ impl Bindable {
         Self { client, answers: Arc::default() }
     }
 
-    async fn check(&self, binding: &Binding) -> Result<(), Trouble> {
-        if !binding.is_requested || self.may(binding).await.map_err(Trouble::of)? {
+    async fn check(&self, binding: &Binding) -> Result<(), GrantError> {
+        if !binding.is_requested || self.may(binding).await.map_err(GrantError::of)? {
             return Ok(());
         }
-        let Role { kind, name } = &binding.role;
+        let GrantedRole { kind, name } = &binding.role;
         let kind = kind.name();
-        Err(Trouble::Failed(format!(
+        Err(GrantError::Failed(format!(
             "the administrator has not allowed to bind the {kind} {name} (verb bind)"
         )))
     }

@@ -20,14 +20,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use crate::decide::{Decision, Policy};
+use crate::decide::{ApprovalPolicy, RequestDecision};
 use crate::names::AgentKey;
-use crate::refusal::Refusal;
-use crate::request::Request;
-use crate::state::{Change, Kind, State, Want};
-use events::Events;
+use crate::refusal::RequestRefusal;
+use crate::request::SigningRequest;
+use crate::state::{RegistrationState, StateChange, Want, WatchedKind};
+use events::EventPublisher;
 use instances::{InstanceJob, execute_instance};
-use requests::{Answer, Answered, execute_request};
+use requests::{Answered, CsrAction, execute_request};
 
 /// The name of the Lease that these processes share.
 pub const LEASE: &str = "aviary-registration";
@@ -42,8 +42,8 @@ const HOUSEKEEPING: Duration = Duration::from_secs(30);
 
 /// What the process needs.
 #[derive(Clone)]
-pub struct Settings {
-    pub policy: Policy,
+pub struct RegistrationSettings {
+    pub policy: ApprovalPolicy,
     /// Unique to the process.
     pub identity: String,
     /// `None` without leader election.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub clock: Clock,
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for RegistrationSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { policy, identity, lease, clock: _ } = self;
         f.debug_struct("Settings")
@@ -66,7 +66,7 @@ impl fmt::Debug for Settings {
 /// everything has been listed.
 pub async fn run(
     client: Client,
-    settings: Settings,
+    settings: RegistrationSettings,
     ready: watch::Sender<bool>,
     stop: impl Future<Output = ()>,
 ) {
@@ -77,27 +77,29 @@ pub async fn run(
         duration: settings.lease,
         clock: Arc::clone(&settings.clock),
     };
-    while_elected(client, election, |client, leading| Loop::new(client, settings, ready).run(leading, stop))
-        .await;
+    while_elected(client, election, |client, leading| {
+        RegistrationLoop::new(client, settings, ready).run(leading, stop)
+    })
+    .await;
 }
 
 /// What a task has done.
 #[derive(Debug)]
-enum Done {
+enum FinishedTask {
     Instance { key: AgentKey, failed: bool },
     Request(Answered),
     Event,
 }
 
-struct Loop {
+struct RegistrationLoop {
     client: Client,
-    settings: Settings,
-    state: State,
-    sender: mpsc::Sender<(Kind, Change)>,
-    changes: mpsc::Receiver<(Kind, Change)>,
+    settings: RegistrationSettings,
+    state: RegistrationState,
+    sender: mpsc::Sender<(WatchedKind, StateChange)>,
+    changes: mpsc::Receiver<(WatchedKind, StateChange)>,
     watches: JoinSet<()>,
     request_watch: Option<AbortHandle>,
-    tasks: JoinSet<Done>,
+    tasks: JoinSet<FinishedTask>,
     queue: WorkQueue<AgentKey>,
     /// Requests that are being written.
     busy: BTreeSet<String>,
@@ -106,17 +108,17 @@ struct Loop {
     /// Requests that could not be written, and are tried again later.
     failed: BTreeSet<String>,
     bindable: instances::Bindable,
-    events: Events,
+    events: EventPublisher,
     leads: bool,
     ready: watch::Sender<bool>,
 }
 
-impl Loop {
-    fn new(client: Client, settings: Settings, ready: watch::Sender<bool>) -> Self {
+impl RegistrationLoop {
+    fn new(client: Client, settings: RegistrationSettings, ready: watch::Sender<bool>) -> Self {
         let (sender, changes) = mpsc::channel(CHANGES_WAITING);
         Self {
-            state: State::new(settings.policy.clone()),
-            events: Events::new(client.clone(), &settings.identity, Arc::clone(&settings.clock)),
+            state: RegistrationState::new(settings.policy.clone()),
+            events: EventPublisher::new(client.clone(), &settings.identity, Arc::clone(&settings.clock)),
             bindable: instances::Bindable::new(client.clone()),
             client,
             settings,
@@ -166,10 +168,10 @@ impl Loop {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    fn watch(&mut self, kind: Kind) {
+    fn watch(&mut self, kind: WatchedKind) {
         let (client, namespace) = (self.client.clone(), self.settings.policy.namespace.clone());
         let handle = self.watches.spawn(watches::follow(client, namespace, kind, self.sender.clone()));
-        if kind == Kind::Request {
+        if kind == WatchedKind::Request {
             self.request_watch = Some(handle);
         }
     }
@@ -185,7 +187,7 @@ impl Loop {
     }
 
     /// Takes in all waiting changes.
-    fn take(&mut self, kind: Kind, change: Change) {
+    fn take(&mut self, kind: WatchedKind, change: StateChange) {
         let now = (self.settings.clock)();
         self.state.take(kind, change, now);
         while let Ok((kind, change)) = self.changes.try_recv() {
@@ -198,7 +200,7 @@ impl Loop {
     fn keep_house(&mut self) {
         let now = (self.settings.clock)();
         self.state.backlog.prune(now);
-        self.state.backlog.reconsider_told(Refusal::TooMany { approved: 0 }.code());
+        self.state.backlog.reconsider_told(RequestRefusal::TooMany { approved: 0 }.code());
         for name in std::mem::take(&mut self.failed) {
             self.state.backlog.wait(&name);
         }
@@ -208,7 +210,7 @@ impl Loop {
             if let Some(watch) = self.request_watch.take() {
                 watch.abort();
             }
-            self.watch(Kind::Request);
+            self.watch(WatchedKind::Request);
         }
         self.events.refill();
     }
@@ -237,30 +239,31 @@ impl Loop {
         }
     }
 
-    fn answer(&mut self, request: Request) {
+    fn answer(&mut self, request: SigningRequest) {
         if self.busy.contains(&request.name) {
             self.missed.insert(request.name);
             return;
         }
         let now = (self.settings.clock)();
         let answer = match self.state.decide(&request, now) {
-            Decision::Ignore(_) => return,
-            Decision::Refuse(refusal) => {
+            RequestDecision::Ignore(_) => return,
+            RequestDecision::Refuse(refusal) => {
                 if self.state.backlog.tell(&request.name, refusal.code()) {
                     self.events.refused(&request, &refusal, &mut self.tasks);
                 }
                 return;
             }
-            Decision::Approve => {
+            RequestDecision::Approve => {
                 self.state.backlog.approved(&request, now, now);
-                Answer::Approve
+                CsrAction::Approve
             }
-            Decision::Sign { ca, asked } => Answer::Sign { ca, asked },
+            RequestDecision::Sign { ca, asked } => CsrAction::Sign { ca, asked },
         };
         self.busy.insert(request.name.clone());
         let (client, clock) = (self.client.clone(), Arc::clone(&self.settings.clock));
-        self.tasks
-            .spawn(async move { Done::Request(execute_request(client, request, answer, clock()).await) });
+        self.tasks.spawn(async move {
+            FinishedTask::Request(execute_request(client, request, answer, clock()).await)
+        });
     }
 
     fn reconcile(&mut self, key: AgentKey) {
@@ -274,13 +277,13 @@ impl Loop {
             (self.client.clone(), Arc::clone(&self.settings.clock), self.bindable.clone());
         self.tasks.spawn(async move {
             let failed = execute_instance(client, job, bindable, clock()).await;
-            Done::Instance { key, failed }
+            FinishedTask::Instance { key, failed }
         });
     }
 
-    fn finish(&mut self, done: Result<Done, tokio::task::JoinError>) {
+    fn finish(&mut self, done: Result<FinishedTask, tokio::task::JoinError>) {
         match done {
-            Ok(Done::Instance { key, failed }) => {
+            Ok(FinishedTask::Instance { key, failed }) => {
                 self.queue.end(&key);
                 if failed {
                     self.queue.put_off(&key);
@@ -288,7 +291,7 @@ impl Loop {
                     self.queue.succeeded(&key);
                 }
             }
-            Ok(Done::Request(answered)) => {
+            Ok(FinishedTask::Request(answered)) => {
                 let name = answered.name;
                 self.busy.remove(&name);
                 if self.missed.remove(&name) {
@@ -301,7 +304,7 @@ impl Loop {
                     self.failed.insert(name);
                 }
             }
-            Ok(Done::Event) => {}
+            Ok(FinishedTask::Event) => {}
             Err(error) => tracing::error!(%error, "a task failed"),
         }
     }

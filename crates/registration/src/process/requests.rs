@@ -9,8 +9,8 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-use crate::pkcs10::Asked;
-use crate::request::Request;
+use crate::pkcs10::RequestedCertificate;
+use crate::request::SigningRequest;
 use crate::sign::Ca;
 use crate::template::SecretRef;
 
@@ -19,9 +19,9 @@ const APPROVED: &str = "ApprovedByAviaryRegistration";
 
 /// What to write for a request.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum CsrAction {
     Approve,
-    Sign { ca: SecretRef, asked: Box<Asked> },
+    Sign { ca: SecretRef, asked: Box<RequestedCertificate> },
 }
 
 /// What became of it.
@@ -29,19 +29,19 @@ pub(super) enum Answer {
 pub(super) struct Answered {
     pub(super) name: String,
     /// Why it failed. It is tried again later.
-    pub(super) event: Option<(Box<Request>, &'static str, String)>,
+    pub(super) event: Option<(Box<SigningRequest>, &'static str, String)>,
 }
 
 pub(super) async fn execute_request(
     client: Client,
-    request: Request,
-    answer: Answer,
+    request: SigningRequest,
+    answer: CsrAction,
     now: Timestamp,
 ) -> Answered {
     let name = request.name.clone();
     let result = match answer {
-        Answer::Approve => approve(client, &request, now).await,
-        Answer::Sign { ca, asked } => sign(client, &request, &ca, &asked, now).await,
+        CsrAction::Approve => approve(client, &request, now).await,
+        CsrAction::Sign { ca, asked } => sign(client, &request, &ca, &asked, now).await,
     };
     match result {
         Ok(()) => {
@@ -49,7 +49,7 @@ pub(super) async fn execute_request(
             Answered { name, event: None }
         }
         // Gone, or changed: the watch tells.
-        Err(Trouble::Hub(kube::Error::Api(said))) if matches!(said.code, 404 | 409) => {
+        Err(AnswerError::Hub(kube::Error::Api(said))) if matches!(said.code, 404 | 409) => {
             Answered { name, event: None }
         }
         Err(trouble) => {
@@ -60,12 +60,12 @@ pub(super) async fn execute_request(
     }
 }
 
-enum Trouble {
+enum AnswerError {
     Hub(kube::Error),
     Secret(String),
 }
 
-impl Trouble {
+impl AnswerError {
     fn told(self) -> (&'static str, String) {
         match self {
             Self::Hub(kube::Error::Api(said)) => ("ApprovalFailed", said.message),
@@ -75,7 +75,7 @@ impl Trouble {
     }
 }
 
-async fn approve(client: Client, request: &Request, now: Timestamp) -> Result<(), Trouble> {
+async fn approve(client: Client, request: &SigningRequest, now: Timestamp) -> Result<(), AnswerError> {
     let api: Api<CertificateSigningRequest> = Api::all(client);
     let now = format!("{now:.0}");
     let patch = Patch::Merge(json!({
@@ -86,30 +86,34 @@ async fn approve(client: Client, request: &Request, now: Timestamp) -> Result<()
             "lastUpdateTime": now, "lastTransitionTime": now,
         }]},
     }));
-    api.patch_approval(&request.name, &PatchParams::default(), &patch).await.map(drop).map_err(Trouble::Hub)
+    api.patch_approval(&request.name, &PatchParams::default(), &patch)
+        .await
+        .map(drop)
+        .map_err(AnswerError::Hub)
 }
 
 async fn sign(
     client: Client,
-    request: &Request,
+    request: &SigningRequest,
     ca: &SecretRef,
-    asked: &Asked,
+    asked: &RequestedCertificate,
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), AnswerError> {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), &ca.namespace);
     let named = format!("the Secret {}/{} of the signer {}", ca.namespace, ca.name, request.signer);
     let data = match secrets.get(&ca.name).await {
         Ok(secret) => secret.data.unwrap_or_default(),
         Err(kube::Error::Api(said)) => {
-            return Err(Trouble::Secret(format!("{named} cannot be read: {}", said.message)));
+            return Err(AnswerError::Secret(format!("{named} cannot be read: {}", said.message)));
         }
-        Err(error) => return Err(Trouble::Hub(error)),
+        Err(error) => return Err(AnswerError::Hub(error)),
     };
     let field = |name| data.get(name).map(|field| field.0.as_slice()).unwrap_or_default();
-    let bad = |error| Trouble::Secret(format!("{named} cannot be used: {error}"));
+    let bad = |error| AnswerError::Secret(format!("{named} cannot be used: {error}"));
     let authority = Ca::read(field("tls.crt"), field("tls.key")).map_err(bad)?;
     let mut serial = [0; 16];
-    getrandom::fill(&mut serial).map_err(|error| Trouble::Secret(format!("no random numbers: {error}")))?;
+    getrandom::fill(&mut serial)
+        .map_err(|error| AnswerError::Secret(format!("no random numbers: {error}")))?;
     let wanted = request.expiration_seconds.map(|seconds| SignedDuration::from_secs(seconds.into()));
     let certificate = authority.sign(asked, wanted, now, serial).map_err(bad)?;
     let api: Api<CertificateSigningRequest> = Api::all(client);
@@ -117,5 +121,5 @@ async fn sign(
         "metadata": {"uid": request.uid, "resourceVersion": request.resource_version},
         "status": {"certificate": STANDARD.encode(certificate)},
     }));
-    api.patch_status(&request.name, &PatchParams::default(), &patch).await.map(drop).map_err(Trouble::Hub)
+    api.patch_status(&request.name, &PatchParams::default(), &patch).await.map(drop).map_err(AnswerError::Hub)
 }

@@ -22,28 +22,28 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::grants::{ObjectKey, SeenBinding, token_rules};
-use crate::instance::Instance;
+use crate::instance::AgentInstance;
 use crate::names::{AgentKey, BINDING_OF, TEMPLATE_LABEL, TOKEN_LABEL};
-use crate::request::Request;
-use crate::state::{Change, Content, Kind, OwnedObject, Seen};
+use crate::request::SigningRequest;
+use crate::state::{OwnedObject, SeenObject, StateChange, TemplateContent, WatchedKind};
 use crate::template::Registrations;
 
-type Changes = mpsc::Sender<(Kind, Change)>;
+type Changes = mpsc::Sender<(WatchedKind, StateChange)>;
 
 /// Follows a kind until nobody receives changes any more.
-pub(super) async fn follow(client: Client, namespace: String, kind: Kind, changes: Changes) {
+pub(super) async fn follow(client: Client, namespace: String, kind: WatchedKind, changes: Changes) {
     let all = watcher::Config::default();
     match kind {
-        Kind::Cluster => {
+        WatchedKind::Cluster => {
             stream(Api::<Guarded<ManagedCluster>>::all(client), all, kind, changes, cluster).await;
         }
-        Kind::Instance => {
+        WatchedKind::Instance => {
             let read = |object: ManagedClusterAddOn| {
-                Instance::read(&object).map(|read| Seen::Instance(Box::new(read)))
+                AgentInstance::read(&object).map(|read| SeenObject::Instance(Box::new(read)))
             };
             stream(Api::<Guarded<ManagedClusterAddOn>>::all(client), all, kind, changes, read).await;
         }
-        Kind::Template => {
+        WatchedKind::Template => {
             let resource = ApiResource {
                 group: "addon.open-cluster-management.io".into(),
                 version: "v1alpha1".into(),
@@ -54,27 +54,28 @@ pub(super) async fn follow(client: Client, namespace: String, kind: Kind, change
             let api: Api<Guarded<DynamicObject>> = Api::all_with(client, &resource);
             stream(api, all, kind, changes, |object| template(&object)).await;
         }
-        Kind::Revision => {
+        WatchedKind::Revision => {
             let api: Api<Guarded<ControllerRevision>> = Api::namespaced(client, &namespace);
             stream(api, all.labels(labels::ADDON_NAME), kind, changes, revision).await;
         }
-        Kind::Binding => {
-            let read =
-                |object: RoleBinding| SeenBinding::read(object).map(|read| Seen::Binding(Box::new(read)));
+        WatchedKind::Binding => {
+            let read = |object: RoleBinding| {
+                SeenBinding::read(object).map(|read| SeenObject::Binding(Box::new(read)))
+            };
             let api: Api<Guarded<RoleBinding>> = Api::all(client);
             stream(api, all.labels(TEMPLATE_LABEL), kind, changes, read).await;
         }
-        Kind::Request => {
-            let read = |object| Request::read(object).map(|read| Seen::Request(Box::new(read)));
+        WatchedKind::Request => {
+            let read = |object| SigningRequest::read(object).map(|read| SeenObject::Request(Box::new(read)));
             let api: Api<Guarded<CertificateSigningRequest>> = Api::all(client);
             stream(api, all.labels(labels::ADDON_NAME), kind, changes, read).await;
         }
-        Kind::Account => {
+        WatchedKind::Account => {
             let api: Api<Guarded<ServiceAccount>> = Api::all(client);
             stream(api, all.labels(TOKEN_LABEL), kind, changes, |object| owned(&object.metadata, |_| true))
                 .await;
         }
-        Kind::TokenRole => {
+        WatchedKind::TokenRole => {
             let api: Api<Guarded<Role>> = Api::all(client);
             let is_right = |role: Role| owned(&role.metadata, |of| json!(role.rules) == token_rules(of));
             stream(api, all.labels(TOKEN_LABEL), kind, changes, is_right).await;
@@ -85,9 +86,9 @@ pub(super) async fn follow(client: Client, namespace: String, kind: Kind, change
 async fn stream<K>(
     api: Api<Guarded<K>>,
     config: watcher::Config,
-    kind: Kind,
+    kind: WatchedKind,
     changes: Changes,
-    read: impl Fn(K) -> Option<Seen>,
+    read: impl Fn(K) -> Option<SeenObject>,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
@@ -95,20 +96,20 @@ async fn stream<K>(
     pin_mut!(stream);
     while let Some(event) = stream.next().await {
         let change = match event {
-            Ok(Event::Init) => Change::Begin,
-            Ok(Event::InitDone) => Change::End,
+            Ok(Event::Init) => StateChange::Begin,
+            Ok(Event::InitDone) => StateChange::End,
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
                 let key = key(object.meta());
                 match object.0.map(&read) {
-                    Ok(Some(seen)) => Change::Put(seen),
-                    Ok(None) => Change::Unreadable(key),
+                    Ok(Some(seen)) => StateChange::Put(seen),
+                    Ok(None) => StateChange::Unreadable(key),
                     Err(error) => {
                         tracing::warn!(?kind, namespace = key.0, name = key.1, %error, "an object cannot be read; its last known state is kept");
-                        Change::Unreadable(key)
+                        StateChange::Unreadable(key)
                     }
                 }
             }
-            Ok(Event::Delete(object)) => Change::Gone(key(object.meta())),
+            Ok(Event::Delete(object)) => StateChange::Gone(key(object.meta())),
             Err(error) => {
                 match error {
                     watcher::Error::InitialListFailed(error) => {
@@ -129,39 +130,39 @@ fn key(metadata: &ObjectMeta) -> ObjectKey {
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
-fn cluster(object: ManagedCluster) -> Option<Seen> {
-    Some(Seen::Cluster(object.metadata.name?, object.spec.hub_accepts_client))
+fn cluster(object: ManagedCluster) -> Option<SeenObject> {
+    Some(SeenObject::Cluster(object.metadata.name?, object.spec.hub_accepts_client))
 }
 
-fn template(object: &DynamicObject) -> Option<Seen> {
+fn template(object: &DynamicObject) -> Option<SeenObject> {
     let name = object.metadata.name.clone()?;
     let value = json!({"spec": object.data.get("spec").unwrap_or(&Value::Null)});
     let registrations = Registrations::read(&value);
     let hash = hash::spec_hash(&object.data);
-    Some(Seen::Content(
+    Some(SeenObject::Content(
         name,
-        Content { addon: registrations.addon.clone(), hash, registrations: Arc::new(registrations) },
+        TemplateContent { addon: registrations.addon.clone(), hash, registrations: Arc::new(registrations) },
     ))
 }
 
 /// The registrations of a stored template. Other revisions are not needed.
-fn revision(object: ControllerRevision) -> Option<Seen> {
+fn revision(object: ControllerRevision) -> Option<SeenObject> {
     let (addon, hash, content) = stored_template(&object)?;
     let registrations = Registrations::read(&content);
     // A template of another add-on grants nothing.
     if registrations.addon != addon {
         return None;
     }
-    Some(Seen::Content(
+    Some(SeenObject::Content(
         object.metadata.name?,
-        Content { addon, hash, registrations: Arc::new(registrations) },
+        TemplateContent { addon, hash, registrations: Arc::new(registrations) },
     ))
 }
 
-fn owned(metadata: &ObjectMeta, is_right: impl FnOnce(&AgentKey) -> bool) -> Option<Seen> {
+fn owned(metadata: &ObjectMeta, is_right: impl FnOnce(&AgentKey) -> bool) -> Option<SeenObject> {
     let (cluster, addon) = metadata.annotations.as_ref()?.get(BINDING_OF)?.split_once('/')?;
     let of = AgentKey::new(cluster, addon);
-    Some(Seen::Owned(OwnedObject {
+    Some(SeenObject::Owned(OwnedObject {
         key: key(metadata),
         is_right: is_right(&of),
         of,

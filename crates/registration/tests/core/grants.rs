@@ -3,9 +3,9 @@
 #![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 
 use aviary_api::ManagedClusterAddOn;
-use aviary_registration::decide::Policy;
-use aviary_registration::grants::{BindingWrite, SeenBinding, Wanted, binding_writes, wanted};
-use aviary_registration::instance::Instance;
+use aviary_registration::decide::ApprovalPolicy;
+use aviary_registration::grants::{BindingWrite, SeenBinding, WantedGrants, binding_writes, wanted};
+use aviary_registration::instance::AgentInstance;
 use aviary_registration::status::{Applied, patch};
 use aviary_registration::template::Registrations;
 use expect_test::expect;
@@ -16,13 +16,13 @@ fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
 }
 
-fn instance(status: Value) -> Instance {
+fn instance(status: Value) -> AgentInstance {
     let object: ManagedClusterAddOn = serde_json::from_value(json!({
         "metadata": {"name": "hello", "namespace": "c1", "uid": "u1", "resourceVersion": "7", "generation": 3},
         "status": status,
     }))
     .unwrap();
-    Instance::read(&object).unwrap()
+    AgentInstance::read(&object).unwrap()
 }
 
 fn template(permissions: Value) -> Registrations {
@@ -41,7 +41,7 @@ fn permissions() -> Value {
     ])
 }
 
-fn told(wanted: &Wanted) -> String {
+fn told(wanted: &WantedGrants) -> String {
     let bindings = wanted.bindings.iter().map(|one| {
         let owner = one.owner.as_deref().unwrap_or("nobody");
         format!(
@@ -92,7 +92,7 @@ fn a_cluster_that_is_not_accepted_gets_nothing() {
 fn tokens_are_used_only_if_the_administrator_and_the_agent_want_them() {
     let asks = instance(json!({"kubeClientDriver": "token"}));
     let policy = crate::requests::policy();
-    let on = Policy { tokens: true, ..policy.clone() };
+    let on = ApprovalPolicy { tokens: true, ..policy.clone() };
     assert!(!wanted(&policy, &asks, &template(permissions()), true).account);
     assert!(!wanted(&on, &instance(json!({})), &template(permissions()), true).account);
     expect![[r#"

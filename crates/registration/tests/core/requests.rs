@@ -1,9 +1,11 @@
 //! The table of requests. The same cases run on a real API server, in crates/cli/tests/kubernetes.
 
-use aviary_registration::decide::{Decision, Facts, InstanceFacts, MOST_APPROVALS, Policy, decide};
+use aviary_registration::decide::{
+    ApprovalPolicy, MOST_APPROVALS, RegistrationFacts, RequestDecision, RequestFacts, decide,
+};
 use aviary_registration::names::{AgentKey, KUBE_CLIENT};
 use aviary_registration::pkcs10::MOST_BYTES;
-use aviary_registration::request::{Body, Request, Stage};
+use aviary_registration::request::{CsrBody, RequestStage, SigningRequest};
 use aviary_registration::template::{Registrations, SecretRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -24,9 +26,9 @@ fn of() -> AgentKey {
     AgentKey::new("c1", "hello")
 }
 
-pub(crate) fn policy() -> Policy {
+pub(crate) fn policy() -> ApprovalPolicy {
     let ca = SecretRef { namespace: "hub".into(), name: "ca".into() };
-    Policy {
+    ApprovalPolicy {
         namespace: "hub".into(),
         signers: vec![(CUSTOM.into(), ca)],
         grpc_server: None,
@@ -49,9 +51,9 @@ pub(crate) fn draft() -> Draft {
     Draft { in_one_set: true, ..Draft::new(&of().default_user(), &of().groups()) }.with_dns(&of().dns_name())
 }
 
-pub(crate) fn request(draft: &Draft) -> Request {
+pub(crate) fn request(draft: &Draft) -> SigningRequest {
     let strings = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-    Request {
+    SigningRequest {
         name: "addon-c1-hello-x".into(),
         uid: "u".into(),
         resource_version: "1".into(),
@@ -65,36 +67,41 @@ pub(crate) fn request(draft: &Draft) -> Request {
             "system:authenticated",
         ]),
         on_behalf_of: None,
-        body: Body::Pem(draft.pem()),
+        body: CsrBody::Pem(draft.pem()),
         expiration_seconds: None,
-        stage: Stage::Pending,
+        stage: RequestStage::Pending,
         created: now(),
     }
 }
 
-fn judged(policy: &Policy, request: &Request, change: impl FnOnce(&mut Facts<'_>)) -> String {
+fn judged(
+    policy: &ApprovalPolicy,
+    request: &SigningRequest,
+    change: impl FnOnce(&mut RequestFacts<'_>),
+) -> String {
     let registrations = template();
-    let instance = InstanceFacts::Known { registrations: &registrations, uses_tokens: false };
-    let mut facts = Facts { accepted: Some(true), instance, recently_approved: 0 };
+    let instance = RegistrationFacts::Known { registrations: &registrations, uses_tokens: false };
+    let mut facts = RequestFacts { accepted: Some(true), instance, recently_approved: 0 };
     change(&mut facts);
     match decide(policy, request, facts, now()) {
-        Decision::Refuse(refusal) => format!("{}: {refusal}", refusal.code()),
-        Decision::Ignore(why) => format!("ignored: {why:?}"),
-        Decision::Approve => "approved".into(),
-        Decision::Sign { ca, .. } => format!("signed with {}/{}", ca.namespace, ca.name),
+        RequestDecision::Refuse(refusal) => format!("{}: {refusal}", refusal.code()),
+        RequestDecision::Ignore(why) => format!("ignored: {why:?}"),
+        RequestDecision::Approve => "approved".into(),
+        RequestDecision::Sign { ca, .. } => format!("signed with {}/{}", ca.namespace, ca.name),
     }
 }
 
-fn table(cases: Vec<(&str, Request)>) -> String {
+fn table(cases: Vec<(&str, SigningRequest)>) -> String {
     table_under(&policy(), cases)
 }
 
-fn table_under(policy: &Policy, cases: Vec<(&str, Request)>) -> String {
-    let line = |(name, request): (&str, Request)| format!("{name}\n  {}\n", judged(policy, &request, |_| {}));
+fn table_under(policy: &ApprovalPolicy, cases: Vec<(&str, SigningRequest)>) -> String {
+    let line =
+        |(name, request): (&str, SigningRequest)| format!("{name}\n  {}\n", judged(policy, &request, |_| {}));
     cases.into_iter().map(line).collect()
 }
 
-fn with(change: impl FnOnce(&mut Request)) -> Request {
+fn with(change: impl FnOnce(&mut SigningRequest)) -> SigningRequest {
     let mut request = request(&draft());
     change(&mut request);
     request
@@ -199,7 +206,7 @@ fn requests_of_others_and_for_others_are_left_alone() {
 
 #[test]
 fn a_grpc_server_is_trusted_to_name_the_agent_and_nobody_else_is() {
-    let policy = Policy { grpc_server: Some(GRPC.into()), ..policy() };
+    let policy = ApprovalPolicy { grpc_server: Some(GRPC.into()), ..policy() };
     let agent = "system:open-cluster-management:c1:agent7";
     let through = |user: &str, named: Option<&str>| {
         with(|request| {
@@ -310,7 +317,7 @@ fn wrong_subjects_are_left_alone() {
 
 #[test]
 fn malformed_requests_are_left_alone() {
-    let body = |bytes: Vec<u8>| with(|request| request.body = Body::Pem(bytes));
+    let body = |bytes: Vec<u8>| with(|request| request.body = CsrBody::Pem(bytes));
     let pem = draft().pem();
     let text = String::from_utf8(pem.clone()).unwrap();
     let cases = vec![
@@ -327,7 +334,7 @@ fn malformed_requests_are_left_alone() {
         ("signed with another key", request(&Draft { broken_signature: true, ..draft() })),
         ("wants to be a CA", request(&Draft { wants_ca: true, ..draft() })),
         ("huge", request(&Draft { padding: MOST_BYTES, ..draft() })),
-        ("huge, and not kept", with(|request| request.body = Body::TooLarge(1 << 20))),
+        ("huge, and not kept", with(|request| request.body = CsrBody::TooLarge(1 << 20))),
     ];
     let printed = table(cases);
     // The size of a signature varies by a byte or two.
@@ -433,41 +440,41 @@ fn facts_about_the_hub_decide_too() {
     let mut note = |name: &str, told: String| printed.push_str(&format!("{name}\n  {told}\n"));
     note("no such cluster", judged(&policy(), &good, |facts| facts.accepted = None));
     note("a cluster that is not accepted", judged(&policy(), &good, |facts| facts.accepted = Some(false)));
-    note("not installed", judged(&policy(), &good, |facts| facts.instance = InstanceFacts::Missing));
+    note("not installed", judged(&policy(), &good, |facts| facts.instance = RegistrationFacts::Missing));
     note(
         "an add-on with its own manager",
-        judged(&policy(), &good, |facts| facts.instance = InstanceFacts::NotATemplate),
+        judged(&policy(), &good, |facts| facts.instance = RegistrationFacts::NotATemplate),
     );
     note(
         "a template that is not stored",
-        judged(&policy(), &good, |facts| facts.instance = InstanceFacts::Unknown),
+        judged(&policy(), &good, |facts| facts.instance = RegistrationFacts::Unknown),
     );
     let kept = |registrations| -> &'static Registrations { Box::leak(Box::new(registrations)) };
     let empty = kept(Registrations::read(&json!({"spec": {"addonName": "hello"}})));
     note(
         "a template without registration",
         judged(&policy(), &good, |facts| {
-            facts.instance = InstanceFacts::Known { registrations: empty, uses_tokens: false };
+            facts.instance = RegistrationFacts::Known { registrations: empty, uses_tokens: false };
         }),
     );
     note("one too many", judged(&policy(), &good, |facts| facts.recently_approved = MOST_APPROVALS));
     note("the last one", judged(&policy(), &good, |facts| facts.recently_approved = MOST_APPROVALS - 1));
-    let tokens = Policy { tokens: true, ..policy() };
+    let tokens = ApprovalPolicy { tokens: true, ..policy() };
     let registrations = kept(template());
     note(
         "the agent uses tokens",
         judged(&tokens, &good, |facts| {
-            facts.instance = InstanceFacts::Known { registrations, uses_tokens: true };
+            facts.instance = RegistrationFacts::Known { registrations, uses_tokens: true };
         }),
     );
     note(
         "tokens are off, whatever the agent says",
         judged(&policy(), &good, |facts| {
-            facts.instance = InstanceFacts::Known { registrations, uses_tokens: true };
+            facts.instance = RegistrationFacts::Known { registrations, uses_tokens: true };
         }),
     );
     let elsewhere = SecretRef { namespace: "hub".into(), name: "ca2".into() };
-    let listed = Policy { signers: vec![(CUSTOM.into(), elsewhere)], ..policy() };
+    let listed = ApprovalPolicy { signers: vec![(CUSTOM.into(), elsewhere)], ..policy() };
     note(
         "another CA than the administrator lists",
         judged(&listed, &with(|request| request.signer = CUSTOM.into()), |_| {}),
@@ -501,8 +508,8 @@ fn facts_about_the_hub_decide_too() {
 #[test]
 fn only_approved_requests_of_custom_signers_are_signed_after_the_same_checks() {
     let at = Some(now());
-    let approved = |request: &mut Request| {
-        request.stage = Stage::Approved { at };
+    let approved = |request: &mut SigningRequest| {
+        request.stage = RequestStage::Approved { at };
         request.created = now() - SignedDuration::from_hours(30);
     };
     let (user, groups) = (of().default_user(), of().groups());
@@ -524,7 +531,7 @@ fn only_approved_requests_of_custom_signers_are_signed_after_the_same_checks() {
         ("without its unit", custom(&Draft::new(&of().user("agent7"), &["g".into()]), "example.com/units")),
         ("approved by hand, with an extra group", custom(&bad, CUSTOM)),
         ("approved, for Kubernetes' signer", with(approved)),
-        ("over", with(|request| request.stage = Stage::Over { approved_at: at })),
+        ("over", with(|request| request.stage = RequestStage::Over { approved_at: at })),
     ];
     expect![[r#"
         approved, custom signer
@@ -555,7 +562,7 @@ fn no_request_with_a_single_changed_bit_is_approved() {
         changed[at / 8] ^= 1 << (at % 8);
         let told = judged(
             &policy(),
-            &with(|request| request.body = Body::Pem(crate::csr::wrapped(&changed))),
+            &with(|request| request.body = CsrBody::Pem(crate::csr::wrapped(&changed))),
             |_| {},
         );
         approved += usize::from(!told.starts_with("UnreadableRequest") && !told.starts_with("Wrong"));
@@ -564,7 +571,7 @@ fn no_request_with_a_single_changed_bit_is_approved() {
     let text = pem.into_bytes();
     for length in 0..text.len() - 1 {
         let told =
-            judged(&policy(), &with(|request| request.body = Body::Pem(text[..length].to_vec())), |_| {});
+            judged(&policy(), &with(|request| request.body = CsrBody::Pem(text[..length].to_vec())), |_| {});
         assert!(told.starts_with("UnreadableRequest"), "{length} bytes: {told}");
     }
 }
