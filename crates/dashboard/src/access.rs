@@ -21,9 +21,9 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::refusal::Refusal;
+use crate::refusal::ErrorResponse;
 use crate::watcher::{OutageLog, Watcher};
-use crate::{Settings, guard};
+use crate::{DashboardSettings, guard};
 
 /// Longer than any token that is issued.
 const LONGEST_TOKEN: usize = 16 << 10;
@@ -42,14 +42,14 @@ pub trait Connect: Send + Sync {
 
 /// Whose rights are used.
 #[derive(Clone)]
-pub enum Access {
+pub enum RightsMode {
     /// Those of a kubeconfig, for anyone who has the token of this run.
     Kubeconfig { client: Client, token: SessionToken },
     /// Those of the token in the request.
     Users(Arc<dyn Connect>),
 }
 
-impl std::fmt::Debug for Access {
+impl std::fmt::Debug for RightsMode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Kubeconfig { .. } => "Kubeconfig",
@@ -65,13 +65,13 @@ pub struct SessionToken(String);
 /// A token could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to create a token: {0}")]
-pub struct TokenError(String);
+pub struct SessionTokenError(String);
 
 impl SessionToken {
     /// Creates a random token.
-    pub fn random() -> Result<Self, TokenError> {
+    pub fn random() -> Result<Self, SessionTokenError> {
         let mut bytes = [0_u8; 32];
-        getrandom::fill(&mut bytes).map_err(|error| TokenError(error.to_string()))?;
+        getrandom::fill(&mut bytes).map_err(|error| SessionTokenError(error.to_string()))?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
@@ -102,20 +102,20 @@ pub(crate) struct Caller {
     pub(crate) client: Client,
     /// The rights are those of the user's own token.
     pub(crate) own: bool,
-    key: Key,
+    key: WatcherKey,
 }
 
 /// Identifies a watcher: a hash, so that no token is kept.
-type Key = [u8; 32];
+type WatcherKey = [u8; 32];
 
 /// A watcher that exists, or is being started by one request while others wait for it.
 type Slot = Arc<tokio::sync::Mutex<Weak<Watcher>>>;
 
 pub(crate) struct Doorkeeper {
-    access: Access,
+    access: RightsMode,
     namespace: String,
     clock: Clock,
-    slots: Mutex<HashMap<Key, Slot>>,
+    slots: Mutex<HashMap<WatcherKey, Slot>>,
     /// With a kubeconfig, the watcher continues without viewers, so that it can record the
     /// timeline.
     kept: Mutex<Option<Arc<Watcher>>>,
@@ -125,7 +125,7 @@ pub(crate) struct Doorkeeper {
 }
 
 impl Doorkeeper {
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &DashboardSettings) -> Self {
         Self {
             access: settings.access.clone(),
             namespace: settings.namespace.clone(),
@@ -139,8 +139,8 @@ impl Doorkeeper {
     }
 
     pub(crate) async fn open(&self) -> Result<(), LookError> {
-        let Access::Kubeconfig { client, .. } = &self.access else { return Ok(()) };
-        let caller = Caller { client: client.clone(), own: false, key: Key::default() };
+        let RightsMode::Kubeconfig { client, .. } = &self.access else { return Ok(()) };
+        let caller = Caller { client: client.clone(), own: false, key: WatcherKey::default() };
         match self.watcher(&caller).await {
             Ok(_) | Err(Shut::Full) => Ok(()),
             Err(Shut::Look(error)) => Err(error),
@@ -149,25 +149,25 @@ impl Doorkeeper {
 
     pub(crate) fn mode(&self) -> &'static str {
         match self.access {
-            Access::Kubeconfig { .. } => "kubeconfig",
-            Access::Users(_) => "token",
+            RightsMode::Kubeconfig { .. } => "kubeconfig",
+            RightsMode::Users(_) => "token",
         }
     }
 
     /// Authenticates a request. The hub authenticates a user's own token.
-    pub(crate) async fn admit(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+    pub(crate) async fn admit(&self, headers: &HeaderMap) -> Result<Caller, ErrorResponse> {
         if guard::is_from_elsewhere(headers) {
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "cross-origin request refused"));
+            return Err(ErrorResponse::new(StatusCode::FORBIDDEN, "cross-origin request refused"));
         }
-        let token = bearer(headers).ok_or_else(Refusal::unknown_token)?;
+        let token = bearer(headers).ok_or_else(ErrorResponse::unknown_token)?;
         match &self.access {
-            Access::Kubeconfig { client, token: ours } if ours.is(token) => {
-                Ok(Caller { client: client.clone(), own: false, key: Key::default() })
+            RightsMode::Kubeconfig { client, token: ours } if ours.is(token) => {
+                Ok(Caller { client: client.clone(), own: false, key: WatcherKey::default() })
             }
-            Access::Kubeconfig { .. } => Err(Refusal::unknown_token()),
-            Access::Users(connect) => {
+            RightsMode::Kubeconfig { .. } => Err(ErrorResponse::unknown_token()),
+            RightsMode::Users(connect) => {
                 let client = connect.client(token).map_err(|why| {
-                    Refusal::new(StatusCode::BAD_GATEWAY, format!("failed to reach the hub: {why}"))
+                    ErrorResponse::new(StatusCode::BAD_GATEWAY, format!("failed to reach the hub: {why}"))
                 })?;
                 let _turn = self.turn().await?;
                 known(&client).await?;
@@ -176,18 +176,19 @@ impl Doorkeeper {
         }
     }
 
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, Refusal> {
-        let closed = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the dashboard is closing");
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, ErrorResponse> {
+        let closed = |_| ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "the dashboard is closing");
         self.questions.acquire().await.map_err(closed)
     }
 
     /// Returns the watcher of a user: an existing one, or a new one.
-    pub(crate) async fn watch(&self, caller: &Caller) -> Result<Arc<Watcher>, Refusal> {
+    pub(crate) async fn watch(&self, caller: &Caller) -> Result<Arc<Watcher>, ErrorResponse> {
         self.watcher(caller).await.map_err(|shut| match shut {
-            Shut::Full => {
-                Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many users are signed in: try again later")
-            }
-            Shut::Look(error) => Refusal::of_look(&error, caller.own),
+            Shut::Full => ErrorResponse::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many users are signed in: try again later",
+            ),
+            Shut::Look(error) => ErrorResponse::of_look(&error, caller.own),
         })
     }
 
@@ -233,7 +234,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Asks the hub whether it knows the client's user. Their rights are checked with every request.
-async fn known(client: &Client) -> Result<(), Refusal> {
+async fn known(client: &Client) -> Result<(), ErrorResponse> {
     let asked = ResourceAttributes {
         group: Some(aviary_api::names::ADDON_GROUP.into()),
         resource: Some(aviary_api::names::CLUSTER_MANAGEMENT_ADDONS.into()),
@@ -247,7 +248,7 @@ async fn known(client: &Client) -> Result<(), Refusal> {
     let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let answer = reviews.create(&PostParams::default(), &review).await;
-    answer.map(drop).map_err(|error| Refusal::of_hub("authenticate you at the hub", &error, true))
+    answer.map(drop).map_err(|error| ErrorResponse::of_hub("authenticate you at the hub", &error, true))
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use futures_util::future::BoxFuture;
 use kube::Client;
 use serde::{Deserialize, Serialize};
 
-use crate::refusal::Refusal;
+use crate::refusal::ErrorResponse;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verb {
+pub enum ActionVerb {
     /// Start no new clusters.
     Pause,
     Resume,
@@ -25,7 +25,7 @@ pub enum Verb {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Action {
     #[serde(rename = "action")]
-    pub verb: Verb,
+    pub verb: ActionVerb,
     /// One placement, as namespace/name; all if it is absent.
     #[serde(default)]
     pub placement: Option<String>,
@@ -43,22 +43,28 @@ pub struct Action {
 
 impl Action {
     /// Rejects contradictory fields.
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        let wrong = |message: &str| Err(Refusal::wrong(message));
+    pub(crate) fn check(&self) -> Result<(), ErrorResponse> {
+        let wrong = |message: &str| Err(ErrorResponse::wrong(message));
         match self.verb {
-            Verb::Acknowledge if self.acknowledge.is_none() && !self.dry_run => {
+            ActionVerb::Acknowledge if self.acknowledge.is_none() && !self.dry_run => {
                 wrong("give the number of deletions to approve: it may have changed since it was shown")
             }
-            Verb::Pause | Verb::Resume | Verb::Undo | Verb::Acknowledge if self.cluster.is_some() => {
+            ActionVerb::Pause | ActionVerb::Resume | ActionVerb::Undo | ActionVerb::Acknowledge
+                if self.cluster.is_some() =>
+            {
                 wrong("a cluster can only be given with retry")
             }
-            Verb::Pause | Verb::Resume | Verb::Undo | Verb::Retry if self.acknowledge.is_some() => {
+            ActionVerb::Pause | ActionVerb::Resume | ActionVerb::Undo | ActionVerb::Retry
+                if self.acknowledge.is_some() =>
+            {
                 wrong("only deletions can be approved")
             }
-            Verb::Pause | Verb::Resume | Verb::Acknowledge | Verb::Retry if self.to_revision.is_some() => {
+            ActionVerb::Pause | ActionVerb::Resume | ActionVerb::Acknowledge | ActionVerb::Retry
+                if self.to_revision.is_some() =>
+            {
                 wrong("a revision can only be given with undo")
             }
-            Verb::Acknowledge if self.placement.is_some() => {
+            ActionVerb::Acknowledge if self.placement.is_some() => {
                 wrong("deletions are approved for the whole add-on")
             }
             _ => Ok(()),
@@ -68,7 +74,7 @@ impl Action {
 
 /// The result of an action, or of its dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Answer {
+pub struct ActionResult {
     /// What happens to how many clusters, by placement.
     pub blast: String,
     pub lines: Vec<String>,
@@ -83,5 +89,5 @@ pub trait Operate: Send + Sync {
         client: Client,
         addon: String,
         action: Action,
-    ) -> BoxFuture<'_, Result<Answer, Refusal>>;
+    ) -> BoxFuture<'_, Result<ActionResult, ErrorResponse>>;
 }

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::{Client, Resource};
 
-use crate::action::{Action, Verb};
+use crate::action::{Action, ActionVerb};
 
 /// The namespace of Events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
@@ -63,17 +63,17 @@ pub(crate) async fn record(client: &Client, addon: &str, action: &Action, now: T
 fn told(action: &Action) -> (&'static str, String) {
     let of = action.placement.as_deref().map(|placement| format!(" of {placement}")).unwrap_or_default();
     match action.verb {
-        Verb::Pause => ("Paused", format!("paused the rollout{of}")),
-        Verb::Resume => ("Resumed", format!("resumed the rollout{of}")),
-        Verb::Undo => {
+        ActionVerb::Pause => ("Paused", format!("paused the rollout{of}")),
+        ActionVerb::Resume => ("Resumed", format!("resumed the rollout{of}")),
+        ActionVerb::Undo => {
             let to = action.to_revision.map(|number| format!(" to revision {number}")).unwrap_or_default();
             ("Undone", format!("rolled back{of}{to}"))
         }
-        Verb::Acknowledge => {
+        ActionVerb::Acknowledge => {
             let count = action.acknowledge.as_deref().unwrap_or_default();
             ("DeletionsApproved", format!("approved {count} deletions"))
         }
-        Verb::Retry => match &action.cluster {
+        ActionVerb::Retry => match &action.cluster {
             Some(cluster) => ("Retried", format!("retried cluster {cluster}")),
             None => ("Retried", format!("retried the failed clusters{of}")),
         },

@@ -28,7 +28,7 @@ const LONGEST_VALUE: usize = 256;
 
 /// What is known about a cluster without a request to the hub.
 #[derive(Debug, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct ClusterOverview {
     cluster: String,
     placement: Option<String>,
     kind: ClusterKind,
@@ -45,7 +45,7 @@ pub(crate) struct Found {
     conditions: Vec<ConditionLine>,
 }
 
-impl Found {
+impl ClusterOverview {
     pub(crate) fn of(observed: &Observed, plan: &Plan, name: &ClusterName) -> Option<Self> {
         let clusters = &plan.report.clusters;
         // Sorted by name.
@@ -123,9 +123,9 @@ struct ManifestLine {
 
 /// Everything about one cluster.
 #[derive(Debug, Serialize)]
-pub(crate) struct ClusterAnswer {
+pub(crate) struct ClusterDetail {
     #[serde(flatten)]
-    pub(crate) found: Found,
+    pub(crate) found: ClusterOverview,
     pub(crate) works: Vec<WorkLine>,
     /// A command that says more.
     pub(crate) next: String,

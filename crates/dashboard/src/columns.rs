@@ -55,13 +55,13 @@ impl Rows {
 
 /// The key of a text in the dictionary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Slot {
+enum TextKey {
     Text(String),
     /// All clusters of a placement with this reason share one text, which changes.
     Counting(Option<usize>, Reason),
 }
 
-impl Slot {
+impl TextKey {
     fn of(why: &Why, text: &str) -> Self {
         match &why.decision {
             Decision::Hold(
@@ -79,7 +79,7 @@ impl Slot {
 #[derive(Debug, Default)]
 struct Dictionary {
     texts: Vec<String>,
-    slots: HashMap<Slot, usize>,
+    places: HashMap<TextKey, usize>,
 }
 
 /// Changes of a dictionary.
@@ -90,9 +90,9 @@ struct Edits {
 }
 
 impl Dictionary {
-    fn place(&mut self, slot: Slot, text: &str, edits: &mut Edits) -> usize {
-        let Self { texts, slots } = self;
-        *slots.entry(slot).or_insert_with(|| {
+    fn place(&mut self, key: TextKey, text: &str, edits: &mut Edits) -> usize {
+        let Self { texts, places } = self;
+        *places.entry(key).or_insert_with(|| {
             edits.appended += 1;
             texts.push(text.to_owned());
             texts.len() - 1
@@ -103,8 +103,8 @@ impl Dictionary {
     /// pass.
     fn of_reason(&mut self, why: &Why, claimed: &mut HashSet<usize>, edits: &mut Edits) -> usize {
         let text = why.decision.to_string();
-        let slot = Slot::of(why, &text);
-        let place = self.place(slot, &text, edits);
+        let key = TextKey::of(why, &text);
+        let place = self.place(key, &text, edits);
         let Some(there) = self.texts.get_mut(place) else { return place };
         if *there == text {
             claimed.insert(place);
@@ -116,7 +116,7 @@ impl Dictionary {
             return place;
         }
         // Two different texts for the same key at the same time: the second gets its own place.
-        self.place(Slot::Text(text.clone()), &text, edits)
+        self.place(TextKey::Text(text.clone()), &text, edits)
     }
 }
 
@@ -131,7 +131,7 @@ struct Cell {
 
 /// The columns as they were sent.
 #[derive(Debug, Default)]
-pub(crate) struct Columns {
+pub(crate) struct SentColumns {
     dictionary: Dictionary,
     names: Vec<ClusterName>,
     orders: Vec<u32>,
@@ -140,7 +140,7 @@ pub(crate) struct Columns {
     by_name: Vec<usize>,
 }
 
-impl Columns {
+impl SentColumns {
     pub(crate) fn new(rows: &Rows) -> Self {
         let mut columns = Self::default();
         let cells = columns.cells_of(rows, &mut Edits::default());
@@ -167,11 +167,11 @@ impl Columns {
                 placement: why.placement.map_or(-1, number),
                 kind: {
                     let name = ClusterKind::of(&why.decision).name();
-                    number(self.dictionary.place(Slot::Text(name.to_owned()), name, edits))
+                    number(self.dictionary.place(TextKey::Text(name.to_owned()), name, edits))
                 },
                 message: number(self.dictionary.of_reason(why, &mut claimed, edits)),
                 revision: why.told.as_ref().map_or(-1, |told| {
-                    number(self.dictionary.place(Slot::Text(told.to_string()), told, edits))
+                    number(self.dictionary.place(TextKey::Text(told.to_string()), told, edits))
                 }),
             })
             .collect()
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_text_that_counts_changes_in_its_place_and_no_row_with_it() {
         let mut columns =
-            Columns::new(&rows(vec![full(3), why(Decision::Settled)], &[(0, 0), (1, 0), (2, 1)]));
+            SentColumns::new(&rows(vec![full(3), why(Decision::Settled)], &[(0, 0), (1, 0), (2, 1)]));
         let same = rows(vec![full(4), why(Decision::Settled)], &[(0, 0), (1, 0), (2, 1)]);
         let changes = json!(columns.take(&same));
         assert_eq!(changes, json!({"dictionarySet": [[1, "budget full: 4 of 5 in flight"]]}));
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn two_texts_of_one_kind_at_once_have_two_places() {
-        let columns = Columns::new(&rows(vec![full(3), full(4)], &[(0, 0), (1, 1)]));
+        let columns = SentColumns::new(&rows(vec![full(3), full(4)], &[(0, 0), (1, 1)]));
         let messages: Vec<&str> =
             columns.all().message.iter().map(|at| columns.dictionary()[*at as usize].as_str()).collect();
         assert_eq!(messages, ["budget full: 3 of 5 in flight", "budget full: 4 of 5 in flight"]);
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn a_cluster_that_leaves_or_changes_its_placement_needs_the_whole() {
         let settled = || vec![why(Decision::Settled)];
-        let known = || Columns::new(&rows(settled(), &[(0, 0), (2, 0)]));
+        let known = || SentColumns::new(&rows(settled(), &[(0, 0), (2, 0)]));
         assert!(known().take(&rows(settled(), &[(0, 0)])).is_none());
         assert!(known().take(&rows(settled(), &[(2, 0)])).is_none());
         assert!(known().take(&rows(settled(), &[(0, 0), (1, 0), (2, 0)])).is_some());

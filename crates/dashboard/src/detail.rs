@@ -9,16 +9,16 @@ use aviary_engine::problem::Problem;
 use aviary_engine::rollout::State;
 use aviary_engine::verdict;
 
-use crate::columns::{Columns, Rows};
+use crate::columns::{Rows, SentColumns};
 use crate::events::EventLine;
 use crate::messages::{
-    AddOnDelta, AddOnMessage, BrakeLine, ClusterKind, GateLine, Heading, PlacementLine, ProblemLine,
-    Progress, ReasonLine, Sections,
+    AddOnDelta, AddOnMessage, BrakeLine, ClusterKind, GateLine, Heading, PlacementLine, ProblemMessage,
+    ReasonLine, RolloutProgress, Sections,
 };
 use crate::revisions::RevisionLine;
-use crate::summary::{Summary, Title};
-use crate::timeline::{Noted, Point, Timeline};
-use crate::topic::{Picture, Step, data};
+use crate::summary::{AddOnTitle, Summary};
+use crate::timeline::{Noted, Timeline, TimelinePoint};
+use crate::topic::{ChangeEffect, TopicState, data};
 
 /// How many clusters are named for one reason, and how many reasons are listed.
 const EXAMPLES: usize = 3;
@@ -35,8 +35,8 @@ pub(crate) struct Looked {
 pub(crate) struct Detail {
     now: String,
     sections: Sections,
-    columns: Columns,
-    timeline: Vec<Point>,
+    columns: SentColumns,
+    timeline: Vec<TimelinePoint>,
 }
 
 impl Looked {
@@ -44,7 +44,7 @@ impl Looked {
         fleet: &Fleet<'_>,
         plan: &Plan,
         problems: &[Problem],
-        title: &Title,
+        title: &AddOnTitle,
         summary: &Summary,
         revisions: Vec<RevisionLine>,
         events: Vec<EventLine>,
@@ -67,7 +67,7 @@ impl Looked {
         } = summary.clone();
         let sections = Sections {
             heading: Heading { name, display_name, description: title.description.clone() },
-            progress: Progress {
+            progress: RolloutProgress {
                 state,
                 message,
                 settled,
@@ -89,7 +89,7 @@ impl Looked {
     }
 }
 
-impl Picture for Detail {
+impl TopicState for Detail {
     const EVENT: &'static str = "addon";
 
     fn whole(&self) -> String {
@@ -109,16 +109,22 @@ impl Detail {
         Self {
             now: now.to_owned(),
             sections,
-            columns: Columns::new(&rows),
+            columns: SentColumns::new(&rows),
             timeline: timeline.points().to_vec(),
         }
     }
 
     /// Updates the state of the add-on.
-    pub(crate) fn take(&mut self, now: &str, looked: Looked, noted: &Noted, timeline: &Timeline) -> Step {
+    pub(crate) fn take(
+        &mut self,
+        now: &str,
+        looked: Looked,
+        noted: &Noted,
+        timeline: &Timeline,
+    ) -> ChangeEffect {
         let Some(clusters) = self.columns.take(&looked.rows) else {
             *self = Self::new(now, looked, timeline);
-            return Step::Whole;
+            return ChangeEffect::Whole;
         };
         let mut delta = AddOnDelta::between(&self.sections, &looked.sections);
         delta.clusters = clusters;
@@ -128,13 +134,13 @@ impl Detail {
     }
 
     /// Only the time has changed since.
-    pub(crate) fn note(&mut self, now: &str, noted: &Noted, timeline: &Timeline) -> Step {
+    pub(crate) fn note(&mut self, now: &str, noted: &Noted, timeline: &Timeline) -> ChangeEffect {
         let step = tell(now, noted, &mut self.timeline, timeline, AddOnDelta::default());
         self.told(now, step)
     }
 
-    fn told(&mut self, now: &str, step: Step) -> Step {
-        if !matches!(step, Step::Nothing) {
+    fn told(&mut self, now: &str, step: ChangeEffect) -> ChangeEffect {
+        if !matches!(step, ChangeEffect::Nothing) {
             now.clone_into(&mut self.now);
         }
         step
@@ -145,10 +151,10 @@ impl Detail {
 fn tell<'a>(
     now: &'a str,
     noted: &Noted,
-    known: &mut Vec<Point>,
+    known: &mut Vec<TimelinePoint>,
     timeline: &'a Timeline,
     mut delta: AddOnDelta<'a>,
-) -> Step {
+) -> ChangeEffect {
     match noted {
         Noted::Nothing => {}
         Noted::Point(point) => {
@@ -161,15 +167,15 @@ fn tell<'a>(
         }
     }
     if delta.is_empty() {
-        return Step::Nothing;
+        return ChangeEffect::Nothing;
     }
     delta.now = now;
-    Step::Delta { event: "addon-delta", data: data(&delta) }
+    ChangeEffect::Delta { event: "addon-delta", data: data(&delta) }
 }
 
-fn problem_line(problem: &Problem) -> ProblemLine {
+fn problem_line(problem: &Problem) -> ProblemMessage {
     let severity = if problem.is_warning() { "warning" } else { "error" };
-    ProblemLine { severity, message: problem.to_string() }
+    ProblemMessage { severity, message: problem.to_string() }
 }
 
 fn brake(problem: &Problem) -> Option<BrakeLine> {

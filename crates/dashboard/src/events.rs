@@ -27,7 +27,7 @@ const MOST_EVENTS: usize = 100;
 const WAITING: usize = 256;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Happened {
+pub(crate) struct AddOnEvent {
     addon: String,
     name: String,
     at: Timestamp,
@@ -46,7 +46,7 @@ pub(crate) struct EventLine {
 }
 
 /// Watches the Events about add-ons, until the receiver is dropped, if the user may read them.
-pub(crate) fn follow(client: &Client, reach: Reach) -> mpsc::Receiver<Happened> {
+pub(crate) fn follow(client: &Client, reach: Reach) -> mpsc::Receiver<AddOnEvent> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let api: Api<Event> = Api::namespaced(client.clone(), NAMESPACE);
     let config = watcher::Config::default().fields(&format!("regarding.kind={KIND}"));
@@ -61,7 +61,7 @@ pub(crate) fn follow(client: &Client, reach: Reach) -> mpsc::Receiver<Happened> 
             let failed = matches!(event, Some(Err(_)));
             match event {
                 Some(Ok(watcher::Event::Apply(event) | watcher::Event::InitApply(event))) => {
-                    let Some(happened) = Happened::of(&event) else { continue };
+                    let Some(happened) = AddOnEvent::of(&event) else { continue };
                     if sender.send(happened).await.is_err() {
                         return;
                     }
@@ -82,7 +82,7 @@ pub(crate) fn follow(client: &Client, reach: Reach) -> mpsc::Receiver<Happened> 
     receiver
 }
 
-impl Happened {
+impl AddOnEvent {
     fn of(event: &Event) -> Option<Self> {
         let about = event.regarding.as_ref()?;
         if about.kind.as_deref() != Some(KIND) {
@@ -115,8 +115,8 @@ impl Happened {
 pub(crate) struct Chronicle(HashMap<String, BTreeMap<(Timestamp, String), EventLine>>);
 
 impl Chronicle {
-    pub(crate) fn take(&mut self, happened: Happened) {
-        let Happened { addon, name, at, line } = happened;
+    pub(crate) fn take(&mut self, happened: AddOnEvent) {
+        let AddOnEvent { addon, name, at, line } = happened;
         let of = self.0.entry(addon).or_default();
         // An Event whose count increases gets a new time.
         of.retain(|(_, known), _| *known != name);

@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::refusal::Refusal;
+use crate::refusal::ErrorResponse;
 
 /// Whether a `Host`, with or without a port, belongs to the dashboard.
 pub type HostCheck = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -43,15 +43,15 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request<Body>, nex
 }
 
 impl Guard {
-    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ErrorResponse> {
         let host = self.host(uri, headers).ok_or_else(|| {
-            Refusal::new(StatusCode::FORBIDDEN, "this host name does not belong to the dashboard")
+            ErrorResponse::new(StatusCode::FORBIDDEN, "this host name does not belong to the dashboard")
         })?;
         if !is_plain(uri) {
-            return Err(Refusal::wrong("invalid path"));
+            return Err(ErrorResponse::wrong("invalid path"));
         }
         if !self.is_own(headers, &host) {
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "cross-origin request refused"));
+            return Err(ErrorResponse::new(StatusCode::FORBIDDEN, "cross-origin request refused"));
         }
         Ok(())
     }

@@ -33,25 +33,25 @@ use aviary_controller::Clock;
 use axum::Router;
 use tokio::sync::watch;
 
-pub use access::{Access, Connect, SessionToken, TokenError};
-pub use action::{Action, Answer, Operate, Verb};
+pub use access::{Connect, RightsMode, SessionToken, SessionTokenError};
+pub use action::{Action, ActionResult, ActionVerb, Operate};
 pub use guard::HostCheck;
 pub use page::page;
-pub use refusal::Refusal;
+pub use refusal::ErrorResponse;
 pub use serve::serve;
 
 use access::Doorkeeper;
 
 /// The settings of a dashboard.
 #[derive(Clone)]
-pub struct Settings {
+pub struct DashboardSettings {
     /// The version of the program, for display.
     pub version: String,
     /// The address of the hub, for display.
     pub server: String,
     /// The namespace where the hub's manager keeps revisions.
     pub namespace: String,
-    pub access: Access,
+    pub access: RightsMode,
     /// The host names of the dashboard.
     pub hosts: HostCheck,
     /// Served over TLS.
@@ -61,7 +61,7 @@ pub struct Settings {
     pub clock: Clock,
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for DashboardSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings").field("server", &self.server).finish_non_exhaustive()
     }
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Settings {
 /// A dashboard. Clones share the same state.
 #[derive(Clone)]
 pub struct Dashboard {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 impl std::fmt::Debug for Dashboard {
@@ -80,8 +80,8 @@ impl std::fmt::Debug for Dashboard {
 }
 
 /// What all requests share.
-pub(crate) struct Shared {
-    pub(crate) settings: Settings,
+pub(crate) struct ServerState {
+    pub(crate) settings: DashboardSettings,
     pub(crate) doorkeeper: Doorkeeper,
     /// Set while closing, because streams do not end by themselves.
     pub(crate) closing: watch::Sender<bool>,
@@ -90,10 +90,10 @@ pub(crate) struct Shared {
 }
 
 impl Dashboard {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: DashboardSettings) -> Self {
         let doorkeeper = Doorkeeper::new(&settings);
         let (closing, visited) = (watch::Sender::new(false), watch::Sender::new(false));
-        Self { shared: Arc::new(Shared { settings, doorkeeper, closing, visited }) }
+        Self { shared: Arc::new(ServerState { settings, doorkeeper, closing, visited }) }
     }
 
     /// Reads the hub for the first time, if that needs no user's token. Fails if the hub cannot be

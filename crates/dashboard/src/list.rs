@@ -6,7 +6,7 @@ use aviary_engine::name::Text;
 use serde::Serialize;
 
 use crate::summary::Summary;
-use crate::topic::{Picture, Step, data};
+use crate::topic::{ChangeEffect, TopicState, data};
 
 /// All add-ons: the event `addons`.
 #[derive(Serialize)]
@@ -24,12 +24,12 @@ struct ListDelta<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct List {
+pub(crate) struct AddOnList {
     now: String,
     addons: BTreeMap<Text, Summary>,
 }
 
-impl Picture for List {
+impl TopicState for AddOnList {
     const EVENT: &'static str = "addons";
 
     fn whole(&self) -> String {
@@ -37,13 +37,13 @@ impl Picture for List {
     }
 }
 
-impl List {
+impl AddOnList {
     pub(crate) fn new(now: &str) -> Self {
         Self { now: now.to_owned(), addons: BTreeMap::new() }
     }
 
     /// Updates some add-ons; `None` means deleted.
-    pub(crate) fn take(&mut self, now: &str, looked: Vec<(Text, Option<Summary>)>) -> Step {
+    pub(crate) fn take(&mut self, now: &str, looked: Vec<(Text, Option<Summary>)>) -> ChangeEffect {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         for (name, summary) in looked {
             match summary {
@@ -56,10 +56,10 @@ impl List {
             }
         }
         if changed.is_empty() && gone.is_empty() {
-            return Step::Nothing;
+            return ChangeEffect::Nothing;
         }
         self.now = now.to_owned();
         let data = data(&ListDelta { now, changed, gone });
-        Step::Delta { event: "addons-delta", data }
+        ChangeEffect::Delta { event: "addons-delta", data }
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::events::EventLine;
 use crate::revisions::RevisionLine;
-use crate::timeline::Point;
+use crate::timeline::TimelinePoint;
 
 /// The state of a cluster, as the page shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -59,7 +59,7 @@ pub(crate) struct Heading {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Progress {
+pub(crate) struct RolloutProgress {
     pub(crate) state: Verdict,
     pub(crate) message: String,
     pub(crate) settled: usize,
@@ -101,7 +101,7 @@ pub(crate) struct GateLine {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct ProblemLine {
+pub(crate) struct ProblemMessage {
     pub(crate) severity: &'static str,
     pub(crate) message: String,
 }
@@ -129,9 +129,9 @@ pub(crate) struct Sections {
     #[serde(flatten)]
     pub(crate) heading: Heading,
     #[serde(flatten)]
-    pub(crate) progress: Progress,
+    pub(crate) progress: RolloutProgress,
     pub(crate) placements: Vec<PlacementLine>,
-    pub(crate) problems: Vec<ProblemLine>,
+    pub(crate) problems: Vec<ProblemMessage>,
     pub(crate) brake: Option<BrakeLine>,
     pub(crate) reasons: Vec<ReasonLine>,
     pub(crate) revisions: Vec<RevisionLine>,
@@ -180,7 +180,7 @@ pub(crate) struct AddOnMessage<'a> {
     pub(crate) now: &'a str,
     #[serde(flatten)]
     pub(crate) sections: &'a Sections,
-    pub(crate) timeline: &'a [Point],
+    pub(crate) timeline: &'a [TimelinePoint],
     pub(crate) dictionary: &'a [String],
     pub(crate) clusters: ClusterColumns<'a>,
 }
@@ -193,11 +193,11 @@ pub(crate) struct AddOnDelta<'a> {
     #[serde(flatten)]
     pub(crate) heading: Option<&'a Heading>,
     #[serde(flatten)]
-    pub(crate) progress: Option<&'a Progress>,
+    pub(crate) progress: Option<&'a RolloutProgress>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) placements: Option<&'a [PlacementLine]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) problems: Option<&'a [ProblemLine]>,
+    pub(crate) problems: Option<&'a [ProblemMessage]>,
     /// The inner `None` is sent when the brake no longer holds anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) brake: Option<Option<&'a BrakeLine>>,
@@ -213,9 +213,9 @@ pub(crate) struct AddOnDelta<'a> {
     #[serde(flatten)]
     pub(crate) clusters: ClusterChanges<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) timeline: Option<&'a [Point]>,
+    pub(crate) timeline: Option<&'a [TimelinePoint]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) timeline_append: Option<[Point; 1]>,
+    pub(crate) timeline_append: Option<[TimelinePoint; 1]>,
 }
 
 impl<'a> AddOnDelta<'a> {

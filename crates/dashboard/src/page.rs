@@ -8,14 +8,14 @@ use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 
 use crate::guard;
-use crate::refusal::Refusal;
+use crate::refusal::ErrorResponse;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml; charset=utf-8";
 
-struct File {
+struct PageFile {
     path: &'static str,
     kind: &'static str,
     content: &'static [u8],
@@ -23,12 +23,12 @@ struct File {
 
 macro_rules! files {
     ($($kind:ident $path:literal $file:literal;)*) => {
-        &[$(File { path: $path, kind: $kind, content: include_bytes!(concat!("../page/", $file)) }),*]
+        &[$(PageFile { path: $path, kind: $kind, content: include_bytes!(concat!("../page/", $file)) }),*]
     };
 }
 
 /// A new file is one line here.
-const FILES: &[File] = files! {
+const FILES: &[PageFile] = files! {
     HTML "/" "index.html";
     CSS "/style.css" "style.css";
     SVG "/icon.svg" "icon.svg";
@@ -58,10 +58,11 @@ pub fn page() -> Router {
 /// One of the page's files.
 pub(crate) async fn file(request: Request<Body>) -> Response {
     let Some(file) = FILES.iter().find(|file| file.path == request.uri().path()) else {
-        return Refusal::not_found("not found").into_response();
+        return ErrorResponse::not_found("not found").into_response();
     };
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut refused = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed").into_response();
+        let mut refused =
+            ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed").into_response();
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
     }

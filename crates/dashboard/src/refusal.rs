@@ -9,12 +9,12 @@ use serde_json::json;
 
 /// An error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ErrorResponse {
     pub status: StatusCode,
     pub message: String,
 }
 
-impl Refusal {
+impl ErrorResponse {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into() }
     }
@@ -58,7 +58,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(json!({"error": self.message}))).into_response();
         if self.status == StatusCode::UNAUTHORIZED {

@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 
 use crate::access::Caller;
 use crate::action::Action;
-use crate::cluster::ClusterAnswer;
+use crate::cluster::ClusterDetail;
 use crate::guard::{self, Guard};
-use crate::refusal::Refusal;
-use crate::topic::Place;
-use crate::{Shared, actor, cluster, labels, page, stream};
+use crate::refusal::ErrorResponse;
+use crate::topic::ReaderPosition;
+use crate::{ServerState, actor, cluster, labels, page, stream};
 
 /// The maximum size of an action.
 const MOST_BODY: usize = 16 << 10;
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The time limit for receiving a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
-pub(crate) fn router(shared: &Arc<Shared>) -> Router {
+pub(crate) fn router(shared: &Arc<ServerState>) -> Router {
     let guard = Guard { hosts: Arc::clone(&shared.settings.hosts), secure: shared.settings.secure };
     Router::new()
         .route("/api/info", get(info))
@@ -52,17 +52,17 @@ fn is_api(path: &str) -> bool {
 /// The page's files, which need no token. There is nothing else under /api.
 async fn elsewhere(request: Request) -> Response {
     if is_api(request.uri().path()) {
-        return Refusal::not_found("not found").into_response();
+        return ErrorResponse::not_found("not found").into_response();
     }
     page::file(request).await
 }
 
 fn wrong_method() -> Response {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed").into_response()
+    ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed").into_response()
 }
 
 /// Requires a token for the API, and limits the time of a request.
-async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+async fn admit(State(shared): State<Arc<ServerState>>, mut request: Request, next: Next) -> Response {
     if !is_api(request.uri().path()) {
         return next.run(request).await;
     }
@@ -82,13 +82,15 @@ async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
     // A stream also responds at once: only its body is endless.
     match tokio::time::timeout(PATIENCE, answer).await {
         Ok(answer) => answer,
-        Err(_) => Refusal::new(StatusCode::GATEWAY_TIMEOUT, "the hub did not answer in time").into_response(),
+        Err(_) => {
+            ErrorResponse::new(StatusCode::GATEWAY_TIMEOUT, "the hub did not answer in time").into_response()
+        }
     }
 }
 
 type Who = Extension<Arc<Caller>>;
 
-async fn info(State(shared): State<Arc<Shared>>, Extension(caller): Who) -> Json<Value> {
+async fn info(State(shared): State<Arc<ServerState>>, Extension(caller): Who) -> Json<Value> {
     let settings = &shared.settings;
     Json(json!({
         "version": settings.version,
@@ -101,14 +103,14 @@ async fn info(State(shared): State<Arc<Shared>>, Extension(caller): Who) -> Json
 
 /// Streams the list, or one add-on, and its changes.
 async fn events(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     Extension(caller): Who,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ErrorResponse> {
     let addon = asked_for(request.uri().query().unwrap_or_default())?;
     let watcher = shared.doorkeeper.watch(&caller).await?;
     let seat = watcher.seat().ok_or_else(|| {
-        Refusal::new(
+        ErrorResponse::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many streams are open: close one, or try again later",
         )
@@ -128,16 +130,16 @@ async fn events(
     })
 }
 
-fn lost() -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub cannot be watched right now: try again")
+fn lost() -> ErrorResponse {
+    ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "the hub cannot be watched right now: try again")
 }
 
 /// The add-on in the query, if there is one.
-fn asked_for(query: &str) -> Result<Option<Text>, Refusal> {
+fn asked_for(query: &str) -> Result<Option<Text>, ErrorResponse> {
     let mut asked = None;
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         if key != "addon" || asked.is_some() {
-            return Err(Refusal::wrong("give at most one add-on, as ?addon=NAME"));
+            return Err(ErrorResponse::wrong("give at most one add-on, as ?addon=NAME"));
         }
         asked = Some(addon_name(&value)?);
     }
@@ -145,69 +147,69 @@ fn asked_for(query: &str) -> Result<Option<Text>, Refusal> {
 }
 
 /// Rejects a name that no object can have.
-fn addon_name(name: &str) -> Result<Text, Refusal> {
+fn addon_name(name: &str) -> Result<Text, ErrorResponse> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     let fine = !name.is_empty() && name.len() <= 253 && name.bytes().all(plain);
-    fine.then(|| name.into()).ok_or_else(|| Refusal::wrong("invalid name of an add-on"))
+    fine.then(|| name.into()).ok_or_else(|| ErrorResponse::wrong("invalid name of an add-on"))
 }
 
-fn last_seen(headers: &HeaderMap) -> Option<Place> {
-    Place::parse(headers.get("last-event-id")?.to_str().ok()?)
+fn last_seen(headers: &HeaderMap) -> Option<ReaderPosition> {
+    ReaderPosition::parse(headers.get("last-event-id")?.to_str().ok()?)
 }
 
 async fn one_cluster(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     Extension(caller): Who,
     Path((addon, cluster)): Path<(String, String)>,
-) -> Result<Json<ClusterAnswer>, Refusal> {
+) -> Result<Json<ClusterDetail>, ErrorResponse> {
     let addon = addon_name(&addon)?;
-    let name =
-        ClusterName::parse(&cluster).map_err(|error| Refusal::wrong(format!("the cluster name {error}")))?;
+    let name = ClusterName::parse(&cluster)
+        .map_err(|error| ErrorResponse::wrong(format!("the cluster name {error}")))?;
     let watcher = shared.doorkeeper.watch(&caller).await?;
-    let unknown = || Refusal::not_found(format!("add-on {addon} has no cluster {name}"));
+    let unknown = || ErrorResponse::not_found(format!("add-on {addon} has no cluster {name}"));
     let found = watcher.cluster(addon.clone(), name.clone()).await.ok_or_else(lost)?.ok_or_else(unknown)?;
     let works = cluster::works(&caller.client, &addon, &name).await;
     let works = works.map_err(|error| {
         let doing = format!("list the manifestworks of {name}");
-        Refusal::of_hub(&doing, &error, caller.own)
+        ErrorResponse::of_hub(&doing, &error, caller.own)
     })?;
     let next = format!("aviary explain {addon} {name}");
-    Ok(Json(ClusterAnswer { found, works, next }))
+    Ok(Json(ClusterDetail { found, works, next }))
 }
 
 /// The clusters with these labels.
 async fn some_clusters(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     Extension(caller): Who,
     Path(addon): Path<String>,
     request: Request,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Value>, ErrorResponse> {
     let addon = addon_name(&addon)?;
     let query = request.uri().query().unwrap_or_default();
     let mut asked = form_urlencoded::parse(query.as_bytes());
     let (Some((key, text)), None) = (asked.next(), asked.next()) else {
-        return Err(Refusal::wrong("give the labels as ?labels=SELECTOR"));
+        return Err(ErrorResponse::wrong("give the labels as ?labels=SELECTOR"));
     };
     if key != "labels" {
-        return Err(Refusal::wrong("give the labels as ?labels=SELECTOR"));
+        return Err(ErrorResponse::wrong("give the labels as ?labels=SELECTOR"));
     }
-    let selector = labels::parse(&text).map_err(Refusal::wrong)?;
+    let selector = labels::parse(&text).map_err(ErrorResponse::wrong)?;
     let watcher = shared.doorkeeper.watch(&caller).await?;
     let found = watcher.select(addon.clone(), selector).await.ok_or_else(lost)?;
-    let found = found.ok_or_else(|| Refusal::not_found(format!("there is no add-on {addon}")))?;
+    let found = found.ok_or_else(|| ErrorResponse::not_found(format!("there is no add-on {addon}")))?;
     let names: Vec<&str> = found.iter().map(ClusterName::as_str).collect();
     Ok(Json(json!({ "clusters": names })))
 }
 
 async fn act(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     Extension(caller): Who,
     Path(addon): Path<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ErrorResponse> {
     let Some(operate) = &shared.settings.operate else {
         let message = "this dashboard is read-only: it was started without --enable-writes";
-        return Err(Refusal::new(StatusCode::FORBIDDEN, message));
+        return Err(ErrorResponse::new(StatusCode::FORBIDDEN, message));
     };
     let addon = addon_name(&addon)?;
     let action = asked(request).await?;
@@ -218,22 +220,27 @@ async fn act(
     }
     answer.map(|answer| Json(answer).into_response()).map_err(|refusal| match refusal.status {
         // The hub rejected the credentials of the kubeconfig, not the user's token.
-        StatusCode::UNAUTHORIZED if !caller.own => Refusal { status: StatusCode::BAD_GATEWAY, ..refusal },
+        StatusCode::UNAUTHORIZED if !caller.own => {
+            ErrorResponse { status: StatusCode::BAD_GATEWAY, ..refusal }
+        }
         _ => refusal,
     })
 }
 
 /// Reads the action in a body.
-async fn asked(request: Request<Body>) -> Result<Action, Refusal> {
+async fn asked(request: Request<Body>) -> Result<Action, ErrorResponse> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // Rejects everything that a form on another page could send.
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "an action must be application/json"));
+        return Err(ErrorResponse::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "an action must be application/json",
+        ));
     }
     let body = tokio::time::timeout(BODY_PATIENCE, to_bytes(request.into_body(), MOST_BODY)).await;
     let body = body
-        .map_err(|_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the action did not arrive in time"))?
-        .map_err(|_| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the action is too long"))?;
-    serde_json::from_slice(&body).map_err(|error| Refusal::wrong(format!("invalid action: {error}")))
+        .map_err(|_| ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "the action did not arrive in time"))?
+        .map_err(|_| ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "the action is too long"))?;
+    serde_json::from_slice(&body).map_err(|error| ErrorResponse::wrong(format!("invalid action: {error}")))
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::access::LINGER;
 use crate::summary::seconds;
-use crate::topic::{Picture, Place, Topic, data};
+use crate::topic::{ReaderPosition, Topic, TopicState, data};
 use crate::watcher::Watcher;
 
 /// A keep-alive is sent this often, so that proxies do not close the stream.
@@ -24,23 +24,23 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
 /// One reader of a topic.
-struct Reader<S> {
+struct TopicReader<S> {
     topic: Arc<Topic<S>>,
     news: watch::Receiver<u64>,
-    place: Option<Place>,
+    place: Option<ReaderPosition>,
     outage: watch::Receiver<Option<Outage>>,
     /// The outage that was sent.
     told: Option<Outage>,
     closing: watch::Receiver<bool>,
     last: Instant,
     _seat: OwnedSemaphorePermit,
-    _look: Look,
+    _guard: WatcherGuard,
 }
 
 /// Keeps a watcher alive slightly longer than its reader.
-struct Look(Option<Arc<Watcher>>);
+struct WatcherGuard(Option<Arc<Watcher>>);
 
-impl Drop for Look {
+impl Drop for WatcherGuard {
     fn drop(&mut self) {
         let (Some(watcher), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else {
             return;
@@ -53,14 +53,14 @@ impl Drop for Look {
 }
 
 /// A response that does not end by itself.
-pub(crate) fn answer<S: Picture + Send + 'static>(
+pub(crate) fn answer<S: TopicState + Send + 'static>(
     watcher: Arc<Watcher>,
     topic: Arc<Topic<S>>,
     seat: OwnedSemaphorePermit,
-    place: Option<Place>,
+    place: Option<ReaderPosition>,
     closing: watch::Receiver<bool>,
 ) -> Response {
-    let reader = Reader {
+    let reader = TopicReader {
         news: topic.listen(),
         topic,
         place,
@@ -69,7 +69,7 @@ pub(crate) fn answer<S: Picture + Send + 'static>(
         closing,
         last: Instant::now(),
         _seat: seat,
-        _look: Look(Some(watcher)),
+        _guard: WatcherGuard(Some(watcher)),
     };
     let frames = stream::unfold(reader, |mut reader| async {
         let frame = reader.next().await?;
@@ -82,7 +82,7 @@ pub(crate) fn answer<S: Picture + Send + 'static>(
     response
 }
 
-impl<S: Picture> Reader<S> {
+impl<S: TopicState> TopicReader<S> {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if *self.closing.borrow_and_update() {
@@ -137,14 +137,14 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::list::List;
+    use crate::list::AddOnList;
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_gives_a_sign_of_life_and_nothing_else() {
-        let topic = Arc::new(Topic::new(Some(List::new("2026-01-01T00:00:00Z"))));
+        let topic = Arc::new(Topic::new(Some(AddOnList::new("2026-01-01T00:00:00Z"))));
         let (close, closing) = watch::channel(false);
         let reach = Reach::default();
-        let mut reader = Reader {
+        let mut reader = TopicReader {
             news: topic.listen(),
             topic,
             place: None,
@@ -153,7 +153,7 @@ mod tests {
             closing,
             last: Instant::now(),
             _seat: Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap(),
-            _look: Look(None),
+            _guard: WatcherGuard(None),
         };
         assert!(reader.next().await.unwrap().starts_with(b"id: "));
         for _ in 0..3 {

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// The display name and description of an add-on.
 #[derive(Debug)]
-pub(crate) struct Title {
+pub(crate) struct AddOnTitle {
     pub(crate) display_name: Option<Text>,
     pub(crate) description: Option<Text>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn of(observed: &Observed, plan: &Plan, problems: &[Problem], title: &Title) -> Self {
+    pub(crate) fn of(observed: &Observed, plan: &Plan, problems: &[Problem], title: &AddOnTitle) -> Self {
         let tally = ClusterTally::of(&plan.report.clusters);
         let (state, message) = verdict::judge(observed, plan, &tally, problems);
         let name = observed.addon.name.clone();

@@ -11,7 +11,7 @@ use aviary_engine::tally::ClusterState;
 use jiff::{SignedDuration, Timestamp};
 
 /// Seconds since 1970; settled, in flight, failed, waiting.
-pub(crate) type Point = [i64; 5];
+pub(crate) type TimelinePoint = [i64; 5];
 
 const MOST_POINTS: usize = 600;
 /// The maximum number of points for the past.
@@ -19,7 +19,7 @@ const MOST_SEEDED: usize = 120;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
-    points: Vec<Point>,
+    points: Vec<TimelinePoint>,
     /// Counts that are not recorded yet, because the second is not over.
     waiting: Option<[i64; 4]>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Timeline {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Noted {
     Nothing,
-    Point(Point),
+    Point(TimelinePoint),
     /// The timeline was thinned out.
     Whole,
 }
@@ -54,7 +54,7 @@ impl Timeline {
         moments.sort_unstable();
         let all = i64::try_from(plan.report.clusters.len()).unwrap_or(i64::MAX);
         let mut counts = [0_i64; 3];
-        let mut points: Vec<Point> = Vec::new();
+        let mut points: Vec<TimelinePoint> = Vec::new();
         for (at, kind) in moments {
             if let Some(count) = counts.get_mut(kind) {
                 *count += 1;
@@ -69,7 +69,7 @@ impl Timeline {
         Self { points: thinned(&points, MOST_SEEDED), waiting: None }
     }
 
-    pub(crate) fn points(&self) -> &[Point] {
+    pub(crate) fn points(&self) -> &[TimelinePoint] {
         &self.points
     }
 
@@ -105,7 +105,7 @@ impl Timeline {
 }
 
 /// At most this many points: the first, the last, and others evenly between them.
-fn thinned(points: &[Point], most: usize) -> Vec<Point> {
+fn thinned(points: &[TimelinePoint], most: usize) -> Vec<TimelinePoint> {
     if points.len() <= most || most < 2 {
         return points.to_vec();
     }

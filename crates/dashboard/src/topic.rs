@@ -17,7 +17,7 @@ const MOST_CHANGES: usize = 512;
 const MOST_BYTES: usize = 2 << 20;
 
 /// A state that can be sent as a whole.
-pub(crate) trait Picture {
+pub(crate) trait TopicState {
     /// The name of the event for the whole state.
     const EVENT: &'static str;
 
@@ -25,7 +25,7 @@ pub(crate) trait Picture {
 }
 
 /// The effect of a change.
-pub(crate) enum Step {
+pub(crate) enum ChangeEffect {
     Nothing,
     /// Only this changed.
     Delta {
@@ -38,12 +38,12 @@ pub(crate) enum Step {
 
 /// The position of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ReaderPosition {
     epoch: u64,
     number: u64,
 }
 
-impl Place {
+impl ReaderPosition {
     /// Parses the id of an event.
     pub(crate) fn parse(id: &str) -> Option<Self> {
         let (epoch, number) = id.split_once('-')?;
@@ -52,11 +52,11 @@ impl Place {
 }
 
 pub(crate) struct Topic<S> {
-    inner: Mutex<Inner<S>>,
+    inner: Mutex<TopicContent<S>>,
     changed: watch::Sender<u64>,
 }
 
-struct Inner<S> {
+struct TopicContent<S> {
     /// Changes whenever the whole state is sent instead of a delta: earlier positions are then
     /// invalid.
     epoch: u64,
@@ -71,9 +71,9 @@ struct Inner<S> {
     over: bool,
 }
 
-impl<S: Picture> Topic<S> {
+impl<S: TopicState> Topic<S> {
     pub(crate) fn new(state: Option<S>) -> Self {
-        let inner = Inner {
+        let inner = TopicContent {
             epoch: fresh_epoch(),
             number: 0,
             state,
@@ -85,18 +85,18 @@ impl<S: Picture> Topic<S> {
         Self { inner: Mutex::new(inner), changed: watch::Sender::new(0) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner<S>> {
+    fn lock(&self) -> MutexGuard<'_, TopicContent<S>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state, and notifies the readers.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Option<S>) -> Step) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Option<S>) -> ChangeEffect) {
         let mut inner = self.lock();
         let step = change(&mut inner.state);
         match step {
-            Step::Nothing => return,
-            Step::Delta { event, data } => inner.add(event, &data),
-            Step::Whole => inner.begin_anew(),
+            ChangeEffect::Nothing => return,
+            ChangeEffect::Delta { event, data } => inner.add(event, &data),
+            ChangeEffect::Whole => inner.begin_anew(),
         }
         drop(inner);
         self.changed.send_modify(|count| *count += 1);
@@ -117,9 +117,9 @@ impl<S: Picture> Topic<S> {
     }
 
     /// Returns what to send to a reader at this position; `None` if the topic has ended.
-    pub(crate) fn since(&self, place: &mut Option<Place>) -> Option<Bytes> {
+    pub(crate) fn since(&self, place: &mut Option<ReaderPosition>) -> Option<Bytes> {
         let mut inner = self.lock();
-        let here = Place { epoch: inner.epoch, number: inner.number };
+        let here = ReaderPosition { epoch: inner.epoch, number: inner.number };
         let at = place.replace(here);
         if at == Some(here) {
             return (!inner.over).then(Bytes::new);
@@ -128,7 +128,7 @@ impl<S: Picture> Topic<S> {
     }
 }
 
-impl<S: Picture> Inner<S> {
+impl<S: TopicState> TopicContent<S> {
     fn add(&mut self, event: &str, data: &str) {
         self.number += 1;
         let frame = self.frame(event, data);
@@ -149,7 +149,7 @@ impl<S: Picture> Inner<S> {
     }
 
     /// The changes since a position, if all of them are kept.
-    fn missed(&self, at: Place) -> Option<Bytes> {
+    fn missed(&self, at: ReaderPosition) -> Option<Bytes> {
         if at.epoch != self.epoch || at.number > self.number {
             return None;
         }
@@ -202,7 +202,7 @@ pub(crate) fn data(value: &impl Serialize) -> String {
 mod tests {
     use super::*;
 
-    impl Picture for u32 {
+    impl TopicState for u32 {
         const EVENT: &'static str = "whole";
 
         fn whole(&self) -> String {
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    fn told(topic: &Topic<u32>, place: &mut Option<Place>) -> Vec<String> {
+    fn told(topic: &Topic<u32>, place: &mut Option<ReaderPosition>) -> Vec<String> {
         let bytes = topic.since(place).unwrap_or_default();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let line = |frame: &str, key: &str| {
@@ -224,7 +224,7 @@ mod tests {
     fn add(topic: &Topic<u32>, amount: u32) {
         topic.change(|state| {
             *state = state.map(|state| state + amount);
-            Step::Delta { event: "delta", data: amount.to_string() }
+            ChangeEffect::Delta { event: "delta", data: amount.to_string() }
         });
     }
 
@@ -248,11 +248,15 @@ mod tests {
         };
         let first = id(topic.since(&mut place).unwrap());
         add(&topic, 2);
-        assert_eq!(told(&topic, &mut Place::parse(&first)), ["delta 2"]);
-        assert_eq!(told(&topic, &mut Place::parse("0-0")), ["whole 3"], "another epoch");
-        assert_eq!(told(&topic, &mut Place::parse("nonsense")), ["whole 3"]);
+        assert_eq!(told(&topic, &mut ReaderPosition::parse(&first)), ["delta 2"]);
+        assert_eq!(told(&topic, &mut ReaderPosition::parse("0-0")), ["whole 3"], "another epoch");
+        assert_eq!(told(&topic, &mut ReaderPosition::parse("nonsense")), ["whole 3"]);
         let (epoch, _) = first.split_once('-').unwrap();
-        assert_eq!(told(&topic, &mut Place::parse(&format!("{epoch}-99"))), ["whole 3"], "never told");
+        assert_eq!(
+            told(&topic, &mut ReaderPosition::parse(&format!("{epoch}-99"))),
+            ["whole 3"],
+            "never told"
+        );
     }
 
     #[test]
@@ -266,7 +270,7 @@ mod tests {
         let mut second = place;
         topic.change(|state| {
             *state = None;
-            Step::Whole
+            ChangeEffect::Whole
         });
         assert_eq!(told(&topic, &mut place), ["gone {}"]);
         topic.end();

@@ -22,14 +22,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::access::LINGER;
-use crate::cluster::Found;
+use crate::cluster::ClusterOverview;
 use crate::detail::{Detail, Looked};
-use crate::events::{self, Chronicle, Happened};
-use crate::list::List;
+use crate::events::{self, AddOnEvent, Chronicle};
+use crate::list::AddOnList;
 use crate::revisions;
-use crate::summary::{Summary, Title, seconds};
+use crate::summary::{AddOnTitle, Summary, seconds};
 use crate::timeline::{Noted, Timeline};
-use crate::topic::{Step, Topic};
+use crate::topic::{ChangeEffect, Topic};
 
 /// The maximum number of streams of one watcher.
 const MOST_STREAMS: usize = 64;
@@ -39,17 +39,17 @@ const COMMANDS_WAITING: usize = 64;
 
 /// A watcher, as viewers hold it. It ends with the last of them.
 pub(crate) struct Watcher {
-    commands: mpsc::Sender<Command>,
-    list: Arc<Topic<List>>,
+    commands: mpsc::Sender<WatcherRequest>,
+    list: Arc<Topic<AddOnList>>,
     seats: Arc<Semaphore>,
     over: Arc<AtomicBool>,
     reach: Reach,
     _place: Option<OwnedSemaphorePermit>,
 }
 
-enum Command {
+enum WatcherRequest {
     Detail(Text, oneshot::Sender<Arc<Topic<Detail>>>),
-    Cluster(Text, ClusterName, oneshot::Sender<Option<Found>>),
+    Cluster(Text, ClusterName, oneshot::Sender<Option<ClusterOverview>>),
     Select(Text, Selector, oneshot::Sender<Option<Vec<ClusterName>>>),
 }
 
@@ -65,9 +65,9 @@ impl Watcher {
         let follower = View::read(client, scope).await?.follow();
         let reach = follower.reach().clone();
         let (commands, received) = mpsc::channel(COMMANDS_WAITING);
-        let list = Arc::new(Topic::new(Some(List::new(&seconds(clock())))));
+        let list = Arc::new(Topic::new(Some(AddOnList::new(&seconds(clock())))));
         let over = Arc::new(AtomicBool::new(false));
-        let mut look = Look {
+        let mut state = WatcherState {
             follower,
             clock: Arc::clone(clock),
             outage: OutageNote { log: Arc::clone(outages), reported: false },
@@ -79,20 +79,20 @@ impl Watcher {
             dirty: BTreeSet::new(),
             rested: Instant::now(),
         };
-        look.dirty.extend(look.follower.view().addons());
+        state.dirty.extend(state.follower.view().addons());
         // The list is ready before anybody requests it.
-        look.work_out();
+        state.work_out();
         let happened = events::follow(client, reach.clone());
         let ended = Arc::clone(&over);
         tokio::spawn(async move {
-            if let Err(error) = look.go_on(received, happened).await {
+            if let Err(error) = state.go_on(received, happened).await {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "the hub can no longer be watched; viewers have to reconnect"
                 );
             }
             ended.store(true, Ordering::Release);
-            look.end();
+            state.end();
         });
         Ok(Arc::new(Self {
             commands,
@@ -109,7 +109,7 @@ impl Watcher {
         self.over.load(Ordering::Acquire)
     }
 
-    pub(crate) fn list(&self) -> Arc<Topic<List>> {
+    pub(crate) fn list(&self) -> Arc<Topic<AddOnList>> {
         Arc::clone(&self.list)
     }
 
@@ -126,15 +126,15 @@ impl Watcher {
     /// The topic of one add-on, even if it does not exist. `None` if the watcher has ended.
     pub(crate) async fn detail(&self, addon: Text) -> Option<Arc<Topic<Detail>>> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Detail(addon, reply)).await.ok()?;
+        self.commands.send(WatcherRequest::Detail(addon, reply)).await.ok()?;
         answer.await.ok()
     }
 
     /// One cluster of an add-on. The outer `None` means that the watcher has ended; the inner, that
     /// there is no such cluster.
-    pub(crate) async fn cluster(&self, addon: Text, cluster: ClusterName) -> Option<Option<Found>> {
+    pub(crate) async fn cluster(&self, addon: Text, cluster: ClusterName) -> Option<Option<ClusterOverview>> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Cluster(addon, cluster, reply)).await.ok()?;
+        self.commands.send(WatcherRequest::Cluster(addon, cluster, reply)).await.ok()?;
         answer.await.ok()
     }
 
@@ -142,7 +142,7 @@ impl Watcher {
     /// the inner, that there is no such add-on.
     pub(crate) async fn select(&self, addon: Text, selector: Selector) -> Option<Option<Vec<ClusterName>>> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Select(addon, selector, reply)).await.ok()?;
+        self.commands.send(WatcherRequest::Select(addon, selector, reply)).await.ok()?;
         answer.await.ok()
     }
 }
@@ -197,13 +197,13 @@ impl Drop for OutageNote {
 }
 
 /// The state of the watcher, and what was sent.
-struct Look {
+struct WatcherState {
     follower: Follower,
     clock: Clock,
     outage: OutageNote,
     chronicle: Chronicle,
-    list: Arc<Topic<List>>,
-    details: HashMap<Text, Watched>,
+    list: Arc<Topic<AddOnList>>,
+    details: HashMap<Text, WatchedAddOn>,
     timelines: HashMap<Text, Timeline>,
     /// When the state of an add-on changes by time alone.
     rechecks: HashMap<Text, Timestamp>,
@@ -214,24 +214,24 @@ struct Look {
 }
 
 /// An add-on that has viewers, or had some a moment ago.
-struct Watched {
+struct WatchedAddOn {
     topic: Arc<Topic<Detail>>,
     alone_since: Option<Instant>,
 }
 
 /// The result of one pass over an add-on.
-struct Pass {
+struct AddOnPass {
     summary: Summary,
     looked: Option<Looked>,
     recheck_at: Option<Timestamp>,
 }
 
-impl Look {
+impl WatcherState {
     /// Runs until the last reference to the watcher is dropped.
     async fn go_on(
         &mut self,
-        mut commands: mpsc::Receiver<Command>,
-        mut happened: mpsc::Receiver<Happened>,
+        mut commands: mpsc::Receiver<WatcherRequest>,
+        mut happened: mpsc::Receiver<AddOnEvent>,
     ) -> Result<(), LookError> {
         loop {
             let due = self.due();
@@ -306,7 +306,7 @@ impl Look {
             }
             self.list.change(|list| match list {
                 Some(list) => list.take(&seconds(now), summaries),
-                None => Step::Nothing,
+                None => ChangeEffect::Nothing,
             });
             self.rested = Instant::now() + (begun.elapsed() * 2).min(LONGEST_REST);
         }
@@ -321,13 +321,13 @@ impl Look {
             self.timelines.remove(addon);
             self.chronicle.forget(addon);
             if let Some(watched) = self.details.get(addon) {
-                watched
-                    .topic
-                    .change(|state| if state.take().is_some() { Step::Whole } else { Step::Nothing });
+                watched.topic.change(|state| {
+                    if state.take().is_some() { ChangeEffect::Whole } else { ChangeEffect::Nothing }
+                });
             }
             return None;
         };
-        let Pass { summary, looked, recheck_at } = pass;
+        let AddOnPass { summary, looked, recheck_at } = pass;
         match recheck_at.filter(|at| *at >= now) {
             Some(at) => self.rechecks.insert(addon.clone(), at),
             None => self.rechecks.remove(addon),
@@ -340,7 +340,7 @@ impl Look {
                 Some(detail) => detail.take(&now, looked, &noted, line),
                 None => {
                     *state = Some(Detail::new(&now, looked, line));
-                    Step::Whole
+                    ChangeEffect::Whole
                 }
             });
         }
@@ -348,13 +348,13 @@ impl Look {
     }
 
     /// Asks the engine. Computes only what will be sent.
-    fn pass(&mut self, addon: &Text, now: Timestamp, whole: bool) -> Option<Pass> {
+    fn pass(&mut self, addon: &Text, now: Timestamp, whole: bool) -> Option<AddOnPass> {
         let now = self.now().min(now);
         let seeds = !self.timelines.contains_key(addon);
         let events = if whole { self.chronicle.of(addon) } else { Vec::new() };
         let view = self.follower.view();
         let [display_name, description] = view.title(addon);
-        let title = Title { display_name, description };
+        let title = AddOnTitle { display_name, description };
         let history = if whole { view.history(addon) } else { Vec::new() };
         let (pass, line) = view.observe(addon, |observed| {
             let plan = plan::plan(observed, now).recorded();
@@ -366,7 +366,7 @@ impl Look {
                 Looked::of(&fleet, &plan, &problems, &title, &summary, revisions, events)
             });
             let line = seeds.then(|| Timeline::seeded(observed, &plan));
-            (Pass { summary, looked, recheck_at: plan.recheck_at }, line)
+            (AddOnPass { summary, looked, recheck_at: plan.recheck_at }, line)
         })?;
         if let Some(line) = line {
             self.timelines.insert(addon.clone(), line);
@@ -374,21 +374,21 @@ impl Look {
         Some(pass)
     }
 
-    fn answer(&mut self, command: Command) {
+    fn answer(&mut self, command: WatcherRequest) {
         match command {
-            Command::Detail(addon, reply) => {
+            WatcherRequest::Detail(addon, reply) => {
                 // The requester may have gone away.
                 let _ = reply.send(self.detail(addon));
             }
-            Command::Cluster(addon, cluster, reply) => {
+            WatcherRequest::Cluster(addon, cluster, reply) => {
                 let now = self.now();
                 let find = |observed: &Observed| {
                     let plan: Plan = plan::plan(observed, now).recorded();
-                    Found::of(observed, &plan, &cluster)
+                    ClusterOverview::of(observed, &plan, &cluster)
                 };
                 let _ = reply.send(self.follower.view().observe(&addon, find).flatten());
             }
-            Command::Select(addon, selector, reply) => {
+            WatcherRequest::Select(addon, selector, reply) => {
                 let find = |observed: &Observed| selected(observed, &selector);
                 let _ = reply.send(self.follower.view().observe(&addon, find));
             }
@@ -407,7 +407,7 @@ impl Look {
             Some(Detail::new(&seconds(now), pass.looked?, line))
         });
         let topic = Arc::new(Topic::new(detail));
-        self.details.insert(addon, Watched { topic: Arc::clone(&topic), alone_since: None });
+        self.details.insert(addon, WatchedAddOn { topic: Arc::clone(&topic), alone_since: None });
         topic
     }
 
@@ -430,7 +430,7 @@ impl Look {
             if let Some(watched) = self.details.get(addon).filter(|_| noted != Noted::Nothing) {
                 watched.topic.change(|state| match state {
                     Some(detail) => detail.note(&seconds(now), &noted, line),
-                    None => Step::Nothing,
+                    None => ChangeEffect::Nothing,
                 });
             }
         }

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use aviary_dashboard::{Access, Connect, Dashboard, HostCheck, Operate, SessionToken, Settings, serve};
+use aviary_dashboard::{
+    Connect, Dashboard, DashboardSettings, HostCheck, Operate, RightsMode, SessionToken, serve,
+};
 use aviary_serve::{AllowedHosts, Limits, host_allowed, serve_tls, tls_from_files, write_private};
 use jiff::Timestamp;
 use kube::{Client, Config};
@@ -211,7 +213,7 @@ impl Site {
         let Over { connection, namespace } = over;
         let address = listener.local_addr().context("failed to read the address")?;
         let shown = format!("http://{address}/#token={}", token.expose());
-        let access = Access::Kubeconfig { client: connection.client.clone(), token };
+        let access = RightsMode::Kubeconfig { client: connection.client.clone(), token };
         let settings = settings(&connection.server, namespace, access, hosts, false, writes);
         let dashboard = Dashboard::new(settings);
         dashboard.open().await.map_err(|error| told(&error, connection))?;
@@ -229,7 +231,7 @@ impl Site {
     ) -> anyhow::Result<Self> {
         let address = listener.local_addr().context("failed to read the address")?;
         let (config, server) = args.live.hub.without_rights().await?;
-        let access = Access::Users(Arc::new(WithToken(config)));
+        let access = RightsMode::Users(Arc::new(WithToken(config)));
         let settings =
             settings(&server, &args.live.manager_namespace, access, hosts, true, args.enable_writes);
         let dashboard = Dashboard::new(settings);
@@ -258,13 +260,13 @@ impl Site {
 fn settings(
     server: &str,
     namespace: &str,
-    access: Access,
+    access: RightsMode,
     hosts: HostCheck,
     secure: bool,
     writes: bool,
-) -> Settings {
+) -> DashboardSettings {
     let operator = || Operator { server: server.to_owned(), namespace: namespace.to_owned() };
-    Settings {
+    DashboardSettings {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         server: server.to_owned(),
         namespace: namespace.to_owned(),

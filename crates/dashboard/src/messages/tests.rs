@@ -5,7 +5,7 @@ use super::*;
 fn sections() -> Sections {
     Sections {
         heading: Heading { name: "hello".into(), display_name: "Hello".into(), description: None },
-        progress: Progress {
+        progress: RolloutProgress {
             state: Verdict::Progressing,
             message: "It rolls out.".into(),
             settled: 1,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use aviary_dashboard::{Access, Connect, Dashboard, Settings};
+use aviary_dashboard::{Connect, Dashboard, DashboardSettings, RightsMode};
 use aviary_hub::Hub;
 use aviary_hub::security::{Gate, Role, Tokens, guard};
 use aviary_serve::AllowedHosts;
@@ -53,11 +53,11 @@ async fn people() -> People {
     let behind = hub.router().layer(Extension(Arc::clone(&tokens)));
     let behind = guard(behind, Gate::new(AllowedHosts::loopback(), Arc::clone(&tokens)));
     let asked: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
-    let settings = Settings {
+    let settings = DashboardSettings {
         version: "1.2.3".into(),
         server: "https://hub.example:6443".into(),
         namespace: "open-cluster-management".into(),
-        access: Access::Users(Arc::new(Door { hub: behind, asked: Arc::clone(&asked) })),
+        access: RightsMode::Users(Arc::new(Door { hub: behind, asked: Arc::clone(&asked) })),
         hosts: hosts(),
         secure: true,
         operate: None,

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use aviary_controller::{Manager, Settings as ManagerSettings};
 use aviary_dashboard::{
-    Access, Action, Answer, Dashboard, HostCheck, Operate, Refusal, SessionToken, Settings,
+    Action, ActionResult, Dashboard, DashboardSettings, ErrorResponse, HostCheck, Operate, RightsMode,
+    SessionToken,
 };
 use aviary_engine::observed::Options;
 use aviary_engine::simulate::agents::Profile;
@@ -41,9 +42,15 @@ pub(crate) const HOST: &str = "127.0.0.1:16480";
 pub(crate) struct Parrot;
 
 impl Operate for Parrot {
-    fn operate(&self, _: Client, addon: String, action: Action) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn operate(
+        &self,
+        _: Client,
+        addon: String,
+        action: Action,
+    ) -> BoxFuture<'_, Result<ActionResult, ErrorResponse>> {
         let done = !action.dry_run;
-        async move { Ok(Answer { blast: format!("{addon}: {action:?}"), lines: Vec::new(), done }) }.boxed()
+        async move { Ok(ActionResult { blast: format!("{addon}: {action:?}"), lines: Vec::new(), done }) }
+            .boxed()
     }
 }
 
@@ -89,11 +96,11 @@ impl World {
         let client = Client::new(hub.router().layer(count).layer(administrator), "default");
         let token = SessionToken::random().unwrap();
         let secret = token.expose().to_owned();
-        let settings = Settings {
+        let settings = DashboardSettings {
             version: "1.2.3".into(),
             server: "https://hub.example:6443".into(),
             namespace: "open-cluster-management".into(),
-            access: Access::Kubeconfig { client, token },
+            access: RightsMode::Kubeconfig { client, token },
             hosts: hosts(),
             secure: false,
             operate: writes.then(|| -> Arc<dyn Operate> { Arc::new(Parrot) }),

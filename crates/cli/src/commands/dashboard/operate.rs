@@ -1,7 +1,7 @@
 //! Actions of the page: the verbs of `aviary rollout`, and how many clusters each of them affects.
 
 use aviary_controller::{Scope, View};
-use aviary_dashboard::{Action, Answer, Operate, Refusal, Verb};
+use aviary_dashboard::{Action, ActionResult, ActionVerb, ErrorResponse, Operate};
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{PlacementReport, Plan, plan};
 use aviary_engine::verdict::{budget, counted};
@@ -30,7 +30,7 @@ impl Operate for Operator {
         client: Client,
         addon: String,
         action: Action,
-    ) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    ) -> BoxFuture<'_, Result<ActionResult, ErrorResponse>> {
         async move {
             let connection = Connection { client, server: self.server.clone() };
             self.act(&connection, &addon, &action).await.map_err(|error| refusal(&error))
@@ -41,17 +41,22 @@ impl Operate for Operator {
 
 /// Turns an error into a refusal: with the hub's status, or with "conflict" if the action is not
 /// possible now.
-fn refusal(error: &anyhow::Error) -> Refusal {
+fn refusal(error: &anyhow::Error) -> ErrorResponse {
     let status = match error.downcast_ref::<Refused>() {
         Some(Refused { code: Some(code @ (401 | 403 | 404 | 409)), .. }) => StatusCode::from_u16(*code).ok(),
         Some(_) => Some(StatusCode::BAD_GATEWAY),
         None => None,
     };
-    Refusal::new(status.unwrap_or(StatusCode::CONFLICT), format!("{error:#}"))
+    ErrorResponse::new(status.unwrap_or(StatusCode::CONFLICT), format!("{error:#}"))
 }
 
 impl Operator {
-    async fn act(&self, connection: &Connection, addon: &str, action: &Action) -> anyhow::Result<Answer> {
+    async fn act(
+        &self,
+        connection: &Connection,
+        addon: &str,
+        action: &Action,
+    ) -> anyhow::Result<ActionResult> {
         let scope = Scope { namespace: self.namespace.clone(), addon: Some(addon.to_owned()) };
         let mut view =
             View::read(&connection.client, scope).await.map_err(|error| told(&error, connection))?;
@@ -59,8 +64,8 @@ impl Operator {
         let now = Timestamp::now();
         let placement = action.placement.as_deref();
         let (blast, lines) = match action.verb {
-            Verb::Pause | Verb::Resume => {
-                let paused = action.verb == Verb::Pause;
+            ActionVerb::Pause | ActionVerb::Resume => {
+                let paused = action.verb == ActionVerb::Pause;
                 let switched = switch::apply(connection, addon, placement, paused, writing).await?;
                 let names: Vec<&str> = switched.iter().map(|one| one.placement.as_str()).collect();
                 let before = switched.iter().filter(|one| !one.changed).map(|one| one.placement.as_str());
@@ -71,7 +76,7 @@ impl Operator {
                 lines.extend(before.iter().map(|name| format!("{name} {was}")));
                 (blast, lines)
             }
-            Verb::Undo => {
+            ActionVerb::Undo => {
                 let asked = undo::Asked {
                     addon,
                     placement,
@@ -84,18 +89,18 @@ impl Operator {
                 // move.
                 at(&mut view, addon, now, |observed, plan| going_back(observed, plan, &undone))
             }
-            Verb::Acknowledge => {
+            ActionVerb::Acknowledge => {
                 let seen = action.acknowledge.as_deref();
                 let held = acknowledge::apply(connection, &mut view, addon, seen, now, writing).await?;
                 letting_go(addon, &held)
             }
-            Verb::Retry => {
+            ActionVerb::Retry => {
                 let clusters: Vec<String> = action.cluster.iter().cloned().collect();
                 let asked = retry::Asked { addon, placement, clusters: &clusters };
                 trying_again(&retry::apply(connection, &mut view, asked, writing, now).await?)
             }
         };
-        Ok(Answer { blast, lines, done: !action.dry_run })
+        Ok(ActionResult { blast, lines, done: !action.dry_run })
     }
 }
 
