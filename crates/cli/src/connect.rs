@@ -164,19 +164,19 @@ fn known_contexts(names: &[String]) -> String {
 
 /// A request that the hub did not execute.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedRequest {
     /// The HTTP status, if the hub answered.
     pub(crate) code: Option<u16>,
     message: String,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for RefusedRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedRequest {}
 
 /// Describes a hub's error and what to do about it. `doing` completes "failed to".
 pub(crate) fn refused(doing: &str, error: &kube::Error, server: &str) -> anyhow::Error {
@@ -184,7 +184,7 @@ pub(crate) fn refused(doing: &str, error: &kube::Error, server: &str) -> anyhow:
         kube::Error::Api(status) => Some(status.code),
         _ => None,
     };
-    anyhow::Error::new(Refused { code, message: refusal(doing, error, server) })
+    anyhow::Error::new(RefusedRequest { code, message: refusal(doing, error, server) })
 }
 
 fn refusal(doing: &str, error: &kube::Error, server: &str) -> String {

@@ -34,7 +34,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use jiff::Timestamp;
 
 use commands::{Command, Session};
-use output::{Format, Output, Paint};
+use output::{Output, OutputFormat, Paint};
 
 const ABOUT: &str =
     "Upgrades add-ons across a fleet of Kubernetes clusters, and explains why each cluster is waiting.";
@@ -63,7 +63,7 @@ Exit codes: 0 success, 1 failure or a problem with the input, 2 wrong usage.";
 struct Cli {
     /// Output format: json and yaml have a stable structure; wide is untruncated text
     #[arg(short, long, global = true, value_enum, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<OutputFormat>,
 
     /// Disable colours; also disabled by the variable NO_COLOR and when the output is not a
     /// terminal

@@ -9,12 +9,12 @@ use serde_json::Value;
 use crate::connect::{Connection, refused};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServedResource {
     pub(crate) resource: ApiResource,
     pub(crate) namespaced: bool,
 }
 
-impl Served {
+impl ServedResource {
     pub(crate) fn api(&self, connection: &Connection, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace.filter(|_| self.namespaced) {
             Some(namespace) => Api::namespaced_with(connection.client.clone(), namespace, &self.resource),
@@ -28,7 +28,7 @@ pub(crate) async fn find(
     connection: &Connection,
     group: &str,
     wanted: impl Fn(&ApiResource) -> bool,
-) -> anyhow::Result<Option<Served>> {
+) -> anyhow::Result<Option<ServedResource>> {
     let asked = if group.is_empty() { discovery::ApiGroup::CORE_GROUP } else { group };
     let found = match discovery::group(&connection.client, asked).await {
         Ok(found) => found,
@@ -42,13 +42,16 @@ pub(crate) async fn find(
     let served = all
         .into_iter()
         .find(|(resource, capabilities)| wanted(resource) && capabilities.supports_operation(verbs::GET));
-    Ok(served.map(|(resource, capabilities)| Served {
+    Ok(served.map(|(resource, capabilities)| ServedResource {
         resource,
         namespaced: capabilities.scope == Scope::Namespaced,
     }))
 }
 
-pub(crate) async fn find_kind(connection: &Connection, kind: &GroupResource) -> anyhow::Result<Served> {
+pub(crate) async fn find_kind(
+    connection: &Connection,
+    kind: &GroupResource,
+) -> anyhow::Result<ServedResource> {
     let found = find(connection, &kind.group, |resource| *resource.plural == *kind.resource).await?;
     found.ok_or_else(|| anyhow!("{} does not serve {kind}", connection.server))
 }
@@ -57,7 +60,7 @@ pub(crate) async fn find_kind(connection: &Connection, kind: &GroupResource) -> 
 pub(crate) async fn get(
     connection: &Connection,
     config: &ConfigRef,
-) -> anyhow::Result<(Served, Option<Value>)> {
+) -> anyhow::Result<(ServedResource, Option<Value>)> {
     let served = find_kind(connection, &config.kind).await?;
     let api = served.api(connection, config.namespace.as_deref());
     let object = api

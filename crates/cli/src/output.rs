@@ -25,7 +25,7 @@ const LONGEST_COMPLAINT: usize = 4096;
 
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     Json,
     Yaml,
     // No doc comment: with one, help would print every format on a separate line.
@@ -34,7 +34,7 @@ pub(crate) enum Format {
 
 pub(crate) struct Output {
     pub(crate) paint: Paint,
-    format: Option<Format>,
+    format: Option<OutputFormat>,
     stdout: Box<dyn Write>,
     stderr: Box<dyn Write>,
     /// The reader of standard output has gone away.
@@ -55,7 +55,7 @@ impl fmt::Debug for Output {
 impl Output {
     pub(crate) fn new(
         paint: Paint,
-        format: Option<Format>,
+        format: Option<OutputFormat>,
         stdout: Box<dyn Write>,
         stderr: Box<dyn Write>,
     ) -> Self {
@@ -80,13 +80,13 @@ impl Output {
         self.finish()
     }
 
-    pub(crate) fn format(&self) -> Option<Format> {
-        self.format.filter(|format| *format != Format::Wide)
+    pub(crate) fn format(&self) -> Option<OutputFormat> {
+        self.format.filter(|format| *format != OutputFormat::Wide)
     }
 
     /// Whether untruncated text was requested.
     pub(crate) fn is_wide(&self) -> bool {
-        self.format == Some(Format::Wide)
+        self.format == Some(OutputFormat::Wide)
     }
 
     pub(crate) fn text(&mut self, text: &Printout) -> anyhow::Result<()> {
@@ -115,13 +115,13 @@ impl Output {
     pub(crate) fn data(&mut self, value: &impl Serialize) -> anyhow::Result<bool> {
         let Some(format) = self.format else { return Ok(false) };
         let text = match format {
-            Format::Json => {
+            OutputFormat::Json => {
                 let json =
                     serde_json::to_string_pretty(value).context("failed to write the result as JSON")?;
                 visible_json(&json) + "\n"
             }
-            Format::Yaml => visible_yaml(value)?,
-            Format::Wide => return Ok(false),
+            OutputFormat::Yaml => visible_yaml(value)?,
+            OutputFormat::Wide => return Ok(false),
         };
         self.write(&text)?;
         Ok(true)

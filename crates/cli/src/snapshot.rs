@@ -22,10 +22,10 @@ use crate::documents::Document;
 use crate::findings::Finding;
 use crate::kinds::Kinds;
 pub(crate) use hub::is_config;
-use hub::{Hub, ReadInstance, bare};
+use hub::{HubObjects, ReadInstance, bare};
 
 #[derive(Debug)]
-pub(crate) struct Snapshot<'d> {
+pub(crate) struct FileSnapshot<'d> {
     /// In the order of the files.
     pub(crate) addons: Vec<AddOnSnapshot<'d>>,
     /// Assumptions about the whole fleet.
@@ -47,8 +47,8 @@ pub(crate) struct AddOnSnapshot<'d> {
 
 /// Builds the snapshots. `former` are documents that a change replaced; instances may still be
 /// assigned their content.
-pub(crate) fn build<'d>(documents: &'d [Document], former: &[Document], kinds: &Kinds) -> Snapshot<'d> {
-    let mut hub = Hub::default();
+pub(crate) fn build<'d>(documents: &'d [Document], former: &[Document], kinds: &Kinds) -> FileSnapshot<'d> {
+    let mut hub = HubObjects::default();
     for document in documents {
         hub.read(document, kinds);
     }
@@ -63,10 +63,10 @@ pub(crate) fn build<'d>(documents: &'d [Document], former: &[Document], kinds: &
         }
     }
     let addons = hub.addons.iter().map(|(document, addon)| hub.snapshot_of(document, addon, kinds)).collect();
-    Snapshot { addons, notes, findings: hub.findings }
+    FileSnapshot { addons, notes, findings: hub.findings }
 }
 
-impl<'d> Hub<'d> {
+impl<'d> HubObjects<'d> {
     fn snapshot_of(
         &self,
         document: &'d Document,

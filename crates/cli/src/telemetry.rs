@@ -204,11 +204,11 @@ async fn admit(State(client): State<Client>, request: Request, next: Next) -> Re
         return (StatusCode::UNAUTHORIZED, "a bearer token is required\n").into_response();
     };
     match may_get(&client, token, path).await {
-        Ok(Answer::May) => next.run(request).await,
-        Ok(Answer::Unknown) => {
+        Ok(AccessAnswer::May) => next.run(request).await,
+        Ok(AccessAnswer::Unknown) => {
             (StatusCode::UNAUTHORIZED, "the hub does not know this token\n").into_response()
         }
-        Ok(Answer::MayNot) => {
+        Ok(AccessAnswer::MayNot) => {
             (StatusCode::FORBIDDEN, "the hub does not allow you to get this\n").into_response()
         }
         Err(error) => {
@@ -218,19 +218,19 @@ async fn admit(State(client): State<Client>, request: Request, next: Next) -> Re
     }
 }
 
-enum Answer {
+enum AccessAnswer {
     May,
     MayNot,
     Unknown,
 }
 
-async fn may_get(client: &Client, token: &str, path: &str) -> Result<Answer, kube::Error> {
+async fn may_get(client: &Client, token: &str, path: &str) -> Result<AccessAnswer, kube::Error> {
     let spec = TokenReviewSpec { token: Some(token.to_owned()), ..TokenReviewSpec::default() };
     let review = TokenReview { spec, ..TokenReview::default() };
     let reviews: Api<TokenReview> = Api::all(client.clone());
     let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
     if status.authenticated != Some(true) {
-        return Ok(Answer::Unknown);
+        return Ok(AccessAnswer::Unknown);
     }
     let UserInfo { username, uid, groups, extra } = status.user.unwrap_or_default();
     let asked = NonResourceAttributes { path: Some(path.to_owned()), verb: Some("get".into()) };
@@ -245,7 +245,7 @@ async fn may_get(client: &Client, token: &str, path: &str) -> Result<Answer, kub
     let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
     let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
     let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
-    Ok(if status.allowed { Answer::May } else { Answer::MayNot })
+    Ok(if status.allowed { AccessAnswer::May } else { AccessAnswer::MayNot })
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub(crate) struct Args {
 /// What was found, and removed with `--yes`.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Removed {
+struct CleanupReport {
     removed: bool,
     /// The number of objects, by what is removed of them.
     counts: BTreeMap<&'static str, usize>,
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     Ok(Outcome::Done)
 }
 
-async fn clean(args: &Args, session: &Session) -> anyhow::Result<Removed> {
+async fn clean(args: &Args, session: &Session) -> anyhow::Result<CleanupReport> {
     let connection = args.hub.connect().await?;
     let hand = Hand { connection: &connection, yes: args.yes };
     hand.check_no_manager(&args.namespace, session).await?;
@@ -119,7 +119,7 @@ async fn clean(args: &Args, session: &Session) -> anyhow::Result<Removed> {
     let leases: Api<Lease> = Api::namespaced(connection.client.clone(), &args.namespace);
     let ours = ListParams::default().fields(&format!("metadata.name={LEASE}"));
     counts.insert("leases", hand.delete_all(&leases, ours, |_| true).await?);
-    Ok(Removed { removed: args.yes, counts })
+    Ok(CleanupReport { removed: args.yes, counts })
 }
 
 struct Hand<'c> {

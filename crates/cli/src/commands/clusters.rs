@@ -59,11 +59,11 @@ Examples:
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ClustersCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum ClustersCommand {
     /// Start a hub and clusters with a node each, and leave them running
     Up(UpArgs),
     /// Stop the clusters, and remove their folder
@@ -89,8 +89,8 @@ struct Folder {
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     match &args.verb {
-        Verb::Up(args) => up(args, session),
-        Verb::Down(folder) => down(&folder.dir, session),
+        ClustersCommand::Up(args) => up(args, session),
+        ClustersCommand::Down(folder) => down(&folder.dir, session),
     }
 }
 

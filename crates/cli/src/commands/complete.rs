@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 /// What is being typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wanted {
+enum CompletionTarget {
     AddOn,
     Cluster,
     /// A placement of this add-on.
@@ -102,11 +102,11 @@ impl Typed {
         typed
     }
 
-    fn wanted(self) -> Option<(Wanted, HubArgs)> {
+    fn wanted(self) -> Option<(CompletionTarget, HubArgs)> {
         let wanted = match self.value?.as_str() {
-            "ADDON" => Wanted::AddOn,
-            "CLUSTER" => Wanted::Cluster,
-            "PLACEMENT" => Wanted::Placement(self.addon?),
+            "ADDON" => CompletionTarget::AddOn,
+            "CLUSTER" => CompletionTarget::Cluster,
+            "PLACEMENT" => CompletionTarget::Placement(self.addon?),
             _ => return None,
         };
         Some((wanted, self.hub))
@@ -134,12 +134,12 @@ fn value_name(arg: &clap::Arg) -> Option<String> {
     arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string)
 }
 
-async fn names(hub: &HubArgs, wanted: &Wanted) -> anyhow::Result<Vec<String>> {
+async fn names(hub: &HubArgs, wanted: &CompletionTarget) -> anyhow::Result<Vec<String>> {
     let client = hub.connect().await?.client;
     Ok(match wanted {
-        Wanted::AddOn => list::<ClusterManagementAddOn>(client).await?,
-        Wanted::Cluster => list::<ManagedCluster>(client).await?,
-        Wanted::Placement(addon) => {
+        CompletionTarget::AddOn => list::<ClusterManagementAddOn>(client).await?,
+        CompletionTarget::Cluster => list::<ManagedCluster>(client).await?,
+        CompletionTarget::Placement(addon) => {
             let api: Api<ClusterManagementAddOn> = Api::all(client);
             let object = serde_json::to_value(api.get(addon).await?)?;
             let placements = object.pointer("/spec/installStrategy/placements").and_then(Value::as_array);
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    fn wanted(line: &str) -> Option<Wanted> {
+    fn wanted(line: &str) -> Option<CompletionTarget> {
         let explain = crate::commands::explain::Args::augment_args(Command::new("explain"));
         let rollout = crate::commands::rollout::Args::augment_args(Command::new("rollout"));
         let definition = Command::new("aviary").subcommands([explain, rollout]);
@@ -178,14 +178,14 @@ mod tests {
 
     #[test]
     fn the_words_tell_what_is_being_typed() {
-        assert_eq!(wanted("explain "), Some(Wanted::AddOn));
-        assert_eq!(wanted("explain --context x he"), Some(Wanted::AddOn));
-        assert_eq!(wanted("explain helloworld c"), Some(Wanted::Cluster));
-        assert_eq!(wanted("rollout pause "), Some(Wanted::AddOn));
-        let placement = Some(Wanted::Placement("helloworld".to_owned()));
+        assert_eq!(wanted("explain "), Some(CompletionTarget::AddOn));
+        assert_eq!(wanted("explain --context x he"), Some(CompletionTarget::AddOn));
+        assert_eq!(wanted("explain helloworld c"), Some(CompletionTarget::Cluster));
+        assert_eq!(wanted("rollout pause "), Some(CompletionTarget::AddOn));
+        let placement = Some(CompletionTarget::Placement("helloworld".to_owned()));
         assert_eq!(wanted("rollout pause helloworld -p "), placement);
         assert_eq!(wanted("rollout undo helloworld --placement=def"), placement);
-        assert_eq!(wanted("rollout retry helloworld --cluster "), Some(Wanted::Cluster));
+        assert_eq!(wanted("rollout retry helloworld --cluster "), Some(CompletionTarget::Cluster));
         for nothing in
             ["", "rol", "explain --context ", "rollout undo helloworld --to-revision ", "explain --"]
         {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Outcome, Session};
 use crate::conversion;
-use crate::output::Format;
+use crate::output::OutputFormat;
 use crate::packaging::NAMESPACE;
 
 const DESCRIPTION: &str = "\
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         Some(namespace) => crds::with_beta(&conversion::service(namespace)),
         None => crds::all(),
     };
-    if session.output.format() == Some(Format::Json) {
+    if session.output.format() == Some(OutputFormat::Json) {
         session.output.data(&json!({ "apiVersion": "v1", "kind": "List", "items": all }))?;
         return Ok(Outcome::Done);
     }

@@ -135,7 +135,7 @@ async fn show(args: &Args, session: &mut Session) -> anyhow::Result<()> {
         _ => {
             let connection = args.live.hub.connect().await?;
             let token = session_token(args.token_file.as_deref())?;
-            let over = Over { connection: &connection, namespace: &args.live.manager_namespace };
+            let over = ShownHub { connection: &connection, namespace: &args.live.manager_namespace };
             Site::on_loopback(listener, over, hosts, token, args.enable_writes).await?
         }
     };
@@ -185,7 +185,7 @@ pub(crate) fn session_token(file: Option<&Path>) -> anyhow::Result<SessionToken>
 
 /// The hub that is shown.
 #[derive(Clone, Copy)]
-pub(crate) struct Over<'a> {
+pub(crate) struct ShownHub<'a> {
     pub(crate) connection: &'a Connection,
     /// The namespace where its manager keeps revisions.
     pub(crate) namespace: &'a str,
@@ -205,12 +205,12 @@ impl Site {
     /// Serves anyone who has the token.
     pub(crate) async fn on_loopback(
         listener: TcpListener,
-        over: Over<'_>,
+        over: ShownHub<'_>,
         hosts: HostCheck,
         token: SessionToken,
         writes: bool,
     ) -> anyhow::Result<Self> {
-        let Over { connection, namespace } = over;
+        let ShownHub { connection, namespace } = over;
         let address = listener.local_addr().context("failed to read the address")?;
         let shown = format!("http://{address}/#token={}", token.expose());
         let access = RightsMode::Kubeconfig { client: connection.client.clone(), token };

@@ -36,7 +36,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::dashboard::{self, Over, Site};
+use super::dashboard::{self, ShownHub, Site};
 use super::fleet::progress;
 use super::rehearse::Latency;
 use super::{Outcome, Session, hub, typed};
@@ -45,7 +45,7 @@ use crate::output::{Printout, Style, Table, counted};
 use crate::process::{listen, stop_signal};
 use objects::{ADDON, CANARY, FLEET};
 use picture::seconds;
-use story::{BAD, Cast, Curtain, Exposure, FIRST, Played, Stage};
+use story::{BAD, Cast, Curtain, DemoContext, Exposure, FIRST, Played};
 
 /// The namespace where the manager keeps its state.
 const NAMESPACE: &str = "open-cluster-management";
@@ -118,7 +118,7 @@ pub(crate) struct Args {
 /// The result of `--once`, as data.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary<'a> {
+struct DemoSummary<'a> {
     version: u32,
     clusters: usize,
     as_told: bool,
@@ -184,15 +184,15 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         let fleet = fleet.clone();
         async move { fleet.run(stop).await }
     });
-    let mut stage = Stage::new(client, cast, news, writes);
+    let mut context = DemoContext::new(client, cast, news, writes);
     let audience = site.as_ref().filter(|_| !told_before && waits(args));
     let curtain = match (told_before, audience) {
         (true, _) => Curtain::Told,
         (false, Some(site)) if !is_opened(site, session, &mut stopped).await? => Curtain::Interrupted,
-        (false, _) => stage.play(&mut session.output, &mut stopped).await?,
+        (false, _) => context.play(&mut session.output, &mut stopped).await?,
     };
     if !told_before {
-        tell_end(args, session, &stage, &curtain)?;
+        tell_end(args, session, &context, &curtain)?;
     }
     if !args.once && curtain != Curtain::Interrupted {
         session.output.text(&farewell(told_before, &session.program))?;
@@ -378,7 +378,7 @@ impl House {
         let listener = listen(address, "--dashboard").await?;
         let connection =
             Connection { client: self.hub.client(), server: format!("https://{}", self.address) };
-        let over = Over { connection: &connection, namespace: NAMESPACE };
+        let over = ShownHub { connection: &connection, namespace: NAMESPACE };
         let token = dashboard::session_token(token_file)?;
         Site::on_loopback(listener, over, dashboard::hosts(address, &[])?, token, true).await
     }
@@ -427,10 +427,20 @@ fn scratch() -> anyhow::Result<TempDir> {
     })
 }
 
-fn tell_end(args: &Args, session: &mut Session, stage: &Stage, curtain: &Curtain) -> anyhow::Result<()> {
-    let steps = &stage.played;
-    let clusters = stage.cast.all();
-    if session.output.data(&Summary { version: 1, clusters, as_told: *curtain == Curtain::Told, steps })? {
+fn tell_end(
+    args: &Args,
+    session: &mut Session,
+    context: &DemoContext,
+    curtain: &Curtain,
+) -> anyhow::Result<()> {
+    let steps = &context.played;
+    let clusters = context.cast.all();
+    if session.output.data(&DemoSummary {
+        version: 1,
+        clusters,
+        as_told: *curtain == Curtain::Told,
+        steps,
+    })? {
         return Ok(());
     }
     let mut text = Printout::default();

@@ -98,7 +98,7 @@ struct Explanation {
     state: Verdict,
     message: String,
     placements: Vec<PlacementState>,
-    reasons: Vec<ReasonGroup>,
+    reasons: Vec<AdvisedGroup>,
     problems: Vec<ProblemLine>,
     notes: Vec<String>,
 }
@@ -106,7 +106,7 @@ struct Explanation {
 /// Clusters with the same reason, and the suggested action.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ReasonGroup {
+struct AdvisedGroup {
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<String>,
     reason: Reason,
@@ -180,7 +180,7 @@ fn whole(
 
 /// Groups the clusters that have not settled by placement and reason, in the order of the
 /// placements, the largest group first.
-fn reasons(observed: &Observed, plan: &Plan, advisor: &Advisor<'_>) -> Vec<ReasonGroup> {
+fn reasons(observed: &Observed, plan: &Plan, advisor: &Advisor<'_>) -> Vec<AdvisedGroup> {
     let mut by_placement: BTreeMap<usize, Vec<&ClusterReport>> = BTreeMap::new();
     for cluster in plan.report.clusters.iter().filter(|cluster| !verdict::is_at_rest(&cluster.decision)) {
         by_placement.entry(cluster.placement.unwrap_or(usize::MAX)).or_default().push(cluster);
@@ -196,7 +196,7 @@ fn reasons(observed: &Observed, plan: &Plan, advisor: &Advisor<'_>) -> Vec<Reaso
             let first = clusters
                 .iter()
                 .find(|cluster| Some(cluster.cluster.as_str()) == group.clusters.first().map(String::as_str));
-            reasons.push(ReasonGroup {
+            reasons.push(AdvisedGroup {
                 placement: spec.map(|spec| spec.name.to_string()),
                 reason: group.reason,
                 message: group.message,

@@ -81,7 +81,7 @@ pub(crate) struct Args {
     /// A version that fails, and the share of clusters on which it fails; without a share, on all.
     /// May be given several times
     #[arg(long, value_name = "VERSION[:SHARE]")]
-    fail_version: Vec<Shared>,
+    fail_version: Vec<ValueShare>,
 
     /// A label whose clusters fail, and the share of them that fail; without a share, all. May be
     /// given several times
@@ -115,12 +115,12 @@ pub(crate) struct Args {
 
 /// A value, and the share of clusters that it applies to.
 #[derive(Clone, Debug)]
-struct Shared {
+struct ValueShare {
     what: String,
     share: f64,
 }
 
-impl FromStr for Shared {
+impl FromStr for ValueShare {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -147,7 +147,7 @@ impl FromStr for LabelArg {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
-        let Shared { what, share } = text.parse()?;
+        let ValueShare { what, share } = text.parse()?;
         let (key, value) = what.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
             anyhow!("{text} is not a label: use for example stage=canary or stage=canary:20%")
         })?;
@@ -163,7 +163,7 @@ impl FromStr for LieArg {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
-        let Shared { what, share } = text.parse()?;
+        let ValueShare { what, share } = text.parse()?;
         let lie = match what.as_str() {
             "old-generation" => Lie::OldGeneration,
             "future-generation" => Lie::FutureGeneration,

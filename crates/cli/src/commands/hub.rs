@@ -153,10 +153,10 @@ pub(super) async fn install_kinds(hub: &Hub, v1beta1: bool) -> anyhow::Result<St
 pub(super) fn known_token(file: &Path, endpoint: &Endpoint) -> anyhow::Result<String> {
     #[derive(Deserialize)]
     struct Config {
-        users: Vec<Entry>,
+        users: Vec<UserEntry>,
     }
     #[derive(Deserialize)]
-    struct Entry {
+    struct UserEntry {
         user: User,
     }
     #[derive(Deserialize)]

@@ -53,7 +53,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct LintReport<'a> {
     documents: usize,
     errors: usize,
     warnings: usize,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     let findings: Vec<Finding> = read.faults.into_iter().chain(found).collect();
     let errors = findings.iter().filter(|finding| finding.is_error()).count();
     let outcome = if errors == 0 { Outcome::Done } else { Outcome::NotDone };
-    let report = Report { documents, errors, warnings: findings.len() - errors, findings: &findings };
+    let report = LintReport { documents, errors, warnings: findings.len() - errors, findings: &findings };
     if session.output.data(&report)? {
         return Ok(outcome);
     }
@@ -133,7 +133,7 @@ fn lines(findings: &[Finding], output: &Output) -> Printout {
     text
 }
 
-fn summary(report: &Report<'_>, args: &Args, program: &str, has_addon: bool) -> String {
+fn summary(report: &LintReport<'_>, args: &Args, program: &str, has_addon: bool) -> String {
     let of = counted(report.documents, "document");
     let wrong = match (report.errors, report.warnings) {
         (0, 0) => "nothing wrong".to_owned(),

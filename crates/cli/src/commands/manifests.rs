@@ -4,7 +4,7 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::{Outcome, Session};
-use crate::output::Format;
+use crate::output::OutputFormat;
 use crate::packaging::{self, Flavor, Package};
 
 const DESCRIPTION: &str = "\
@@ -60,7 +60,7 @@ pub(crate) struct Args {
 
     /// Leave out a part: monitoring, on a hub without the Prometheus operator
     #[arg(long, value_enum, value_name = "PART")]
-    without: Vec<Part>,
+    without: Vec<ManifestPart>,
 
     /// Add an optional part: registration, for templates with spec.registration
     #[arg(long, value_enum, value_name = "PART")]
@@ -68,7 +68,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Part {
+enum ManifestPart {
     Monitoring,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         flavor: args.flavor,
         image: &args.image,
         namespace: &args.namespace,
-        monitoring: !args.without.contains(&Part::Monitoring),
+        monitoring: !args.without.contains(&ManifestPart::Monitoring),
         registration: args.with.contains(&OptionalPart::Registration),
         dashboard: args.dashboard_host.as_deref(),
         runbook: &args.runbook_url,
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
         bail!("an Open Cluster Management hub converts v1beta1 itself: --v1beta1 is for --flavor standalone");
     }
     let objects = package.objects()?;
-    if session.output.format() == Some(Format::Json) {
+    if session.output.format() == Some(OutputFormat::Json) {
         session.output.data(&json!({ "apiVersion": "v1", "kind": "List", "items": objects }))?;
     } else {
         session.output.file(&packaging::to_yaml(&objects)?)?;

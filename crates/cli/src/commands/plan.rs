@@ -12,7 +12,7 @@ use std::slice;
 use aviary_api::names::annotations;
 use jiff::Timestamp;
 
-use super::source::Source;
+use super::source::SourceArgs;
 use super::{Outcome, Session, typed};
 use crate::live::block_on;
 use report::PlanReport;
@@ -101,7 +101,7 @@ Exit codes:
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
-    source: Source,
+    source: SourceArgs,
 
     /// Break the waves down by this cluster label; may be given several times. By default, by
     /// labels that divide the clusters into at most ten groups

@@ -44,7 +44,7 @@ pub(crate) struct Args {
 /// The kind of a hub, by the definition of its add-ons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Flavor {
+enum HubFlavor {
     /// Its add-on kinds are Aviary's.
     Standalone,
     /// Its add-on kinds are OCM's.
@@ -55,10 +55,10 @@ enum Flavor {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct PreflightReport {
     server: String,
     version: String,
-    flavor: Flavor,
+    flavor: HubFlavor,
     kinds: Vec<KindReport>,
     /// Fields that Aviary writes elsewhere, because this hub would drop them.
     not_kept: Vec<String>,
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     Ok(outcome)
 }
 
-async fn inspect(args: &Args, session: &Session) -> anyhow::Result<Report> {
+async fn inspect(args: &Args, session: &Session) -> anyhow::Result<PreflightReport> {
     let connection = args.hub.connect().await?;
     let Connection { client, server } = &connection;
     let version = client.apiserver_version().await;
@@ -100,7 +100,7 @@ async fn inspect(args: &Args, session: &Session) -> anyhow::Result<Report> {
     let mut kinds = Vec::new();
     let mut in_the_way = Vec::new();
     let mut not_kept = Vec::new();
-    let mut flavor = Flavor::Empty;
+    let mut flavor = HubFlavor::Empty;
     for ours in crds::all() {
         let name = ours.metadata.name.clone().unwrap_or_default();
         let doing = format!("read the definition of {name}");
@@ -112,20 +112,27 @@ async fn inspect(args: &Args, session: &Session) -> anyhow::Result<Report> {
         let missing = fields::missing(&ours, &served);
         if name == crds::CONVERTED[0] {
             let is_ours = !missing.iter().any(|field| field == "status.conditions");
-            flavor = if is_ours { Flavor::Standalone } else { Flavor::Ocm };
+            flavor = if is_ours { HubFlavor::Standalone } else { HubFlavor::Ocm };
         }
         let kind = &ours.spec.names.kind;
         not_kept.extend(missing.into_iter().map(|field| format!("{kind} {field}")));
         let needed = ours.spec.versions.first().map(|version| version.name.as_str()).unwrap_or_default();
         kinds.push(kind_report(&connection, &served, needed, &mut in_the_way).await);
     }
-    if flavor == Flavor::Empty {
+    if flavor == HubFlavor::Empty {
         in_the_way.clear();
         in_the_way
             .push("the hub has none of the add-on kinds: install them with aviary manifests".to_owned());
     }
     in_the_way.extend(other_manager(&connection, &args.ocm_namespace, session).await);
-    Ok(Report { server: server.clone(), version: version.git_version, flavor, kinds, not_kept, in_the_way })
+    Ok(PreflightReport {
+        server: server.clone(),
+        version: version.git_version,
+        flavor,
+        kinds,
+        not_kept,
+        in_the_way,
+    })
 }
 
 fn absent(name: &str) -> String {
@@ -181,12 +188,12 @@ async fn other_manager(connection: &Connection, namespace: &str, session: &Sessi
     }
 }
 
-fn text(report: &Report, session: &Session) -> Printout {
+fn text(report: &PreflightReport, session: &Session) -> Printout {
     let mut text = Printout::of(format_args!("Hub {}, version {}", report.server, report.version));
     text.line(match report.flavor {
-        Flavor::Standalone => "  Its add-on kinds are Aviary's (--flavor standalone).",
-        Flavor::Ocm => "  Its add-on kinds are those of Open Cluster Management (--flavor ocm).",
-        Flavor::Empty => "  It has no add-on kinds.",
+        HubFlavor::Standalone => "  Its add-on kinds are Aviary's (--flavor standalone).",
+        HubFlavor::Ocm => "  Its add-on kinds are those of Open Cluster Management (--flavor ocm).",
+        HubFlavor::Empty => "  It has no add-on kinds.",
     });
     if !report.kinds.is_empty() {
         text.gap();
@@ -211,7 +218,7 @@ fn text(report: &Report, session: &Session) -> Printout {
     text
 }
 
-fn kinds(report: &Report) -> Table {
+fn kinds(report: &PreflightReport) -> Table {
     let mut table = Table::default();
     table.head(&["KIND", "SERVED", "STORED", "READABLE"]);
     for kind in &report.kinds {

@@ -15,7 +15,7 @@ use aviary_engine::simulate::fleet;
 use aviary_engine::{duration, simulate};
 use jiff::Timestamp;
 
-use super::source::Source;
+use super::source::SourceArgs;
 use super::{Outcome, Session};
 use crate::live::block_on;
 use report::RehearsalReport;
@@ -73,7 +73,7 @@ Exit codes:
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
-    source: Source,
+    source: SourceArgs,
 
     /// Give placements without decisions this many clusters in total
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]

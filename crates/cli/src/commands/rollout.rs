@@ -37,11 +37,11 @@ Examples:
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: RolloutCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum RolloutCommand {
     Pause(switch::PauseArgs),
     Resume(switch::ResumeArgs),
     Undo(undo::Args),
@@ -53,7 +53,7 @@ enum Verb {
 
 /// Selects a rollout.
 #[derive(Debug, clap::Args)]
-struct Which {
+struct RolloutSelection {
     /// Name of the add-on
     #[arg(value_name = "ADDON")]
     addon: String,
@@ -66,7 +66,7 @@ struct Which {
     live: LiveArgs,
 }
 
-impl Which {
+impl RolloutSelection {
     /// The add-on and the options as the user would type them again: a hint must not widen what was
     /// asked for.
     fn typed(&self) -> String {
@@ -83,13 +83,13 @@ impl Which {
 
 /// How to write.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct Writing {
+pub(super) struct WriteArgs {
     /// Show what would be written and let the hub validate it, without writing
     #[arg(long)]
     pub(super) dry_run: bool,
 }
 
-impl Writing {
+impl WriteArgs {
     /// A suffix for messages about a dry run.
     fn mark(self) -> &'static str {
         if self.dry_run { " (dry run)" } else { "" }
@@ -99,13 +99,13 @@ impl Writing {
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     block_on(async {
         match &args.verb {
-            Verb::Pause(args) => switch::pause(args, session).await,
-            Verb::Resume(args) => switch::resume(args, session).await,
-            Verb::Undo(args) => undo::run(args, session).await,
-            Verb::History(args) => history::run(args, session).await,
-            Verb::Retry(args) => retry::run(args, session).await,
-            Verb::Status(args) => status::show(args, session).await,
-            Verb::Reprobe(args) => reprobe::run(args, session).await,
+            RolloutCommand::Pause(args) => switch::pause(args, session).await,
+            RolloutCommand::Resume(args) => switch::resume(args, session).await,
+            RolloutCommand::Undo(args) => undo::run(args, session).await,
+            RolloutCommand::History(args) => history::run(args, session).await,
+            RolloutCommand::Retry(args) => retry::run(args, session).await,
+            RolloutCommand::Status(args) => status::show(args, session).await,
+            RolloutCommand::Reprobe(args) => reprobe::run(args, session).await,
         }
     })
 }

@@ -30,7 +30,7 @@ pub(crate) const HUB: &str = "hub";
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").args(["addon", "files"]).required(true).multiple(true))]
-pub(crate) struct Source {
+pub(crate) struct SourceArgs {
     /// Name of an add-on on a hub, which is read with everything related to it
     #[arg(value_name = "ADDON")]
     pub(crate) addon: Option<String>,
@@ -84,7 +84,7 @@ pub(crate) struct AddOnFleet {
     pub(crate) notes: Vec<String>,
 }
 
-impl Source {
+impl SourceArgs {
     pub(crate) fn is_live(&self) -> bool {
         self.live || self.addon.is_some() || self.hub.hub.is_given()
     }

@@ -13,12 +13,12 @@ Examples:
 pub(crate) struct Args {}
 
 #[derive(Serialize)]
-struct Version {
+struct ProgramVersion {
     version: &'static str,
 }
 
 pub(crate) fn run(_: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
-    let version = Version { version: env!("CARGO_PKG_VERSION") };
+    let version = ProgramVersion { version: env!("CARGO_PKG_VERSION") };
     if !session.output.data(&version)? {
         session.output.line(format_args!("aviary {}", version.version))?;
     }

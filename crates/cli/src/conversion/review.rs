@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 const LARGEST: usize = 64 << 20;
 
 #[derive(Deserialize)]
-struct Review {
-    request: Request,
+struct ConversionReview {
+    request: ConversionRequest,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request {
+struct ConversionRequest {
     uid: String,
     #[serde(rename = "desiredAPIVersion")]
     desired_api_version: String,
@@ -35,7 +35,7 @@ pub(super) fn routes() -> Router {
 }
 
 async fn answer(body: Bytes) -> Response {
-    match serde_json::from_slice::<Review>(&body) {
+    match serde_json::from_slice::<ConversionReview>(&body) {
         Ok(review) => {
             let answer = converted(review.request).to_string();
             ([(CONTENT_TYPE, "application/json")], answer).into_response()
@@ -44,8 +44,8 @@ async fn answer(body: Bytes) -> Response {
     }
 }
 
-fn converted(request: Request) -> Value {
-    let Request { uid, desired_api_version, objects } = request;
+fn converted(request: ConversionRequest) -> Value {
+    let ConversionRequest { uid, desired_api_version, objects } = request;
     let all: Result<Vec<Value>, _> = objects
         .into_iter()
         .map(|object| aviary_api::convert::convert(object, &desired_api_version))
@@ -68,7 +68,7 @@ mod tests {
 
     fn asked(to: &str, objects: &Value) -> Value {
         let review = json!({"request": {"uid": "7", "desiredAPIVersion": to, "objects": objects}});
-        let review: Review = serde_json::from_value(review).unwrap();
+        let review: ConversionReview = serde_json::from_value(review).unwrap();
         converted(review.request)["response"].clone()
     }
 

@@ -24,18 +24,18 @@ use super::{NAME, Surroundings, review};
 const ROTATE: &str = "conversion.addon.open-cluster-management.io/rotate";
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-type Problem = Box<dyn std::error::Error + Send + Sync>;
+type UpkeepError = Box<dyn std::error::Error + Send + Sync>;
 
 struct Upkeep {
     around: Surroundings,
     overlap: Duration,
     hosts: AllowedHosts,
-    served: Option<Served>,
+    served: Option<ServedCertificate>,
     /// Since when this manager knows that the hub trusts these certificates.
     trusted: Option<(String, Instant)>,
 }
 
-struct Served {
+struct ServedCertificate {
     certificate: Arc<ServerCertificate>,
     /// The authority that it is from.
     pem: String,
@@ -64,7 +64,7 @@ pub(super) async fn run(listener: TcpListener, around: Surroundings, overlap: Du
 }
 
 impl Upkeep {
-    fn serve(&self, served: &Served, listener: TcpListener) {
+    fn serve(&self, served: &ServedCertificate, listener: TcpListener) {
         let (certificate, clock) = (Arc::clone(&served.certificate), Arc::clone(&self.around.clock));
         tokio::spawn(async move {
             let tls = match certificate.tls() {
@@ -93,7 +93,12 @@ impl Upkeep {
     }
 
     /// Advances the Secret, and lets the hub trust what it holds.
-    async fn lead(&mut self, secrets: &Api<Secret>, mut secret: Secret, keys: Keys) -> Result<Keys, Problem> {
+    async fn lead(
+        &mut self,
+        secrets: &Api<Secret>,
+        mut secret: Secret,
+        keys: Keys,
+    ) -> Result<Keys, UpkeepError> {
         let is_trusted = self.is_trusted(&keys.bundle());
         let asked = secret.metadata.annotations.as_ref().and_then(|all| all.get(ROTATE));
         let asked = asked.cloned().unwrap_or_default();
@@ -117,7 +122,7 @@ impl Upkeep {
     }
 
     /// Writes the bundle into the CRDs that call the webhook.
-    async fn publish(&mut self, bundle: &str) -> Result<(), Problem> {
+    async fn publish(&mut self, bundle: &str) -> Result<(), UpkeepError> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.around.client.clone());
         for name in CONVERTED {
             let crd = crds.get(name).await?;
@@ -141,7 +146,7 @@ impl Upkeep {
     }
 
     /// Uses the authority in the Secret.
-    fn follow(&mut self, keys: &Keys) -> Result<(), Problem> {
+    fn follow(&mut self, keys: &Keys) -> Result<(), UpkeepError> {
         let now = (self.around.clock)();
         let Some(pair) = &keys.current else { return Ok(()) };
         if self.served.as_ref().is_some_and(|served| served.pem == pair.certificate) {
@@ -158,7 +163,7 @@ impl Upkeep {
             }
             None => {
                 let certificate = ServerCertificate::issue(authority, &self.hosts, now)?;
-                self.served = Some(Served { certificate, pem: pair.certificate.clone() });
+                self.served = Some(ServedCertificate { certificate, pem: pair.certificate.clone() });
             }
         }
         Ok(())

@@ -12,10 +12,10 @@ use aviary_engine::reason::Reason;
 use aviary_engine::render::{self, Templates};
 use aviary_engine::shared::Shared;
 
-use super::hub::Hub;
+use super::hub::HubObjects;
 
 /// Without any ManagedCluster, assumes that all clusters in decisions and instances exist.
-pub(super) fn clusters(hub: &mut Hub<'_>) {
+pub(super) fn clusters(hub: &mut HubObjects<'_>) {
     let decided = hub.decisions.values().flatten().flat_map(|decision| {
         decision
             .status

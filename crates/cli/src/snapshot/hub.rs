@@ -32,7 +32,7 @@ pub(super) struct ReadInstance<'d> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Hub<'d> {
+pub(super) struct HubObjects<'d> {
     pub(super) addons: Vec<(&'d Document, ClusterManagementAddOn)>,
     pub(super) has_clusters: bool,
     pub(super) clusters: ByCluster<Cluster>,
@@ -51,7 +51,7 @@ pub(super) struct Hub<'d> {
     hashes: Pool<Vec<(GroupResource, Hash)>>,
 }
 
-impl<'d> Hub<'d> {
+impl<'d> HubObjects<'d> {
     pub(super) fn read(&mut self, document: &'d Document, kinds: &Kinds) {
         let known = kinds.of(document).map(|kind| kind.kind.as_str()).unwrap_or_default();
         match known {

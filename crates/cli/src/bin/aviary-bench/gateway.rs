@@ -25,7 +25,7 @@ const LARGEST_BODY: usize = 8 << 20;
 
 /// Request counters.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct RequestCounts {
     /// Creates, updates and deletes, including rejected ones; without leases and Events.
     pub(super) writes: u64,
     /// Writes of instances and works.
@@ -45,7 +45,7 @@ pub(super) struct Tally {
     last_request: Option<Instant>,
 }
 
-impl Tally {
+impl RequestCounts {
     /// The difference from an earlier state.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -82,13 +82,13 @@ impl Tally {
 
 /// The relevant parts of a request.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
-    verb: Verb,
+struct MeasuredRequest {
+    verb: RequestVerb,
     resource: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
+enum RequestVerb {
     Write,
     Get,
     List,
@@ -97,13 +97,13 @@ enum Verb {
     Other,
 }
 
-impl Asked {
+impl MeasuredRequest {
     fn of(method: &Method, uri: &Uri) -> Self {
         let mut parts = uri.path().split('/').filter(|part| !part.is_empty());
         let skipped = match parts.next() {
             Some("api") => 1,
             Some("apis") => 2,
-            _ => return Self { verb: Verb::Other, resource: String::new() },
+            _ => return Self { verb: RequestVerb::Other, resource: String::new() },
         };
         let mut rest: Vec<&str> = parts.skip(skipped).collect();
         // After the name of a namespace itself, only a subresource can follow.
@@ -113,22 +113,22 @@ impl Asked {
             rest.drain(..2);
         }
         let Some((resource, name)) = rest.split_first() else {
-            return Self { verb: Verb::Other, resource: String::new() };
+            return Self { verb: RequestVerb::Other, resource: String::new() };
         };
         let watches = uri.query().is_some_and(|query| {
             query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1" | "watch"))
         });
         let verb = match *method {
-            Method::GET if watches => Verb::Watch,
-            Method::GET if name.is_empty() => Verb::List,
-            Method::GET => Verb::Get,
-            Method::POST | Method::PUT | Method::PATCH | Method::DELETE => Verb::Write,
-            _ => Verb::Other,
+            Method::GET if watches => RequestVerb::Watch,
+            Method::GET if name.is_empty() => RequestVerb::List,
+            Method::GET => RequestVerb::Get,
+            Method::POST | Method::PUT | Method::PATCH | Method::DELETE => RequestVerb::Write,
+            _ => RequestVerb::Other,
         };
         Self { verb, resource: (*resource).to_owned() }
     }
 
-    fn count(&self, code: StatusCode, tally: &mut Tally) {
+    fn count(&self, code: StatusCode, tally: &mut RequestCounts) {
         let resource = self.resource.as_str();
         if resource == "leases" {
             return;
@@ -136,22 +136,22 @@ impl Asked {
         let now = Instant::now();
         tally.last_request = Some(now);
         match self.verb {
-            Verb::Write if resource == "events" => tally.events += 1,
-            Verb::Write => {
+            RequestVerb::Write if resource == "events" => tally.events += 1,
+            RequestVerb::Write => {
                 tally.writes += 1;
                 tally.cluster_writes +=
                     u64::from(matches!(resource, "managedclusteraddons" | "manifestworks"));
                 tally.last_write = Some(now);
             }
-            Verb::Get => {
+            RequestVerb::Get => {
                 tally.gets += 1;
                 let config =
                     matches!(resource, "addontemplates" | "addondeploymentconfigs" | "addonhubconfigs");
                 tally.config_gets += u64::from(config);
             }
-            Verb::List => tally.lists += 1,
-            Verb::Watch => *tally.watches.entry(resource.to_owned()).or_default() += 1,
-            Verb::Other => {}
+            RequestVerb::List => tally.lists += 1,
+            RequestVerb::Watch => *tally.watches.entry(resource.to_owned()).or_default() += 1,
+            RequestVerb::Other => {}
         }
         if code == StatusCode::CONFLICT {
             tally.conflicts += 1;
@@ -163,7 +163,7 @@ impl Asked {
 
 /// A gateway to a hub. It stops on drop.
 pub(super) struct Gateway {
-    tally: Arc<Mutex<Tally>>,
+    tally: Arc<Mutex<RequestCounts>>,
     pub(super) kubeconfig: String,
     task: tokio::task::JoinHandle<()>,
 }
@@ -177,7 +177,7 @@ impl Drop for Gateway {
 #[derive(Clone)]
 struct Way {
     hub: Client,
-    tally: Arc<Mutex<Tally>>,
+    tally: Arc<Mutex<RequestCounts>>,
 }
 
 impl Gateway {
@@ -206,13 +206,13 @@ impl Gateway {
         Ok(Self { tally, kubeconfig, task })
     }
 
-    pub(super) fn tally(&self) -> Tally {
+    pub(super) fn tally(&self) -> RequestCounts {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 async fn pass(State(way): State<Way>, request: Request) -> Response {
-    let asked = Asked::of(request.method(), request.uri());
+    let asked = MeasuredRequest::of(request.method(), request.uri());
     let answer = forward(&way.hub, request).await.unwrap_or_else(|error| {
         (StatusCode::BAD_GATEWAY, format!("the hub did not answer: {error:#}\n")).into_response()
     });
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn requests_are_told_apart() {
         let asked = |method: Method, uri: &'static str| {
-            let asked = Asked::of(&method, &Uri::from_static(uri));
+            let asked = MeasuredRequest::of(&method, &Uri::from_static(uri));
             format!("{:?} {}", asked.verb, asked.resource)
         };
         let works = "/apis/work.open-cluster-management.io/v1/manifestworks";
@@ -270,15 +270,15 @@ mod tests {
 
     #[test]
     fn leases_are_nobodys_work_and_conflicts_count_as_writes() {
-        let mut tally = Tally::default();
+        let mut tally = RequestCounts::default();
         for uri in [
             "/apis/coordination.k8s.io/v1/namespaces/n/leases/l",
             "/apis/addon.open-cluster-management.io/v1alpha1/addontemplates/t",
         ] {
-            Asked::of(&Method::GET, &Uri::from_static(uri)).count(StatusCode::OK, &mut tally);
-            Asked::of(&Method::PUT, &Uri::from_static(uri)).count(StatusCode::CONFLICT, &mut tally);
+            MeasuredRequest::of(&Method::GET, &Uri::from_static(uri)).count(StatusCode::OK, &mut tally);
+            MeasuredRequest::of(&Method::PUT, &Uri::from_static(uri)).count(StatusCode::CONFLICT, &mut tally);
         }
-        let Tally { writes, gets, config_gets, conflicts, errors, .. } = tally;
+        let RequestCounts { writes, gets, config_gets, conflicts, errors, .. } = tally;
         assert_eq!((writes, gets, config_gets, conflicts, errors), (1, 1, 1, 1, 0));
     }
 }

@@ -23,10 +23,10 @@ use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use self::gateway::{Gateway, Tally};
-use self::objects::{Health, Pace};
-use self::report::{Phase, Report, Run};
-use self::subject::{Manager, Subject};
+use self::gateway::{Gateway, RequestCounts};
+use self::objects::{UpgradePace, WorkloadProbe};
+use self::report::{BenchReport, MeasuredPhase, Run};
+use self::subject::{MeasuredManager, RunningManager};
 use self::watch::Works;
 
 /// A manager that sends no request for this long has nothing left to do.
@@ -34,7 +34,7 @@ const QUIET: Duration = Duration::from_millis(1500);
 /// Versions of the add-on: installed, upgraded to, and rolled out in waves.
 const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
 /// Three waves.
-const WAVE: Pace = Pace::Percent(34);
+const WAVE: UpgradePace = UpgradePace::Percent(34);
 /// How often progress is polled.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -113,12 +113,12 @@ struct Args {
     aviary: Option<PathBuf>,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
-    output: Format,
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Text)]
+    output: ReportFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ReportFormat {
     Text,
     Json,
 }
@@ -158,8 +158,11 @@ async fn measure(args: &Args) -> anyhow::Result<bool> {
         Some(program) => program.clone(),
         None => std::env::current_exe().context("failed to find this program")?.with_file_name("aviary"),
     };
-    let managers: Vec<Manager> =
-        [Some(Manager::Ours(ours)), args.peer_cmd.clone().map(Manager::Peer)].into_iter().flatten().collect();
+    let managers: Vec<MeasuredManager> =
+        [Some(MeasuredManager::Ours(ours)), args.peer_cmd.clone().map(MeasuredManager::Peer)]
+            .into_iter()
+            .flatten()
+            .collect();
     let mut runs = Vec::new();
     let mut server = "embedded hub".to_owned();
     for &clusters in &args.clusters {
@@ -177,19 +180,19 @@ async fn measure(args: &Args) -> anyhow::Result<bool> {
         }
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let report = Report { version: 1, server, cores, summaries: report::summaries(&runs), runs };
+    let report = BenchReport { version: 1, server, cores, summaries: report::summaries(&runs), runs };
     match args.output {
-        Format::Json => {
+        ReportFormat::Json => {
             println!("{}", serde_json::to_string_pretty(&report).context("failed to write JSON")?);
         }
-        Format::Text => println!(
+        ReportFormat::Text => println!(
             "Measured on {}, cores: {cores}; medians of runs: {}.\n\n{}\nNext: docs/performance.md explains the figures",
             report.server,
             args.runs,
             report::table(&report)
         ),
     }
-    Ok(report.summaries.iter().filter(|line| line.manager == "aviary").all(report::Summary::is_met))
+    Ok(report.summaries.iter().filter(|line| line.manager == "aviary").all(report::BenchSummary::is_met))
 }
 
 async fn connect(file: &Path, context: Option<String>) -> anyhow::Result<(Client, String)> {
@@ -262,7 +265,7 @@ impl Ground {
     async fn measure(
         &self,
         args: &Args,
-        manager: &Manager,
+        manager: &MeasuredManager,
         scratch: &Path,
         run: usize,
         bare: Duration,
@@ -270,14 +273,14 @@ impl Ground {
         let gateway = Gateway::open(self.hub.clone()).await?;
         let works = Works::watch(&self.hub);
         let patience = Duration::from_secs(args.patience);
-        let look = Look { gateway: &gateway, works: &works, patience, clusters: self.clusters.len() };
+        let look = DoneCheck { gateway: &gateway, works: &works, patience, clusters: self.clusters.len() };
 
         let subject = manager.start(scratch, &gateway.kubeconfig)?;
-        look.ready(&subject, &Tally::default()).await?;
-        let health = if args.without_probes { Health::Ignored } else { Health::Asked };
+        look.ready(&subject, &RequestCounts::default()).await?;
+        let health = if args.without_probes { WorkloadProbe::Ignored } else { WorkloadProbe::Asked };
         let want = |version, pace| objects::want(&self.hub, version, pace, health);
-        let install = look.phase(&subject, VERSIONS[0], want(VERSIONS[0], Pace::All)).await?;
-        let upgrade = look.phase(&subject, VERSIONS[1], want(VERSIONS[1], Pace::All)).await?;
+        let install = look.phase(&subject, VERSIONS[0], want(VERSIONS[0], UpgradePace::All)).await?;
+        let upgrade = look.phase(&subject, VERSIONS[1], want(VERSIONS[1], UpgradePace::All)).await?;
         let staged = look.phase(&subject, VERSIONS[2], want(VERSIONS[2], WAVE)).await?;
         let idle = look.idle(&subject, Duration::from_secs(args.idle)).await?;
         let peak = subject.peak_memory()?;
@@ -327,10 +330,16 @@ impl Ground {
     }
 }
 
-fn phase(time: Duration, cpu_before: Duration, cpu: Duration, gateway: &Gateway, before: &Tally) -> Phase {
-    let Tally { writes, cluster_writes, events, gets, config_gets, lists, conflicts, errors, .. } =
+fn phase(
+    time: Duration,
+    cpu_before: Duration,
+    cpu: Duration,
+    gateway: &Gateway,
+    before: &RequestCounts,
+) -> MeasuredPhase {
+    let RequestCounts { writes, cluster_writes, events, gets, config_gets, lists, conflicts, errors, .. } =
         gateway.tally().since(before);
-    Phase {
+    MeasuredPhase {
         seconds: time.as_secs_f64(),
         cpu_seconds: cpu.saturating_sub(cpu_before).as_secs_f64(),
         writes,
@@ -345,15 +354,20 @@ fn phase(time: Duration, cpu_before: Duration, cpu: Duration, gateway: &Gateway,
 }
 
 /// How to find out that a manager is done.
-struct Look<'a> {
+struct DoneCheck<'a> {
     gateway: &'a Gateway,
     works: &'a Works,
     patience: Duration,
     clusters: usize,
 }
 
-impl Look<'_> {
-    async fn until(&self, what: &str, subject: &Subject, is: impl Fn(&Tally) -> bool) -> anyhow::Result<()> {
+impl DoneCheck<'_> {
+    async fn until(
+        &self,
+        what: &str,
+        subject: &RunningManager,
+        is: impl Fn(&RequestCounts) -> bool,
+    ) -> anyhow::Result<()> {
         let begun = Instant::now();
         while !is(&self.gateway.tally()) {
             ensure!(
@@ -371,9 +385,9 @@ impl Look<'_> {
     }
 
     /// Waits until it has opened its watches and sends no more requests. Returns when that was.
-    async fn ready(&self, subject: &Subject, before: &Tally) -> anyhow::Result<Instant> {
+    async fn ready(&self, subject: &RunningManager, before: &RequestCounts) -> anyhow::Result<Instant> {
         let watched = ["clustermanagementaddons", "managedclusteraddons", "manifestworks"];
-        let is = |tally: &Tally| {
+        let is = |tally: &RequestCounts| {
             let opened = tally.watches_since(before);
             watched.iter().all(|resource| opened.contains(resource)) && tally.is_quiet_for(QUIET)
         };
@@ -385,28 +399,29 @@ impl Look<'_> {
     /// Makes a change, and measures until the last write that it causes.
     async fn phase(
         &self,
-        subject: &Subject,
+        subject: &RunningManager,
         version: &str,
         change: impl Future<Output = anyhow::Result<()>>,
-    ) -> anyhow::Result<Phase> {
+    ) -> anyhow::Result<MeasuredPhase> {
         let before = self.gateway.tally();
         let (begun, cpu) = (Instant::now(), subject.cpu()?);
         change.await?;
-        let is = |tally: &Tally| self.works.have(version) == self.clusters && tally.is_quiet_for(QUIET);
+        let is =
+            |tally: &RequestCounts| self.works.have(version) == self.clusters && tally.is_quiet_for(QUIET);
         self.until(&format!("every cluster has {version}"), subject, is).await?;
         let took = self.gateway.tally().last_write_after(begun);
         Ok(phase(took, cpu, subject.cpu()?, self.gateway, &before))
     }
 
-    async fn idle(&self, subject: &Subject, time: Duration) -> anyhow::Result<Phase> {
+    async fn idle(&self, subject: &RunningManager, time: Duration) -> anyhow::Result<MeasuredPhase> {
         let before = self.gateway.tally();
         let cpu = subject.cpu()?;
         tokio::time::sleep(time).await;
         Ok(phase(time, cpu, subject.cpu()?, self.gateway, &before))
     }
 
-    async fn gone(&self, subject: &Subject) -> anyhow::Result<()> {
-        let is = |tally: &Tally| self.works.count() == 0 && tally.is_quiet_for(QUIET);
+    async fn gone(&self, subject: &RunningManager) -> anyhow::Result<()> {
+        let is = |tally: &RequestCounts| self.works.count() == 0 && tally.is_quiet_for(QUIET);
         self.until("every work is deleted", subject, is).await
     }
 }

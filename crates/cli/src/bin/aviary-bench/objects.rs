@@ -22,7 +22,7 @@ pub(super) const AT_ONCE: usize = 64;
 
 /// How fast clusters change to another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(super) enum UpgradePace {
     All,
     /// This many percent at a time.
     Percent(u32),
@@ -30,7 +30,7 @@ pub(super) enum Pace {
 
 /// Whether the Deployment is probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Health {
+pub(super) enum WorkloadProbe {
     Asked,
     Ignored,
 }
@@ -47,12 +47,12 @@ pub(super) fn works() -> ApiResource {
     kind(WORK_GROUP, "v1", "ManifestWork")
 }
 
-fn template(version: &str, health: Health) -> Value {
+fn template(version: &str, health: WorkloadProbe) -> Value {
     let name = format!("{ADDON}-{version}");
     let labels = json!({"app": ADDON});
     let annotations = match health {
-        Health::Asked => json!({}),
-        Health::Ignored => json!({annotations::HEALTH: annotations::HEALTH_IGNORE}),
+        WorkloadProbe::Asked => json!({}),
+        WorkloadProbe::Ignored => json!({annotations::HEALTH: annotations::HEALTH_IGNORE}),
     };
     json!({
         "apiVersion": format!("{ADDON_GROUP}/v1alpha1"), "kind": "AddOnTemplate", "metadata": {"name": name},
@@ -65,11 +65,11 @@ fn template(version: &str, health: Health) -> Value {
     })
 }
 
-fn addon(version: &str, pace: Pace) -> Value {
+fn addon(version: &str, pace: UpgradePace) -> Value {
     let name = format!("{ADDON}-{version}");
     let rollout = match pace {
-        Pace::All => json!({"type": "All"}),
-        Pace::Percent(share) => {
+        UpgradePace::All => json!({"type": "All"}),
+        UpgradePace::Percent(share) => {
             json!({"type": "Progressive", "progressive": {"maxConcurrency": format!("{share}%")}})
         }
     };
@@ -87,7 +87,12 @@ fn addon(version: &str, pace: Pace) -> Value {
 }
 
 /// Sets the version of every cluster.
-pub(super) async fn want(hub: &Client, version: &str, pace: Pace, health: Health) -> anyhow::Result<()> {
+pub(super) async fn want(
+    hub: &Client,
+    version: &str,
+    pace: UpgradePace,
+    health: WorkloadProbe,
+) -> anyhow::Result<()> {
     put(hub, &template(version, health)).await?;
     put(hub, &addon(version, pace)).await
 }
@@ -207,7 +212,7 @@ async fn bare_one(client: &Client, cluster: &str) -> anyhow::Result<()> {
     let params = PatchParams::default();
     let told = status("Installing", false);
     instances.patch_status(&name, &params, &Patch::Merge(told)).await.with_context(failed)?;
-    let manifests = template("v1", Health::Asked)["spec"]["agentSpec"]["workload"].clone();
+    let manifests = template("v1", WorkloadProbe::Asked)["spec"]["agentSpec"]["workload"].clone();
     let work = json!({
         "apiVersion": format!("{WORK_GROUP}/v1"), "kind": "ManifestWork",
         "metadata": {"name": format!("{name}-deploy-0"), "namespace": cluster}, "spec": {"workload": manifests},

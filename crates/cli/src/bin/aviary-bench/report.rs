@@ -6,13 +6,13 @@ use serde::Serialize;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Report {
+pub(super) struct BenchReport {
     pub(super) version: u32,
     pub(super) server: String,
     pub(super) cores: usize,
     /// All runs.
     pub(super) runs: Vec<Run>,
-    pub(super) summaries: Vec<Summary>,
+    pub(super) summaries: Vec<BenchSummary>,
 }
 
 /// One run of one manager on one fleet.
@@ -24,18 +24,18 @@ pub(super) struct Run {
     pub(super) run: usize,
     /// The time of a client that makes only the necessary writes.
     pub(super) bare_seconds: f64,
-    pub(super) install: Phase,
-    pub(super) upgrade: Phase,
-    pub(super) staged: Phase,
-    pub(super) idle: Phase,
-    pub(super) restart: Phase,
+    pub(super) install: MeasuredPhase,
+    pub(super) upgrade: MeasuredPhase,
+    pub(super) staged: MeasuredPhase,
+    pub(super) idle: MeasuredPhase,
+    pub(super) restart: MeasuredPhase,
     pub(super) peak_memory_bytes: u64,
 }
 
 /// From a change to the last write that it causes.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Phase {
+pub(super) struct MeasuredPhase {
     pub(super) seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) writes: u64,
@@ -51,7 +51,7 @@ pub(super) struct Phase {
 /// A line of the table: the median over the runs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Summary {
+pub(super) struct BenchSummary {
     pub(super) what: String,
     pub(super) manager: &'static str,
     pub(super) measured: f64,
@@ -60,14 +60,14 @@ pub(super) struct Summary {
     pub(super) unit: &'static str,
 }
 
-impl Summary {
+impl BenchSummary {
     pub(super) fn is_met(&self) -> bool {
         self.at_most.is_none_or(|limit| self.measured <= limit)
     }
 }
 
 /// The lines for all runs, in the order of `docs/performance.md`.
-pub(super) fn summaries(runs: &[Run]) -> Vec<Summary> {
+pub(super) fn summaries(runs: &[Run]) -> Vec<BenchSummary> {
     let mut lines = Vec::new();
     for manager in ["aviary", "peer"] {
         let of = |clusters: usize| -> Vec<&Run> {
@@ -88,23 +88,23 @@ pub(super) fn summaries(runs: &[Run]) -> Vec<Summary> {
                 sizes.iter().map(|&size| (size as f64, median(&of(size), spent))).collect();
             if let Some(measured) = exponent(&points) {
                 let (what, at_most) = (what.to_owned(), Some(1.05));
-                lines.push(Summary { what, manager, measured, at_most, unit: "exponent" });
+                lines.push(BenchSummary { what, manager, measured, at_most, unit: "exponent" });
             }
         }
     }
     lines
 }
 
-fn of_size(manager: &'static str, clusters: usize, runs: &[&Run], lines: &mut Vec<Summary>) {
+fn of_size(manager: &'static str, clusters: usize, runs: &[&Run], lines: &mut Vec<BenchSummary>) {
     let each = clusters as f64;
     let mut line = |what: &str, unit: &'static str, at_most: Option<f64>, of: &dyn Fn(&Run) -> f64| {
         let what = format!("{clusters} clusters: {what}");
-        lines.push(Summary { what, manager, measured: median(runs, of), at_most, unit });
+        lines.push(BenchSummary { what, manager, measured: median(runs, of), at_most, unit });
     };
     line("writes, install", "per cluster", Some(4.0), &|run| run.install.cluster_writes as f64 / each);
     line("writes, upgrade", "per cluster", Some(3.0), &|run| run.upgrade.cluster_writes as f64 / each);
     line("writes to the add-on itself, install and upgrade", "", None, &|run| {
-        let of = |phase: &Phase| phase.writes - phase.cluster_writes;
+        let of = |phase: &MeasuredPhase| phase.writes - phase.cluster_writes;
         (of(&run.install) + of(&run.upgrade)) as f64
     });
     line("config GETs, install and upgrade", "", Some(0.0), &|run| {
@@ -161,7 +161,7 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     Some(together / alone)
 }
 
-pub(super) fn table(report: &Report) -> String {
+pub(super) fn table(report: &BenchReport) -> String {
     let head = ["WHAT", "MANAGER", "MEASURED", "AT MOST", "UNIT", ""].map(str::to_owned);
     let rows: Vec<[String; 6]> = report.summaries.iter().map(row).collect();
     let lines = || std::iter::once(&head).chain(&rows);
@@ -179,7 +179,7 @@ pub(super) fn table(report: &Report) -> String {
     text
 }
 
-fn row(line: &Summary) -> [String; 6] {
+fn row(line: &BenchSummary) -> [String; 6] {
     let verdict = match (line.manager, line.at_most) {
         ("peer", _) | (_, None) => "",
         _ if line.is_met() => "met",
@@ -218,11 +218,16 @@ mod tests {
             clusters: 10,
             run: 1,
             bare_seconds: 1.0,
-            install: Phase { writes, cluster_writes: writes, seconds: 3.0, ..Phase::default() },
-            upgrade: Phase::default(),
-            staged: Phase::default(),
-            idle: Phase::default(),
-            restart: Phase::default(),
+            install: MeasuredPhase {
+                writes,
+                cluster_writes: writes,
+                seconds: 3.0,
+                ..MeasuredPhase::default()
+            },
+            upgrade: MeasuredPhase::default(),
+            staged: MeasuredPhase::default(),
+            idle: MeasuredPhase::default(),
+            restart: MeasuredPhase::default(),
             peak_memory_bytes: 1 << 20,
         };
         let lines = summaries(&[run(50), run(20), run(30)]);
@@ -231,7 +236,7 @@ mod tests {
         let times = lines.iter().find(|line| line.unit == "times").unwrap();
         assert!(!times.is_met());
         let report =
-            Report { version: 1, server: String::new(), cores: 1, runs: Vec::new(), summaries: lines };
+            BenchReport { version: 1, server: String::new(), cores: 1, runs: Vec::new(), summaries: lines };
         let table = table(&report);
         assert!(table.starts_with("WHAT "), "{table}");
         let written = table.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");

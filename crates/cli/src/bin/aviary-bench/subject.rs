@@ -11,14 +11,14 @@ use super::objects::NAMESPACE;
 
 /// The manager to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Manager {
+pub(super) enum MeasuredManager {
     /// The aviary program.
     Ours(PathBuf),
     /// A shell command line; `{kubeconfig}` in it is replaced by the file.
     Peer(String),
 }
 
-impl Manager {
+impl MeasuredManager {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Ours(_) => "aviary",
@@ -45,7 +45,7 @@ impl Manager {
     }
 
     /// Starts it. Its output goes to a file next to the kubeconfig.
-    pub(super) fn start(&self, directory: &Path, kubeconfig: &str) -> anyhow::Result<Subject> {
+    pub(super) fn start(&self, directory: &Path, kubeconfig: &str) -> anyhow::Result<RunningManager> {
         let file = directory.join("measured.kubeconfig");
         write_private(&file, kubeconfig.as_bytes())
             .with_context(|| format!("failed to write {}", file.display()))?;
@@ -63,24 +63,24 @@ impl Manager {
             .stderr(also)
             .spawn()
             .with_context(|| format!("failed to start {}", self.name()))?;
-        Ok(Subject { child, log })
+        Ok(RunningManager { child, log })
     }
 }
 
 /// A running manager. It ends on drop.
-pub(super) struct Subject {
+pub(super) struct RunningManager {
     child: Child,
     log: PathBuf,
 }
 
-impl Drop for Subject {
+impl Drop for RunningManager {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Subject {
+impl RunningManager {
     /// Its CPU time so far. The kernel counts in hundredths of a second.
     pub(super) fn cpu(&self) -> anyhow::Result<Duration> {
         let stat = self.proc("stat")?;

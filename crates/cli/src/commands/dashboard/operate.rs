@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
 
-use crate::commands::rollout::{Writing, acknowledge, retry, switch, undo};
-use crate::connect::{Connection, Refused};
+use crate::commands::rollout::{WriteArgs, acknowledge, retry, switch, undo};
+use crate::connect::{Connection, RefusedRequest};
 use crate::live::told;
 
 /// The maximum number of clusters that are named.
@@ -42,8 +42,10 @@ impl Operate for Operator {
 /// Turns an error into a refusal: with the hub's status, or with "conflict" if the action is not
 /// possible now.
 fn refusal(error: &anyhow::Error) -> ErrorResponse {
-    let status = match error.downcast_ref::<Refused>() {
-        Some(Refused { code: Some(code @ (401 | 403 | 404 | 409)), .. }) => StatusCode::from_u16(*code).ok(),
+    let status = match error.downcast_ref::<RefusedRequest>() {
+        Some(RefusedRequest { code: Some(code @ (401 | 403 | 404 | 409)), .. }) => {
+            StatusCode::from_u16(*code).ok()
+        }
         Some(_) => Some(StatusCode::BAD_GATEWAY),
         None => None,
     };
@@ -60,7 +62,7 @@ impl Operator {
         let scope = Scope { namespace: self.namespace.clone(), addon: Some(addon.to_owned()) };
         let mut view =
             View::read(&connection.client, scope).await.map_err(|error| told(&error, connection))?;
-        let writing = Writing { dry_run: action.dry_run };
+        let writing = WriteArgs { dry_run: action.dry_run };
         let now = Timestamp::now();
         let placement = action.placement.as_deref();
         let (blast, lines) = match action.verb {
@@ -77,7 +79,7 @@ impl Operator {
                 (blast, lines)
             }
             ActionVerb::Undo => {
-                let asked = undo::Asked {
+                let asked = undo::UndoRequest {
                     addon,
                     placement,
                     to_revision: action.to_revision,
@@ -96,7 +98,7 @@ impl Operator {
             }
             ActionVerb::Retry => {
                 let clusters: Vec<String> = action.cluster.iter().cloned().collect();
-                let asked = retry::Asked { addon, placement, clusters: &clusters };
+                let asked = retry::RetryRequest { addon, placement, clusters: &clusters };
                 trying_again(&retry::apply(connection, &mut view, asked, writing, now).await?)
             }
         };
@@ -202,7 +204,7 @@ fn letting_go(addon: &str, held: &acknowledge::Acknowledged) -> (String, Vec<Str
     (blast, lines)
 }
 
-fn trying_again(told: &retry::Told) -> (String, Vec<String>) {
+fn trying_again(told: &retry::RetryReport) -> (String, Vec<String>) {
     let count = told.retried.len();
     let blast = match (count, told.left_alone.is_empty()) {
         (0, true) => "No cluster has failed: there is nothing to retry.".to_owned(),

@@ -12,7 +12,7 @@ const BETWEEN_LINES: Duration = Duration::from_secs(1);
 
 /// How many clusters of a placement are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct PlacementProgress {
     pub(super) total: usize,
     /// Healthy at the version of the step.
     pub(super) settled: usize,
@@ -20,7 +20,7 @@ pub(super) struct Progress {
     pub(super) failed: usize,
 }
 
-impl Progress {
+impl PlacementProgress {
     fn aside(self) -> String {
         let mut parts = Vec::new();
         if self.in_flight > self.failed {
@@ -43,7 +43,7 @@ impl Progress {
 pub(super) struct Picture {
     bars: Option<(MultiProgress, [ProgressBar; 2])>,
     last: Duration,
-    shown: [Progress; 2],
+    shown: [PlacementProgress; 2],
 }
 
 impl Picture {
@@ -62,14 +62,14 @@ impl Picture {
             });
             (all, bars)
         });
-        Self { bars, last: Duration::ZERO, shown: [Progress::default(); 2] }
+        Self { bars, last: Duration::ZERO, shown: [PlacementProgress::default(); 2] }
     }
 
     /// Shows the progress of the fleet and the canary.
     pub(super) fn show(
         &mut self,
         output: &mut Output,
-        now: [Progress; 2],
+        now: [PlacementProgress; 2],
         elapsed: Duration,
     ) -> anyhow::Result<()> {
         if now == self.shown {
@@ -94,7 +94,7 @@ impl Picture {
     pub(super) fn end(
         self,
         output: &mut Output,
-        now: [Progress; 2],
+        now: [PlacementProgress; 2],
         elapsed: Duration,
     ) -> anyhow::Result<()> {
         if let Some((all, bars)) = self.bars {
@@ -105,7 +105,11 @@ impl Picture {
     }
 }
 
-fn print(output: &mut Output, [fleet, canary]: [Progress; 2], elapsed: Duration) -> anyhow::Result<()> {
+fn print(
+    output: &mut Output,
+    [fleet, canary]: [PlacementProgress; 2],
+    elapsed: Duration,
+) -> anyhow::Result<()> {
     if output.format().is_some() {
         return Ok(());
     }

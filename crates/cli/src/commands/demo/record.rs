@@ -74,7 +74,7 @@ where
 
 /// The state of one cluster.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct ClusterStanding {
     told: WorkHashes,
     pub(super) version: Text,
     pub(super) progressing: Option<(Text, ConditionReason)>,
@@ -91,7 +91,7 @@ struct WorkIs {
     ill: bool,
 }
 
-impl Standing {
+impl ClusterStanding {
     /// Whether it was assigned something that is not applied yet.
     pub(super) fn is_in_flight(&self) -> bool {
         let arrived = |work: &WorkIs| work.well && work.hashes == self.told;
@@ -119,17 +119,17 @@ impl Standing {
 struct Commit {
     revision: u64,
     cluster: ClusterName,
-    change: Change,
+    change: ClusterChange,
 }
 
 #[derive(Clone, Debug)]
-enum Change {
+enum ClusterChange {
     Instance { told: WorkHashes, version: Text, progressing: Option<(Text, ConditionReason)> },
     Work(WorkIs),
 }
 
-impl Change {
-    fn apply(&self, standing: &mut Standing) {
+impl ClusterChange {
+    fn apply(&self, standing: &mut ClusterStanding) {
         match self {
             Self::Instance { told, version, progressing } => {
                 standing.told.clone_from(told);
@@ -142,18 +142,18 @@ impl Change {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct DemoRecord {
     pub(super) addon: Option<Box<ClusterManagementAddOn>>,
-    pub(super) standings: BTreeMap<ClusterName, Standing>,
+    pub(super) standings: BTreeMap<ClusterName, ClusterStanding>,
     /// The states when the step started, and the commits since.
-    before: BTreeMap<ClusterName, Standing>,
+    before: BTreeMap<ClusterName, ClusterStanding>,
     commits: Vec<Commit>,
     pub(super) interrupted: bool,
 }
 
 /// What the commits of a step show.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct StepFacts {
     /// The maximum number of clusters in flight at once, by canary or not.
     pub(super) peak: BTreeMap<bool, usize>,
     /// Clusters whose work was created or changed.
@@ -163,7 +163,7 @@ pub(super) struct Facts {
     pub(super) ahead_of_canary: Vec<ClusterName>,
 }
 
-impl Record {
+impl DemoRecord {
     /// Starts a step: its facts are counted from here.
     pub(super) fn begin(&mut self) {
         self.before.clone_from(&self.standings);
@@ -191,14 +191,14 @@ impl Record {
             status.and_then(|status| Condition::find(&status.conditions, PROGRESSING)).map(|one| {
                 (one.status.as_str().into(), ConditionReason::read(one.reason.as_deref().unwrap_or_default()))
             });
-        let change = Change::Instance { told, version: version.into(), progressing };
+        let change = ClusterChange::Instance { told, version: version.into(), progressing };
         self.note(instance.cluster.clone(), object.metadata.resource_version.as_deref(), change);
     }
 
     fn take_work(&mut self, object: &ManifestWork) {
         let Some((_, work)) = normalise::work(object) else { return };
         let Ok(cluster) = ClusterName::parse(&object.namespace().unwrap_or_default()) else { return };
-        let change = Change::Work(WorkIs {
+        let change = ClusterChange::Work(WorkIs {
             generation: work.generation,
             hashes: work.hashes.clone().unwrap_or_default(),
             version: work.version.clone().unwrap_or_default(),
@@ -211,15 +211,15 @@ impl Record {
         self.note(cluster, object.metadata.resource_version.as_deref(), change);
     }
 
-    fn note(&mut self, cluster: ClusterName, revision: Option<&str>, change: Change) {
+    fn note(&mut self, cluster: ClusterName, revision: Option<&str>, change: ClusterChange) {
         change.apply(self.standings.entry(cluster.clone()).or_default());
         let revision = revision.and_then(|revision| revision.parse().ok()).unwrap_or(0);
         self.commits.push(Commit { revision, cluster, change });
     }
 
     /// Judges every commit of the step, in the order in which the hub made them.
-    pub(super) fn facts(&self, is_canary: impl Fn(&ClusterName) -> bool) -> Facts {
-        let mut facts = Facts::default();
+    pub(super) fn facts(&self, is_canary: impl Fn(&ClusterName) -> bool) -> StepFacts {
+        let mut facts = StepFacts::default();
         let mut standings = self.before.clone();
         let mut in_flight: BTreeMap<bool, usize> = BTreeMap::new();
         for (cluster, standing) in &standings {
@@ -250,7 +250,7 @@ impl Record {
             *peak = (*peak).max(*count);
             let started = !canary && old != new && !old.is_empty();
             if started && passed.as_ref() != Some(&new) {
-                let behind = |(name, one): (&ClusterName, &Standing)| {
+                let behind = |(name, one): (&ClusterName, &ClusterStanding)| {
                     is_canary(name) && (one.told != new || one.is_in_flight())
                 };
                 if standings.iter().any(behind) {
@@ -280,15 +280,15 @@ mod tests {
         [(GroupResource::hub_configs().clone(), hash::of_bytes(version.as_bytes()))].into_iter().collect()
     }
 
-    fn told(record: &mut Record, revision: &str, name: &str, version: &str) {
-        let change = Change::Instance { told: hashes(version), version: "".into(), progressing: None };
+    fn told(record: &mut DemoRecord, revision: &str, name: &str, version: &str) {
+        let change = ClusterChange::Instance { told: hashes(version), version: "".into(), progressing: None };
         record.note(cluster(name), Some(revision), change);
     }
 
-    fn has(record: &mut Record, revision: &str, name: &str, version: &str, generation: i64) {
+    fn has(record: &mut DemoRecord, revision: &str, name: &str, version: &str, generation: i64) {
         let hashes = hashes(version);
         let work = WorkIs { generation, hashes, version: version.into(), well: true, ill: false };
-        record.note(cluster(name), Some(revision), Change::Work(work));
+        record.note(cluster(name), Some(revision), ClusterChange::Work(work));
     }
 
     fn canary(name: &ClusterName) -> bool {
@@ -296,8 +296,8 @@ mod tests {
     }
 
     /// A canary and two clusters behind it, all on v1, at the start of a step.
-    fn on_v1() -> Record {
-        let mut record = Record::default();
+    fn on_v1() -> DemoRecord {
+        let mut record = DemoRecord::default();
         for name in ["canary-1", "aws-1", "aws-2"] {
             told(&mut record, "1", name, "v1");
             has(&mut record, "2", name, "v1", 1);

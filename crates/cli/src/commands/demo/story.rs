@@ -19,13 +19,13 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{interval, sleep_until};
 
 use super::objects::{self, ADDON, BUDGET, CANARY, FLEET, Strategy};
-use super::picture::{Picture, Progress};
-use super::record::{Facts, News, Record};
+use super::picture::{Picture, PlacementProgress};
+use super::record::{DemoRecord, News, StepFacts};
 use crate::output::Output;
 
 /// How a step should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum ExpectedEnding {
     /// All clusters have the version; an install is not throttled.
     Installed,
     /// All clusters have the version, and never more than the budget were in flight at once.
@@ -43,7 +43,7 @@ struct Act {
     name: &'static str,
     version: &'static str,
     strategy: Strategy,
-    ending: Ending,
+    ending: ExpectedEnding,
 }
 
 /// The version that no cluster can apply.
@@ -53,16 +53,36 @@ pub(super) const FIRST: &str = "v0.10.0";
 const GOOD: &str = "v0.11.0";
 
 const STORY: [Act; 5] = [
-    Act { name: "fresh install", version: FIRST, strategy: Strategy::Rolling, ending: Ending::Installed },
+    Act {
+        name: "fresh install",
+        version: FIRST,
+        strategy: Strategy::Rolling,
+        ending: ExpectedEnding::Installed,
+    },
     Act {
         name: "rolling upgrade",
         version: "v0.10.1",
         strategy: Strategy::Rolling,
-        ending: Ending::Upgraded,
+        ending: ExpectedEnding::Upgraded,
     },
-    Act { name: "canary upgrade", version: GOOD, strategy: Strategy::BehindCanary, ending: Ending::Upgraded },
-    Act { name: "bad version", version: BAD, strategy: Strategy::BehindCanary, ending: Ending::Caught },
-    Act { name: "rollback", version: GOOD, strategy: Strategy::BehindCanary, ending: Ending::RolledBack },
+    Act {
+        name: "canary upgrade",
+        version: GOOD,
+        strategy: Strategy::BehindCanary,
+        ending: ExpectedEnding::Upgraded,
+    },
+    Act {
+        name: "bad version",
+        version: BAD,
+        strategy: Strategy::BehindCanary,
+        ending: ExpectedEnding::Caught,
+    },
+    Act {
+        name: "rollback",
+        version: GOOD,
+        strategy: Strategy::BehindCanary,
+        ending: ExpectedEnding::RolledBack,
+    },
 ];
 
 /// The number of clusters.
@@ -98,23 +118,23 @@ impl Act {
         let Self { version, .. } = self;
         let (all, fleet, canary) = (cast.all(), cast.fleet, cast.canary);
         match (self.ending, self.strategy) {
-            (Ending::Installed, _) => {
+            (ExpectedEnding::Installed, _) => {
                 format!(
                     "Fresh install: {version} on all {all} clusters at once; an install is not throttled."
                 )
             }
-            (Ending::Upgraded, Strategy::Rolling) => format!(
+            (ExpectedEnding::Upgraded, Strategy::Rolling) => format!(
                 "Rolling upgrade: {version}, at most {BUDGET}% of each placement at once, that is {} and {} clusters.",
                 cast.budget(false),
                 cast.budget(true)
             ),
-            (Ending::Upgraded, Strategy::BehindCanary) => format!(
+            (ExpectedEnding::Upgraded, Strategy::BehindCanary) => format!(
                 "Canary upgrade: {version} on the {canary} canary clusters first; the other {fleet} wait until all of them are healthy."
             ),
-            (Ending::Caught, _) => format!(
+            (ExpectedEnding::Caught, _) => format!(
                 "Bad version: the pods of {version} never become ready; the canary catches it, and the other {fleet} clusters never get it."
             ),
-            (Ending::RolledBack, _) => {
+            (ExpectedEnding::RolledBack, _) => {
                 format!("Rollback: back to {version}; only the clusters that had been upgraded are changed.")
             }
         }
@@ -124,34 +144,34 @@ impl Act {
 impl Act {
     /// Returns what is wrong with the commits of the step, if anything. `before` are the clusters
     /// that the previous step changed.
-    fn check(&self, cast: Cast, facts: &Facts, before: &BTreeSet<ClusterName>) -> Result<(), String> {
+    fn check(&self, cast: Cast, facts: &StepFacts, before: &BTreeSet<ClusterName>) -> Result<(), String> {
         for (canary, name) in [(false, FLEET), (true, CANARY)] {
             let (peak, budget) = (facts.peak.get(&canary).copied().unwrap_or(0), cast.budget(canary));
-            if self.ending != Ending::Installed && peak > budget {
+            if self.ending != ExpectedEnding::Installed && peak > budget {
                 return Err(format!("{name} had {peak} clusters in flight; the budget is {budget}"));
             }
         }
         if self.strategy == Strategy::BehindCanary
-            && self.ending == Ending::Upgraded
+            && self.ending == ExpectedEnding::Upgraded
             && let Some(early) = facts.ahead_of_canary.first()
         {
             return Err(format!("{early} was assigned the version before the canary had passed"));
         }
         let outside = facts.touched.iter().find(|cluster| !is_canary(cluster));
-        if let (Ending::Caught | Ending::RolledBack, Some(outside)) = (self.ending, outside) {
+        if let (ExpectedEnding::Caught | ExpectedEnding::RolledBack, Some(outside)) = (self.ending, outside) {
             return Err(format!("{outside} was changed, but is outside the canary"));
         }
         let expected = match self.ending {
-            Ending::Installed | Ending::Upgraded => cast.all(),
-            Ending::Caught => cast.budget(true),
-            Ending::RolledBack => before.len(),
+            ExpectedEnding::Installed | ExpectedEnding::Upgraded => cast.all(),
+            ExpectedEnding::Caught => cast.budget(true),
+            ExpectedEnding::RolledBack => before.len(),
         };
         let found = facts.touched.len();
         if found != expected {
             return Err(format!("{found} clusters were changed; expected {expected}"));
         }
         match facts.touched.difference(before).next() {
-            Some(other) if self.ending == Ending::RolledBack => {
+            Some(other) if self.ending == ExpectedEnding::RolledBack => {
                 Err(format!("{other} was changed, but had not been upgraded"))
             }
             _ => Ok(()),
@@ -162,8 +182,8 @@ impl Act {
     fn wanted(&self, cast: Cast) -> AtHub {
         let all = cast.all();
         match self.ending {
-            Ending::Caught => AtHub { instances: 0, works: cast.budget(true), works_outside: 0, all },
-            Ending::Installed | Ending::Upgraded | Ending::RolledBack => {
+            ExpectedEnding::Caught => AtHub { instances: 0, works: cast.budget(true), works_outside: 0, all },
+            ExpectedEnding::Installed | ExpectedEnding::Upgraded | ExpectedEnding::RolledBack => {
                 AtHub { instances: all, works: all, works_outside: cast.fleet, all }
             }
         }
@@ -206,11 +226,11 @@ pub(super) enum Curtain {
 }
 
 /// Everything that the steps need.
-pub(super) struct Stage {
+pub(super) struct DemoContext {
     pub(super) client: Client,
     pub(super) cast: Cast,
     pub(super) news: UnboundedReceiver<News>,
-    pub(super) record: Record,
+    pub(super) record: DemoRecord,
     /// Writes of the manager.
     pub(super) writes: Arc<AtomicUsize>,
     pub(super) played: Vec<Played>,
@@ -218,7 +238,7 @@ pub(super) struct Stage {
     touched: BTreeSet<ClusterName>,
 }
 
-impl Stage {
+impl DemoContext {
     pub(super) fn new(
         client: Client,
         cast: Cast,
@@ -229,7 +249,7 @@ impl Stage {
             client,
             cast,
             news,
-            record: Record::default(),
+            record: DemoRecord::default(),
             writes,
             played: Vec::new(),
             touched: BTreeSet::new(),
@@ -286,7 +306,8 @@ impl Stage {
             true => self.judge(act, &facts).await?,
             false => Err(format!("not done after {}", super::picture::seconds(took))),
         };
-        let budget = |canary: bool| (act.ending != Ending::Installed).then(|| self.cast.budget(canary));
+        let budget =
+            |canary: bool| (act.ending != ExpectedEnding::Installed).then(|| self.cast.budget(canary));
         let exposure = |canary: bool| Exposure {
             peak_in_flight: facts.peak.get(&canary).copied().unwrap_or(0),
             budget: budget(canary),
@@ -311,7 +332,7 @@ impl Stage {
         for object in objects::release(act.version)? {
             objects::put(&self.client, &object).await?;
         }
-        if act.ending == Ending::Installed {
+        if act.ending == ExpectedEnding::Installed {
             return Ok(());
         }
         let is_offered = |addon: &ClusterManagementAddOn| {
@@ -328,9 +349,9 @@ impl Stage {
     }
 
     /// The fleet, then the canary.
-    fn progress(&self, version: &str) -> [Progress; 2] {
-        let mut progress =
-            [self.cast.fleet, self.cast.canary].map(|total| Progress { total, ..Progress::default() });
+    fn progress(&self, version: &str) -> [PlacementProgress; 2] {
+        let mut progress = [self.cast.fleet, self.cast.canary]
+            .map(|total| PlacementProgress { total, ..PlacementProgress::default() });
         for (cluster, standing) in &self.record.standings {
             let [fleet, canary] = &mut progress;
             let of = if is_canary(cluster) { canary } else { fleet };
@@ -346,11 +367,11 @@ impl Stage {
         let [_, canary] = progress;
         let Some(addon) = self.record.addon.as_deref() else { return false };
         match act.ending {
-            Ending::Installed | Ending::Upgraded | Ending::RolledBack => {
+            ExpectedEnding::Installed | ExpectedEnding::Upgraded | ExpectedEnding::RolledBack => {
                 progress.iter().all(|one| one.settled == one.total)
                     && [FLEET, CANARY].iter().all(|name| has_completed(addon, name, act.version))
             }
-            Ending::Caught => {
+            ExpectedEnding::Caught => {
                 canary.failed == self.cast.budget(true)
                     && reason(addon, CANARY) == Reason::Upgrading
                     && reason(addon, FLEET) == Reason::WaitingForCanary
@@ -359,7 +380,7 @@ impl Stage {
     }
 
     /// Returns the outcome of a step as text, or what is wrong with it.
-    async fn judge(&self, act: &Act, facts: &Facts) -> anyhow::Result<Result<String, String>> {
+    async fn judge(&self, act: &Act, facts: &StepFacts) -> anyhow::Result<Result<String, String>> {
         let cast = self.cast;
         if self.record.interrupted {
             return Ok(Err("a watch was interrupted: commits may have been missed".to_owned()));
@@ -372,13 +393,15 @@ impl Stage {
             return Ok(Err(format!("the hub has {at_hub}; expected {wanted}")));
         }
         Ok(Ok(match act.ending {
-            Ending::Installed => "installed everywhere".to_owned(),
-            Ending::Upgraded if act.strategy == Strategy::BehindCanary => {
+            ExpectedEnding::Installed => "installed everywhere".to_owned(),
+            ExpectedEnding::Upgraded if act.strategy == Strategy::BehindCanary => {
                 "passed the canary, then upgraded everywhere".to_owned()
             }
-            Ending::Upgraded => "upgraded everywhere".to_owned(),
-            Ending::Caught => format!("caught: {} unhealthy, 0 outside the canary", cast.budget(true)),
-            Ending::RolledBack => format!("all on {} again", act.version),
+            ExpectedEnding::Upgraded => "upgraded everywhere".to_owned(),
+            ExpectedEnding::Caught => {
+                format!("caught: {} unhealthy, 0 outside the canary", cast.budget(true))
+            }
+            ExpectedEnding::RolledBack => format!("all on {} again", act.version),
         }))
     }
 }
@@ -469,19 +492,23 @@ mod tests {
         STORY.iter().find(|act| act.name == name).unwrap()
     }
 
-    fn facts(fleet: usize, canary: usize, touched: BTreeSet<ClusterName>) -> Facts {
-        Facts { peak: BTreeMap::from([(false, fleet), (true, canary)]), touched, ahead_of_canary: Vec::new() }
+    fn facts(fleet: usize, canary: usize, touched: BTreeSet<ClusterName>) -> StepFacts {
+        StepFacts {
+            peak: BTreeMap::from([(false, fleet), (true, canary)]),
+            touched,
+            ahead_of_canary: Vec::new(),
+        }
     }
 
     fn everybody() -> BTreeSet<ClusterName> {
         clusters("aws", 16).union(&clusters("canary", 4)).cloned().collect()
     }
 
-    fn check(name: &str, facts: &Facts) -> Result<(), String> {
+    fn check(name: &str, facts: &StepFacts) -> Result<(), String> {
         act(name).check(CAST, facts, &clusters("canary", 1))
     }
 
-    fn refused(name: &str, facts: &Facts) -> String {
+    fn refused(name: &str, facts: &StepFacts) -> String {
         check(name, facts).unwrap_err()
     }
 
@@ -509,7 +536,7 @@ mod tests {
     #[test]
     fn a_cluster_ahead_of_the_canary_is_wrong() {
         let early = clusters("aws", 1).into_iter().collect();
-        let facts = Facts { ahead_of_canary: early, ..facts(4, 1, everybody()) };
+        let facts = StepFacts { ahead_of_canary: early, ..facts(4, 1, everybody()) };
         assert_eq!(
             refused("canary upgrade", &facts),
             "aws-1 was assigned the version before the canary had passed"

@@ -16,10 +16,10 @@ use aviary_engine::render::Templates;
 use super::field;
 use crate::documents::Document;
 use crate::findings::Finding;
-use crate::snapshot::{AddOnSnapshot, Snapshot};
+use crate::snapshot::{AddOnSnapshot, FileSnapshot};
 
 /// All findings: add-on by add-on, then the templates.
-pub(super) fn findings(snapshot: &Snapshot<'_>, documents: &[Document]) -> Vec<Finding> {
+pub(super) fn findings(snapshot: &FileSnapshot<'_>, documents: &[Document]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut checked = BTreeSet::new();
     for addon in &snapshot.addons {

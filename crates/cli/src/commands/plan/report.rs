@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::radius::Waves;
-use super::waves::{self, Started, Walk};
+use super::waves::{self, StartedCluster, Walk};
 use crate::commands::source::{AddOnFleet, Fleets};
 use crate::difference::Difference;
 use crate::findings::Severity;
@@ -266,7 +266,7 @@ pub(crate) fn groups<'p>(clusters: impl Iterator<Item = &'p ClusterReport>) -> V
 }
 
 /// Groups starts with the same change, in the order in which they happen.
-pub(super) fn movements(observed: &Observed, starts: &[Started]) -> Vec<Movement> {
+pub(super) fn movements(observed: &Observed, starts: &[StartedCluster]) -> Vec<Movement> {
     let mut movements: Vec<Movement> = Vec::new();
     for start in starts {
         let placement = start.placement.and_then(|index| observed.addon.strategy.placements().get(index));
@@ -297,11 +297,11 @@ pub(super) fn movements(observed: &Observed, starts: &[Started]) -> Vec<Movement
 
 /// Instances that are created now, with the revision that they are assigned afterwards.
 fn creates(observed: &Observed, plan: &Plan, walk: &Walk) -> Vec<Movement> {
-    let later: BTreeMap<&ClusterName, &Started> =
+    let later: BTreeMap<&ClusterName, &StartedCluster> =
         walk.waves.iter().flat_map(|wave| &wave.starts).rev().map(|start| (&start.cluster, start)).collect();
     let created = plan.report.clusters.iter().filter(|cluster| cluster.decision == Decision::Create);
-    let created: Vec<Started> = created
-        .map(|cluster| Started {
+    let created: Vec<StartedCluster> = created
+        .map(|cluster| StartedCluster {
             cluster: cluster.cluster.clone(),
             placement: cluster.placement,
             kind: cluster.decision.code(),

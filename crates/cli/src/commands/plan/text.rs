@@ -29,7 +29,7 @@ fn clipped(text: &str) -> String {
 }
 
 pub(super) fn render(report: &PlanReport, paint: Paint) -> Printout {
-    let mut page = Page { paint, text: Printout::default() };
+    let mut page = PlanPage { paint, text: Printout::default() };
     for addon in &report.add_ons {
         page.addon(addon);
     }
@@ -42,12 +42,12 @@ pub(super) fn render(report: &PlanReport, paint: Paint) -> Printout {
     page.text
 }
 
-struct Page {
+struct PlanPage {
     paint: Paint,
     text: Printout,
 }
 
-impl Page {
+impl PlanPage {
     fn addon(&mut self, addon: &AddOnReport) {
         let name = self.paint.paint(Style::Bold, &format!("Add-on {}", addon.name));
         self.gap();

@@ -30,12 +30,12 @@ pub(super) struct Walk {
 pub(super) struct Wave {
     /// When the wave starts, in seconds from now.
     pub(super) after_seconds: i64,
-    pub(super) starts: Vec<Started>,
+    pub(super) starts: Vec<StartedCluster>,
 }
 
 /// One cluster that is assigned a revision.
 #[derive(Clone, Debug)]
-pub(super) struct Started {
+pub(super) struct StartedCluster {
     pub(super) cluster: ClusterName,
     pub(super) placement: Option<usize>,
     pub(super) kind: Reason,
@@ -104,7 +104,7 @@ fn long(plan: &Plan) -> End {
 }
 
 /// The clusters that a plan starts, each with its current and its new revision.
-pub(super) fn starts(observed: &Observed, plan: &Plan) -> Vec<Started> {
+pub(super) fn starts(observed: &Observed, plan: &Plan) -> Vec<StartedCluster> {
     let told: HashMap<&ClusterName, &StatusWrite> =
         plan.starts().map(|write| (&write.cluster, write)).collect();
     plan.report
@@ -115,7 +115,7 @@ pub(super) fn starts(observed: &Observed, plan: &Plan) -> Vec<Started> {
             let to = told.get(&cluster.cluster).map(|write| write.status.told_revision());
             let instance = observed.instances.get(&cluster.cluster);
             let (from, to) = shown(observed, instance.map(|instance| &**instance), to.as_ref());
-            Started {
+            StartedCluster {
                 cluster: cluster.cluster.clone(),
                 placement: cluster.placement,
                 kind: cluster.decision.code(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use aviary_api::visible::write_visible;
 
-use super::report::{AddOnReport, Moment, PlacementEnd, RehearsalReport, shown};
+use super::report::{AddOnRehearsal, Moment, PlacementEnd, RehearsalReport, shown};
 use crate::output::counted;
 
 /// The size of a chart, in SVG units.
@@ -62,7 +62,7 @@ pub(super) fn render(report: &RehearsalReport, program: &str) -> String {
     out
 }
 
-fn render_addon(out: &mut String, addon: &AddOnReport) {
+fn render_addon(out: &mut String, addon: &AddOnRehearsal) {
     let first = &addon.first;
     let _ = writeln!(out, "<h2>{} on {}</h2>", escaped(&addon.name), counted(addon.clusters, "cluster"));
     let (class, verdict) = match (first.settled, first.ran_out) {
@@ -273,7 +273,7 @@ fn placements(out: &mut String, ends: &[PlacementEnd]) {
     out.push_str("</table>\n");
 }
 
-fn unsettled(out: &mut String, addon: &AddOnReport) {
+fn unsettled(out: &mut String, addon: &AddOnRehearsal) {
     for group in &addon.first.unsettled {
         let named: Vec<String> =
             group.clusters.iter().take(MOST_NAMED).map(|cluster| escaped(cluster)).collect();

@@ -15,7 +15,7 @@ use serde::Serialize;
 pub(crate) struct RehearsalReport {
     version: u32,
     pub(crate) profile: ProfileReport,
-    pub(crate) add_ons: Vec<AddOnReport>,
+    pub(crate) add_ons: Vec<AddOnRehearsal>,
 }
 
 #[derive(Debug, Serialize)]
@@ -31,7 +31,7 @@ pub(crate) struct ProfileReport {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct AddOnReport {
+pub(crate) struct AddOnRehearsal {
     pub(crate) name: String,
     pub(crate) clusters: usize,
     pub(crate) runs: RunsReport,
@@ -60,7 +60,7 @@ pub(crate) struct RunReport {
     pub(crate) placements: Vec<PlacementEnd>,
     pub(crate) timeline: Vec<Moment>,
     pub(crate) starts: Vec<StartReport>,
-    pub(crate) unsettled: Vec<Group>,
+    pub(crate) unsettled: Vec<UnsettledGroup>,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,7 +108,7 @@ pub(crate) struct StartReport {
 /// Clusters with the same reason.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Group {
+pub(crate) struct UnsettledGroup {
     pub(crate) reason: Reason,
     pub(crate) message: String,
     pub(crate) count: usize,
@@ -141,7 +141,7 @@ impl RehearsalReport {
             worst_seconds: percentile(&times, 100),
         };
         if let Some(first) = runs.into_iter().next() {
-            self.add_ons.push(AddOnReport { name, clusters, runs: summary, first: RunReport::of(&first) });
+            self.add_ons.push(AddOnRehearsal { name, clusters, runs: summary, first: RunReport::of(&first) });
         }
     }
 
@@ -209,14 +209,19 @@ fn moment(sample: &Sample) -> Moment {
 }
 
 /// The clusters that did not settle, grouped by reason, the largest group first.
-fn groups(run: &Rehearsal) -> Vec<Group> {
+fn groups(run: &Rehearsal) -> Vec<UnsettledGroup> {
     let mut by_reason: BTreeMap<(Reason, String), Vec<String>> = BTreeMap::new();
     for (cluster, decision) in &run.unsettled {
         by_reason.entry((decision.code(), decision.to_string())).or_default().push(cluster.to_string());
     }
-    let mut groups: Vec<Group> = by_reason
+    let mut groups: Vec<UnsettledGroup> = by_reason
         .into_iter()
-        .map(|((reason, message), clusters)| Group { reason, message, count: clusters.len(), clusters })
+        .map(|((reason, message), clusters)| UnsettledGroup {
+            reason,
+            message,
+            count: clusters.len(),
+            clusters,
+        })
         .collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.count));
     groups

@@ -1,6 +1,6 @@
 //! A rehearsal as text: the timeline, the exposure of the fleet, and the result.
 
-use super::report::{AddOnReport, Moment, ProfileReport, RehearsalReport, shown};
+use super::report::{AddOnRehearsal, Moment, ProfileReport, RehearsalReport, shown};
 use crate::output::{Paint, Printout, Style, Table, counted, first_few};
 
 /// The number of rows of a timeline.
@@ -15,7 +15,7 @@ pub(crate) fn render(report: &RehearsalReport, paint: Paint) -> Printout {
     out
 }
 
-fn render_addon(out: &mut Printout, addon: &AddOnReport, profile: &ProfileReport, paint: Paint) {
+fn render_addon(out: &mut Printout, addon: &AddOnRehearsal, profile: &ProfileReport, paint: Paint) {
     let [from, to] = profile.latency_seconds;
     let title = format!("{} on {}", addon.name, counted(addon.clusters, "cluster"));
     out.line(paint.paint(Style::Bold, &title));
@@ -47,7 +47,7 @@ fn percent(share: f64) -> String {
 }
 
 /// Some moments of the run, evenly spread, always including the last.
-fn timeline(addon: &AddOnReport, paint: Paint) -> Printout {
+fn timeline(addon: &AddOnRehearsal, paint: Paint) -> Printout {
     let mut table = Table::default();
     let names: Vec<&str> = addon.first.placements.iter().map(|end| end.placement.as_str()).collect();
     let mut head = vec!["time"];
@@ -95,7 +95,7 @@ fn share_of(part: usize, whole: usize) -> usize {
     (part * BAR).checked_div(whole).unwrap_or(0).min(BAR)
 }
 
-fn placements(addon: &AddOnReport, paint: Paint) -> Printout {
+fn placements(addon: &AddOnRehearsal, paint: Paint) -> Printout {
     let mut table = Table::default();
     table.head(&["placement", "clusters", "budget", "peak", "settled", "failed", "waiting", "result"]);
     for end in &addon.first.placements {
@@ -114,7 +114,7 @@ fn placements(addon: &AddOnReport, paint: Paint) -> Printout {
     table.render(paint)
 }
 
-fn render_end(out: &mut Printout, addon: &AddOnReport, paint: Paint) {
+fn render_end(out: &mut Printout, addon: &AddOnRehearsal, paint: Paint) {
     let first = &addon.first;
     let verdict = match (first.settled, first.ran_out) {
         (true, _) => {

@@ -9,8 +9,8 @@ use aviary_engine::problem::Problem;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::Writing;
-use super::spec::Stored;
+use super::WriteArgs;
+use super::spec::StoredAddOn;
 use crate::connect::Connection;
 
 /// The deletion that is approved.
@@ -30,9 +30,9 @@ pub(in crate::commands) async fn apply(
     addon: &str,
     seen: Option<&str>,
     now: Timestamp,
-    writing: Writing,
+    writing: WriteArgs,
 ) -> anyhow::Result<Acknowledged> {
-    let stored = Stored::read(connection, addon).await?;
+    let stored = StoredAddOn::read(connection, addon).await?;
     let held = view.observe(addon, |observed| {
         let plan = plan(observed, now);
         let (count, of) = plan.report.problems.iter().find_map(|problem| match problem {

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::attempts::{self, Attempt};
 use super::authors::{self, Author};
-use super::spec::Stored;
-use super::{Outcome, Session, Which};
+use super::spec::StoredAddOn;
+use super::{Outcome, RolloutSelection, Session};
 use crate::commands::explain::{ConfigStory, RevisionStory, revision_story};
 use crate::connect::Connection;
 use crate::live::seconds;
@@ -62,12 +62,12 @@ Examples:
   $ aviary rollout history helloworld --placement default/fleet -o json", after_long_help = STRUCTURE)]
 pub(super) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: RolloutSelection,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct History {
+struct HistoryReport {
     version: u32,
     add_on: String,
     changed_by: Vec<Author>,
@@ -101,7 +101,7 @@ struct Line {
 pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let which = &args.which;
     let mut live = which.live.read(Some(&which.addon)).await?;
-    let stored = Stored::read(&live.connection, &which.addon).await?;
+    let stored = StoredAddOn::read(&live.connection, &which.addon).await?;
     let chosen: Vec<String> =
         stored.chosen(which.placement.as_deref())?.into_iter().map(|entry| entry.name).collect();
     let kept = live.view.history(&which.addon);
@@ -111,7 +111,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     let changed_by = authors_of(&live.connection, &stored, &desired).await;
     let told = live
         .view
-        .observe(&which.addon, |observed| History {
+        .observe(&which.addon, |observed| HistoryReport {
             version: 1,
             add_on: observed.addon.name.to_string(),
             changed_by,
@@ -141,7 +141,7 @@ fn desired_configs(observed: &Observed) -> BTreeSet<ConfigRef> {
 /// out.
 async fn authors_of(
     connection: &Connection,
-    stored: &Stored<'_>,
+    stored: &StoredAddOn<'_>,
     configs: &BTreeSet<ConfigRef>,
 ) -> Vec<Author> {
     const MOST_CONFIGS: usize = 20;
@@ -207,7 +207,7 @@ fn placements(
         .collect()
 }
 
-fn render(told: &History, wide: bool, paint: Paint) -> Printout {
+fn render(told: &HistoryReport, wide: bool, paint: Paint) -> Printout {
     let mut out = Printout::default();
     if let Some(author) = told.changed_by.first() {
         let at = author.at.as_deref().unwrap_or("an unknown time");

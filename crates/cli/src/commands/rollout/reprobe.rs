@@ -8,8 +8,8 @@ use aviary_engine::plan::plan;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::spec::Stored;
-use super::{Outcome, Session, Writing};
+use super::spec::StoredAddOn;
+use super::{Outcome, Session, WriteArgs};
 use crate::live::{LiveArgs, seconds};
 use crate::output::{Printout, counted};
 
@@ -50,7 +50,7 @@ pub(super) struct Args {
     stop: bool,
 
     #[command(flatten)]
-    writing: Writing,
+    writing: WriteArgs,
 
     #[command(flatten)]
     live: LiveArgs,
@@ -58,7 +58,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct ReprobeReport {
     version: u32,
     add_on: String,
     dry_run: bool,
@@ -68,7 +68,7 @@ struct Told {
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let mut live = args.live.read(Some(&args.addon)).await?;
-    let stored = Stored::read(&live.connection, &args.addon).await?;
+    let stored = StoredAddOn::read(&live.connection, &args.addon).await?;
     let not_probed = live.view.observe(&args.addon, |observed| plan(observed, session.now).report.not_probed);
     let not_probed = not_probed.unwrap_or_default();
     let is_set = stored.annotation(REPROBE).is_some();
@@ -77,7 +77,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
         let value = if wanted { json!(seconds(session.now).to_string()) } else { Value::Null };
         stored.annotate(json!({REPROBE: value}), args.writing).await?;
     }
-    let told = Told {
+    let told = ReprobeReport {
         version: 1,
         add_on: args.addon.clone(),
         dry_run: args.writing.dry_run,
@@ -90,7 +90,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     Ok(Outcome::Done)
 }
 
-fn render(told: &Told, args: &Args, was_set: bool, program: &str) -> Printout {
+fn render(told: &ReprobeReport, args: &Args, was_set: bool, program: &str) -> Printout {
     let mut text = Printout::default();
     let (addon, mark, hub) = (&told.add_on, args.writing.mark(), args.live.hub.typed());
     let clusters = counted(told.not_probed, "cluster");

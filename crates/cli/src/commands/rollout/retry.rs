@@ -21,8 +21,8 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::spec::{Stored, WRITER};
-use super::{Outcome, Session, Which, Writing};
+use super::spec::{StoredAddOn, WRITER};
+use super::{Outcome, RolloutSelection, Session, WriteArgs};
 use crate::connect::{Connection, refused};
 use crate::live::seconds;
 use crate::output::{Printout, counted, first_few};
@@ -64,19 +64,19 @@ Exit codes:
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(super) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: RolloutSelection,
 
     /// Retry only this cluster; may be given several times
     #[arg(long, value_name = "CLUSTER")]
     cluster: Vec<String>,
 
     #[command(flatten)]
-    writing: Writing,
+    writing: WriteArgs,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Told {
+pub(crate) struct RetryReport {
     version: u32,
     add_on: String,
     dry_run: bool,
@@ -111,11 +111,12 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     let placement = match which.placement.as_deref() {
         None => None,
         asked => {
-            let chosen = Stored::read(&live.connection, &which.addon).await?.chosen(asked)?;
+            let chosen = StoredAddOn::read(&live.connection, &which.addon).await?.chosen(asked)?;
             chosen.into_iter().next().map(|entry| entry.name)
         }
     };
-    let asked = Asked { addon: &which.addon, placement: placement.as_deref(), clusters: &args.cluster };
+    let asked =
+        RetryRequest { addon: &which.addon, placement: placement.as_deref(), clusters: &args.cluster };
     let told = apply(&live.connection, &mut live.view, asked, args.writing, session.now).await?;
     let outcome = if told.left_alone.is_empty() { Outcome::Done } else { Outcome::NotDone };
     if !session.output.data(&told)? {
@@ -126,7 +127,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
 }
 
 /// Which clusters to retry.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RetryRequest<'a> {
     pub(crate) addon: &'a str,
     /// As namespace/name; all if it is absent.
     pub(crate) placement: Option<&'a str>,
@@ -138,11 +139,11 @@ pub(crate) struct Asked<'a> {
 pub(crate) async fn apply(
     connection: &Connection,
     view: &mut View,
-    asked: Asked<'_>,
-    writing: Writing,
+    asked: RetryRequest<'_>,
+    writing: WriteArgs,
     now: Timestamp,
-) -> anyhow::Result<Told> {
-    let Asked { addon, placement, clusters } = asked;
+) -> anyhow::Result<RetryReport> {
+    let RetryRequest { addon, placement, clusters } = asked;
     let mut failed = view.observe(addon, |observed| failed(observed, placement, now)).unwrap_or_default();
     if !clusters.is_empty() {
         for asked in clusters {
@@ -152,8 +153,8 @@ pub(crate) async fn apply(
         }
         failed.retain(|one| clusters.iter().any(|asked| asked == one.cluster.as_str()));
     }
-    let writer = Writer { connection, addon, writing, now };
-    let mut told = Told {
+    let writer = RetryWriter { connection, addon, writing, now };
+    let mut told = RetryReport {
         version: 1,
         add_on: addon.to_owned(),
         dry_run: writing.dry_run,
@@ -205,14 +206,14 @@ fn failed(observed: &Observed, placement: Option<&str>, now: Timestamp) -> Vec<F
     found
 }
 
-struct Writer<'a> {
+struct RetryWriter<'a> {
     connection: &'a Connection,
     addon: &'a str,
-    writing: Writing,
+    writing: WriteArgs,
     now: Timestamp,
 }
 
-impl Writer<'_> {
+impl RetryWriter<'_> {
     async fn retry(&self, failed: &Failed) -> anyhow::Result<()> {
         for work in &failed.works {
             self.touch(failed.cluster.as_str(), work).await?;
@@ -299,7 +300,7 @@ fn marked(work: &Value, now: Timestamp) -> Option<Value> {
     Some(manifests)
 }
 
-fn render(told: &Told, args: &Args, program: &str) -> Printout {
+fn render(told: &RetryReport, args: &Args, program: &str) -> Printout {
     let mut text = Printout::default();
     let mark = args.writing.mark();
     if told.retried.is_empty() && told.left_alone.is_empty() {

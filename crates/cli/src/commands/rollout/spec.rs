@@ -5,7 +5,7 @@ use aviary_api::ClusterManagementAddOn;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::Writing;
+use super::WriteArgs;
 use crate::connect::{Connection, refused};
 use crate::live::{check_name, unknown};
 use crate::nearest::did_you_mean;
@@ -19,14 +19,14 @@ pub(super) const WRITER: &str = "aviary-cli";
 
 /// An add-on as it was read.
 #[derive(Debug)]
-pub(super) struct Stored<'a> {
+pub(super) struct StoredAddOn<'a> {
     connection: &'a Connection,
     name: String,
     pub(super) object: Value,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct PlacementEntry {
     pub(super) index: usize,
     /// Namespace and name.
     pub(super) name: String,
@@ -37,7 +37,7 @@ fn api(connection: &Connection) -> Api<DynamicObject> {
     Api::all_with(connection.client.clone(), &resource)
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredAddOn<'a> {
     pub(super) async fn read(connection: &'a Connection, name: &str) -> anyhow::Result<Self> {
         let doing = format!("read clustermanagementaddons.addon.open-cluster-management.io {name}");
         check_name(name)?;
@@ -57,16 +57,16 @@ impl<'a> Stored<'a> {
     }
 
     /// Returns the requested placements.
-    pub(super) fn chosen(&self, asked: Option<&str>) -> anyhow::Result<Vec<Entry>> {
+    pub(super) fn chosen(&self, asked: Option<&str>) -> anyhow::Result<Vec<PlacementEntry>> {
         let text =
             |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let all: Vec<(Entry, String)> = self
+        let all: Vec<(PlacementEntry, String)> = self
             .placements()
             .iter()
             .enumerate()
             .map(|(index, value)| {
                 let (namespace, name) = (text(value, "namespace"), text(value, "name"));
-                (Entry { index, name: format!("{namespace}/{name}") }, name)
+                (PlacementEntry { index, name: format!("{namespace}/{name}") }, name)
             })
             .collect();
         if all.is_empty() {
@@ -74,7 +74,7 @@ impl<'a> Stored<'a> {
         }
         let Some(asked) = asked else { return Ok(all.into_iter().map(|(entry, _)| entry).collect()) };
         let names = all.iter().map(|(entry, _)| entry.name.as_str()).collect::<Vec<_>>().join(", ");
-        let found: Vec<Entry> = all
+        let found: Vec<PlacementEntry> = all
             .iter()
             .filter(|(entry, name)| entry.name == asked || name == asked)
             .map(|(entry, _)| entry.clone())
@@ -91,16 +91,16 @@ impl<'a> Stored<'a> {
     }
 
     /// Writes the placements, if the spec is unchanged.
-    pub(super) async fn write(&self, placements: Vec<Value>, writing: Writing) -> anyhow::Result<()> {
+    pub(super) async fn write(&self, placements: Vec<Value>, writing: WriteArgs) -> anyhow::Result<()> {
         self.merge(&json!({"spec": {"installStrategy": {"placements": placements}}}), writing).await
     }
 
     /// Adds annotations, and removes those that are null, if the spec is unchanged.
-    pub(super) async fn annotate(&self, annotations: Value, writing: Writing) -> anyhow::Result<()> {
+    pub(super) async fn annotate(&self, annotations: Value, writing: WriteArgs) -> anyhow::Result<()> {
         self.merge(&json!({"metadata": {"annotations": annotations}}), writing).await
     }
 
-    async fn merge(&self, change: &Value, writing: Writing) -> anyhow::Result<()> {
+    async fn merge(&self, change: &Value, writing: WriteArgs) -> anyhow::Result<()> {
         let doing = format!("change clustermanagementaddons.addon.open-cluster-management.io {}", self.name);
         let params = PatchParams {
             dry_run: writing.dry_run,

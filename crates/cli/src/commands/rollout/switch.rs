@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::spec::Stored;
-use super::{Outcome, Session, Which, Writing};
+use super::spec::StoredAddOn;
+use super::{Outcome, RolloutSelection, Session, WriteArgs};
 use crate::connect::Connection;
 use crate::output::Printout;
 
@@ -36,9 +36,9 @@ Examples:
   $ aviary rollout pause helloworld --placement default/fleet --dry-run"))]
 pub(super) struct PauseArgs {
     #[command(flatten)]
-    which: Which,
+    which: RolloutSelection,
     #[command(flatten)]
-    writing: Writing,
+    writing: WriteArgs,
 }
 
 /// Start clusters again
@@ -52,9 +52,9 @@ Examples:
   $ aviary rollout resume helloworld --placement default/fleet --dry-run"))]
 pub(super) struct ResumeArgs {
     #[command(flatten)]
-    which: Which,
+    which: RolloutSelection,
     #[command(flatten)]
-    writing: Writing,
+    writing: WriteArgs,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,9 +87,9 @@ pub(in crate::commands) async fn apply(
     addon: &str,
     placement: Option<&str>,
     paused: bool,
-    writing: Writing,
+    writing: WriteArgs,
 ) -> anyhow::Result<Vec<SwitchedPlacement>> {
-    let stored = Stored::read(connection, addon).await?;
+    let stored = StoredAddOn::read(connection, addon).await?;
     let mut placements = stored.placements();
     let mut switched = Vec::new();
     for entry in stored.chosen(placement)? {
@@ -104,8 +104,8 @@ pub(in crate::commands) async fn apply(
 }
 
 async fn switch(
-    which: &Which,
-    writing: Writing,
+    which: &RolloutSelection,
+    writing: WriteArgs,
     paused: bool,
     session: &mut Session,
 ) -> anyhow::Result<Outcome> {

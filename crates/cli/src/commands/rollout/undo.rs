@@ -22,13 +22,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::authors;
-use super::spec::{Entry, Stored, WRITER};
-use super::{Outcome, Session, Which, Writing};
+use super::spec::{PlacementEntry, StoredAddOn, WRITER};
+use super::{Outcome, RolloutSelection, Session, WriteArgs};
 use crate::connect::{Connection, refused};
 use crate::live::told;
 use crate::objects;
 use crate::output::Printout;
-use entry::Reference;
+use entry::ChangedReference;
 
 const DESCRIPTION: &str = "\
 Roll back each placement to the revision that it completed before the current one, or to the revision with the number that \
@@ -71,7 +71,7 @@ Exit codes:
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(super) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: RolloutSelection,
 
     /// Number of the revision; if the add-on has several placements, select one with --placement
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
@@ -82,7 +82,7 @@ pub(super) struct Args {
     restore_configs: bool,
 
     #[command(flatten)]
-    writing: Writing,
+    writing: WriteArgs,
 }
 
 impl Args {
@@ -90,7 +90,7 @@ impl Args {
     fn typed(&self, restore_configs: bool) -> String {
         let revision = self.to_revision.map(|number| format!(" --to-revision {number}"));
         let restore = if restore_configs { " --restore-configs" } else { "" };
-        let Which { addon, .. } = &self.which;
+        let RolloutSelection { addon, .. } = &self.which;
         format!("rollout undo {addon}{}{restore}{}", revision.unwrap_or_default(), self.which.options())
     }
 }
@@ -116,7 +116,7 @@ pub(in crate::commands) struct UndonePlacement {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) from: Option<String>,
     pub(in crate::commands) to: String,
-    references: Vec<Reference>,
+    references: Vec<ChangedReference>,
 }
 
 #[derive(Debug, Serialize)]
@@ -128,7 +128,7 @@ pub(in crate::commands) struct Restored {
 
 /// What to roll back to.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::commands) struct Asked<'a> {
+pub(in crate::commands) struct UndoRequest<'a> {
     pub(in crate::commands) addon: &'a str,
     pub(in crate::commands) placement: Option<&'a str>,
     pub(in crate::commands) to_revision: Option<i64>,
@@ -139,7 +139,7 @@ pub(in crate::commands) struct Asked<'a> {
 
 /// A placement, and the revision that it rolls back to.
 struct Back {
-    entry: Entry,
+    entry: PlacementEntry,
     kept: Kept,
     /// Its current desired revision.
     from: Option<Revision>,
@@ -149,7 +149,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     let which = &args.which;
     let mut live = which.live.read(Some(&which.addon)).await?;
     let addon = &which.addon;
-    let asked = Asked {
+    let asked = UndoRequest {
         addon,
         placement: which.placement.as_deref(),
         to_revision: args.to_revision,
@@ -168,11 +168,11 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
 pub(in crate::commands) async fn apply(
     connection: &Connection,
     view: &mut View,
-    asked: Asked<'_>,
-    writing: Writing,
+    asked: UndoRequest<'_>,
+    writing: WriteArgs,
 ) -> anyhow::Result<Undone> {
-    let Asked { addon, placement, to_revision, restore_configs, with_configs } = asked;
-    let stored = Stored::read(connection, addon).await?;
+    let UndoRequest { addon, placement, to_revision, restore_configs, with_configs } = asked;
+    let stored = StoredAddOn::read(connection, addon).await?;
     let chosen = stored.chosen(placement)?;
     if to_revision.is_some() && chosen.len() > 1 {
         let names = chosen.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -227,11 +227,11 @@ pub(in crate::commands) async fn apply(
 fn choose(
     view: &mut View,
     addon: &str,
-    chosen: Vec<Entry>,
+    chosen: Vec<PlacementEntry>,
     number: Option<i64>,
 ) -> anyhow::Result<Vec<Back>> {
     let history = view.history(addon);
-    let wanted = |observed: &Observed, entry: &Entry| {
+    let wanted = |observed: &Observed, entry: &PlacementEntry| {
         let fleet = Fleet::line_up(observed);
         let governor = fleet.governors.iter().find(|governor| governor.spec.name.to_string() == entry.name);
         governor.and_then(|governor| governor.desired.clone().ok())
@@ -380,7 +380,7 @@ fn in_place(restored: &[Restored], with_configs: &str) -> String {
 async fn check(
     view: &mut View,
     connection: &Connection,
-    stored: &Stored<'_>,
+    stored: &StoredAddOn<'_>,
     placements: &[Value],
     lost: &[Lost],
     back: &[Back],
@@ -449,7 +449,7 @@ fn with_content(lost: &Lost) -> Value {
 }
 
 /// Writes the earlier content, on condition that the object is unchanged since it was read.
-async fn restore(connection: &Connection, lost: &Lost, writing: Writing) -> anyhow::Result<()> {
+async fn restore(connection: &Connection, lost: &Lost, writing: WriteArgs) -> anyhow::Result<()> {
     let served = objects::find_kind(connection, &lost.config.kind).await?;
     let api = served.api(connection, lost.config.namespace.as_deref());
     let params = PostParams { dry_run: writing.dry_run, field_manager: Some(WRITER.to_owned()) };

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// A changed reference.
 #[derive(Debug, Serialize)]
-pub(super) struct Reference {
+pub(super) struct ChangedReference {
     pub(super) kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<String>,
@@ -34,7 +34,7 @@ pub(super) fn go_back(
     from: Option<&Revision>,
     to: &Revision,
     objects: &BTreeSet<ConfigRef>,
-) -> Vec<Reference> {
+) -> Vec<ChangedReference> {
     let mut changed = Vec::new();
     let now = |kind: &GroupResource| from.and_then(|from| from.pin(kind));
     for pin in to.pins() {
@@ -56,13 +56,17 @@ pub(super) fn go_back(
             Some(version) if !by_reference => set_version(placement, version),
             _ => name(placement, pin),
         }
-        changed.push(Reference { kind: kind.to_string(), from: now(kind).map(shown), to: Some(shown(pin)) });
+        changed.push(ChangedReference {
+            kind: kind.to_string(),
+            from: now(kind).map(shown),
+            to: Some(shown(pin)),
+        });
     }
     for pin in from.iter().flat_map(|from| from.pins()) {
         let kind = &pin.config.kind;
         if to.pin(kind).is_none() && names(placement, kind) {
             forget(placement, kind);
-            changed.push(Reference { kind: kind.to_string(), from: Some(shown(pin)), to: None });
+            changed.push(ChangedReference { kind: kind.to_string(), from: Some(shown(pin)), to: None });
         }
     }
     changed
