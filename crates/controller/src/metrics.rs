@@ -12,7 +12,7 @@ use std::time::Duration;
 use aviary_api::names::conditions::PROGRESSING;
 use aviary_engine::explain::Phase;
 use aviary_engine::name::Text;
-use aviary_engine::observed::{Condition, Observed};
+use aviary_engine::observed::{Observed, ObservedCondition};
 use aviary_engine::plan::{Completion, Plan, Step, Write};
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
@@ -244,7 +244,7 @@ impl Metrics {
             let Write::Complete(Completion { placement, .. }) = write else { continue };
             let recorded = observed.addon.status.placements.get(placement);
             let progressing =
-                recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+                recorded.and_then(|recorded| ObservedCondition::find(&recorded.conditions, PROGRESSING));
             if let Some(since) = progressing.filter(|condition| condition.is_true()).and_then(|is| is.since) {
                 let of = Rollout { addon: observed.addon.name.to_string(), placement: placement.to_string() };
                 self.rollouts.get_or_create(&of).observe(now.duration_since(since).as_secs_f64());
@@ -303,7 +303,7 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
         .map(|placement| {
             let recorded = observed.addon.status.placements.get(&placement.name);
             let progressing =
-                recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+                recorded.and_then(|recorded| ObservedCondition::find(&recorded.conditions, PROGRESSING));
             Standing {
                 in_flight: placement.tally.in_flight,
                 slots_used: placement.counts.slots_held,

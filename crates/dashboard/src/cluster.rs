@@ -7,7 +7,7 @@ use aviary_api::names::labels;
 use aviary_api::work::FieldValue;
 use aviary_engine::configs::{Pin, Revision};
 use aviary_engine::name::ClusterName;
-use aviary_engine::observed::{Condition, Observed};
+use aviary_engine::observed::{Observed, ObservedCondition};
 use aviary_engine::plan::{self, Plan};
 use aviary_engine::reason::Reason;
 use kube::api::{Api, ListParams};
@@ -131,7 +131,7 @@ pub(crate) struct ClusterDetail {
     pub(crate) next: String,
 }
 
-fn of_instance(condition: &Condition) -> ConditionLine {
+fn of_instance(condition: &ObservedCondition) -> ConditionLine {
     ConditionLine {
         type_: condition.kind.to_string(),
         status: condition.status.to_string(),

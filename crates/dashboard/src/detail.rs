@@ -3,7 +3,7 @@
 use aviary_engine::duration;
 use aviary_engine::explain::{Decision, Wait};
 use aviary_engine::fleet::Fleet;
-use aviary_engine::observed::{Observed, Pace, PlacementSpec, Rollout};
+use aviary_engine::observed::{InstallPlacement, Observed, Pace, Rollout};
 use aviary_engine::plan::{self, ClusterReport, PlacementReport, Plan};
 use aviary_engine::problem::Problem;
 use aviary_engine::rollout::State;
@@ -231,7 +231,7 @@ fn canary_waits(placements: usize, clusters: &[ClusterReport]) -> Vec<Option<Str
     waits
 }
 
-fn gate(spec: &PlacementSpec, report: &PlacementReport, wait: Option<String>) -> Option<GateLine> {
+fn gate(spec: &InstallPlacement, report: &PlacementReport, wait: Option<String>) -> Option<GateLine> {
     let canary = spec.rollout.canary.as_ref()?.to_string();
     let shut = match &report.state {
         State::WaitingForCanary(wait) => Some(wait.to_string()),
@@ -289,9 +289,9 @@ mod tests {
 
     use super::*;
 
-    fn spec(name: &str, canary: Option<&str>) -> PlacementSpec {
+    fn spec(name: &str, canary: Option<&str>) -> InstallPlacement {
         let of = |name: &str| PlacementName::new("default", name);
-        PlacementSpec {
+        InstallPlacement {
             stated: None,
             name: of(name),
             configs: Vec::new(),

@@ -2,7 +2,7 @@
 
 use aviary_api::names::conditions::PROGRESSING;
 use aviary_engine::name::Text;
-use aviary_engine::observed::{Condition, Observed};
+use aviary_engine::observed::{Observed, ObservedCondition};
 use aviary_engine::plan::Plan;
 use aviary_engine::problem::Problem;
 use aviary_engine::reason::Reason;
@@ -81,7 +81,7 @@ fn oldest_wait(observed: &Observed, plan: &Plan) -> Option<Timestamp> {
     let waiting = plan.report.placements.iter().filter(|placement| placement.tally.waiting > 0);
     let since = waiting.filter_map(|placement| {
         let recorded = observed.addon.status.placements.get(&placement.name)?;
-        let condition = Condition::find(&recorded.conditions, PROGRESSING)?;
+        let condition = ObservedCondition::find(&recorded.conditions, PROGRESSING)?;
         let stands = condition.is_true() || condition.reason.is(Reason::is_failure);
         condition.since.filter(|_| stands)
     });

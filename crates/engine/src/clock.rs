@@ -15,7 +15,7 @@ use crate::reason::Reason;
 /// When the current revision started on this cluster, and since when it has been healthy or
 /// unhealthy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clock {
+pub struct RevisionClock {
     /// The id of the revision.
     pub revision: Text,
     pub started: Timestamp,
@@ -53,7 +53,7 @@ impl Doubt {
     }
 }
 
-impl Clock {
+impl RevisionClock {
     /// The clock in an instance's status, for the revision that it was assigned last.
     pub(crate) fn carried_by(status: &StatusFields) -> Option<Self> {
         let condition = status.condition(REVISION_HEALTHY)?;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::hash::{self, Hash};
 use crate::name::{Text, same};
-use crate::observed::{Instance, Lookup, Observed, PlacementSpec, Reference, StatusFields};
+use crate::observed::{InstallPlacement, Instance, Lookup, Observed, Reference, StatusFields};
 use crate::problem::Problem;
 use crate::shared::{ById, SharedId};
 use crate::versions;
@@ -318,11 +318,11 @@ impl<'a> Resolver<'a> {
     }
 
     /// Resolves the add-on's defaults and, if given, a placement's configs.
-    pub(crate) fn wanted_by(&self, placement: Option<&PlacementSpec>) -> Wanted {
+    pub(crate) fn wanted_by(&self, placement: Option<&InstallPlacement>) -> Wanted {
         self.resolve(&self.layers_of(placement))
     }
 
-    fn layers_of(&self, placement: Option<&PlacementSpec>) -> Layered {
+    fn layers_of(&self, placement: Option<&InstallPlacement>) -> Layered {
         let mut layers = Layered::new();
         overlay(&mut layers, &self.observed.addon.defaults, None);
         if let Some(placement) = placement {
@@ -333,7 +333,7 @@ impl<'a> Resolver<'a> {
 
     /// Resolves an instance's own configs, on top of its placement's or the add-on's. `None` if it
     /// has none.
-    pub fn overrides(&self, placement: Option<&PlacementSpec>, instance: &Instance) -> Option<Overrides> {
+    pub fn overrides(&self, placement: Option<&InstallPlacement>, instance: &Instance) -> Option<Overrides> {
         if !instance.has_own() {
             return None;
         }
@@ -359,7 +359,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The desired configs of a placement, or of the add-on, that cannot be used.
-    pub(crate) fn unresolved(&self, placement: Option<&PlacementSpec>) -> Vec<ConfigRef> {
+    pub(crate) fn unresolved(&self, placement: Option<&InstallPlacement>) -> Vec<ConfigRef> {
         let layers = self.layers_of(placement);
         let unusable = layers.values().filter_map(|source| match source {
             ConfigSource::Config(config) => self.pin_of(source).is_err().then(|| config.clone()),
@@ -384,7 +384,7 @@ impl<'a> Resolver<'a> {
     fn resolve_own(
         &self,
         own: &Layered,
-        placement: Option<&PlacementSpec>,
+        placement: Option<&InstallPlacement>,
         found: &mut Overrides,
     ) -> Result<(), Problem> {
         for source in own.values() {

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use crate::configs::{ConfigRef, Overrides, Resolver, Revision, Wanted};
 use crate::limit::Limit;
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{GroupKey, Observed, Pace, PlacementSpec, Recorded, Rollout, Selection};
+use crate::observed::{GroupKey, InstallPlacement, Observed, Pace, Recorded, Rollout, Selection};
 use crate::problem::Problem;
 use crate::render::Templates;
 use crate::versions::MOST_VERSIONS;
@@ -59,7 +59,7 @@ impl FleetLine<'_> {
 /// A placement of the add-on's list and the clusters it governs.
 #[derive(Debug)]
 pub struct Governor<'a> {
-    pub spec: &'a PlacementSpec,
+    pub spec: &'a InstallPlacement,
     pub recorded: Option<&'a Recorded>,
     /// Revisions that the placement completed, oldest first.
     pub completed: &'a [Revision],
@@ -255,7 +255,7 @@ fn governors<'a>(
 }
 
 /// Why a placement's clusters are uncertain, if they are.
-fn doubt(spec: &PlacementSpec, selection: Option<&Selection>) -> Option<Problem> {
+fn doubt(spec: &InstallPlacement, selection: Option<&Selection>) -> Option<Problem> {
     let placement = spec.name.clone();
     let Some(selection) = selection else { return Some(Problem::PlacementUnknown { placement }) };
     let (published, decided) = selection.in_motion()?;
@@ -263,7 +263,7 @@ fn doubt(spec: &PlacementSpec, selection: Option<&Selection>) -> Option<Problem>
 }
 
 /// The strategy of instances that no placement governs: they follow the add-on's defaults at once.
-static FREE: LazyLock<PlacementSpec> = LazyLock::new(|| PlacementSpec {
+static FREE: LazyLock<InstallPlacement> = LazyLock::new(|| InstallPlacement {
     name: PlacementName::new("", ""),
     configs: Vec::new(),
     version: None,
@@ -276,7 +276,7 @@ static FREE: LazyLock<PlacementSpec> = LazyLock::new(|| PlacementSpec {
 impl<'a> Governor<'a> {
     fn new(
         observed: &'a Observed,
-        spec: &'a PlacementSpec,
+        spec: &'a InstallPlacement,
         selection: Option<&Selection>,
         desired: Wanted,
     ) -> Self {
@@ -333,7 +333,7 @@ struct Together {
 
 /// The order in which decision groups go: mandatory ones as listed, then the others, together or
 /// one by one.
-fn group_order(spec: &PlacementSpec, selection: &Selection) -> Vec<Together> {
+fn group_order(spec: &InstallPlacement, selection: &Selection) -> Vec<Together> {
     let mut left: Vec<usize> = (0..selection.groups.len()).collect();
     let mut order = Vec::new();
     for key in &spec.rollout.mandatory {
@@ -359,7 +359,7 @@ fn group_order(spec: &PlacementSpec, selection: &Selection) -> Vec<Together> {
     order
 }
 
-fn stages(spec: &PlacementSpec, selection: &Selection) -> Vec<GroupStage> {
+fn stages(spec: &InstallPlacement, selection: &Selection) -> Vec<GroupStage> {
     let name = |groups: &[usize]| match groups {
         [one] => match selection.groups.get(*one) {
             Some(group) if !group.name.is_empty() => format!("group {}", group.name),
@@ -393,7 +393,7 @@ fn canary<'a>(observed: &'a Observed, name: &'a PlacementName, lines: &[FleetLin
 }
 
 /// For each placement, a cycle of canary references that it is part of, if any: the shortest.
-fn canary_cycles(placements: &[PlacementSpec]) -> Vec<Option<Problem>> {
+fn canary_cycles(placements: &[InstallPlacement]) -> Vec<Option<Problem>> {
     let next: BTreeMap<&PlacementName, Vec<&PlacementName>> =
         placements.iter().map(|spec| (&spec.name, spec.rollout.canaries().collect())).collect();
     placements.iter().map(|spec| cycle_of(&spec.name, &next)).collect()

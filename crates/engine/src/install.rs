@@ -13,7 +13,7 @@ use crate::by_cluster::ByCluster;
 use crate::explain::{Decision, Removal, Wait};
 use crate::fleet::{ClusterFacts, Cohort, Fleet, FleetLine, InstanceFacts};
 use crate::name::{ClusterName, Text};
-use crate::observed::{Cluster, InstallStrategy, Instance, Maker, RefusedWrite};
+use crate::observed::{Cluster, InstallRule, Instance, Maker, RefusedWrite};
 use crate::problem::Problem;
 use crate::reason::Reason;
 
@@ -160,11 +160,11 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
     match &fleet.observed.addon.strategy {
         // Changed to Manual: instances keep their revision, although no placement governs them any
         // more.
-        InstallStrategy::Manual | InstallStrategy::Unusable(_) => {
+        InstallRule::Manual | InstallRule::Unusable(_) => {
             (instance.made_by == Maker::Placements).then_some(Decision::Hold(Wait::Kept))
         }
-        InstallStrategy::Placements(_) if uncertain => Some(Decision::Hold(Wait::DeletionWaits)),
-        InstallStrategy::Placements(_) | InstallStrategy::Labels(_) => {
+        InstallRule::Placements(_) if uncertain => Some(Decision::Hold(Wait::DeletionWaits)),
+        InstallRule::Placements(_) | InstallRule::Labels(_) => {
             Some(held_by_the_hub(facts).unwrap_or(Decision::Delete(Removal::Deselected)))
         }
     }
@@ -175,7 +175,7 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
 pub(crate) fn adoption(fleet: &Fleet<'_>, instance: &InstanceFacts<'_>) -> Option<&'static str> {
     let observed = fleet.observed;
     let is_free = instance.made_by == Maker::User && !instance.lacks_owner && !instance.other_owner;
-    let by_placements = matches!(observed.addon.strategy, InstallStrategy::Placements(_));
+    let by_placements = matches!(observed.addon.strategy, InstallRule::Placements(_));
     let adopts = is_free && instance.made_by_ocm && observed.served.is_ocm() && by_placements;
     adopts.then(|| observed.addon.strategy.marker())
 }
@@ -183,7 +183,7 @@ pub(crate) fn adoption(fleet: &Fleet<'_>, instance: &InstanceFacts<'_>) -> Optio
 /// The clusters whose instances stay when they are deselected, although a strategy of OCM's may
 /// have made them: on a hub of OCM, their number and the first few names.
 pub(crate) fn kept(fleet: &Fleet<'_>, most: usize) -> (usize, Vec<ClusterName>) {
-    let by_placements = matches!(fleet.observed.addon.strategy, InstallStrategy::Placements(_));
+    let by_placements = matches!(fleet.observed.addon.strategy, InstallRule::Placements(_));
     if !fleet.observed.served.is_ocm() || !by_placements {
         return (0, Vec::new());
     }

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use aviary_api::names::conditions::REVISION_HEALTHY;
 
 use self::arrival::{has_arrived, has_arrived_except};
-use crate::clock::{Clock, Doubt};
+use crate::clock::{Doubt, RevisionClock};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision, version_in};
 use crate::hash::Hash;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
-    AddOnStatus, InstallStrategy, Instance, Lookup, Observed, Pace, PlacementSpec, Recorded, RefusedWrite,
+    AddOnStatus, InstallPlacement, InstallRule, Instance, Lookup, Observed, Pace, Recorded, RefusedWrite,
     Seen, Selection, Work,
 };
 use crate::plan::{RecordWrite, Write};
@@ -136,7 +136,7 @@ struct CountCache {
 }
 
 impl CountCache {
-    fn flights(&mut self, observed: &Observed, spec: &PlacementSpec) -> (usize, usize) {
+    fn flights(&mut self, observed: &Observed, spec: &InstallPlacement) -> (usize, usize) {
         *self.flights.entry(spec.name.clone()).or_insert_with(|| {
             let governed = governed(observed, spec);
             let in_flight = governed.iter().filter(|name| counts_in_flight(observed, spec, name)).count();
@@ -386,7 +386,7 @@ impl<'a> Checker<'a> {
 
     /// S8, S2 and S2b: the known good revision takes only passed values, and while a placement
     /// rolls to it only a rollback replaces it.
-    fn promotion(&mut self, spec: &PlacementSpec, old: Option<&Recorded>, new: &Recorded) {
+    fn promotion(&mut self, spec: &InstallPlacement, old: Option<&Recorded>, new: &Recorded) {
         let Some(revision) = &new.known_good else { return };
         let completed =
             self.before.revisions.completed.get(&spec.name).is_some_and(|history| history.contains(revision));
@@ -417,7 +417,7 @@ impl<'a> Checker<'a> {
     /// S2: every canary cluster has every part of the revision that it can prove.
     fn passed(
         &mut self,
-        spec: &PlacementSpec,
+        spec: &InstallPlacement,
         canary: &PlacementName,
         previous: Option<&Revision>,
         revision: &Revision,
@@ -439,7 +439,7 @@ impl<'a> Checker<'a> {
     }
 
     /// S2b: no gated cluster is still in flight to the previous known good revision.
-    fn rolled_out(&mut self, spec: &PlacementSpec, previous: &Revision, was_completed: bool) {
+    fn rolled_out(&mut self, spec: &InstallPlacement, previous: &Revision, was_completed: bool) {
         let clusters: BTreeSet<&ClusterName> =
             spec.rollout.canaries().flat_map(|canary| self.canary_clusters(canary)).collect();
         let under_way = governed(self.before, spec)
@@ -554,7 +554,7 @@ fn told_same_except(instance: &Instance, told: &Revision, revision: &Revision) -
 
 /// Why an unhealthy instance with overrides does not count.
 fn doubt(instance: &Instance) -> Option<Doubt> {
-    Clock::carried_by(&instance.status)?.doubt.filter(|_| !own_kinds(instance).is_empty())
+    RevisionClock::carried_by(&instance.status)?.doubt.filter(|_| !own_kinds(instance).is_empty())
 }
 
 /// Whether it has an override that is not assigned yet.
@@ -567,7 +567,7 @@ fn has_new_override(observed: &Observed, instance: &Instance) -> bool {
 
 fn selects(observed: &Observed, cluster: &ClusterName) -> bool {
     match &observed.addon.strategy {
-        InstallStrategy::Labels(selector) => {
+        InstallRule::Labels(selector) => {
             observed.clusters.get(cluster).is_some_and(|cluster| selector.matches(&cluster.labels))
         }
         strategy => {
@@ -584,7 +584,7 @@ fn includes(selection: Option<&Selection>, cluster: &ClusterName) -> bool {
 }
 
 /// The last placement in the list that selects the cluster.
-fn governor<'a>(observed: &'a Observed, cluster: &ClusterName) -> Option<&'a PlacementSpec> {
+fn governor<'a>(observed: &'a Observed, cluster: &ClusterName) -> Option<&'a InstallPlacement> {
     observed
         .addon
         .strategy
@@ -595,7 +595,7 @@ fn governor<'a>(observed: &'a Observed, cluster: &ClusterName) -> Option<&'a Pla
 }
 
 /// The clusters that a placement selects, that exist, and that no later placement takes.
-fn governed<'a>(observed: &'a Observed, spec: &PlacementSpec) -> Vec<&'a ClusterName> {
+fn governed<'a>(observed: &'a Observed, spec: &InstallPlacement) -> Vec<&'a ClusterName> {
     let Some(selection) = observed.placements.get(&spec.name) else { return Vec::new() };
     selection
         .clusters()
@@ -633,7 +633,7 @@ fn was_well(instance: &Instance) -> bool {
 
 /// Whether it keeps its revision whatever its placement does: its override cannot be resolved, or
 /// it joined from elsewhere and the gate may be closed.
-fn is_left_out(observed: &Observed, spec: &PlacementSpec, instance: &Instance) -> bool {
+fn is_left_out(observed: &Observed, spec: &InstallPlacement, instance: &Instance) -> bool {
     let not_offered = |version: &Text| {
         !observed.templates.iter().any(|template| template.version.as_ref() == Some(version))
     };
@@ -644,7 +644,7 @@ fn is_left_out(observed: &Observed, spec: &PlacementSpec, instance: &Instance) -
         Some(Lookup::Found(_)) => false,
         _ => true,
     };
-    let came_from = Clock::carried_by(&instance.status).and_then(|clock| clock.placement);
+    let came_from = RevisionClock::carried_by(&instance.status).and_then(|clock| clock.placement);
     instance.overrides.iter().any(cannot_be_had)
         || is_refused_at_rest(observed, instance)
         || instance.version.as_ref().is_some_and(not_offered)
@@ -660,13 +660,13 @@ fn is_refused_at_rest(observed: &Observed, instance: &Instance) -> bool {
     let mut references = instance.status.references.iter();
     refused.is_some_and(|refusal| refusal.what == RefusedWrite::Status)
         && (!was_well(instance)
-            || Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived)
+            || RevisionClock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived)
                 && references.all(|reference| hash(&reference.desired) == hash(&reference.applied)))
 }
 
 /// Whether the rollout to the known good revision is not complete yet: then every governed cluster
 /// goes there.
-fn is_rolling(observed: &Observed, spec: &PlacementSpec) -> bool {
+fn is_rolling(observed: &Observed, spec: &InstallPlacement) -> bool {
     let recorded = observed.addon.status.placements.get(&spec.name);
     let completed = observed.revisions.completed.get(&spec.name);
     recorded.is_some_and(|recorded| {
@@ -678,7 +678,7 @@ fn is_rolling(observed: &Observed, spec: &PlacementSpec) -> bool {
 
 /// Whether every governed cluster has the revision, the gate holds none back, and at least one
 /// gated cluster got it from its placement.
-fn all_installed(observed: &Observed, spec: &PlacementSpec, revision: &Revision) -> bool {
+fn all_installed(observed: &Observed, spec: &InstallPlacement, revision: &Revision) -> bool {
     let governed = governed(observed, spec);
     let has = |name: &ClusterName| {
         let instance = observed.instances.get(name);
@@ -743,7 +743,7 @@ fn settled_on(observed: &Observed, cluster: &ClusterName, revision: &Revision) -
     })
 }
 
-fn all_settled(observed: &Observed, spec: &PlacementSpec, revision: &Revision) -> bool {
+fn all_settled(observed: &Observed, spec: &InstallPlacement, revision: &Revision) -> bool {
     let governed = governed(observed, spec);
     let done = |name: &ClusterName| {
         settled_on(observed, name, revision)
@@ -754,7 +754,7 @@ fn all_settled(observed: &Observed, spec: &PlacementSpec, revision: &Revision) -
 
 /// Whether it is installed and not settled on its assigned revision. Returns false if a clock or
 /// the tolerance of failures might exclude it.
-fn counts_in_flight(observed: &Observed, spec: &PlacementSpec, cluster: &ClusterName) -> bool {
+fn counts_in_flight(observed: &Observed, spec: &InstallPlacement, cluster: &ClusterName) -> bool {
     let Some(instance) = observed.instances.get(cluster) else { return false };
     let own = own_kinds(instance);
     if !is_installed(observed, instance)
@@ -765,13 +765,13 @@ fn counts_in_flight(observed: &Observed, spec: &PlacementSpec, cluster: &Cluster
         return false;
     }
     // Its own override may be the cause.
-    let had_arrived = Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived);
+    let had_arrived = RevisionClock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived);
     if doubt(instance).is_some() || (!own.is_empty() && had_arrived) || has_new_override(observed, instance) {
         return false;
     }
     let unreachable = observed.clusters.get(cluster).is_some_and(|cluster| cluster.unreachable.is_some());
     let at_rest = !was_well(instance)
-        || Clock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived)
+        || RevisionClock::carried_by(&instance.status).is_none_or(|clock| clock.has_arrived)
             && instance.status.references.iter().filter(|reference| !own.contains(&reference.kind)).all(
                 |reference| {
                     let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());

@@ -76,7 +76,7 @@ pub struct Record {
     pub generation: i64,
     /// The uid of its add-on.
     pub owner: Option<Text>,
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ObservedCondition>,
 }
 
 /// A write that the hub refuses for what is in the object, not for the moment: trying again at once
@@ -194,7 +194,7 @@ pub struct AddOn {
     pub defaults: Vec<ConfigRef>,
     /// `spec.supportedConfigs`, where given.
     pub supported: Option<Vec<GroupResource>>,
-    pub strategy: InstallStrategy,
+    pub strategy: InstallRule,
     pub status: AddOnStatus,
 }
 
@@ -229,17 +229,17 @@ impl AddOn {
 
 /// Which clusters get the add-on.
 #[derive(Clone, Debug, Default)]
-pub enum InstallStrategy {
+pub enum InstallRule {
     #[default]
     Manual,
     Labels(Selector),
-    Placements(Vec<PlacementSpec>),
+    Placements(Vec<InstallPlacement>),
     /// Invalid: nothing is created or deleted.
     Unusable(Problem),
 }
 
-impl InstallStrategy {
-    pub fn placements(&self) -> &[PlacementSpec] {
+impl InstallRule {
+    pub fn placements(&self) -> &[InstallPlacement] {
         match self {
             Self::Placements(placements) => placements,
             _ => &[],
@@ -258,7 +258,7 @@ impl InstallStrategy {
 
 /// One entry of `installStrategy.placements`.
 #[derive(Clone, Debug)]
-pub struct PlacementSpec {
+pub struct InstallPlacement {
     pub name: PlacementName,
     pub configs: Vec<ConfigRef>,
     /// The version shorthand of `addonTemplate`.
@@ -335,7 +335,7 @@ pub struct AddOnStatus {
     pub rollout: Option<RolloutSummary>,
     /// The default configs, on an OCM hub; those that cannot be used have no hash.
     pub defaults: Vec<(ConfigRef, Option<Hash>)>,
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ObservedCondition>,
 }
 
 /// The add-on's rollouts in a few numbers, for people who look at it with kubectl.
@@ -354,12 +354,12 @@ pub struct Recorded {
     pub applied: Option<Revision>,
     /// Desired configs that cannot be used, on an OCM hub: listed there without a hash.
     pub unresolved: Vec<ConfigRef>,
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ObservedCondition>,
 }
 
 /// A condition, in any status.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Condition {
+pub struct ObservedCondition {
     pub kind: Word,
     /// `True`, `False` or `Unknown`.
     pub status: Word,
@@ -369,7 +369,7 @@ pub struct Condition {
     pub observed_generation: Option<i64>,
 }
 
-impl Condition {
+impl ObservedCondition {
     pub fn find<'a>(conditions: &'a [Self], kind: &str) -> Option<&'a Self> {
         conditions.iter().find(|condition| condition.kind == kind)
     }
@@ -428,14 +428,14 @@ pub struct Selection {
     /// How many clusters the placement puts into one decision group.
     pub group_size: Option<Limit>,
     /// Decision groups in their order; without groups, one. No cluster is in two of them.
-    pub groups: Vec<DecisionGroup>,
+    pub groups: Vec<ClusterGroup>,
     /// How many decided names no cluster can have. They are ignored, but included when counts are
     /// compared.
     pub refused: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct DecisionGroup {
+pub struct ClusterGroup {
     pub name: Text,
     pub clusters: Vec<ClusterName>,
 }
@@ -728,7 +728,7 @@ pub struct StatusFields {
     pub current_version: Option<Text>,
     pub last_version: Option<Text>,
     /// Ours, and a bounded part of those of others.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ObservedCondition>,
     /// The object has more conditions of others, or longer ones, than are kept here.
     pub has_more_conditions: bool,
 }
@@ -752,8 +752,8 @@ impl StatusFields {
         Revision::new(self.told().cloned().collect())
     }
 
-    pub fn condition(&self, kind: &str) -> Option<&Condition> {
-        Condition::find(&self.conditions, kind)
+    pub fn condition(&self, kind: &str) -> Option<&ObservedCondition> {
+        ObservedCondition::find(&self.conditions, kind)
     }
 }
 

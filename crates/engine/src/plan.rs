@@ -31,7 +31,7 @@ use crate::health::ObjectMark;
 use crate::hooks::{self, Ending};
 use crate::install::{self, Create, Delete};
 use crate::name::{ClusterName, PlacementName, Text};
-use crate::observed::{AddOnStatus, Condition, Instance, InstanceStatus, Lookup, Maker, Observed};
+use crate::observed::{AddOnStatus, Instance, InstanceStatus, Lookup, Maker, Observed, ObservedCondition};
 use crate::problem::Problem;
 use crate::reason::{EventReason, Reason};
 use crate::render::{Prepared, WorkSite};
@@ -211,7 +211,7 @@ pub struct RecordWrite {
     pub resource_version: Text,
     pub generation: i64,
     pub addon_generation: i64,
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ObservedCondition>,
     /// How many deletions have been approved and are under way.
     pub acknowledged: Option<usize>,
 }
@@ -611,7 +611,7 @@ fn record(observed: &Observed, governor: &Governor<'_>, outcome: &PlacementOutco
     let completed = outcome.completed.iter().map(|revision| {
         let keep = observed.options.history_limit;
         let progressing =
-            governor.recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+            governor.recorded.and_then(|recorded| ObservedCondition::find(&recorded.conditions, PROGRESSING));
         let started = progressing.filter(|condition| condition.is_true()).and_then(|is| is.since);
         Write::Complete(Completion { placement: name.clone(), revision: revision.clone(), keep, started })
     });

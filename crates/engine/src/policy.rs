@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::limit::Limit;
 use crate::name::{PlacementName, Text};
-use crate::observed::{AddOn, InstallStrategy, PlacementSpec, Rollout};
+use crate::observed::{AddOn, InstallPlacement, InstallRule, Rollout};
 use crate::problem::Problem;
 use crate::selector::Selector;
 
@@ -21,7 +21,7 @@ pub struct Policy {
     pub uid: Text,
     pub resource_version: Text,
     pub generation: i64,
-    pub addons: Chosen,
+    pub addons: PolicyTargets,
     /// `None`: all.
     pub placements: Option<BTreeSet<PlacementName>>,
     pub canary: Option<PlacementName>,
@@ -37,7 +37,7 @@ pub struct Policy {
 
 /// The add-ons that a policy is about.
 #[derive(Clone, Debug, Default)]
-pub enum Chosen {
+pub enum PolicyTargets {
     #[default]
     All,
     Named(BTreeSet<Text>),
@@ -81,9 +81,9 @@ impl PolicyNames {
 impl Policy {
     pub fn covers(&self, addon: &AddOn) -> bool {
         match &self.addons {
-            Chosen::All => true,
-            Chosen::Named(names) => names.contains(&addon.name),
-            Chosen::Labelled(selector) => selector.matches(&addon.labels),
+            PolicyTargets::All => true,
+            PolicyTargets::Named(names) => names.contains(&addon.name),
+            PolicyTargets::Labelled(selector) => selector.matches(&addon.labels),
         }
     }
 
@@ -102,10 +102,10 @@ impl Policy {
 pub fn apply<'p>(addon: &mut AddOn, policies: impl Iterator<Item = &'p Arc<Policy>>) -> Vec<Problem> {
     let covering: Vec<&Policy> =
         policies.map(|policy| &**policy).filter(|policy| policy.covers(addon)).collect();
-    let InstallStrategy::Placements(placements) = &mut addon.strategy else { return Vec::new() };
+    let InstallRule::Placements(placements) = &mut addon.strategy else { return Vec::new() };
     let mut problems: Vec<Problem> = Vec::new();
     for spec in placements {
-        let PlacementSpec { name, rollout, fault, stated, .. } = spec;
+        let InstallPlacement { name, rollout, fault, stated, .. } = spec;
         let own = stated.get_or_insert_with(|| Box::new((rollout.clone(), fault.clone())));
         (*rollout, *fault) = (own.0.clone(), own.1.clone());
         for policy in covering.iter().filter(|policy| policy.covers_placement(name)) {
@@ -123,7 +123,7 @@ pub fn apply<'p>(addon: &mut AddOn, policies: impl Iterator<Item = &'p Arc<Polic
 
 /// Holds every placement, because the policies cannot be read.
 pub fn hold_all(addon: &mut AddOn) -> Option<Problem> {
-    let InstallStrategy::Placements(placements) = &mut addon.strategy else { return None };
+    let InstallRule::Placements(placements) = &mut addon.strategy else { return None };
     for spec in placements.iter_mut() {
         if let Some(own) = &spec.stated {
             (spec.rollout, spec.fault) = (own.0.clone(), own.1.clone());
@@ -203,7 +203,7 @@ mod tests {
         let spec = |name: &str| {
             let stated =
                 Rollout { max_failures: Some(Limit::Count(0)), pace: Pace::AllAtOnce, ..Rollout::default() };
-            PlacementSpec {
+            InstallPlacement {
                 name: placement(name),
                 configs: Vec::new(),
                 version: None,
@@ -213,7 +213,7 @@ mod tests {
                 stated: None,
             }
         };
-        let strategy = InstallStrategy::Placements(vec![spec("canary"), spec("prod")]);
+        let strategy = InstallRule::Placements(vec![spec("canary"), spec("prod")]);
         AddOn { name: "greeter".into(), strategy, ..AddOn::default() }
     }
 
@@ -277,11 +277,11 @@ mod tests {
         let pause = Policy {
             paused: true,
             placements: Some([placement("prod")].into()),
-            addons: Chosen::Named(["greeter".into()].into()),
+            addons: PolicyTargets::Named(["greeter".into()].into()),
             ..policy("pause")
         };
         let other =
-            Policy { addons: Chosen::Named(["other".into()].into()), paused: true, ..policy("other") };
+            Policy { addons: PolicyTargets::Named(["other".into()].into()), paused: true, ..policy("other") };
         apply(&mut addon, [Arc::new(pause.clone()), Arc::new(other)].iter());
         assert_eq!((rollout(&addon, 0).paused, rollout(&addon, 1).paused), (false, true));
         assert_eq!(summary(&pause, [&addon].into_iter()).placements, 1);

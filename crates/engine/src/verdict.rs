@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::explain::{Decision, Wait};
 use crate::fleet::Fleet;
 use crate::name::{ClusterName, PlacementName};
-use crate::observed::{Observed, Pace, PlacementSpec, Selection};
+use crate::observed::{InstallPlacement, Observed, Pace, Selection};
 use crate::plan::{ClusterReport, PlacementReport, Plan, Report, Step, Why};
 use crate::problem::Problem;
 use crate::reason::Reason;
@@ -158,7 +158,7 @@ impl PlacementReport {
 }
 
 /// How many clusters of a placement may be in flight; `None` if the strategy sets no limit.
-pub fn budget(spec: &PlacementSpec, counts: &Counts) -> Option<usize> {
+pub fn budget(spec: &InstallPlacement, counts: &Counts) -> Option<usize> {
     match spec.rollout.pace {
         Pace::Rolling(_) | Pace::RollingByGroupSize => Some(counts.budget),
         Pace::AllAtOnce | Pace::PerGroup => None,
@@ -167,8 +167,8 @@ pub fn budget(spec: &PlacementSpec, counts: &Counts) -> Option<usize> {
 
 /// The rank of each placement in the order in which a revision reaches them: a canary comes before
 /// the placements that wait for it.
-pub fn positions(specs: &[PlacementSpec]) -> Vec<usize> {
-    let canary_of = |spec: &PlacementSpec| {
+pub fn positions(specs: &[InstallPlacement]) -> Vec<usize> {
+    let canary_of = |spec: &InstallPlacement| {
         let canary = spec.rollout.canary.as_ref()?;
         specs.iter().position(|other| other.name == *canary)
     };

@@ -7,7 +7,7 @@
 use crate::story::{Story, check, cluster};
 use aviary_engine::fleet::Fleet;
 use aviary_engine::health::Health;
-use aviary_engine::observed::{Condition, InstanceStatus};
+use aviary_engine::observed::{InstanceStatus, ObservedCondition};
 use aviary_engine::plan::{Write, plan};
 use aviary_engine::reason::ConditionReason;
 use expect_test::expect;
@@ -528,7 +528,7 @@ fn says_available(story: &mut Story, status: &str, reason: &str) {
     let mut instance = story.world.observed.instances.get_mut(&cluster("p1")).expect("an instance");
     let mut fields = (*instance.status).clone();
     fields.conditions.retain(|condition| condition.kind != "Available");
-    fields.conditions.push(Condition {
+    fields.conditions.push(ObservedCondition {
         kind: "Available".into(),
         status: status.to_owned().into(),
         reason: ConditionReason::read(reason),

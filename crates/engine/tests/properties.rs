@@ -10,7 +10,7 @@ use crate::reference::scene::Scene;
 use aviary_engine::explain::Decision;
 use aviary_engine::invariants::{Series, check};
 use aviary_engine::name::Text;
-use aviary_engine::observed::{InstallStrategy, Observed, Pace, Seen};
+use aviary_engine::observed::{InstallRule, Observed, Pace, Seen};
 use aviary_engine::plan::plan;
 use aviary_engine::reason::Reason;
 use aviary_engine::shared::{Pool, Shared, Texts};
@@ -115,7 +115,7 @@ fn same(one: &Observed, other: &Observed, scene: &Scene) -> Checked {
 /// Writes that know no budget and no gate, judged one by one and as a series: both must say the same.
 fn judged_alike(scene: &Scene) -> Checked {
     let mut lawless = scene.hub.observed.clone();
-    if let InstallStrategy::Placements(specs) = &mut lawless.addon.strategy {
+    if let InstallRule::Placements(specs) = &mut lawless.addon.strategy {
         for spec in specs.iter_mut() {
             spec.rollout.pace = Pace::AllAtOnce;
             spec.rollout.canary = None;

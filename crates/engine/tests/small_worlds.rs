@@ -11,7 +11,7 @@ use crate::reference::generate::{Event, KindSetup, PlacementSetup, Setup};
 use crate::reference::promises::{at_the_end, whole_pass};
 use crate::reference::scene::Scene;
 use crate::reference::{Rev, Share};
-use aviary_engine::observed::{Condition, Lookup, Seen};
+use aviary_engine::observed::{Lookup, ObservedCondition, Seen};
 
 /// A world on the way, and how often it may still be disturbed.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ fn forget_generations(scene: &mut Scene) {
 /// All of a scene that a plan can depend on.
 fn digest(scene: &Scene, hasher: &mut DefaultHasher) {
     let observed = &scene.hub.observed;
-    let conditions = |conditions: &[Condition], hasher: &mut DefaultHasher| {
+    let conditions = |conditions: &[ObservedCondition], hasher: &mut DefaultHasher| {
         for one in conditions {
             (&one.kind, &one.status, &one.reason, &one.message).hash(hasher);
         }

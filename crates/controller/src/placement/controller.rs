@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use aviary_api::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision};
 use aviary_engine::name::Text;
-use aviary_engine::placement::{Cluster, ClusterSet};
+use aviary_engine::placement::{CandidateCluster, ClusterSet};
 use futures_util::FutureExt;
 use kube::Client;
 use kube::runtime::watcher::Config;
@@ -86,11 +86,11 @@ fn start_one<K: Watched<PlacementEvent>>(
 }
 
 impl Watched<PlacementEvent> for ManagedCluster {
-    type Seen = Cluster;
+    type Seen = CandidateCluster;
     const EVENT: fn(Change<Self::Seen>) -> PlacementEvent = PlacementEvent::Cluster;
 
     fn read(self) -> Option<Self::Seen> {
-        Cluster::read(&self).ok()
+        CandidateCluster::read(&self).ok()
     }
 }
 

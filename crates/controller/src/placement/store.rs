@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aviary_api::names::annotations;
 use aviary_api::{Placement, PlacementDecision};
 use aviary_engine::name::{ClusterName, Text};
-use aviary_engine::placement::{Cluster, ClusterSet, Rewrite, Sets, choose, pages, rewrite};
+use aviary_engine::placement::{CandidateCluster, ClusterSet, Rewrite, Sets, choose, pages, rewrite};
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 
@@ -18,7 +18,7 @@ use crate::seen::{Change, Key, ObjectVersion, Version, placement_of};
 
 #[derive(Debug)]
 pub(crate) enum PlacementEvent {
-    Cluster(Change<Cluster>),
+    Cluster(Change<CandidateCluster>),
     Set(Change<ClusterSet>),
     /// The set that is bound.
     Binding(Change<Text>),
@@ -79,7 +79,7 @@ pub(crate) struct Pass {
 
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    clusters: Shelf<Cluster>,
+    clusters: Shelf<CandidateCluster>,
     sets: Shelf<ClusterSet>,
     bindings: Shelf<Text>,
     placements: Shelf<Box<Placement>>,

@@ -7,8 +7,8 @@
 use aviary_api::names::{CLUSTER_GROUP, labels};
 use aviary_api::{Placement, PlacementDecision};
 use aviary_engine::name::ClusterName;
-use aviary_engine::placement::pages::Page;
-use aviary_engine::placement::{Rewrite, Seen, Step};
+use aviary_engine::placement::pages::DecisionPage;
+use aviary_engine::placement::{DecisionWrite, ExistingDecision, Rewrite};
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
@@ -66,9 +66,9 @@ impl Writer {
         }
         for step in steps {
             match step {
-                Step::Create(page) => self.create(page).await?,
-                Step::Fill { seen, clusters } => self.fill(&seen, &clusters).await?,
-                Step::Delete(seen) => self.delete(&seen).await?,
+                DecisionWrite::Create(page) => self.create(page).await?,
+                DecisionWrite::Fill { seen, clusters } => self.fill(&seen, &clusters).await?,
+                DecisionWrite::Delete(seen) => self.delete(&seen).await?,
             }
         }
         match status {
@@ -94,13 +94,13 @@ impl Writer {
         Ok(())
     }
 
-    async fn create(&mut self, page: Page) -> Result<(), WriteError> {
+    async fn create(&mut self, page: DecisionPage) -> Result<(), WriteError> {
         let what = "create decision";
         let object: PlacementDecision = serde_json::from_value(self.object(&page))
             .map_err(|error| self.error(what, &page.name, kube::Error::SerdeError(error)))?;
         let (api, params) = (self.decisions(), PostParams::default());
         let made = self.limited(what, &page.name, api.create(&params, &object)).await?;
-        let seen = Seen {
+        let seen = ExistingDecision {
             name: page.name,
             uid: made.metadata.uid.clone().unwrap_or_default(),
             resource_version: made.metadata.resource_version.clone().unwrap_or_default(),
@@ -109,7 +109,7 @@ impl Writer {
         if page.clusters.is_empty() { Ok(()) } else { self.fill(&seen, &page.clusters).await }
     }
 
-    fn object(&self, page: &Page) -> Value {
+    fn object(&self, page: &DecisionPage) -> Value {
         let version = format!("{CLUSTER_GROUP}/v1beta1");
         json!({
             "apiVersion": version,
@@ -130,7 +130,7 @@ impl Writer {
         })
     }
 
-    async fn fill(&mut self, seen: &Seen, clusters: &[ClusterName]) -> Result<(), WriteError> {
+    async fn fill(&mut self, seen: &ExistingDecision, clusters: &[ClusterName]) -> Result<(), WriteError> {
         let decided: Vec<Value> =
             clusters.iter().map(|cluster| json!({"clusterName": cluster.as_str(), "reason": ""})).collect();
         let patch = json!({
@@ -144,7 +144,7 @@ impl Writer {
         Ok(())
     }
 
-    async fn delete(&mut self, seen: &Seen) -> Result<(), WriteError> {
+    async fn delete(&mut self, seen: &ExistingDecision) -> Result<(), WriteError> {
         let preconditions = Preconditions {
             uid: Some(seen.uid.clone()),
             resource_version: Some(seen.resource_version.clone()),
@@ -164,7 +164,7 @@ impl Writer {
         Ok(())
     }
 
-    fn gone(&mut self, seen: &Seen) {
+    fn gone(&mut self, seen: &ExistingDecision) {
         let key = Key { namespace: self.placement.namespace.clone(), name: seen.name.as_str().into() };
         let version = Version::new(seen.uid.as_str().into(), &seen.resource_version);
         self.events.push(PlacementEvent::Decision(Change::Deleted(ObjectVersion { key, version })));

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::facts::{Claim, ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts, WorkOwner};
 use super::lineup::ClusterRow;
 use crate::by_cluster::RowEntry;
-use crate::clock::Clock;
+use crate::clock::RevisionClock;
 use crate::configs::{Overrides, Resolver};
 use crate::evidence::{Evidence, carries_told, is_rendered_as_told, name_taken, told_same};
 use crate::hooks::{self, HookWork};
@@ -36,7 +36,7 @@ pub struct Cohort<'a> {
 }
 
 /// A refusal is a place among the different ones.
-type Key = ClusterFactsOf<InstanceKey, u32>;
+type CohortKey = ClusterFactsOf<InstanceKey, u32>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct InstanceKey {
@@ -92,9 +92,9 @@ pub(super) struct Cohorts<'a, 'r> {
     works: Interned<Vec<WorkKey>>,
     refusals: Interned<Arc<Refusal>>,
     found: Vec<Cohort<'a>>,
-    by_key: HashMap<Key, u32, ById>,
+    by_key: HashMap<CohortKey, u32, ById>,
     /// Neighbours are mostly in one cohort.
-    last: Option<(Key, u32)>,
+    last: Option<(CohortKey, u32)>,
 }
 
 impl<'a, 'r> Cohorts<'a, 'r> {
@@ -134,7 +134,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
         at
     }
 
-    fn found_cohort(&mut self, key: Key, row: &ClusterRow<'a>) -> u32 {
+    fn found_cohort(&mut self, key: CohortKey, row: &ClusterRow<'a>) -> u32 {
         self.objects.enter(row);
         let instance = key.instance.and_then(|instance| {
             let own = instance.overrides.and_then(|at| self.own.get(at)).cloned();
@@ -154,7 +154,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
         at
     }
 
-    fn key(&mut self, row: &ClusterRow<'a>) -> Key {
+    fn key(&mut self, row: &ClusterRow<'a>) -> CohortKey {
         let instance = row.instance.map(|instance| {
             let summary = instance.summary;
             InstanceKey {
@@ -331,7 +331,7 @@ impl<'a> ObjectsById<'a> {
         let &InstanceKey { generation, terminating, guarded, other_owner, available_since, .. } = key;
         let &InstanceKey { lacks_owner, made_by, made_by_ocm, .. } = key;
         let hook_work = HookWork::of(&self.templates.observed().addon.name, &works);
-        let clock = Clock::carried_by(status);
+        let clock = RevisionClock::carried_by(status);
         Some(InstanceFacts {
             status,
             generation,
@@ -399,7 +399,7 @@ impl<'a> ObjectsById<'a> {
             let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
             applied.is_some_and(|applied| told_same(status, applied.pins(), overrides))
         });
-        completed && Clock::carried_by(status).is_some_and(|clock| clock.has_arrived)
+        completed && RevisionClock::carried_by(status).is_some_and(|clock| clock.has_arrived)
     }
 }
 

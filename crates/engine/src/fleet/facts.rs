@@ -10,7 +10,7 @@ use std::sync::Arc;
 use aviary_api::names::conditions::{AVAILABLE, PROGRESSING};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::clock::{Clock, Doubt};
+use crate::clock::{Doubt, RevisionClock};
 use crate::configs::{Overrides, Pin, Revision};
 use crate::evidence::{Evidence, told_same};
 use crate::health::Health;
@@ -108,7 +108,7 @@ pub struct InstanceFacts<'a> {
     pub made_by_ocm: bool,
     /// What its user chose for it.
     pub overrides: Option<Arc<Overrides>>,
-    pub clock: Option<Clock>,
+    pub clock: Option<RevisionClock>,
     /// What its works should be rendered from; `None` if the add-on's own manager writes them.
     pub rendering: Option<Rendering>,
     pub evidence: Evidence,
@@ -171,7 +171,7 @@ impl InstanceFacts<'_> {
     }
 
     /// Its clock, if it is one of this revision.
-    pub(crate) fn clock_of(&self, revision: &str) -> Option<&Clock> {
+    pub(crate) fn clock_of(&self, revision: &str) -> Option<&RevisionClock> {
         self.clock.as_ref().filter(|clock| *clock.revision == *revision)
     }
 

@@ -8,7 +8,7 @@ use super::facts::Claim;
 use super::{FleetLine, group_order};
 use crate::by_cluster::{Cursor, RowEntry};
 use crate::name::ClusterName;
-use crate::observed::{Cluster, InstallStrategy, Instance, Observed, PlacementSpec, Selection, Work};
+use crate::observed::{Cluster, InstallPlacement, InstallRule, Instance, Observed, Selection, Work};
 
 /// The claims of the placements on clusters; of two on one cluster that of the later placement
 /// counts.
@@ -48,7 +48,7 @@ impl<'a> Claims<'a> {
         claims
     }
 
-    fn enter(&mut self, governor: u32, spec: &PlacementSpec, selection: &'a Selection) {
+    fn enter(&mut self, governor: u32, spec: &InstallPlacement, selection: &'a Selection) {
         for (stage, together) in group_order(spec, selection).iter().enumerate() {
             let claim = Claim { governor, stage: small(stage), in_canary: false };
             for group in together.groups.iter().filter_map(|&index| selection.groups.get(index)) {
@@ -123,7 +123,7 @@ impl<'a> ClusterRows<'a> {
     fn new(claims: Claims<'a>) -> Self {
         let Claims { observed, by_instance, others } = claims;
         let labelled: Vec<&'a ClusterName> = match &observed.addon.strategy {
-            InstallStrategy::Labels(selector) => {
+            InstallRule::Labels(selector) => {
                 let chosen =
                     observed.clusters.iter().filter(|(_, cluster)| selector.matches(&cluster.labels));
                 chosen.map(|(name, _)| name).collect()

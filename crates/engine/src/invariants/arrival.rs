@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{governor, own_kinds, told_except, works_of};
-use crate::clock::Clock;
+use crate::clock::RevisionClock;
 use crate::configs::{GroupResource, Revision};
 use crate::health::Health;
 use crate::observed::{Instance, Observed, Seen, Work};
@@ -60,7 +60,7 @@ fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> b
             };
             applied.is_some_and(told)
         });
-        completed && Clock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived)
+        completed && RevisionClock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived)
     };
     match work.health {
         Health::NotProbed | Health::Healthy => true,

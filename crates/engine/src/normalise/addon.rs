@@ -14,7 +14,7 @@ use super::{condition, config_refs, pin, text, unresolved_config, version};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
 use crate::name::PlacementName;
-use crate::observed::{AddOn, AddOnStatus, InstallStrategy, PlacementSpec, Recorded, RolloutSummary};
+use crate::observed::{AddOn, AddOnStatus, InstallPlacement, InstallRule, Recorded, RolloutSummary};
 use crate::problem::Problem;
 use crate::selector::Selector;
 use crate::tally::ClusterTally;
@@ -73,29 +73,29 @@ fn supported(spec: &ClusterManagementAddOnSpec) -> Option<Vec<GroupResource>> {
     (!spec.supported_configs.is_empty()).then(|| kinds.collect())
 }
 
-fn install_strategy(spec: &ClusterManagementAddOnSpec, problems: &mut Vec<Problem>) -> InstallStrategy {
-    let Some(strategy) = &spec.install_strategy else { return InstallStrategy::Manual };
+fn install_strategy(spec: &ClusterManagementAddOnSpec, problems: &mut Vec<Problem>) -> InstallRule {
+    let Some(strategy) = &spec.install_strategy else { return InstallRule::Manual };
     let mut unusable = |problem: Problem| {
         problems.push(problem.clone());
-        InstallStrategy::Unusable(problem)
+        InstallRule::Unusable(problem)
     };
     match strategy.type_.as_deref().unwrap_or("Manual") {
-        "Manual" | "" => InstallStrategy::Manual,
+        "Manual" | "" => InstallRule::Manual,
         "ClusterLabelSelector" => match &strategy.label_selector {
             // An empty selector selects everything in Kubernetes; a missing one is a mistake.
             None => unusable(Problem::LabelSelectorInvalid { why: "it is missing".to_owned() }),
             Some(selector) => match Selector::parse(selector) {
-                Ok(selector) => InstallStrategy::Labels(selector),
+                Ok(selector) => InstallRule::Labels(selector),
                 Err(why) => unusable(Problem::LabelSelectorInvalid { why }),
             },
         },
-        "Placements" => InstallStrategy::Placements(placements(&strategy.placements, problems)),
+        "Placements" => InstallRule::Placements(placements(&strategy.placements, problems)),
         other => unusable(Problem::InstallTypeUnknown { given: other.into() }),
     }
 }
 
-fn placements(listed: &[PlacementStrategy], problems: &mut Vec<Problem>) -> Vec<PlacementSpec> {
-    let mut specs: Vec<PlacementSpec> = Vec::with_capacity(listed.len());
+fn placements(listed: &[PlacementStrategy], problems: &mut Vec<Problem>) -> Vec<InstallPlacement> {
+    let mut specs: Vec<InstallPlacement> = Vec::with_capacity(listed.len());
     for entry in listed {
         let spec = placement(entry, problems);
         if let Some(at) = specs.iter().position(|known| known.name == spec.name) {
@@ -107,7 +107,7 @@ fn placements(listed: &[PlacementStrategy], problems: &mut Vec<Problem>) -> Vec<
     specs
 }
 
-fn placement(entry: &PlacementStrategy, problems: &mut Vec<Problem>) -> PlacementSpec {
+fn placement(entry: &PlacementStrategy, problems: &mut Vec<Problem>) -> InstallPlacement {
     let name = PlacementName::new(&entry.namespace, &entry.name);
     let template = entry.addon_template.clone().unwrap_or_default();
     // `addonTemplate.configs` and `configs` mean the same. If both are given, `configs` wins.
@@ -118,7 +118,7 @@ fn placement(entry: &PlacementStrategy, problems: &mut Vec<Problem>) -> Placemen
     }
     let (rollout, faults) = rollout_strategy(&name, entry.rollout_strategy.as_ref());
     problems.extend(faults.iter().cloned());
-    PlacementSpec {
+    InstallPlacement {
         name,
         configs,
         version: version(template.desired_version.as_ref(), template.install_version.as_ref(), problems),

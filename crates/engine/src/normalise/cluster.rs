@@ -7,7 +7,7 @@ use aviary_api::{Condition, ManagedCluster, Placement, PlacementDecision};
 
 use crate::limit::Limit;
 use crate::name::{ClusterName, NameError, PlacementName, Text};
-use crate::observed::{Cluster, DecisionGroup, Selection, Unreachable};
+use crate::observed::{Cluster, ClusterGroup, Selection, Unreachable};
 use crate::problem::Problem;
 
 /// Reads a cluster.
@@ -131,7 +131,7 @@ pub fn selection_of<'a>(
     let groups = groups.into_iter().map(|((_, name), clusters)| {
         // A cluster that moves between groups may be in both for a moment.
         let clusters = clusters.into_iter().filter(|cluster| seen.insert(*cluster)).cloned().collect();
-        DecisionGroup { name: name.clone(), clusters }
+        ClusterGroup { name: name.clone(), clusters }
     });
     let groups = groups.collect();
     let PlacementPart { published, counted, group_size, .. } = placement;

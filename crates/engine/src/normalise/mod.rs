@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::configs::{ConfigRef, GroupResource, Pin};
 use crate::hash::{self, Hash};
 use crate::name::{Text, Word};
-use crate::observed::{Condition, LiveConfig, Template, Unkeepable};
+use crate::observed::{LiveConfig, ObservedCondition, Template, Unkeepable};
 use crate::problem::Problem;
 use crate::reason::ConditionReason;
 use crate::status;
@@ -60,8 +60,8 @@ pub fn template_of(object: &Value, live: LiveConfig) -> (Text, Template) {
     )
 }
 
-fn condition(condition: &aviary_api::Condition) -> Condition {
-    Condition {
+fn condition(condition: &aviary_api::Condition) -> ObservedCondition {
+    ObservedCondition {
         kind: word(&condition.type_),
         status: word(&condition.status),
         reason: ConditionReason::read(condition.reason.as_deref().unwrap_or_default()),
@@ -78,8 +78,8 @@ const LONGEST_TEXT: usize = 4096;
 
 /// The conditions of an instance: ours, and a bounded part of those of others. Returns whether
 /// others have more: then a write of the status must not replace theirs by what is kept.
-fn conditions(all: &[aviary_api::Condition]) -> (Vec<Condition>, bool) {
-    let mut kept: Vec<Condition> = Vec::with_capacity(all.len().min(MOST_OTHERS));
+fn conditions(all: &[aviary_api::Condition]) -> (Vec<ObservedCondition>, bool) {
+    let mut kept: Vec<ObservedCondition> = Vec::with_capacity(all.len().min(MOST_OTHERS));
     let (mut others, mut has_more) = (0, false);
     for one in all {
         let is_ours = status::OURS.contains(&one.type_.as_str());
@@ -87,7 +87,7 @@ fn conditions(all: &[aviary_api::Condition]) -> (Vec<Condition>, bool) {
         let reason = one.reason.as_deref().unwrap_or_default();
         let is_long = |text: &str| text.len() > LONGEST_TEXT;
         let is_surplus = match is_ours {
-            true => Condition::find(&kept, &one.type_).is_some(),
+            true => ObservedCondition::find(&kept, &one.type_).is_some(),
             false => others > MOST_OTHERS || is_long(&one.type_) || is_long(&one.status) || is_long(reason),
         };
         if is_surplus {
@@ -212,7 +212,7 @@ mod tests {
         all.push(given("Progressing", 1));
         let (kept, has_more) = conditions(&all);
         assert_eq!((kept.len(), has_more), (MOST_OTHERS + 1, true));
-        assert!(Condition::find(&kept, "Progressing").is_some());
+        assert!(ObservedCondition::find(&kept, "Progressing").is_some());
     }
 
     #[test]

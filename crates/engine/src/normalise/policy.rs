@@ -10,7 +10,7 @@ use crate::duration;
 use crate::limit::Limit;
 use crate::name::PlacementName;
 use crate::observed::Record;
-use crate::policy::{Chosen, Policy, PolicySummary};
+use crate::policy::{Policy, PolicySummary, PolicyTargets};
 use crate::selector::Selector;
 
 /// Parses a policy. If a part of it is invalid, the policy holds what it covers.
@@ -18,15 +18,15 @@ pub fn policy(object: &AddOnRolloutPolicy) -> Policy {
     let (metadata, spec) = (&object.metadata, &object.spec);
     let mut faults: Vec<String> = Vec::new();
     let addons = match &spec.add_ons {
-        None => Chosen::All,
+        None => PolicyTargets::All,
         Some(chosen) => match &chosen.label_selector {
-            None => Chosen::Named(chosen.names.iter().map(|name| name.as_str().into()).collect()),
+            None => PolicyTargets::Named(chosen.names.iter().map(|name| name.as_str().into()).collect()),
             Some(selector) => Selector::parse(selector).map_or_else(
                 |why| {
                     faults.push(format!("spec.addOns.labelSelector: {why}"));
-                    Chosen::All
+                    PolicyTargets::All
                 },
-                Chosen::Labelled,
+                PolicyTargets::Labelled,
             ),
         },
     };

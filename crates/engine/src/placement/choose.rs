@@ -11,8 +11,8 @@ use aviary_api::{ManagedCluster, Placement};
 use jiff::Timestamp;
 
 use super::rules::{Misconfigured, Rules};
-use super::scope::{NoScope, Scope, Sets};
-use super::taints::{Regard, Taint, regard};
+use super::scope::{NoScope, PlacementScope, Sets};
+use super::taints::{ClusterTaint, Regard, regard};
 use crate::name::{ClusterName, NameError, Text};
 
 /// The most names in a message.
@@ -20,22 +20,22 @@ const NAMED: usize = 10;
 
 /// The properties of a cluster that affect the selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cluster {
+pub struct CandidateCluster {
     pub name: ClusterName,
     pub labels: BTreeMap<String, String>,
     pub claims: BTreeMap<String, String>,
-    pub taints: Vec<Taint>,
+    pub taints: Vec<ClusterTaint>,
     pub deleting: bool,
 }
 
-impl Cluster {
+impl CandidateCluster {
     pub fn read(object: &ManagedCluster) -> Result<Self, NameError> {
         let claims = object.status.iter().flat_map(|status| &status.cluster_claims);
         Ok(Self {
             name: ClusterName::parse(object.metadata.name.as_deref().unwrap_or_default())?,
             labels: object.metadata.labels.clone().unwrap_or_default(),
             claims: claims.map(|claim| (claim.name.clone(), claim.value.clone())).collect(),
-            taints: object.spec.taints.iter().map(Taint::read).collect(),
+            taints: object.spec.taints.iter().map(ClusterTaint::read).collect(),
             deleting: object.metadata.deletion_timestamp.is_some(),
         })
     }
@@ -43,7 +43,7 @@ impl Cluster {
 
 /// Selected clusters, in order of name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct SelectedGroup {
     /// Empty if the group has no name.
     pub name: Text,
     pub clusters: Vec<ClusterName>,
@@ -51,7 +51,7 @@ pub struct Group {
 
 /// A condition without its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct SelectionCondition {
     pub type_: &'static str,
     pub holds: bool,
     pub reason: &'static str,
@@ -60,7 +60,7 @@ pub struct Verdict {
 
 /// Clusters by standing. They add up to the hub's clusters; the selected ones are also eligible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SelectionCounts {
     pub deleting: usize,
     pub out_of_scope: usize,
     pub unmatched: usize,
@@ -72,14 +72,14 @@ pub struct Counts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// `None` if the Placement is misconfigured: the previous decisions are kept.
-    pub groups: Option<Vec<Group>>,
-    pub verdicts: [Verdict; 2],
-    pub counts: Counts,
+    pub groups: Option<Vec<SelectedGroup>>,
+    pub verdicts: [SelectionCondition; 2],
+    pub counts: SelectionCounts,
     /// When the selection may change by time alone.
     pub recheck_at: Option<Timestamp>,
 }
 
-enum Standing {
+enum Eligibility {
     Deleting,
     OutOfScope,
     Unmatched,
@@ -90,7 +90,7 @@ enum Standing {
 /// Selects from `clusters`; `before` is the current selection.
 pub fn choose<'a>(
     placement: &Placement,
-    clusters: impl IntoIterator<Item = &'a Cluster>,
+    clusters: impl IntoIterator<Item = &'a CandidateCluster>,
     sets: Sets<'_>,
     before: &BTreeSet<ClusterName>,
     now: Timestamp,
@@ -99,20 +99,20 @@ pub fn choose<'a>(
         Ok(rules) => rules,
         Err(why) => return Chosen::stays(&why),
     };
-    let scope = match Scope::of(&rules, sets) {
+    let scope = match PlacementScope::of(&rules, sets) {
         Err(NoScope::Misconfigured(why)) => return Chosen::stays(&why),
         scope => scope,
     };
-    let mut counts = Counts::default();
+    let mut counts = SelectionCounts::default();
     let mut eligible = Vec::new();
     for cluster in clusters {
         let chosen = before.contains(&cluster.name);
         match standing(cluster, &rules, scope.as_ref().ok(), chosen, now) {
-            Standing::Deleting => counts.deleting += 1,
-            Standing::OutOfScope => counts.out_of_scope += 1,
-            Standing::Unmatched => counts.unmatched += 1,
-            Standing::KeptAway => counts.kept_away += 1,
-            Standing::Eligible { until, last } => eligible.push((!chosen, last, cluster, until)),
+            Eligibility::Deleting => counts.deleting += 1,
+            Eligibility::OutOfScope => counts.out_of_scope += 1,
+            Eligibility::Unmatched => counts.unmatched += 1,
+            Eligibility::KeptAway => counts.kept_away += 1,
+            Eligibility::Eligible { until, last } => eligible.push((!chosen, last, cluster, until)),
         }
     }
     counts.eligible = eligible.len();
@@ -120,7 +120,8 @@ pub fn choose<'a>(
     eligible.truncate(rules.number.unwrap_or(usize::MAX));
     counts.selected = eligible.len();
     let recheck_at = eligible.iter().filter_map(|(.., until)| *until).min();
-    let mut selected: Vec<&Cluster> = eligible.into_iter().map(|(_, _, cluster, _)| cluster).collect();
+    let mut selected: Vec<&CandidateCluster> =
+        eligible.into_iter().map(|(_, _, cluster, _)| cluster).collect();
     selected.sort_by_key(|cluster| &cluster.name);
     Chosen {
         groups: Some(groups(&rules, selected)),
@@ -132,36 +133,38 @@ pub fn choose<'a>(
 
 /// The standing of a cluster. The order of the checks is the policy.
 fn standing(
-    cluster: &Cluster,
+    cluster: &CandidateCluster,
     rules: &Rules,
-    scope: Option<&Scope<'_>>,
+    scope: Option<&PlacementScope<'_>>,
     chosen: bool,
     now: Timestamp,
-) -> Standing {
+) -> Eligibility {
     if cluster.deleting {
-        return Standing::Deleting;
+        return Eligibility::Deleting;
     }
     if !scope.is_some_and(|scope| scope.holds(&cluster.labels)) {
-        return Standing::OutOfScope;
+        return Eligibility::OutOfScope;
     }
     if !rules.matches(&cluster.labels, &cluster.claims) {
-        return Standing::Unmatched;
+        return Eligibility::Unmatched;
     }
     match regard(&cluster.taints, &rules.tolerations, chosen, now) {
-        Regard::KeptAway => Standing::KeptAway,
-        Regard::Welcome { until, last } => Standing::Eligible { until, last },
+        Regard::KeptAway => Eligibility::KeptAway,
+        Regard::Welcome { until, last } => Eligibility::Eligible { until, last },
     }
 }
 
 /// Named groups take the clusters that they select, in their order; the rest goes into groups
 /// without a name. No group is larger than the configured size. If nothing is selected, there is
 /// one empty group.
-fn groups(rules: &Rules, selected: Vec<&Cluster>) -> Vec<Group> {
+fn groups(rules: &Rules, selected: Vec<&CandidateCluster>) -> Vec<SelectedGroup> {
     let size = rules.group_size.of(selected.len()).max(1);
     let mut groups = Vec::new();
-    let mut divide = |name: &Text, clusters: &[&Cluster]| {
-        let names = |part: &[&Cluster]| part.iter().map(|cluster| cluster.name.clone()).collect();
-        groups.extend(clusters.chunks(size).map(|part| Group { name: name.clone(), clusters: names(part) }));
+    let mut divide = |name: &Text, clusters: &[&CandidateCluster]| {
+        let names = |part: &[&CandidateCluster]| part.iter().map(|cluster| cluster.name.clone()).collect();
+        groups.extend(
+            clusters.chunks(size).map(|part| SelectedGroup { name: name.clone(), clusters: names(part) }),
+        );
     };
     let mut rest = selected;
     for (name, wanted) in &rules.groups {
@@ -172,12 +175,16 @@ fn groups(rules: &Rules, selected: Vec<&Cluster>) -> Vec<Group> {
     }
     divide(&"".into(), &rest);
     if groups.is_empty() {
-        groups.push(Group { name: "".into(), clusters: Vec::new() });
+        groups.push(SelectedGroup { name: "".into(), clusters: Vec::new() });
     }
     groups
 }
 
-fn satisfied(rules: &Rules, scope: &Result<Scope<'_>, NoScope>, counts: Counts) -> Verdict {
+fn satisfied(
+    rules: &Rules,
+    scope: &Result<PlacementScope<'_>, NoScope>,
+    counts: SelectionCounts,
+) -> SelectionCondition {
     let missing = rules.number.map_or(0, |number| number - counts.selected);
     let available = counts.unmatched + counts.kept_away + counts.eligible;
     let (holds, reason, message) = match scope {
@@ -190,7 +197,7 @@ fn satisfied(rules: &Rules, scope: &Result<Scope<'_>, NoScope>, counts: Counts) 
             let message = "No valid ManagedClusterSetBindings found in placement namespace".to_owned();
             (false, "NoManagedClusterSetBindings", message)
         }
-        Ok(Scope::EveryCluster) if available == 0 => {
+        Ok(PlacementScope::EveryCluster) if available == 0 => {
             (false, "AllManagedClusterSetsEmpty", "The hub has no ManagedCluster".to_owned())
         }
         Ok(scope) if available == 0 => {
@@ -210,22 +217,22 @@ fn satisfied(rules: &Rules, scope: &Result<Scope<'_>, NoScope>, counts: Counts) 
         }
         Ok(_) => (false, "NotAllDecisionsScheduled", format!("{missing} cluster decisions unscheduled")),
     };
-    Verdict { type_: conditions::PLACEMENT_SATISFIED, holds, reason, message }
+    SelectionCondition { type_: conditions::PLACEMENT_SATISFIED, holds, reason, message }
 }
 
-fn well_configured(rules: &Rules) -> Verdict {
+fn well_configured(rules: &Rules) -> SelectionCondition {
     let mut message = "Placement configurations check pass".to_owned();
     if !rules.ignored.is_empty() {
         message.push_str("; not supported and ignored: ");
         message.push_str(&rules.ignored.join(", "));
     }
     let type_ = conditions::PLACEMENT_MISCONFIGURED;
-    Verdict { type_, holds: false, reason: "Succeedconfigured", message }
+    SelectionCondition { type_, holds: false, reason: "Succeedconfigured", message }
 }
 
 impl Chosen {
     fn stays(why: &Misconfigured) -> Self {
-        let verdict = |type_, holds, reason, message| Verdict { type_, holds, reason, message };
+        let verdict = |type_, holds, reason, message| SelectionCondition { type_, holds, reason, message };
         let stays = "The placement is misconfigured; its decisions are kept".to_owned();
         Self {
             groups: None,
@@ -233,7 +240,7 @@ impl Chosen {
                 verdict(conditions::PLACEMENT_SATISFIED, false, "NotAllDecisionsScheduled", stays),
                 verdict(conditions::PLACEMENT_MISCONFIGURED, true, "Misconfigured", why.to_string()),
             ],
-            counts: Counts::default(),
+            counts: SelectionCounts::default(),
             recheck_at: None,
         }
     }

@@ -9,8 +9,8 @@ use aviary_api::cluster::{DecisionGroupStatus, PlacementStatus};
 use aviary_api::{Condition, Placement, PlacementDecision};
 use jiff::Timestamp;
 
-use super::choose::{Chosen, Verdict};
-use super::pages::{Existing, Page, lay_out};
+use super::choose::{Chosen, SelectionCondition};
+use super::pages::{DecisionPage, Existing, lay_out};
 use super::sequence::{Turn, announce, order};
 use crate::name::ClusterName;
 
@@ -19,15 +19,15 @@ const MESSAGE: usize = 1024;
 
 /// One write of a PlacementDecision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    Create(Page),
-    Fill { seen: Seen, clusters: Vec<ClusterName> },
-    Delete(Seen),
+pub enum DecisionWrite {
+    Create(DecisionPage),
+    Fill { seen: ExistingDecision, clusters: Vec<ClusterName> },
+    Delete(ExistingDecision),
 }
 
 /// The UID and version of the object to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ExistingDecision {
     pub name: String,
     pub uid: String,
     pub resource_version: String,
@@ -38,7 +38,7 @@ pub struct Seen {
 pub struct Rewrite {
     /// A count to publish first, which shows readers that the decisions are being rewritten.
     pub announce: Option<i64>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<DecisionWrite>,
     pub status: Option<PlacementStatus>,
 }
 
@@ -70,13 +70,14 @@ pub fn rewrite<'a>(
     status.number_of_selected_clusters = Some(whole(chosen.counts.selected));
     status.decision_groups = group_statuses(&pages);
 
-    let (steps, turns): (Vec<Step>, Vec<Turn<'_>>) = differences(&pages, &existing).into_iter().unzip();
+    let (steps, turns): (Vec<DecisionWrite>, Vec<Turn<'_>>) =
+        differences(&pages, &existing).into_iter().unzip();
     let order = order(&turns);
     let published = current.number_of_selected_clusters.and_then(|count| usize::try_from(count).ok());
     let standing = existing.iter().flat_map(|page| page.clusters.iter().copied().collect::<BTreeSet<_>>());
     let in_order = order.iter().filter_map(|index| turns.get(*index).cloned());
     let announced = announce(published.unwrap_or(0), standing, in_order, chosen.counts.selected);
-    let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
+    let mut steps: Vec<Option<DecisionWrite>> = steps.into_iter().map(Some).collect();
     Rewrite {
         announce: announced.map(whole),
         steps: order.iter().filter_map(|index| steps.get_mut(*index)?.take()).collect(),
@@ -85,7 +86,10 @@ pub fn rewrite<'a>(
 }
 
 /// The necessary writes: new pages, then changed pages, then unneeded ones.
-fn differences<'a>(pages: &'a [Page], existing: &'a [Existing<'a>]) -> Vec<(Step, Turn<'a>)> {
+fn differences<'a>(
+    pages: &'a [DecisionPage],
+    existing: &'a [Existing<'a>],
+) -> Vec<(DecisionWrite, Turn<'a>)> {
     let mut there: BTreeMap<&str, &Existing<'_>> = existing.iter().map(|page| (page.name, page)).collect();
     let (mut creates, mut fills) = (Vec::new(), Vec::new());
     for page in pages {
@@ -93,31 +97,34 @@ fn differences<'a>(pages: &'a [Page], existing: &'a [Existing<'a>]) -> Vec<(Step
         let turn =
             |before: &[&'a str]| Turn { before: before.iter().copied().collect(), after: wanted().collect() };
         match there.remove(page.name.as_str()) {
-            None => creates.push((Step::Create(page.clone()), turn(&[]))),
+            None => creates.push((DecisionWrite::Create(page.clone()), turn(&[]))),
             Some(old) if wanted().eq(old.clusters.iter().copied()) => {}
             Some(old) => {
                 let clusters = page.clusters.clone();
-                fills.push((Step::Fill { seen: Seen::of(old), clusters }, turn(&old.clusters)));
+                fills.push((
+                    DecisionWrite::Fill { seen: ExistingDecision::of(old), clusters },
+                    turn(&old.clusters),
+                ));
             }
         }
     }
     // A page that is being deleted needs no write.
     let surplus = there.into_values().filter(|page| !page.deleting).map(|page| {
         let before = page.clusters.iter().copied().collect();
-        (Step::Delete(Seen::of(page)), Turn { before, after: BTreeSet::new() })
+        (DecisionWrite::Delete(ExistingDecision::of(page)), Turn { before, after: BTreeSet::new() })
     });
     creates.into_iter().chain(fills).chain(surplus).collect()
 }
 
-impl Seen {
+impl ExistingDecision {
     fn of(page: &Existing<'_>) -> Self {
         Self { name: page.name.into(), uid: page.uid.into(), resource_version: page.resource_version.into() }
     }
 }
 
-fn group_statuses(pages: &[Page]) -> Vec<DecisionGroupStatus> {
+fn group_statuses(pages: &[DecisionPage]) -> Vec<DecisionGroupStatus> {
     let of_one_group = pages.chunk_by(|one, other| one.group == other.group);
-    let status = |pages: &[Page]| {
+    let status = |pages: &[DecisionPage]| {
         let first = pages.first()?;
         Some(DecisionGroupStatus {
             decision_group_index: Some(whole(first.group)),
@@ -131,7 +138,7 @@ fn group_statuses(pages: &[Page]) -> Vec<DecisionGroupStatus> {
 
 /// The placement's conditions, including ours. The time of a condition changes only with its
 /// status.
-fn conditions(placement: &Placement, verdicts: &[Verdict], now: Timestamp) -> Vec<Condition> {
+fn conditions(placement: &Placement, verdicts: &[SelectionCondition], now: Timestamp) -> Vec<Condition> {
     let mut conditions = placement.status.as_ref().map_or_else(Vec::new, |status| status.conditions.clone());
     for verdict in verdicts {
         let mut message = verdict.message.clone();

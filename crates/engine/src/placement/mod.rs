@@ -17,8 +17,8 @@ mod taints;
 #[cfg(test)]
 mod tests;
 
-pub use choose::{Chosen, Cluster, Counts, Group, Verdict, choose};
-pub use decisions::{Rewrite, Seen, Step, rewrite};
+pub use choose::{CandidateCluster, Chosen, SelectedGroup, SelectionCondition, SelectionCounts, choose};
+pub use decisions::{DecisionWrite, ExistingDecision, Rewrite, rewrite};
 pub use key::Key;
 pub use scope::{ClusterSet, Sets};
-pub use taints::{Effect, Taint};
+pub use taints::{ClusterTaint, Effect};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use aviary_api::names::labels;
 use aviary_api::{Placement, PlacementDecision};
 
-use super::choose::Group;
+use super::choose::SelectedGroup;
 use crate::name::{ClusterName, Text};
 
 /// How many clusters a page holds at most.
@@ -74,7 +74,7 @@ pub fn number(placement: &str, decision: &str) -> Option<u64> {
 
 /// A desired page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct DecisionPage {
     pub name: String,
     pub group: usize,
     pub group_name: Text,
@@ -84,10 +84,10 @@ pub struct Page {
 /// Distributes the groups over pages. New pages cannot use the numbers in `taken`.
 pub(crate) fn lay_out(
     placement: &str,
-    groups: &[Group],
+    groups: &[SelectedGroup],
     existing: &[Existing<'_>],
     taken: &BTreeSet<u64>,
-) -> Vec<Page> {
+) -> Vec<DecisionPage> {
     let mut of_group: BTreeMap<(usize, &str), BTreeMap<u64, &Existing<'_>>> = BTreeMap::new();
     for page in existing {
         if let Some((number, group)) = page.place {
@@ -107,7 +107,7 @@ pub(crate) fn lay_out(
             clusters.extend(homeless.by_ref().take(room));
             clusters.sort();
             let name = format!("{}{number}", prefix(placement));
-            Page { name, group: index, group_name: group.name.clone(), clusters }
+            DecisionPage { name, group: index, group_name: group.name.clone(), clusters }
         }));
     }
     pages
@@ -116,7 +116,7 @@ pub(crate) fn lay_out(
 /// The pages of a group that are kept, with their clusters that are still in the group; and the
 /// clusters without a page.
 fn settle(
-    group: &Group,
+    group: &SelectedGroup,
     old: &BTreeMap<u64, &Existing<'_>>,
     needed: usize,
 ) -> (BTreeMap<u64, Vec<ClusterName>>, impl Iterator<Item = ClusterName>) {

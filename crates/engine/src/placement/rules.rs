@@ -38,12 +38,12 @@ pub(crate) enum Misconfigured {
 
 /// The requirements on a cluster.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct ClusterRequirements {
     labels: Selector,
     claims: Selector,
 }
 
-impl Wanted {
+impl ClusterRequirements {
     fn parse(labels: Option<&LabelSelector>, claims: Option<&ClusterClaimSelector>) -> Result<Self, String> {
         let claims = claims.map(|claims| LabelSelector {
             match_expressions: Some(claims.match_expressions.clone()),
@@ -73,9 +73,9 @@ pub(crate) struct Rules {
     pub(crate) sets: BTreeSet<Text>,
     pub(crate) number: Option<usize>,
     /// If empty, every cluster matches.
-    pub(crate) predicates: Vec<Wanted>,
+    pub(crate) predicates: Vec<ClusterRequirements>,
     pub(crate) tolerations: Vec<Toleration>,
-    pub(crate) groups: Vec<(Text, Wanted)>,
+    pub(crate) groups: Vec<(Text, ClusterRequirements)>,
     pub(crate) group_size: Limit,
     /// Unsupported parts that can be ignored without selecting wrong clusters.
     pub(crate) ignored: Vec<&'static str>,
@@ -135,16 +135,18 @@ fn each<T, U>(
     given.iter().enumerate().map(|(index, one)| parse(one).map_err(|why| wrong(index, why))).collect()
 }
 
-fn predicate(predicate: &ClusterPredicate) -> Result<Wanted, String> {
-    let Some(required) = &predicate.required_cluster_selector else { return Ok(Wanted::default()) };
+fn predicate(predicate: &ClusterPredicate) -> Result<ClusterRequirements, String> {
+    let Some(required) = &predicate.required_cluster_selector else {
+        return Ok(ClusterRequirements::default());
+    };
     // Ignoring it would select clusters that it should exclude.
     if required.cel_selector.as_ref().is_some_and(|cel| !cel.cel_expressions.is_empty()) {
         return Err("celSelector is not supported".into());
     }
-    Wanted::parse(required.label_selector.as_ref(), required.claim_selector.as_ref())
+    ClusterRequirements::parse(required.label_selector.as_ref(), required.claim_selector.as_ref())
 }
 
-fn group(group: &DecisionGroup) -> Result<(Text, Wanted), Misconfigured> {
+fn group(group: &DecisionGroup) -> Result<(Text, ClusterRequirements), Misconfigured> {
     let wrong = |why: String| Misconfigured::Group { name: group.group_name.clone(), why };
     if !is_label(&group.group_name) {
         return Err(wrong("the name is not one that a label can have".into()));
@@ -152,7 +154,7 @@ fn group(group: &DecisionGroup) -> Result<(Text, Wanted), Misconfigured> {
     let selector = group.group_cluster_selector.as_ref();
     let labels = selector.and_then(|selector| selector.label_selector.as_ref());
     let claims = selector.and_then(|selector| selector.claim_selector.as_ref());
-    Ok((group.group_name.as_str().into(), Wanted::parse(labels, claims).map_err(wrong)?))
+    Ok((group.group_name.as_str().into(), ClusterRequirements::parse(labels, claims).map_err(wrong)?))
 }
 
 /// Whether a text can be the value of a label.

@@ -55,7 +55,7 @@ pub struct Sets<'a> {
 
 /// The candidates of a placement.
 #[derive(Debug)]
-pub(crate) enum Scope<'a> {
+pub(crate) enum PlacementScope<'a> {
     EveryCluster,
     Sets(Vec<(&'a Text, &'a ClusterSet)>),
 }
@@ -68,7 +68,7 @@ pub(crate) enum NoScope {
     Misconfigured(Misconfigured),
 }
 
-impl<'a> Scope<'a> {
+impl<'a> PlacementScope<'a> {
     pub(crate) fn of(rules: &Rules, hub: Sets<'a>) -> Result<Self, NoScope> {
         let Sets { sets, bindings } = hub;
         // A placement that names sets always uses them.

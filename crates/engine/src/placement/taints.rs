@@ -24,14 +24,14 @@ impl Effect {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taint {
+pub struct ClusterTaint {
     pub key: String,
     value: String,
     effect: Effect,
     added: Option<Timestamp>,
 }
 
-impl Taint {
+impl ClusterTaint {
     pub fn read(taint: &ApiTaint) -> Self {
         Self {
             key: taint.key.clone(),
@@ -87,7 +87,7 @@ impl Toleration {
         Ok(Self { key, value, effect, seconds: given.toleration_seconds })
     }
 
-    fn patience(&self, taint: &Taint) -> Patience {
+    fn patience(&self, taint: &ClusterTaint) -> Patience {
         let applies = self.effect.is_none_or(|effect| effect == taint.effect)
             && self.key.as_ref().is_none_or(|key| *key == taint.key)
             && self.value.as_ref().is_none_or(|value| *value == taint.value);
@@ -116,7 +116,12 @@ pub(crate) enum Regard {
 }
 
 /// `chosen`: whether the cluster is already selected.
-pub(crate) fn regard(taints: &[Taint], tolerations: &[Toleration], chosen: bool, now: Timestamp) -> Regard {
+pub(crate) fn regard(
+    taints: &[ClusterTaint],
+    tolerations: &[Toleration],
+    chosen: bool,
+    now: Timestamp,
+) -> Regard {
     let (mut until, mut last) = (None::<Timestamp>, false);
     for taint in taints {
         let patience = tolerations.iter().map(|toleration| toleration.patience(taint)).max();

@@ -4,7 +4,7 @@ use aviary_api::names::conditions::{PROGRESSING, STALLED};
 
 use super::{Event, label};
 use crate::fleet::{Fleet, Governor};
-use crate::observed::Condition;
+use crate::observed::ObservedCondition;
 use crate::reason::{EventReason, Reason};
 use crate::rollout::{Failure, PlacementOutcome, Promotion, State};
 use crate::verdict::counted;
@@ -17,7 +17,8 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
         |reason, message| events.push(Event { placement: governor.spec.name.clone(), reason, message });
     let recorded = governor.recorded;
     let clusters = outcome.counts.governed;
-    let progressing = recorded.and_then(|recorded| Condition::find(&recorded.conditions, PROGRESSING));
+    let progressing =
+        recorded.and_then(|recorded| ObservedCondition::find(&recorded.conditions, PROGRESSING));
     // A placement may be decided after its revision is desired: only then does the rollout start.
     let was_empty = progressing.is_some_and(|condition| {
         condition.message.starts_with("0/0 ") || condition.message.contains(" 0/0 ")
@@ -63,9 +64,9 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
         }
     }
     // OCM's words for progress do not say so; there, it has a condition of its own.
-    let stalled = recorded.and_then(|recorded| Condition::find(&recorded.conditions, STALLED));
+    let stalled = recorded.and_then(|recorded| ObservedCondition::find(&recorded.conditions, STALLED));
     let was_failed = progressing.is_some_and(|condition| condition.reason.is(Reason::is_failure))
-        || stalled.is_some_and(Condition::is_true);
+        || stalled.is_some_and(ObservedCondition::is_true);
     if let State::Failed(failure) = &outcome.state
         && !was_failed
     {

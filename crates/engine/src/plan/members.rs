@@ -12,7 +12,7 @@ use crate::fleet::{ClusterFacts, Cohort, Fleet, InstanceFacts};
 use crate::hooks;
 use crate::install::{Install, adoption};
 use crate::name::{ClusterName, Text};
-use crate::observed::{InstallStrategy, Instance, InstanceStatus, RefusedWrite, StatusFields, Work};
+use crate::observed::{InstallRule, Instance, InstanceStatus, RefusedWrite, StatusFields, Work};
 use crate::rollout::{Move, MoveRun, PlacementOutcome};
 use crate::status;
 
@@ -125,9 +125,9 @@ struct Scribe<'f> {
 impl<'f> Scribe<'f> {
     fn new(fleet: &'f Fleet<'f>, now: Timestamp) -> Self {
         let unsure = match &fleet.observed.addon.strategy {
-            InstallStrategy::Placements(_) => fleet.uncertain(),
-            InstallStrategy::Unusable(_) => true,
-            InstallStrategy::Manual | InstallStrategy::Labels(_) => false,
+            InstallRule::Placements(_) => fleet.uncertain(),
+            InstallRule::Unusable(_) => true,
+            InstallRule::Manual | InstallRule::Labels(_) => false,
         };
         Self { fleet, now, unsure }
     }

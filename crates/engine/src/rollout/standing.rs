@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::clock::Clock;
+use crate::clock::RevisionClock;
 use crate::configs::{Pin, Revision};
 use crate::explain::{Flight, Wait};
 use crate::fleet::{BudgetShare, ClusterFacts, Governor, InstanceFacts};
@@ -248,7 +248,7 @@ impl<'a> Judge<'a> {
         &self,
         instance: &'f InstanceFacts<'_>,
         of: Option<&Arc<TargetRevision>>,
-    ) -> Option<&'f Clock> {
+    ) -> Option<&'f RevisionClock> {
         let Rollout { min_success_time, progress_deadline, .. } = &self.governor.spec.rollout;
         if min_success_time.is_zero() && progress_deadline.is_none() {
             return None;
@@ -395,7 +395,7 @@ impl<'a> Judge<'a> {
         &self,
         facts: &ClusterFacts<'_>,
         instance: &InstanceFacts<'_>,
-        clock: Option<&Clock>,
+        clock: Option<&RevisionClock>,
     ) -> Option<Timestamp> {
         let soak = self.governor.spec.rollout.min_success_time;
         if soak.is_zero() {
@@ -426,7 +426,7 @@ impl<'a> Judge<'a> {
         &self,
         facts: &ClusterFacts<'_>,
         instance: &InstanceFacts<'_>,
-        clock: Option<&Clock>,
+        clock: Option<&RevisionClock>,
         underway: Flight,
     ) -> (Flight, Option<Timestamp>) {
         let evidence = &instance.evidence;

@@ -11,7 +11,7 @@ use crate::hash;
 use crate::health::Health;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
-    Cluster, Condition, DecisionGroup, Instance, InstanceStatus, Observed, Recorded, Reference, Seen,
+    Cluster, ClusterGroup, Instance, InstanceStatus, Observed, ObservedCondition, Recorded, Reference, Seen,
     Selection, StatusFields, Work, WorkState,
 };
 use crate::reason::Reason;
@@ -70,7 +70,7 @@ fn spread(observed: &mut Observed, clusters: usize) {
             .filter_map(|number| ClusterName::parse(&format!("{}-{number:0width$}", name.name)).ok())
             .collect();
         members.sort();
-        let groups = vec![DecisionGroup { name: "".into(), clusters: members }];
+        let groups = vec![ClusterGroup { name: "".into(), clusters: members }];
         observed.placements.insert(name, Selection { groups, ..Selection::default() });
     }
 }
@@ -161,7 +161,7 @@ fn status(revision: &Revision, begin: Timestamp) -> InstanceStatus {
         applied: Some(pin.clone()),
         observed_generation: None,
     });
-    let installed = Condition {
+    let installed = ObservedCondition {
         kind: PROGRESSING.into(),
         status: "False".into(),
         reason: Reason::InstallSucceed.into(),

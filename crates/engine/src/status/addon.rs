@@ -18,7 +18,7 @@ use crate::explain::{Decision, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
 use crate::install::{self, Install, acknowledgement};
 use crate::name::{ClusterName, Text, Word};
-use crate::observed::{AddOnStatus, InstallStrategy, Recorded, RolloutSummary};
+use crate::observed::{AddOnStatus, InstallRule, Recorded, RolloutSummary};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Counts, Failure, MoveRun, PlacementOutcome, State, Unhealthy};
@@ -183,7 +183,7 @@ fn judge(
     }
     // With placements, an instance that none of them governs is a user's, or on its way out.
     let Counts { governed, settled, left_out, .. } = match fleet.observed.addon.strategy {
-        InstallStrategy::Placements(_) => Counts::default(),
+        InstallRule::Placements(_) => Counts::default(),
         _ => free.counts,
     };
     match governed - settled - left_out {
@@ -418,7 +418,7 @@ fn conditions(
     };
     let message = sentence(&about_spec).unwrap_or_else(|| "the spec is valid".into());
     state(Stated { kind: VALID, status: truth, reason, message });
-    if matches!(fleet.observed.addon.strategy, InstallStrategy::Placements(_)) {
+    if matches!(fleet.observed.addon.strategy, InstallRule::Placements(_)) {
         let (truth, reason) =
             about_placements.first().map_or(("True", Reason::Resolved), |problem| ("False", problem.code()));
         let message = sentence(&about_placements).unwrap_or_else(|| "all placements are known".into());

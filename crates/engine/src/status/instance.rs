@@ -7,13 +7,13 @@ use jiff::Timestamp;
 
 use super::ocm::{self, Awaited};
 use super::{Stated, set};
-use crate::clock::{Clock, ClockStart, Doubt};
+use crate::clock::{ClockStart, Doubt, RevisionClock};
 use crate::configs::{ConfigRef, GroupResource, Overrides, Pin};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{ClusterFacts, Fleet, InstanceFacts, quiet_until};
 use crate::health::Health;
 use crate::name::{Text, Word};
-use crate::observed::{Condition, InstanceStatus, Reference};
+use crate::observed::{InstanceStatus, ObservedCondition, Reference};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Move, live_generation};
@@ -390,7 +390,7 @@ impl StatusDraft<'_> {
     fn report(&mut self, progress: &InstanceProgress, changed: bool) {
         let as_found = self.is_left_as_found(progress);
         if let Some(words) = self.wording(progress) {
-            let says_done = |said: &Condition| {
+            let says_done = |said: &ObservedCondition| {
                 said.status == "False"
                     && (said.reason.is(Reason::is_success) || said.reason.as_str() == OCM_COMPLETED)
             };
@@ -428,7 +428,7 @@ impl StatusDraft<'_> {
 
     /// The words for `Available`. Bad health keeps the message that was given if only its numbers
     /// change: each would be a write per cluster.
-    fn without_new_numbers(&self, words: Words, said: Option<&Condition>) -> Words {
+    fn without_new_numbers(&self, words: Words, said: Option<&ObservedCondition>) -> Words {
         let is_ill = matches!(words.1, Reason::HealthUnknown | Reason::WorkloadUnhealthy);
         let words = match self.is_ocm() {
             true => ocm::available(words, &self.fleet.observed.addon.name),
@@ -453,7 +453,7 @@ impl StatusDraft<'_> {
 
     /// The condition is True already, in whatever words.
     fn says_true_too(&self, kind: &str, (status, ..): &Words) -> bool {
-        *status == "True" && self.status.condition(kind).is_some_and(Condition::is_true)
+        *status == "True" && self.status.condition(kind).is_some_and(ObservedCondition::is_true)
     }
 
     /// When the assigned revision started here, whether it is healthy, and if not, whether it ever
@@ -469,8 +469,8 @@ impl StatusDraft<'_> {
         // its placement's revision may change meanwhile: then the clock is that of the new
         // revision, but its health is kept.
         let kept = kept.filter(|_| !starts);
-        let running =
-            kept.filter(|condition| told.is_none_or(|told| Clock::is_for(&condition.message, &told.id)));
+        let running = kept
+            .filter(|condition| told.is_none_or(|told| RevisionClock::is_for(&condition.message, &told.id)));
         let health = self.health(starts, kept, running);
         let reason = match kept.filter(|_| self.is_quiet(kept, health == Reason::Healthy)) {
             Some(condition) if condition.is_true() => Reason::Healthy,
@@ -481,7 +481,7 @@ impl StatusDraft<'_> {
             && self.minds_clocks()
             && running.is_some_and(|condition| is_ahead(condition, now));
         let was_down = matches!(decided.decision, Decision::InFlight(Flight::Soaking { .. }))
-            && running.is_some_and(Condition::is_true)
+            && running.is_some_and(ObservedCondition::is_true)
             && instance.available_since.is_some();
         if let Some(condition) = running
             && condition.reason == reason
@@ -517,9 +517,9 @@ impl StatusDraft<'_> {
     /// Whether a condition that changed a moment ago stays as it is, although health has changed: a
     /// cluster that has arrived and flaps is written at most once a minute. A soak must see at once
     /// that health is lost.
-    fn is_quiet(&self, condition: Option<&Condition>, is_well: bool) -> bool {
+    fn is_quiet(&self, condition: Option<&ObservedCondition>, is_well: bool) -> bool {
         let clock = self.instance.clock.as_ref().filter(|clock| clock.has_arrived);
-        let flaps = |clock: &Clock| {
+        let flaps = |clock: &RevisionClock| {
             quiet_until(Some(clock.since), self.now).is_some()
                 || quiet_until(condition.and_then(|condition| condition.since), self.now).is_some()
         };
@@ -530,7 +530,12 @@ impl StatusDraft<'_> {
     }
 
     /// The reason of the condition that keeps the clock.
-    fn health(&self, starts: bool, kept: Option<&Condition>, running: Option<&Condition>) -> Reason {
+    fn health(
+        &self,
+        starts: bool,
+        kept: Option<&ObservedCondition>,
+        running: Option<&ObservedCondition>,
+    ) -> Reason {
         let Self { instance, decided, now, .. } = *self;
         let evidence = &instance.evidence;
         let has_arrived =
@@ -595,7 +600,7 @@ impl StatusDraft<'_> {
 
 /// It was written when some clock was ahead of this one. Clusters in flight would wait until that
 /// time, so their clock restarts now.
-fn is_ahead(condition: &Condition, now: Timestamp) -> bool {
+fn is_ahead(condition: &ObservedCondition, now: Timestamp) -> bool {
     condition.since.is_some_and(|since| since > now)
         || ClockStart::read(&condition.message).is_some_and(|start| start.at > now)
 }

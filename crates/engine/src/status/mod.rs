@@ -11,7 +11,7 @@ use aviary_api::names::conditions;
 use jiff::Timestamp;
 
 use crate::name::Word;
-use crate::observed::Condition;
+use crate::observed::ObservedCondition;
 use crate::reason::Reason;
 
 /// The types, statuses and messages of most conditions.
@@ -53,18 +53,18 @@ pub(crate) const OURS: [&str; 5] = [
 const LONGEST_MESSAGE: usize = 4096;
 
 /// Sets a condition. The time changes only when the status does.
-pub(crate) fn set(conditions: &mut Vec<Condition>, generation: i64, now: Timestamp, new: Stated) {
+pub(crate) fn set(conditions: &mut Vec<ObservedCondition>, generation: i64, now: Timestamp, new: Stated) {
     let Stated { kind, status, reason, mut message } = new;
     if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
         message = Word::Owned(message.get(..end).unwrap_or_default().to_owned());
     }
-    let since = |old: Option<&Condition>| match old {
+    let since = |old: Option<&ObservedCondition>| match old {
         Some(old) if old.status == status => old.since.or(Some(now)),
         _ => Some(now),
     };
     let at = conditions.iter().position(|condition| condition.kind == kind);
     let old = at.and_then(|at| conditions.get(at));
-    let condition = Condition {
+    let condition = ObservedCondition {
         kind: kind.into(),
         status: status.into(),
         reason: reason.into(),

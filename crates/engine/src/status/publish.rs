@@ -14,7 +14,7 @@ use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
 use crate::name::{PlacementName, Text};
 use crate::observed::{
-    AddOnStatus, Condition, InstanceStatus, Recorded, Reference, RolloutSummary, StatusFields,
+    AddOnStatus, InstanceStatus, ObservedCondition, Recorded, Reference, RolloutSummary, StatusFields,
 };
 use crate::plan::{RecordWrite, StatusWrite, Write};
 use crate::served::Served;
@@ -314,7 +314,7 @@ fn spec_hash(pin: &Pin) -> ConfigSpecHash {
     }
 }
 
-fn condition(condition: &Condition) -> aviary_api::Condition {
+fn condition(condition: &ObservedCondition) -> aviary_api::Condition {
     aviary_api::Condition {
         type_: condition.kind.to_string(),
         status: condition.status.to_string(),

@@ -9,7 +9,7 @@ use aviary_api::names::conditions::WRITES_REFUSED;
 
 use super::addon::NAMED;
 use crate::name::ClusterName;
-use crate::observed::{Condition, Refusal, RefusedWrite};
+use crate::observed::{ObservedCondition, Refusal, RefusedWrite};
 use crate::problem::Problem;
 
 /// Between two refusals. The text of the hub never has it.
@@ -50,8 +50,9 @@ pub(crate) fn message(named: &[(&ClusterName, &Refusal)], count: usize) -> Strin
 }
 
 /// Reads the refusals back. What cannot be read is left out: the text is only a report.
-pub fn told(conditions: &[Condition]) -> ToldRefusals {
-    let condition = Condition::find(conditions, WRITES_REFUSED).filter(|condition| condition.is_true());
+pub fn told(conditions: &[ObservedCondition]) -> ToldRefusals {
+    let condition =
+        ObservedCondition::find(conditions, WRITES_REFUSED).filter(|condition| condition.is_true());
     let said = condition.and_then(|condition| condition.message.split_once(": "));
     let Some((count, said)) = said else { return ToldRefusals::default() };
     let mut named = BTreeMap::new();
@@ -79,8 +80,8 @@ mod tests {
     use super::*;
     use crate::reason::Reason;
 
-    fn condition(status: &'static str, message: String) -> Vec<Condition> {
-        vec![Condition {
+    fn condition(status: &'static str, message: String) -> Vec<ObservedCondition> {
+        vec![ObservedCondition {
             kind: WRITES_REFUSED.into(),
             status: status.into(),
             reason: Reason::WriteRefused.into(),

@@ -11,7 +11,7 @@ use aviary_engine::limit::Limit;
 use aviary_engine::name::{ClusterName, PlacementName};
 use aviary_engine::normalise;
 use aviary_engine::observed::{
-    Cluster, DecisionGroup, InstallStrategy, Instance, InstanceStatus, Lookup, Observed, Pace, PlacementSpec,
+    Cluster, ClusterGroup, InstallPlacement, InstallRule, Instance, InstanceStatus, Lookup, Observed, Pace,
     Rollout, Seen, Selection, Template, Unreachable,
 };
 use aviary_engine::plan::{Plan, Step, Write, plan};
@@ -66,7 +66,7 @@ impl Scene {
         observed.placements.insert(placement(count), selection(of(&setup.outside)));
         let specs =
             setup.placements.iter().enumerate().map(|(number, one)| spec(number, one, count)).collect();
-        observed.addon.strategy = InstallStrategy::Placements(specs);
+        observed.addon.strategy = InstallRule::Placements(specs);
         if setup.templated {
             REVISIONS.iter().for_each(|revision| put_template(&mut observed, *revision));
         }
@@ -171,13 +171,13 @@ impl Scene {
         }
     }
 
-    pub fn specs(&self) -> &[PlacementSpec] {
+    pub fn specs(&self) -> &[InstallPlacement] {
         self.hub.observed.addon.strategy.placements()
     }
 
-    pub fn specs_mut(&mut self) -> &mut Vec<PlacementSpec> {
+    pub fn specs_mut(&mut self) -> &mut Vec<InstallPlacement> {
         match &mut self.hub.observed.addon.strategy {
-            InstallStrategy::Placements(specs) => specs,
+            InstallRule::Placements(specs) => specs,
             _ => unreachable!("the add-on lists placements"),
         }
     }
@@ -428,7 +428,7 @@ impl Scene {
         }
     }
 
-    fn read_placement(&self, spec: &PlacementSpec) -> Placement {
+    fn read_placement(&self, spec: &InstallPlacement) -> Placement {
         let observed = &self.hub.observed;
         let recorded = observed.addon.status.placements.get(&spec.name).cloned().unwrap_or_default();
         let share = |limit: Limit| match limit {
@@ -485,16 +485,16 @@ fn put_template(observed: &mut Observed, revision: Rev) {
 }
 
 fn selection(clusters: BTreeSet<ClusterName>) -> Selection {
-    let group = DecisionGroup { name: "".into(), clusters: clusters.into_iter().collect() };
+    let group = ClusterGroup { name: "".into(), clusters: clusters.into_iter().collect() };
     Selection { groups: vec![group], ..Selection::default() }
 }
 
-fn spec(number: usize, setup: &PlacementSetup, listed: usize) -> PlacementSpec {
+fn spec(number: usize, setup: &PlacementSetup, listed: usize) -> InstallPlacement {
     let (pace, canary) = pace(setup.kind, limit(setup.budget), listed);
     let max_failures = setup.max_failures.map(limit);
     let rollout = Rollout { pace, canary, max_failures, ..Rollout::default() };
     let configs = named(setup.config);
-    PlacementSpec {
+    InstallPlacement {
         stated: None,
         name: placement(number),
         configs,

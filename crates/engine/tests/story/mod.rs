@@ -62,7 +62,7 @@ use aviary_engine::invariants;
 use aviary_engine::name::{ClusterName, PlacementName};
 use aviary_engine::normalise;
 use aviary_engine::observed::{
-    Cluster, DecisionGroup, Instance, Lookup, Observed, Refusal, RefusedWrite, Seen, Selection, Unreachable,
+    Cluster, ClusterGroup, Instance, Lookup, Observed, Refusal, RefusedWrite, Seen, Selection, Unreachable,
 };
 use aviary_engine::plan::{Plan, plan};
 use aviary_engine::policy::{self, Policy};
@@ -384,7 +384,7 @@ impl Story {
             members.iter().for_each(|name| self.cluster(name));
             let mut clusters: Vec<ClusterName> = members.iter().map(|name| cluster(name)).collect();
             clusters.sort();
-            groups.push(DecisionGroup {
+            groups.push(ClusterGroup {
                 name: if members.is_empty() { "".into() } else { format!("g{index}").into() },
                 clusters,
             });

@@ -2,7 +2,7 @@
 //! forgotten.
 
 use aviary_engine::explain::{CanaryWait, Decision, Flight, Wait};
-use aviary_engine::observed::PlacementSpec;
+use aviary_engine::observed::InstallPlacement;
 use aviary_engine::plan::ClusterReport;
 use aviary_engine::problem::Problem;
 
@@ -24,7 +24,7 @@ impl Advisor<'_> {
     pub(super) fn advice(
         &self,
         report: &ClusterReport,
-        placement: Option<&PlacementSpec>,
+        placement: Option<&InstallPlacement>,
         refused: usize,
     ) -> String {
         let cluster = &report.cluster;
@@ -75,7 +75,7 @@ impl Advisor<'_> {
         }
     }
 
-    fn waiting(&self, wait: &Wait, placement: Option<&PlacementSpec>) -> String {
+    fn waiting(&self, wait: &Wait, placement: Option<&InstallPlacement>) -> String {
         let Self { program, addon, hub } = self;
         let of = placement.map(|spec| format!(" --placement {}", spec.name)).unwrap_or_default();
         match wait {

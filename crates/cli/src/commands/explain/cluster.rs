@@ -8,7 +8,7 @@ use aviary_engine::configs::{Pin, Revision};
 use aviary_engine::fleet::Fleet;
 use aviary_engine::health::Health;
 use aviary_engine::name::ClusterName;
-use aviary_engine::observed::{Cluster, Condition, Observed, Seen, StatusFields, Work};
+use aviary_engine::observed::{Cluster, Observed, ObservedCondition, Seen, StatusFields, Work};
 use aviary_engine::reason::Reason;
 use aviary_engine::{plan, versions};
 use jiff::Timestamp;
@@ -217,7 +217,7 @@ fn cluster_story(cluster: &Cluster) -> ManagedClusterStory {
     }
 }
 
-fn condition_story(condition: &Condition) -> ConditionStory {
+fn condition_story(condition: &ObservedCondition) -> ConditionStory {
     ConditionStory {
         kind: condition.kind.to_string(),
         status: condition.status.to_string(),

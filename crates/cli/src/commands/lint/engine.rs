@@ -9,7 +9,7 @@ use aviary_engine::configs::{ConfigRef, GroupResource, Pin};
 use aviary_engine::fleet::{ClusterFacts, Fleet};
 use aviary_engine::health::advice::{Advice, AdvicePlace};
 use aviary_engine::normalise;
-use aviary_engine::observed::{InstallStrategy, Lookup, Observed, Template};
+use aviary_engine::observed::{InstallRule, Lookup, Observed, Template};
 use aviary_engine::problem::Problem;
 use aviary_engine::render::Templates;
 
@@ -66,7 +66,7 @@ fn of_addon(snapshot: &AddOnSnapshot<'_>, documents: &[Document], findings: &mut
         }
     }
     let follows_defaults =
-        !matches!(observed.addon.strategy, InstallStrategy::Placements(_)) || !fleet.free.cohorts.is_empty();
+        !matches!(observed.addon.strategy, InstallRule::Placements(_)) || !fleet.free.cohorts.is_empty();
     if let (true, Err(problem)) = (follows_defaults, &fleet.free.desired) {
         findings.push(of_revision(
             document,

@@ -313,14 +313,14 @@ fn creates(observed: &Observed, plan: &Plan, walk: &Walk) -> Vec<Movement> {
 }
 
 /// The canaries of a placement, in one text.
-fn canaries(spec: &aviary_engine::observed::PlacementSpec) -> Option<String> {
+fn canaries(spec: &aviary_engine::observed::InstallPlacement) -> Option<String> {
     let all: Vec<String> = spec.rollout.canaries().map(ToString::to_string).collect();
     (!all.is_empty()).then(|| all.join(" and "))
 }
 
 pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSummary> {
     let specs = observed.addon.strategy.placements();
-    let summary = |(report, spec): (&plan::PlacementReport, &aviary_engine::observed::PlacementSpec)| {
+    let summary = |(report, spec): (&plan::PlacementReport, &aviary_engine::observed::InstallPlacement)| {
         PlacementSummary {
             placement: report.name.to_string(),
             reason: report.reason,

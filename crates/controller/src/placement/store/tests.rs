@@ -3,7 +3,7 @@
 use aviary_api::ManagedCluster;
 use serde_json::{Value, json};
 
-use aviary_engine::placement::Step;
+use aviary_engine::placement::DecisionWrite;
 
 use super::*;
 use crate::seen::{Change, Key, ObjectVersion, Version};
@@ -45,7 +45,7 @@ fn cluster(name: &str, labels: &Value, heartbeat: &str) -> PlacementEvent {
         "status": {"conditions": [{"type": "ManagedClusterConditionAvailable", "status": "True", "message": heartbeat}]},
     }))
     .unwrap();
-    PlacementEvent::Cluster(Change::Put(seen(key("", name)), Cluster::read(&object).unwrap()))
+    PlacementEvent::Cluster(Change::Put(seen(key("", name)), CandidateCluster::read(&object).unwrap()))
 }
 
 fn decision(version: &str, of: &str, clusters: &[&str]) -> PlacementEvent {
@@ -103,7 +103,7 @@ fn store() -> Store {
     store
 }
 
-fn steps(store: &Store) -> Vec<Step> {
+fn steps(store: &Store) -> Vec<DecisionWrite> {
     store.pass(&p(), now()).unwrap().rewrite.steps
 }
 
@@ -134,7 +134,7 @@ fn what_a_new_list_does_not_bring_is_gone() {
     ] {
         store.take(news);
     }
-    let [Step::Create(page)] = &steps(&store)[..] else { panic!("one page") };
+    let [DecisionWrite::Create(page)] = &steps(&store)[..] else { panic!("one page") };
     assert_eq!(page.clusters, [ClusterName::parse("b").unwrap()]);
 }
 
@@ -158,7 +158,7 @@ fn a_late_answer_brings_no_decision_back_that_is_gone() {
     gone.version.number = 8;
     store.take(PlacementEvent::Decision(Change::Gone(gone)));
     store.take_written(written(decision("7", "p", &["a"])), sent);
-    let [Step::Create(_)] = &steps(&store)[..] else { panic!("the page is made again") };
+    let [DecisionWrite::Create(_)] = &steps(&store)[..] else { panic!("the page is made again") };
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_decision_that_changes_hands_is_news_for_both() {
     store.take(decision("6", "other", &["a"]));
     let dirty = store.take_dirty();
     assert!(dirty.contains(&p()) && dirty.contains(&key("here", "other")));
-    let [Step::Create(page)] = &steps(&store)[..] else { panic!("one page") };
+    let [DecisionWrite::Create(page)] = &steps(&store)[..] else { panic!("one page") };
     assert_eq!(page.name, "p-decision-2", "the name is taken, whatever the label says");
 }
 

@@ -11,8 +11,8 @@ use super::story::{now, placement};
 use crate::name::{ClusterName, Text};
 use crate::normalise;
 use crate::observed::Selection;
-use crate::placement::choose::{Chosen, Counts, Group, Verdict};
-use crate::placement::decisions::{Rewrite, Step, rewrite};
+use crate::placement::choose::{Chosen, SelectedGroup, SelectionCondition, SelectionCounts};
+use crate::placement::decisions::{DecisionWrite, Rewrite, rewrite};
 use crate::placement::pages::number;
 
 /// A group as a reader sees it.
@@ -27,8 +27,8 @@ pub(super) struct Hub {
 
 /// A choice of these groups.
 pub(super) fn chosen(groups: &[(&str, Vec<String>)]) -> Chosen {
-    let verdict = |type_| Verdict { type_, holds: true, reason: "Because", message: "so".into() };
-    let group = |(name, clusters): &(&str, Vec<String>)| Group {
+    let verdict = |type_| SelectionCondition { type_, holds: true, reason: "Because", message: "so".into() };
+    let group = |(name, clusters): &(&str, Vec<String>)| SelectedGroup {
         name: (*name).into(),
         clusters: clusters.iter().map(|cluster| ClusterName::parse(cluster).unwrap()).collect(),
     };
@@ -36,7 +36,7 @@ pub(super) fn chosen(groups: &[(&str, Vec<String>)]) -> Chosen {
     Chosen {
         groups: Some(groups.iter().map(group).collect()),
         verdicts: [verdict("PlacementSatisfied"), verdict("PlacementMisconfigured")],
-        counts: Counts { eligible: selected, selected, ..Counts::default() },
+        counts: SelectionCounts { eligible: selected, selected, ..SelectionCounts::default() },
         recheck_at: None,
     }
 }
@@ -68,7 +68,7 @@ impl Hub {
         }
         for step in &rewrite.steps {
             match step {
-                Step::Create(page) => {
+                DecisionWrite::Create(page) => {
                     write(self, &|hub| {
                         let labels = json!({
                             "cluster.open-cluster-management.io/placement": "p",
@@ -79,7 +79,7 @@ impl Hub {
                     });
                     write(self, &|hub| hub.fill(&page.name, &page.clusters));
                 }
-                Step::Fill { seen, clusters } => write(self, &|hub| {
+                DecisionWrite::Fill { seen, clusters } => write(self, &|hub| {
                     let stored = hub.decisions[&seen.name].metadata.resource_version.clone();
                     assert_eq!(
                         stored.as_ref(),
@@ -88,7 +88,7 @@ impl Hub {
                     );
                     hub.fill(&seen.name, clusters);
                 }),
-                Step::Delete(seen) => write(self, &|hub| {
+                DecisionWrite::Delete(seen) => write(self, &|hub| {
                     hub.decisions.remove(&seen.name).unwrap();
                 }),
             }
@@ -151,12 +151,14 @@ fn told(rewrite: &Rewrite) -> String {
     }
     for step in &rewrite.steps {
         match step {
-            Step::Create(page) => {
+            DecisionWrite::Create(page) => {
                 let (group, name) = (page.group, &page.group_name);
                 writeln!(story, "create {} of group {group} {name:?}: {}", page.name, shown(&page.clusters))
             }
-            Step::Fill { seen, clusters } => writeln!(story, "fill {}: {}", seen.name, shown(clusters)),
-            Step::Delete(seen) => writeln!(story, "delete {}", seen.name),
+            DecisionWrite::Fill { seen, clusters } => {
+                writeln!(story, "fill {}: {}", seen.name, shown(clusters))
+            }
+            DecisionWrite::Delete(seen) => writeln!(story, "delete {}", seen.name),
         }
         .unwrap();
     }

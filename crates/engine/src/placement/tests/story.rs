@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::name::{ClusterName, Text};
-use crate::placement::choose::{Chosen, Cluster, choose};
+use crate::placement::choose::{CandidateCluster, Chosen, choose};
 use crate::placement::key::Key;
 use crate::placement::scope::{ClusterSet, Sets};
 
@@ -35,7 +35,7 @@ pub(super) fn placement(spec: Value) -> Placement {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct World {
-    pub(super) clusters: Vec<Cluster>,
+    pub(super) clusters: Vec<CandidateCluster>,
     sets: BTreeMap<Key, ClusterSet>,
     bindings: BTreeMap<Key, Text>,
     pub(super) before: BTreeSet<ClusterName>,
@@ -49,7 +49,7 @@ fn labels<'a>(words: impl Iterator<Item = &'a str>) -> Value {
     words.filter_map(|word| word.split_once('=')).map(|(key, value)| (key.to_owned(), json!(value))).collect()
 }
 
-fn cluster(name: &str, words: &[&str]) -> Cluster {
+fn cluster(name: &str, words: &[&str]) -> CandidateCluster {
     let taint = |word: &&str| {
         let (taint, age) =
             word.strip_prefix("taint:")?.split_once('@').unwrap_or((&word["taint:".len()..], ""));
@@ -70,7 +70,7 @@ fn cluster(name: &str, words: &[&str]) -> Cluster {
         "status": {"clusterClaims": claims.map(|(name, value)| json!({"name": name, "value": value})).collect::<Vec<_>>()},
     }))
     .unwrap();
-    Cluster::read(&object).unwrap()
+    CandidateCluster::read(&object).unwrap()
 }
 
 fn set(words: &[&str]) -> ClusterSet {
