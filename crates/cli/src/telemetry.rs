@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use aviary_controller::{Clock, Health, Metrics};
+use aviary_controller::{Clock, ManagerHealth, Metrics};
 use aviary_serve::{
     AllowedHosts, Authority, Credential, Limits, ServerCertificate, keep_renewed, serve_tls,
     serve_unencrypted, tls_from_files,
@@ -60,7 +60,7 @@ pub(crate) struct TelemetryArgs {
 /// What is served.
 #[derive(Clone)]
 pub(crate) struct Telemetry {
-    pub(crate) health: watch::Receiver<Health>,
+    pub(crate) health: watch::Receiver<ManagerHealth>,
     pub(crate) metrics: Metrics,
     pub(crate) clock: Clock,
     /// The client that authenticates and authorizes callers.
@@ -175,7 +175,7 @@ fn probes(telemetry: &Telemetry) -> Router {
 }
 
 /// What is wrong with one add-on is no reason to take the manager away: probes leave it out.
-fn readiness(health: &Health, query: Option<&str>) -> (StatusCode, String) {
+fn readiness(health: &ManagerHealth, query: Option<&str>) -> (StatusCode, String) {
     let is_probe = query.is_some_and(|query| query.split('&').any(|one| one == "exclude=addons"));
     match health.is_ready() || (is_probe && health.is_serving()) {
         true => (StatusCode::OK, "ok".to_owned()),
@@ -254,10 +254,10 @@ mod tests {
 
     #[test]
     fn a_probe_that_leaves_add_ons_out_is_not_failed_by_one_of_them() {
-        let code = |health: &Health, query| readiness(health, query).0.as_u16();
-        let empty = Health::default();
-        let waiting = Health { listed: true, leading: true, ..Health::default() };
-        let ready = Health { synced: true, first_pass_done: true, ..waiting.clone() };
+        let code = |health: &ManagerHealth, query| readiness(health, query).0.as_u16();
+        let empty = ManagerHealth::default();
+        let waiting = ManagerHealth { listed: true, leading: true, ..ManagerHealth::default() };
+        let ready = ManagerHealth { synced: true, first_pass_done: true, ..waiting.clone() };
         for (health, plain, probe) in [(&empty, 503, 503), (&waiting, 503, 200), (&ready, 200, 200)] {
             assert_eq!(code(health, None), plain, "{health:?}");
             assert_eq!(code(health, Some("exclude=addons")), probe, "{health:?}");

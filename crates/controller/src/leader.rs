@@ -56,7 +56,7 @@ pub(crate) struct Candidate {
 /// What a candidate remembers between attempts.
 #[derive(Default)]
 struct Memory {
-    seen: Option<Sighting>,
+    seen: Option<LeaseSighting>,
     term: Option<Term>,
     leases: u32,
     /// OCM's add-on manager ran when it was last looked for.
@@ -66,12 +66,12 @@ struct Memory {
 }
 
 /// What was last seen of the Lease, and when.
-struct Sighting {
+struct LeaseSighting {
     lease: Lease,
     at: Instant,
 }
 
-impl Sighting {
+impl LeaseSighting {
     fn now(lease: Lease) -> Self {
         Self { lease, at: Instant::now() }
     }
@@ -83,7 +83,7 @@ impl Sighting {
 
 impl Memory {
     fn note_transitions(&mut self) {
-        let seen = self.seen.as_ref().map_or(0, Sighting::transitions);
+        let seen = self.seen.as_ref().map_or(0, LeaseSighting::transitions);
         self.highest = self.highest.max(seen);
     }
 }
@@ -171,14 +171,14 @@ impl Candidate {
             .as_ref()
             .is_none_or(|seen| seen.lease.metadata.resource_version != lease.metadata.resource_version);
         if changed {
-            memory.seen = Some(Sighting::now(lease.clone()));
+            memory.seen = Some(LeaseSighting::now(lease.clone()));
         }
         memory.note_transitions();
         let Some((transitions, handed_over_by)) = self.may_take(&lease, memory) else { return Ok(None) };
         let wanted = self.lease(Some(&lease), transitions);
         match self.api().replace(&self.name, &PostParams::default(), &wanted).await {
             Ok(written) => {
-                memory.seen = Some(Sighting::now(written));
+                memory.seen = Some(LeaseSighting::now(written));
                 memory.note_transitions();
                 let term = Term { number: number(transitions), handed_over_by, leases: memory.leases };
                 // A renewal does not change how the term began.
@@ -197,7 +197,7 @@ impl Candidate {
         let transitions = if memory.seen.is_some() { next } else { floor };
         match self.api().create(&PostParams::default(), &self.lease(None, transitions)).await {
             Ok(made) => {
-                memory.seen = Some(Sighting::now(made));
+                memory.seen = Some(LeaseSighting::now(made));
                 memory.note_transitions();
                 memory.leases += 1;
                 Ok(Some(Term { number: number(transitions), handed_over_by: None, leases: memory.leases }))
@@ -356,7 +356,7 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "lease"}, "spec": spec})).unwrap()
         };
         let taken = |memory: &Memory, lease: &Lease| candidate.may_take(lease, memory).map(|(at, _)| at);
-        let mut memory = Memory { seen: Some(Sighting::now(lease("only", 7))), ..Memory::default() };
+        let mut memory = Memory { seen: Some(LeaseSighting::now(lease("only", 7))), ..Memory::default() };
         memory.note_transitions();
         assert_eq!(taken(&memory, &lease("only", 7)), Some(7), "a renewal keeps the term");
         assert_eq!(taken(&memory, &lease("only", 0)), Some(8), "somebody has reset it");

@@ -42,8 +42,8 @@ use tokio::sync::{oneshot, watch};
 
 pub use bounds::{AnswerTooLong, BoundAnswers, Bounded, BoundedService};
 pub use election::{Election, while_elected};
-pub use look::{Follower, Kept, LookError, Scope, View};
-pub use manager::Health;
+pub use look::{CompletedRevision, Follower, LookError, Scope, View};
+pub use manager::ManagerHealth;
 pub use metrics::Metrics;
 pub use pages::in_pages;
 pub use queue::WorkQueue;
@@ -98,7 +98,7 @@ impl std::fmt::Debug for Settings {
 pub struct Manager {
     client: Client,
     settings: Settings,
-    health: watch::Sender<Health>,
+    health: watch::Sender<ManagerHealth>,
     metrics: Metrics,
     lease: Duration,
     rival_in: Option<String>,
@@ -115,7 +115,7 @@ impl Manager {
         Self {
             client,
             settings,
-            health: watch::Sender::new(Health::default()),
+            health: watch::Sender::new(ManagerHealth::default()),
             metrics: Metrics::default(),
             lease: leader::DURATION,
             rival_in: None,
@@ -145,7 +145,7 @@ impl Manager {
         self
     }
 
-    pub fn health(&self) -> watch::Receiver<Health> {
+    pub fn health(&self) -> watch::Receiver<ManagerHealth> {
         self.health.subscribe()
     }
 

@@ -72,7 +72,7 @@ pub struct Scope {
 
 /// A completed revision of a placement.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct CompletedRevision {
     pub addon: Text,
     pub number: i64,
     pub placement: PlacementName,
@@ -197,10 +197,10 @@ impl View {
     }
 
     /// The completed revisions of an add-on's placements, in order of number.
-    pub fn history(&self, addon: &str) -> Vec<Kept> {
+    pub fn history(&self, addon: &str) -> Vec<CompletedRevision> {
         let completed = self.stores.entry(addon).into_iter().flat_map(AddOnEntry::completed);
-        let mut history: Vec<Kept> = completed
-            .map(|(_, completed)| Kept {
+        let mut history: Vec<CompletedRevision> = completed
+            .map(|(_, completed)| CompletedRevision {
                 addon: addon.into(),
                 number: completed.number,
                 placement: completed.placement.clone(),

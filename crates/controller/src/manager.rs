@@ -49,7 +49,7 @@ use terms::{Sighting, TermCheck, must_fence};
 const CONFIRMATION: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Health {
+pub struct ManagerHealth {
     /// What all add-ons need has been listed once.
     pub listed: bool,
     /// Everything has been listed once.
@@ -61,7 +61,7 @@ pub struct Health {
     pub skipped: Skipped,
 }
 
-impl Health {
+impl ManagerHealth {
     /// Whether this replica does its job.
     pub fn is_ready(&self) -> bool {
         self.synced && (!self.leading || self.first_pass_done) && self.skipped.is_empty()
@@ -74,7 +74,7 @@ impl Health {
 }
 
 pub(crate) struct Reporting {
-    pub(crate) health: watch::Sender<Health>,
+    pub(crate) health: watch::Sender<ManagerHealth>,
     pub(crate) metrics: Metrics,
 }
 
@@ -437,7 +437,7 @@ impl Loop {
         let mut addons = self.stores.addons();
         let listed = self.stores.are_complete();
         let synced = listed && addons.all(|addon| self.stores.are_configs_known(addon));
-        let health = Health {
+        let health = ManagerHealth {
             listed,
             synced,
             leading: self.executor.is_some(),

@@ -31,7 +31,7 @@ use crate::execute::Tally;
 const NO_PLACEMENT: &str = "";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Rollout {
+struct RolloutLabels {
     addon: String,
     /// `namespace/name`, as in messages.
     placement: String,
@@ -85,10 +85,10 @@ struct WriteOutcome {
 pub struct Metrics {
     registry: Arc<Registry>,
     board: Arc<Board>,
-    started: Family<Rollout, Counter>,
-    settled: Family<Rollout, Counter>,
-    failed: Family<Rollout, Counter>,
-    rollouts: Family<Rollout, Histogram, fn() -> Histogram>,
+    started: Family<RolloutLabels, Counter>,
+    settled: Family<RolloutLabels, Counter>,
+    failed: Family<RolloutLabels, Counter>,
+    rollouts: Family<RolloutLabels, Histogram, fn() -> Histogram>,
     plans: Histogram,
     writes: Family<WriteOutcome, Counter>,
     requests: Family<Request, Counter>,
@@ -210,7 +210,7 @@ impl Metrics {
         let new = standing_of(observed, plan);
         let addon = &observed.addon.name;
         for (placement, new) in &new.placements {
-            let of = Rollout { addon: addon.to_string(), placement: placement.clone() };
+            let of = RolloutLabels { addon: addon.to_string(), placement: placement.clone() };
             let starts: u32 = new
                 .clusters
                 .iter()
@@ -231,7 +231,7 @@ impl Metrics {
             let Some(old) = old.placements.get(&placement).filter(|old| old.target == new.target) else {
                 continue;
             };
-            let of = Rollout { addon: addon.to_string(), placement };
+            let of = RolloutLabels { addon: addon.to_string(), placement };
             let more = |new: usize, old: usize| new.saturating_sub(old) as u64;
             self.settled.get_or_create(&of).inc_by(more(new.settled, old.settled));
             self.failed.get_or_create(&of).inc_by(more(new.failed, old.failed));
@@ -246,7 +246,10 @@ impl Metrics {
             let progressing =
                 recorded.and_then(|recorded| ObservedCondition::find(&recorded.conditions, PROGRESSING));
             if let Some(since) = progressing.filter(|condition| condition.is_true()).and_then(|is| is.since) {
-                let of = Rollout { addon: observed.addon.name.to_string(), placement: placement.to_string() };
+                let of = RolloutLabels {
+                    addon: observed.addon.name.to_string(),
+                    placement: placement.to_string(),
+                };
                 self.rollouts.get_or_create(&of).observe(now.duration_since(since).as_secs_f64());
             }
         }
@@ -274,7 +277,7 @@ impl Metrics {
     pub(crate) fn forget(&self, addon: &Text) {
         let Some(gone) = self.board.addons().remove(addon) else { return };
         for placement in gone.placements.into_keys() {
-            let of = Rollout { addon: addon.to_string(), placement };
+            let of = RolloutLabels { addon: addon.to_string(), placement };
             self.started.remove(&of);
             self.settled.remove(&of);
             self.failed.remove(&of);
@@ -358,14 +361,14 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
     let placements = || {
         addons.iter().flat_map(|(addon, standing)| {
             standing.placements.iter().map(move |(placement, standing)| {
-                (Rollout { addon: addon.to_string(), placement: placement.clone() }, standing)
+                (RolloutLabels { addon: addon.to_string(), placement: placement.clone() }, standing)
             })
         })
     };
     let governed = || placements().filter(|(of, _)| of.placement != NO_PLACEMENT);
     let states = placements().flat_map(|(of, standing)| {
         standing.clusters.iter().map(move |((state, reason), count)| {
-            let Rollout { addon, placement } = of.clone();
+            let RolloutLabels { addon, placement } = of.clone();
             (RolloutState { addon, placement, state, reason }, i64::from(*count))
         })
     });
@@ -391,7 +394,7 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
     let help = "How long clusters have been waiting for a rollout to reach them";
     gauges.put("rollout_oldest_wait", help, Some(&Unit::Seconds), waits)?;
     let revisions = governed().map(|(of, standing)| {
-        let Rollout { addon, placement } = of;
+        let RolloutLabels { addon, placement } = of;
         let (desired, target) = (standing.desired.to_string(), standing.target.to_string());
         (RevisionInfo { addon, placement, desired, target }, 1)
     });

@@ -36,17 +36,17 @@ pub struct Outage {
 
 /// Whether a hub answers. Clones share the state.
 #[derive(Clone, Debug)]
-pub struct Reach(Arc<Shared>);
+pub struct Reach(Arc<ReachState>);
 
 #[derive(Debug)]
-struct Shared {
+struct ReachState {
     outage: watch::Sender<Option<Outage>>,
     doubt: Notify,
 }
 
 impl Default for Reach {
     fn default() -> Self {
-        Self(Arc::new(Shared { outage: watch::Sender::new(None), doubt: Notify::new() }))
+        Self(Arc::new(ReachState { outage: watch::Sender::new(None), doubt: Notify::new() }))
     }
 }
 

@@ -19,12 +19,12 @@ pub(crate) struct Tenure(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    state: Mutex<State>,
+    state: Mutex<LeaseState>,
     raised: Notify,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum LeaseState {
     #[default]
     NotHeld,
     Held {
@@ -46,31 +46,31 @@ struct Over;
 impl Tenure {
     pub(crate) fn unlimited() -> Self {
         let tenure = Self::default();
-        *tenure.state() = State::Unlimited;
+        *tenure.state() = LeaseState::Unlimited;
         tenure
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LeaseState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The lease was renewed by a request sent at `began`: the hub counts from then or later.
     pub(crate) fn renew(&self, began: Instant, duration: Duration) {
         let mut state = self.state();
-        let floor = if let State::Held { floor, .. } = *state { floor } else { 0 };
-        *state = State::Held { renewed: began, deadline: began + duration, floor };
+        let floor = if let LeaseState::Held { floor, .. } = *state { floor } else { 0 };
+        *state = LeaseState::Held { renewed: began, deadline: began + duration, floor };
     }
 
     pub(crate) fn end(&self) {
-        *self.state() = State::NotHeld;
+        *self.state() = LeaseState::NotHeld;
     }
 
     /// How much of the lease is left; `None` if it is not held.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         match *self.state() {
-            State::NotHeld => None,
-            State::Held { deadline, .. } => Some(deadline.saturating_duration_since(Instant::now())),
-            State::Unlimited => Some(Duration::MAX),
+            LeaseState::NotHeld => None,
+            LeaseState::Held { deadline, .. } => Some(deadline.saturating_duration_since(Instant::now())),
+            LeaseState::Unlimited => Some(Duration::MAX),
         }
     }
 
@@ -81,22 +81,22 @@ impl Tenure {
     /// Whether the hub has confirmed the lease since `moment`.
     pub(crate) fn confirmed_since(&self, moment: Instant) -> bool {
         match *self.state() {
-            State::NotHeld => false,
-            State::Held { renewed, deadline, .. } => renewed > moment && Instant::now() < deadline,
-            State::Unlimited => true,
+            LeaseState::NotHeld => false,
+            LeaseState::Held { renewed, deadline, .. } => renewed > moment && Instant::now() < deadline,
+            LeaseState::Unlimited => true,
         }
     }
 
     /// Requests a term above `floor`. It arrives as a change of leadership.
     pub(crate) fn raise_above(&self, floor: u64) {
-        if let State::Held { floor: old, .. } = &mut *self.state() {
+        if let LeaseState::Held { floor: old, .. } = &mut *self.state() {
             *old = floor.max(*old);
         }
         self.0.raised.notify_one();
     }
 
     pub(crate) fn floor(&self) -> u64 {
-        if let State::Held { floor, .. } = *self.state() { floor } else { 0 }
+        if let LeaseState::Held { floor, .. } = *self.state() { floor } else { 0 }
     }
 
     /// Completes when a higher term was requested.

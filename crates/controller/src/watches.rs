@@ -94,10 +94,10 @@ pub(crate) fn start_for(
     events: &mpsc::Sender<WatchEvent>,
     tasks: &mut JoinSet<()>,
 ) {
-    watched_kinds(&mut Start { client, namespace, addon, reach, events, tasks });
+    watched_kinds(&mut WatchStarter { client, namespace, addon, reach, events, tasks });
 }
 
-struct Start<'a> {
+struct WatchStarter<'a> {
     client: &'a Client,
     namespace: &'a str,
     addon: Option<&'a str>,
@@ -106,7 +106,7 @@ struct Start<'a> {
     tasks: &'a mut JoinSet<()>,
 }
 
-impl KindVisitor for Start<'_> {
+impl KindVisitor for WatchStarter<'_> {
     fn visit<K: Watched<WatchEvent>>(&mut self, which: Which) {
         let (label_selector, field_selector) = which.selectors(self.addon);
         let config = watcher::Config { label_selector, field_selector, ..watcher::Config::default() };

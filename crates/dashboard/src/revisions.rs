@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use aviary_controller::Kept;
+use aviary_controller::CompletedRevision;
 use aviary_engine::configs::{GroupResource, Pin, Revision};
 use aviary_engine::difference::{self, Field};
 use aviary_engine::fleet::Fleet;
@@ -63,7 +63,7 @@ impl RevisionLine {
 }
 
 /// Placement by placement, newest first.
-pub(crate) fn lines(fleet: &Fleet<'_>, plan: &Plan, history: &[Kept]) -> Vec<RevisionLine> {
+pub(crate) fn lines(fleet: &Fleet<'_>, plan: &Plan, history: &[CompletedRevision]) -> Vec<RevisionLine> {
     let observed = fleet.observed;
     let mut told: HashMap<(usize, &Text), usize> = HashMap::new();
     for cluster in &plan.report.clusters {
@@ -73,10 +73,11 @@ pub(crate) fn lines(fleet: &Fleet<'_>, plan: &Plan, history: &[Kept]) -> Vec<Rev
     }
     let mut lines = Vec::new();
     for (index, governor) in fleet.governors.iter().enumerate() {
-        let own: Vec<&Kept> = history.iter().filter(|kept| kept.placement == governor.spec.name).collect();
+        let own: Vec<&CompletedRevision> =
+            history.iter().filter(|kept| kept.placement == governor.spec.name).collect();
         let wanted = governor.desired.as_ref().ok();
         let new = wanted.filter(|wanted| own.iter().all(|kept| kept.revision != **wanted));
-        let all: Vec<(Option<&Kept>, &Revision)> =
+        let all: Vec<(Option<&CompletedRevision>, &Revision)> =
             own.iter().map(|kept| (Some(*kept), &kept.revision)).chain(new.map(|new| (None, new))).collect();
         // If a revision was completed several times, the last time counts.
         let last = all.iter().rposition(|(_, revision)| Some(*revision) == wanted);

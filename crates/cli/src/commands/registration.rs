@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use aviary_controller::{Clock, Health, Metrics};
+use aviary_controller::{Clock, ManagerHealth, Metrics};
 use aviary_registration::decide::ApprovalPolicy;
 use aviary_registration::process::{self, RegistrationSettings};
 use aviary_registration::template::SecretRef;
@@ -115,7 +115,7 @@ async fn register(args: &Args, session: &mut Session) -> anyhow::Result<()> {
         lease: args.leader_elect.then(|| Duration::from_secs(args.lease_duration.into())),
         clock: Arc::clone(&clock),
     };
-    let (health, told_health) = watch::channel(Health::default());
+    let (health, told_health) = watch::channel(ManagerHealth::default());
     let telemetry = Telemetry { health: told_health, metrics, clock, client: client.clone() };
     let mut told = Printout::of(format_args!(
         "Registration {identity} running on {server}, version {}",
@@ -129,7 +129,7 @@ async fn register(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     let tell = async {
         while is_ready.changed().await.is_ok() {
             let listed = *is_ready.borrow_and_update();
-            health.send_replace(Health { listed, synced: listed, ..Health::default() });
+            health.send_replace(ManagerHealth { listed, synced: listed, ..ManagerHealth::default() });
         }
         std::future::pending::<()>().await;
     };

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use aviary_api::crds::{self, ConversionService};
-use aviary_controller::{Clock, Health};
+use aviary_controller::{Clock, ManagerHealth};
 use aviary_hub::Converter;
 use kube::Client;
 use tokio::sync::watch;
@@ -56,7 +56,7 @@ pub(crate) struct Surroundings {
     pub(crate) client: Client,
     pub(crate) namespace: String,
     pub(crate) clock: Clock,
-    pub(crate) health: watch::Receiver<Health>,
+    pub(crate) health: watch::Receiver<ManagerHealth>,
 }
 
 impl ConversionArgs {

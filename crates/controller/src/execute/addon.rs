@@ -14,7 +14,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use serde_json::json;
 
-use super::outcome::{Outcome, written};
+use super::outcome::{WriteResult, written};
 use super::{Executor, Job, Missed, Tally, Target, UNFENCED, echo, lock};
 use crate::seen::Echoed;
 
@@ -32,8 +32,8 @@ impl Executor {
         };
         let why = match self.addons().list_metadata(&named).await {
             Ok(list) if list.items.iter().any(is_it) => return true,
-            Ok(_) => Outcome::Conflict,
-            Err(error) => Outcome::of_error(error),
+            Ok(_) => WriteResult::Conflict,
+            Err(error) => WriteResult::of_error(error),
         };
         self.note(why, tally).await
     }
@@ -54,7 +54,7 @@ impl Executor {
 
     /// Writes the status over the state that the plan has seen. Without a status, only checks that
     /// it still is that state.
-    pub(super) async fn write_addon(&self, job: &Job, write: Option<(&Write, &AddOnStatus)>) -> Outcome {
+    pub(super) async fn write_addon(&self, job: &Job, write: Option<(&Write, &AddOnStatus)>) -> WriteResult {
         let target = &job.target;
         let starts = job.plan.starts().next().is_some();
         let mut version = target.resource_version.clone();
@@ -65,7 +65,7 @@ impl Executor {
                     version = entered.resource_version().unwrap_or_default().into();
                     events.extend(written(entered));
                 }
-                Err(error) => return Outcome::of_error(error),
+                Err(error) => return WriteResult::of_error(error),
             }
         }
         let status = write.map_or_else(
@@ -89,9 +89,9 @@ impl Executor {
                     events.extend(echo(&target.name, Echoed::AddOn, version, write, how));
                 }
                 events.extend(written(object));
-                Outcome::Written(events)
+                WriteResult::Written(events)
             }
-            Err(error) => Outcome::of_error(error),
+            Err(error) => WriteResult::of_error(error),
         }
     }
 
@@ -128,7 +128,7 @@ impl Executor {
         let touch = |instance| self.touch(target, instance).boxed();
         if is_void || self.all(fence.iter().collect(), touch, tally).await {
             self.voided(target, |voided| voided.clone_from(&target.resource_version));
-            let enter = |(): &()| async { Outcome::of_put(self.enter_term(target).await) }.boxed();
+            let enter = |(): &()| async { WriteResult::of_put(self.enter_term(target).await) }.boxed();
             self.all(vec![&()], enter, tally).await;
         }
     }
@@ -137,12 +137,12 @@ impl Executor {
         look(lock(&self.voided).entry(target.name.clone()).or_insert_with(|| "".into()))
     }
 
-    pub(super) async fn offer(&self, offer: &Offer) -> Outcome {
+    pub(super) async fn offer(&self, offer: &Offer) -> WriteResult {
         let api: Api<AddOnHubConfig> = Api::all(self.client.clone());
         let patch = Patch::Merge(json!({"status": {"supportedVersions": offer.versions}}));
         match api.patch_status(&offer.config.name, &PatchParams::default(), &patch).await {
-            Ok(_) => Outcome::Written(Vec::new()),
-            Err(error) => Outcome::of_error(error),
+            Ok(_) => WriteResult::Written(Vec::new()),
+            Err(error) => WriteResult::of_error(error),
         }
     }
 }

@@ -15,7 +15,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::outcome::{self, Outcome};
+use super::outcome::{self, WriteResult};
 use super::{Executor, Target, echo};
 use crate::revisions::Owner;
 use crate::seen::{Change, Echoed, NamespaceMissing, WatchEvent};
@@ -28,10 +28,10 @@ impl Executor {
         Api::namespaced(self.client.clone(), cluster.as_str())
     }
 
-    pub(super) async fn create_instance(&self, owner: Owner<'_>, create: &Create) -> Outcome {
+    pub(super) async fn create_instance(&self, owner: Owner<'_>, create: &Create) -> WriteResult {
         let object = match serde_json::from_value(new_instance(owner, create)) {
             Ok(object) => object,
-            Err(error) => return Outcome::of_error(kube::Error::SerdeError(error)),
+            Err(error) => return WriteResult::of_error(kube::Error::SerdeError(error)),
         };
         let answer = self.instances(&create.cluster).create(&PostParams::default(), &object).await;
         if let Err(error) = &answer
@@ -46,33 +46,39 @@ impl Executor {
             };
             self.send([WatchEvent::NamespaceMissing(missing)]).await;
         }
-        Outcome::of_put(answer)
+        WriteResult::of_put(answer)
     }
 
-    pub(super) async fn delete_instance(&self, addon: &str, delete: &Delete) -> Outcome {
+    pub(super) async fn delete_instance(&self, addon: &str, delete: &Delete) -> WriteResult {
         let Delete { cluster, uid, .. } = delete;
         outcome::delete(self.instances(cluster), cluster.as_str(), addon, uid).await
     }
 
-    pub(super) async fn write_status(&self, target: &Target, whole: &Write, write: &StatusWrite) -> Outcome {
+    pub(super) async fn write_status(
+        &self,
+        target: &Target,
+        whole: &Write,
+        write: &StatusWrite,
+    ) -> WriteResult {
         let (addon, served) = (&*target.name, &target.served);
         let instances = self.instances(&write.cluster);
         let status = match write.status.has_more_conditions {
             false => publish::instance(write, served),
             // A list, because the manager has no right to get single instances.
-            true => match instances
-                .list(&ListParams::default().fields(&format!("metadata.name={addon}")))
-                .await
-            {
-                Ok(there) => {
-                    let is_it = |one: &ManagedClusterAddOn| {
-                        one.resource_version().as_deref() == Some(&*write.resource_version)
-                    };
-                    let Some(there) = there.items.into_iter().find(is_it) else { return Outcome::Conflict };
-                    publish::instance_among(write, served, &there.status.unwrap_or_default().conditions)
+            true => {
+                match instances.list(&ListParams::default().fields(&format!("metadata.name={addon}"))).await {
+                    Ok(there) => {
+                        let is_it = |one: &ManagedClusterAddOn| {
+                            one.resource_version().as_deref() == Some(&*write.resource_version)
+                        };
+                        let Some(there) = there.items.into_iter().find(is_it) else {
+                            return WriteResult::Conflict;
+                        };
+                        publish::instance_among(write, served, &there.status.unwrap_or_default().conditions)
+                    }
+                    Err(error) => return WriteResult::of_error(error),
                 }
-                Err(error) => return Outcome::of_error(error),
-            },
+            }
         };
         let patch = Patch::Merge(json!({
             "metadata": {"uid": write.uid, "resourceVersion": write.resource_version},
@@ -80,7 +86,7 @@ impl Executor {
         }));
         let object = match instances.patch_status(addon, &PatchParams::default(), &patch).await {
             Ok(object) => object,
-            Err(error) => return Outcome::of_error(error),
+            Err(error) => return WriteResult::of_error(error),
         };
         let version: Text = object.resource_version().unwrap_or_default().into();
         let mut events: Vec<WatchEvent> = outcome::written(object).into_iter().collect();
@@ -90,12 +96,12 @@ impl Executor {
             let (of, how) = (Echoed::Instance(write.cluster.clone()), (target.placements.as_slice(), served));
             events.extend(echo(&target.name, of, version, whole, how));
         }
-        Outcome::Written(events)
+        WriteResult::Written(events)
     }
 
     /// Writes the metadata of an instance. If it goes although its hooks have not completed, an Event
     /// says so.
-    pub(super) async fn write_guard(&self, target: &Target, write: &GuardWrite) -> Outcome {
+    pub(super) async fn write_guard(&self, target: &Target, write: &GuardWrite) -> WriteResult {
         let mut metadata = json!({
             "uid": write.uid, "resourceVersion": write.resource_version, "finalizers": write.finalizers,
         });
@@ -117,21 +123,21 @@ impl Executor {
             let note = format!("{}: {why}", write.cluster);
             self.events.publish_one(target, EventReason::HooksGivenUp, &note).await;
         }
-        Outcome::of_put(written)
+        WriteResult::of_put(written)
     }
 
     /// All owners that an instance should have. A merge patch replaces the list, so those of others are
     /// read first; few instances have any.
-    async fn owners(&self, target: &Target, write: &GuardWrite) -> Result<Value, Outcome> {
+    async fn owners(&self, target: &Target, write: &GuardWrite) -> Result<Value, WriteResult> {
         let mut owner = owner_reference(&target.name, &target.uid);
         if !write.has_other_owners {
             return Ok(json!([owner]));
         }
         let named = ListParams::default().fields(&format!("metadata.name={}", target.name));
-        let found = self.instances(&write.cluster).list(&named).await.map_err(Outcome::of_error)?;
+        let found = self.instances(&write.cluster).list(&named).await.map_err(WriteResult::of_error)?;
         let is_it =
             |one: &ManagedClusterAddOn| one.resource_version().as_deref() == Some(&*write.resource_version);
-        let there = found.items.into_iter().find(is_it).ok_or(Outcome::Conflict)?;
+        let there = found.items.into_iter().find(is_it).ok_or(WriteResult::Conflict)?;
         let others = there.metadata.owner_references.unwrap_or_default();
         // An object has at most one owner that controls it.
         if others.iter().any(|other| other.controller == Some(true)) {
@@ -143,15 +149,17 @@ impl Executor {
     /// Gives an instance another resource version. The annotation contains the add-on's resource
     /// version: if an earlier leader reserves a wave meanwhile and all of this is repeated, the
     /// annotation must differ, or nothing would change.
-    pub(super) async fn touch(&self, target: &Target, (cluster, uid): &(ClusterName, Text)) -> Outcome {
+    pub(super) async fn touch(&self, target: &Target, (cluster, uid): &(ClusterName, Text)) -> WriteResult {
         let term = format!("{}.{}", self.term.number, target.resource_version);
         let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": {
             annotations::MANAGER_TERM: term, annotations::MANAGER_IDENTITY: self.identity,
         }}}));
         match self.instances(cluster).patch(&target.name, &by_aviary(), &patch).await {
             // It was deleted or replaced, so no pending write can apply to it.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Outcome::Written(Vec::new()),
-            answer => Outcome::of_put(answer),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                WriteResult::Written(Vec::new())
+            }
+            answer => WriteResult::of_put(answer),
         }
     }
 }

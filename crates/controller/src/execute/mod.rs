@@ -37,7 +37,7 @@ use crate::seen::{Echo, Echoed, Key, RefusedObject, WatchEvent, WriteRefused, Wr
 use crate::stores::{Departed, Snapshot};
 use crate::write_limit::WriteLimit;
 pub(crate) use instances::look_for_namespace;
-use outcome::{Outcome, refusal};
+use outcome::{WriteResult, refusal};
 pub(crate) use own::summarise;
 pub(crate) use works::until_free;
 
@@ -188,7 +188,7 @@ impl Executor {
         self.all(writes, |write| self.write(job, write, missed).boxed(), tally).await
     }
 
-    async fn write(&self, job: &Job, write: &Write, missed: &Missed) -> Outcome {
+    async fn write(&self, job: &Job, write: &Write, missed: &Missed) -> WriteResult {
         let addon = &job.target.name;
         let owner = Owner { namespace: &self.namespace, addon, uid: &job.target.uid };
         let outcome = match write {
@@ -203,20 +203,20 @@ impl Executor {
             Write::Delete(delete) => self.delete_instance(addon, delete).await,
             Write::Instance(status) => {
                 let outcome = self.write_status(&job.target, write, status).await;
-                if !matches!(outcome, Outcome::Written(_)) {
+                if !matches!(outcome, WriteResult::Written(_)) {
                     lock(missed).insert(status.cluster.clone());
                 }
                 outcome
             }
             Write::Guard(write) => self.write_guard(&job.target, write).await,
             // Nothing in the request depends on the instance, so the hub would accept it.
-            Write::Work(write) if job.departed.contains(write.instance_uid()) => Outcome::Conflict,
+            Write::Work(write) if job.departed.contains(write.instance_uid()) => WriteResult::Conflict,
             Write::Work(write) => self.write_work(addon, write).await,
             Write::DeleteWork(surplus) => self.delete_work(surplus).await,
             Write::Forget(hash) => self.forget(addon, hash).await,
         };
         match (outcome, refusable(write)) {
-            (Outcome::Failed(error), Some(object)) => match refusal(&error) {
+            (WriteResult::Failed(error), Some(object)) => match refusal(&error) {
                 Some(why) => {
                     tracing::warn!(
                         %addon, object = %object, error = said(&error),
@@ -224,9 +224,9 @@ impl Executor {
                     );
                     let refused = WriteRefused { addon: addon.clone(), object, why };
                     self.send([WatchEvent::WriteRefused(refused)]).await;
-                    Outcome::Refused
+                    WriteResult::Refused
                 }
-                None => Outcome::Failed(error),
+                None => WriteResult::Failed(error),
             },
             (outcome, _) => outcome,
         }
@@ -236,7 +236,7 @@ impl Executor {
     async fn all<'a, T: Sync>(
         &'a self,
         writes: Vec<&'a T>,
-        make: impl Fn(&'a T) -> BoxFuture<'a, Outcome> + Send,
+        make: impl Fn(&'a T) -> BoxFuture<'a, WriteResult> + Send,
         tally: &mut Tally,
     ) -> bool {
         let mut waiting = writes.into_iter();
@@ -265,26 +265,26 @@ impl Executor {
         whole
     }
 
-    async fn timed(&self, write: BoxFuture<'_, Outcome>, slot: OwnedSemaphorePermit) -> Outcome {
+    async fn timed(&self, write: BoxFuture<'_, WriteResult>, slot: OwnedSemaphorePermit) -> WriteResult {
         let started = Instant::now();
         let outcome = AssertUnwindSafe(write).catch_unwind().await;
-        let outcome = outcome.unwrap_or_else(|panic| Outcome::Panicked(Panic::of(&*panic)));
+        let outcome = outcome.unwrap_or_else(|panic| WriteResult::Panicked(Panic::of(&*panic)));
         self.limit.give_back(slot, started.elapsed(), outcome.is_overload());
         outcome
     }
 
     /// Counts an outcome and sends what was written to the stores. Returns whether it was written.
-    async fn note(&self, outcome: Outcome, tally: &mut Tally) -> bool {
+    async fn note(&self, outcome: WriteResult, tally: &mut Tally) -> bool {
         let unanswered = if outcome.is_unanswered() { tally.unanswered + 1 } else { 0 };
         let is_first = std::mem::replace(&mut tally.unanswered, unanswered) == 0;
         match outcome {
-            Outcome::Written(events) => {
+            WriteResult::Written(events) => {
                 tally.written += 1;
                 self.send(events).await;
                 return true;
             }
-            Outcome::Conflict => tally.conflicts += 1,
-            Outcome::Failed(error) => {
+            WriteResult::Conflict => tally.conflicts += 1,
+            WriteResult::Failed(error) => {
                 // While the hub is away, all writes fail for the same reason.
                 if is_first {
                     tracing::warn!(error = said(&error), "a write failed and is retried");
@@ -292,8 +292,8 @@ impl Executor {
                 tally.failed += 1;
                 tally.blocked |= refusal(&error).is_some();
             }
-            Outcome::Refused => tally.refused += 1,
-            Outcome::Panicked(panic) => {
+            WriteResult::Refused => tally.refused += 1,
+            WriteResult::Panicked(panic) => {
                 tracing::error!(%panic, "a write panicked and is retried");
                 tally.failed += 1;
                 tally.panicked = true;

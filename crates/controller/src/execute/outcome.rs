@@ -6,7 +6,7 @@ use kube::api::{Api, DeleteParams, Preconditions};
 use crate::panics::Panic;
 use crate::seen::{Change, Key, ObjectVersion, Version, WatchEvent, Watched};
 
-pub(super) enum Outcome {
+pub(super) enum WriteResult {
     Written(Vec<WatchEvent>),
     /// The object has changed or was deleted. The next plan sees its current state.
     Conflict,
@@ -16,7 +16,7 @@ pub(super) enum Outcome {
     Panicked(Panic),
 }
 
-impl Outcome {
+impl WriteResult {
     pub(super) fn of_put<K: Watched<WatchEvent>>(answer: kube::Result<K>) -> Self {
         match answer {
             Ok(object) => Self::Written(written(object).into_iter().collect()),
@@ -75,13 +75,13 @@ pub(super) async fn delete<K: Watched<WatchEvent>>(
     namespace: &str,
     name: &str,
     uid: &str,
-) -> Outcome {
+) -> WriteResult {
     match api.delete(name, &only(uid)).await {
         Ok(answer) => match answer.left() {
-            Some(object) => Outcome::of_put(Ok(object)),
-            None => Outcome::Written(vec![deleted::<K>(namespace, name, uid)]),
+            Some(object) => WriteResult::of_put(Ok(object)),
+            None => WriteResult::Written(vec![deleted::<K>(namespace, name, uid)]),
         },
-        Err(error) => Outcome::of_error(error),
+        Err(error) => WriteResult::of_error(error),
     }
 }
 

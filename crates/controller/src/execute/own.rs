@@ -12,20 +12,20 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::outcome::Outcome;
+use super::outcome::WriteResult;
 use super::{Executor, Target};
 use crate::seen::{self, Change, ObjectVersion, SeenConfig, WatchEvent};
 
 impl Executor {
     /// Writes the record over the state that the plan has seen.
-    pub(super) async fn write_record(&self, target: &Target, write: &RecordWrite) -> Outcome {
+    pub(super) async fn write_record(&self, target: &Target, write: &RecordWrite) -> WriteResult {
         let api: Api<AddOnRolloutRecord> = Api::all(self.client.clone());
         let (mut uid, mut version) = (write.uid.clone(), write.resource_version.clone());
         let mut generation = write.generation;
         if version.is_empty() {
             let object = match serde_json::from_value(new_record(target)) {
                 Ok(object) => object,
-                Err(error) => return Outcome::of_error(kube::Error::SerdeError(error)),
+                Err(error) => return WriteResult::of_error(kube::Error::SerdeError(error)),
             };
             match api.create(&PostParams::default(), &object).await {
                 Ok(made) => {
@@ -35,7 +35,7 @@ impl Executor {
                 }
                 // One of an earlier add-on of this name is being garbage-collected, or this one is
                 // newer than what the plan has seen.
-                Err(error) => return Outcome::of_error(error),
+                Err(error) => return WriteResult::of_error(error),
             }
         }
         let patch = json!({
@@ -46,9 +46,9 @@ impl Executor {
             Ok(object) => {
                 let version = ObjectVersion::of(&object.metadata);
                 let seen = seen::own(GroupResource::records(), &json!(object));
-                Outcome::Written(seen.map(|seen| event(version, seen)).into_iter().collect())
+                WriteResult::Written(seen.map(|seen| event(version, seen)).into_iter().collect())
             }
-            Err(error) => Outcome::of_error(error),
+            Err(error) => WriteResult::of_error(error),
         }
     }
 }

@@ -9,7 +9,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::Value;
 
 use super::Executor;
-use super::outcome::{Outcome, deleted, only};
+use super::outcome::{WriteResult, deleted, only};
 use crate::revisions::{self, Completed, Owner};
 use crate::seen::Key;
 
@@ -18,15 +18,15 @@ impl Executor {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    pub(super) async fn keep(&self, owner: Owner<'_>, keep: &Keep) -> Outcome {
+    pub(super) async fn keep(&self, owner: Owner<'_>, keep: &Keep) -> WriteResult {
         self.create_revision(owner, revisions::content(owner, keep)).await
     }
 
-    async fn create_revision(&self, owner: Owner<'_>, object: Value) -> Outcome {
+    async fn create_revision(&self, owner: Owner<'_>, object: Value) -> WriteResult {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let object: ControllerRevision = match serde_json::from_value(object) {
             Ok(object) => object,
-            Err(error) => return Outcome::of_error(kube::Error::SerdeError(error)),
+            Err(error) => return WriteResult::of_error(kube::Error::SerdeError(error)),
         };
         let answer = match self.revisions().create(&PostParams::default(), &object).await {
             // Ours from an earlier attempt, or an object whose content does not match its name,
@@ -36,18 +36,18 @@ impl Executor {
         };
         match answer {
             Ok(found) if is_of_another(&found, owner) => self.clear_away(&found).await,
-            answer => Outcome::of_put(answer),
+            answer => WriteResult::of_put(answer),
         }
     }
 
     /// Deletes what was kept for an earlier add-on of the same name now, instead of waiting for the
     /// garbage collector.
-    async fn clear_away(&self, found: &ControllerRevision) -> Outcome {
+    async fn clear_away(&self, found: &ControllerRevision) -> WriteResult {
         let name = found.metadata.name.as_deref().unwrap_or_default();
         let uid = found.metadata.uid.as_deref().unwrap_or_default();
         match self.revisions().delete(name, &only(uid)).await {
-            Ok(_) => Outcome::Conflict,
-            Err(error) => Outcome::of_error(error),
+            Ok(_) => WriteResult::Conflict,
+            Err(error) => WriteResult::of_error(error),
         }
     }
 
@@ -58,7 +58,7 @@ impl Executor {
         owner: Owner<'_>,
         history: &[(Key, Completed)],
         completion: &Completion,
-    ) -> Outcome {
+    ) -> WriteResult {
         let Completion { placement, revision, keep, started } = completion;
         let of_placement = history.iter().filter(|(_, one)| one.placement == *placement);
         let mut numbered: Vec<(i64, &Key)> = of_placement.map(|(key, one)| (one.number, key)).collect();
@@ -68,11 +68,11 @@ impl Executor {
         let mut outcome = self.create_revision(owner, object).await;
         let surplus = (numbered.len() + 1).saturating_sub(*keep);
         for (_, key) in numbered.into_iter().take(surplus) {
-            let Outcome::Written(mut events) = outcome else { return outcome };
+            let WriteResult::Written(mut events) = outcome else { return outcome };
             outcome = match self.delete_revision(&key.name).await {
-                Outcome::Written(more) => {
+                WriteResult::Written(more) => {
                     events.extend(more);
-                    Outcome::Written(events)
+                    WriteResult::Written(events)
                 }
                 other => other,
             };
@@ -85,30 +85,30 @@ impl Executor {
         history: &[(Key, Completed)],
         placement: &PlacementName,
         revision: &Revision,
-    ) -> Outcome {
+    ) -> WriteResult {
         let stands =
             |one: &Completed| one.placement == *placement && one.revision == *revision && !one.withdrawn;
         let mut events = Vec::new();
         for (key, _) in history.iter().filter(|(_, one)| stands(one)) {
             let patch = Patch::Merge(revisions::withdrawal());
             let answer = self.revisions().patch(&key.name, &PatchParams::default(), &patch).await;
-            match Outcome::of_put(answer) {
-                Outcome::Written(more) => events.extend(more),
+            match WriteResult::of_put(answer) {
+                WriteResult::Written(more) => events.extend(more),
                 other => return other,
             }
         }
-        Outcome::Written(events)
+        WriteResult::Written(events)
     }
 
     /// Keeps a stored content while hooks may need it.
-    pub(super) async fn hold(&self, addon: &str, hash: &Hash) -> Outcome {
+    pub(super) async fn hold(&self, addon: &str, hash: &Hash) -> WriteResult {
         let (name, patch) = (revisions::content_name(addon, hash), Patch::Merge(revisions::hold()));
-        Outcome::of_put(self.revisions().patch(&name, &PatchParams::default(), &patch).await)
+        WriteResult::of_put(self.revisions().patch(&name, &PatchParams::default(), &patch).await)
     }
 
-    async fn delete_revision(&self, name: &str) -> Outcome {
+    async fn delete_revision(&self, name: &str) -> WriteResult {
         let gone =
-            |uid: &str| Outcome::Written(vec![deleted::<ControllerRevision>(&self.namespace, name, uid)]);
+            |uid: &str| WriteResult::Written(vec![deleted::<ControllerRevision>(&self.namespace, name, uid)]);
         match self.revisions().delete(name, &DeleteParams::default()).await {
             Ok(answer) => {
                 if let Some(held) = answer.as_ref().left().filter(|one| revisions::is_held(one)) {
@@ -118,23 +118,23 @@ impl Executor {
                 gone(details.map(|details| details.uid).unwrap_or_default().as_str())
             }
             Err(kube::Error::Api(status)) if status.code == 404 => gone(""),
-            Err(error) => Outcome::of_error(error),
+            Err(error) => WriteResult::of_error(error),
         }
     }
 
     /// Lets a revision go that is being deleted and that its finalizer keeps: no hook needs it.
-    async fn release_revision(&self, name: &str, held: &ControllerRevision) -> Outcome {
+    async fn release_revision(&self, name: &str, held: &ControllerRevision) -> WriteResult {
         let gone =
-            |uid: &str| Outcome::Written(vec![deleted::<ControllerRevision>(&self.namespace, name, uid)]);
+            |uid: &str| WriteResult::Written(vec![deleted::<ControllerRevision>(&self.namespace, name, uid)]);
         let patch = Patch::Merge(revisions::release(held));
         match self.revisions().patch(name, &PatchParams::default(), &patch).await {
             Ok(held) => gone(held.metadata.uid.as_deref().unwrap_or_default()),
             Err(kube::Error::Api(status)) if status.code == 404 => gone(""),
-            Err(error) => Outcome::of_error(error),
+            Err(error) => WriteResult::of_error(error),
         }
     }
 
-    pub(super) async fn forget(&self, addon: &str, hash: &Hash) -> Outcome {
+    pub(super) async fn forget(&self, addon: &str, hash: &Hash) -> WriteResult {
         self.delete_revision(&revisions::content_name(addon, hash)).await
     }
 }

@@ -11,7 +11,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::outcome::{self, Outcome, written};
+use super::outcome::{self, WriteResult, written};
 use super::{Executor, said};
 use crate::seen::{NameTaken, WatchEvent};
 
@@ -20,31 +20,31 @@ impl Executor {
         Api::namespaced(self.client.clone(), cluster.as_str())
     }
 
-    pub(super) async fn write_work(&self, addon: &Text, write: &WorkWrite) -> Outcome {
+    pub(super) async fn write_work(&self, addon: &Text, write: &WorkWrite) -> WriteResult {
         let mut object = write.object();
         let works = self.works(&write.cluster);
         let Some((uid, version)) = &write.replaces else {
             let object = match serde_json::from_value(object) {
                 Ok(object) => object,
-                Err(error) => return Outcome::of_error(kube::Error::SerdeError(error)),
+                Err(error) => return WriteResult::of_error(kube::Error::SerdeError(error)),
             };
             return match works.create(&PostParams::default(), &object).await {
                 Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
                     self.already_exists(addon, write).await
                 }
-                answer => Outcome::of_put(answer),
+                answer => WriteResult::of_put(answer),
             };
         };
         object["metadata"]["uid"] = json!(uid);
         object["metadata"]["resourceVersion"] = json!(version);
         remove_what_is_gone(&mut object);
         // A patch, so that fields of other writers are kept.
-        Outcome::of_put(works.patch(&write.name, &PatchParams::default(), &Patch::Merge(object)).await)
+        WriteResult::of_put(works.patch(&write.name, &PatchParams::default(), &Patch::Merge(object)).await)
     }
 
     /// A work of that name exists that was not observed: ours, or another owner's, which is not
     /// watched.
-    async fn already_exists(&self, addon: &Text, write: &WorkWrite) -> Outcome {
+    async fn already_exists(&self, addon: &Text, write: &WorkWrite) -> WriteResult {
         let taken = NameTaken {
             addon: addon.clone(),
             cluster: write.cluster.clone(),
@@ -58,13 +58,13 @@ impl Executor {
                 Some(WatchEvent::NameTaken(taken))
             }
             Ok(None) => None,
-            Err(error) => return Outcome::of_error(error),
+            Err(error) => return WriteResult::of_error(error),
         };
         self.send(event).await;
-        Outcome::Conflict
+        WriteResult::Conflict
     }
 
-    pub(super) async fn delete_work(&self, surplus: &SurplusWork) -> Outcome {
+    pub(super) async fn delete_work(&self, surplus: &SurplusWork) -> WriteResult {
         let SurplusWork { cluster, name, uid } = surplus;
         outcome::delete(self.works(cluster), cluster.as_str(), name, uid).await
     }

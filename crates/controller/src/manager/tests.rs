@@ -48,7 +48,8 @@ fn leader(broken: &Arc<AtomicBool>) -> Loop {
     };
     let tenure = Tenure::default();
     tenure.renew(Instant::now(), LONG);
-    let reporting = Reporting { health: watch::Sender::new(Health::default()), metrics: Metrics::default() };
+    let reporting =
+        Reporting { health: watch::Sender::new(ManagerHealth::default()), metrics: Metrics::default() };
     let mut manager = Loop::new(client, settings, reporting, tenure);
     for event in [
         WatchEvent::AddOn(Change::Begin),

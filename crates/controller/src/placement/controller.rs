@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::store::{PlacementEvent, Store};
+use super::store::{PlacementEvent, PlacementStore};
 use super::write::{self, Written, write};
 use crate::Clock;
 use crate::leader::Leadership;
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     let (sender, mut events) = mpsc::channel(EVENTS_WAITING);
     let mut watches = JoinSet::new();
     start(&client, &sender, &mut watches);
-    let mut state = Loop::new(client, clock);
+    let mut state = PlacementLoop::new(client, clock);
     state.lead(&leadership.borrow_and_update());
     loop {
         let next = state.queue.next(|_| true).unwrap_or_else(|| Instant::now() + LONG);
@@ -137,22 +137,22 @@ struct Done {
     result: Result<Written, Panic>,
 }
 
-struct Loop {
+struct PlacementLoop {
     client: Client,
     clock: Clock,
-    store: Store,
+    store: PlacementStore,
     limit: WriteLimit,
     leading: bool,
     queue: WorkQueue<Key>,
     writing: JoinSet<Done>,
 }
 
-impl Loop {
+impl PlacementLoop {
     fn new(client: Client, clock: Clock) -> Self {
         Self {
             client,
             clock,
-            store: Store::default(),
+            store: PlacementStore::default(),
             limit: WriteLimit::default(),
             leading: false,
             queue: WorkQueue::default(),

@@ -27,18 +27,18 @@ pub(crate) enum PlacementEvent {
 }
 
 #[derive(Debug)]
-struct Shelf<T> {
+struct ObjectsOfKind<T> {
     objects: BTreeMap<Key, T>,
     booking: Booking,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for ObjectsOfKind<T> {
     fn default() -> Self {
         Self { objects: BTreeMap::new(), booking: Booking::default() }
     }
 }
 
-impl<T: PartialEq> Shelf<T> {
+impl<T: PartialEq> ObjectsOfKind<T> {
     /// Returns the key of the changed object and its previous state. `moment` is when a list
     /// begins, or when a write was sent.
     fn take(
@@ -70,7 +70,7 @@ impl<T: PartialEq> Shelf<T> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Pass {
+pub(crate) struct PlacementPass {
     pub(crate) uid: String,
     pub(crate) resource_version: String,
     pub(crate) rewrite: Rewrite,
@@ -78,19 +78,19 @@ pub(crate) struct Pass {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Store {
-    clusters: Shelf<CandidateCluster>,
-    sets: Shelf<ClusterSet>,
-    bindings: Shelf<Text>,
-    placements: Shelf<Box<Placement>>,
-    decisions: Shelf<Box<PlacementDecision>>,
+pub(crate) struct PlacementStore {
+    clusters: ObjectsOfKind<CandidateCluster>,
+    sets: ObjectsOfKind<ClusterSet>,
+    bindings: ObjectsOfKind<Text>,
+    placements: ObjectsOfKind<Box<Placement>>,
+    decisions: ObjectsOfKind<Box<PlacementDecision>>,
     decisions_of: BTreeMap<Key, BTreeSet<Key>>,
     dirty: BTreeSet<Key>,
     /// Numbers lists and rewrites in the order in which they began.
     begun: u64,
 }
 
-impl Store {
+impl PlacementStore {
     /// Whether everything has been listed once. Before that, nothing may be decided: unknown is not
     /// absent.
     pub(crate) fn is_complete(&self) -> bool {
@@ -114,7 +114,7 @@ impl Store {
         self.dirty.extend(self.placements.objects.keys().cloned());
     }
 
-    /// Called when writes begin. Pass the returned number to [`Store::take_written`] with their
+    /// Called when writes begin. Pass the returned number to [`PlacementStore::take_written`] with their
     /// responses.
     pub(crate) fn begin_writes(&mut self) -> u64 {
         self.begun += 1;
@@ -169,7 +169,7 @@ impl Store {
     }
 
     /// `None` if the placement does not exist, or another controller decides it.
-    pub(crate) fn pass(&self, key: &Key, now: Timestamp) -> Option<Pass> {
+    pub(crate) fn pass(&self, key: &Key, now: Timestamp) -> Option<PlacementPass> {
         let placement = self.placements.objects.get(key).filter(|placement| !is_left_alone(placement))?;
         let decisions = || {
             let keys = self.decisions_of.get(key).into_iter().flatten();
@@ -183,7 +183,7 @@ impl Store {
         let sets = Sets { sets: &self.sets.objects, bindings: &self.bindings.objects };
         let chosen = choose(placement, self.clusters.objects.values(), sets, &before, now);
         tracing::debug!(namespace = %key.namespace, placement = %key.name, counts = ?chosen.counts, "chosen");
-        Some(Pass {
+        Some(PlacementPass {
             uid: placement.metadata.uid.clone().unwrap_or_default(),
             resource_version: placement.metadata.resource_version.clone().unwrap_or_default(),
             rewrite: rewrite(placement, decisions(), &self.taken(key), &chosen, now),

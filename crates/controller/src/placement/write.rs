@@ -14,7 +14,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::store::{Pass, PlacementEvent};
+use super::store::{PlacementEvent, PlacementPass};
 use crate::seen::{Change, Key, ObjectVersion, Version, Watched};
 use crate::write_limit::WriteLimit;
 
@@ -51,8 +51,8 @@ pub(crate) struct Writer {
     events: Vec<PlacementEvent>,
 }
 
-pub(crate) async fn write(client: Client, limit: WriteLimit, placement: Key, pass: Pass) -> Written {
-    let Pass { uid, resource_version, rewrite, recheck_at: _ } = pass;
+pub(crate) async fn write(client: Client, limit: WriteLimit, placement: Key, pass: PlacementPass) -> Written {
+    let PlacementPass { uid, resource_version, rewrite, recheck_at: _ } = pass;
     let mut writer = Writer { client, limit, placement, uid, resource_version, events: Vec::new() };
     let failure = writer.rewrite(rewrite).await.err();
     Written { events: writer.events, failure }

@@ -92,9 +92,9 @@ impl Departed {
 /// How many instances override a config of each kind. So the kinds to watch are known without
 /// scanning all instances.
 #[derive(Debug, Default)]
-pub(super) struct Overrides(BTreeMap<GroupResource, usize>);
+pub(super) struct OverrideCounts(BTreeMap<GroupResource, usize>);
 
-impl Overrides {
+impl OverrideCounts {
     pub(super) fn kinds(&self) -> impl Iterator<Item = &GroupResource> {
         self.0.keys()
     }

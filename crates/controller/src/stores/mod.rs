@@ -40,7 +40,7 @@ use crate::seen::{Change, Key, NamespaceMissing, Title, Version, WatchEvent, Wri
 use configs::HeldConfig;
 use echoes::Echoes;
 pub(crate) use instances::Departed;
-use instances::Overrides;
+use instances::OverrideCounts;
 use refusals::Refusals;
 pub(crate) use snapshot::Snapshot;
 
@@ -83,7 +83,7 @@ pub(crate) struct AddOnEntry {
     /// What reading the add-on found wrong.
     problems: Vec<Problem>,
     instance_problems: BTreeMap<ClusterName, Vec<Problem>>,
-    overrides: Overrides,
+    overrides: OverrideCounts,
     /// The configs that the last snapshot looked up.
     looked_up: BTreeSet<ConfigRef>,
     /// Writes that the hub refuses, by cluster, while they are not tried again.

@@ -25,12 +25,12 @@ struct Attempts {
 /// How often each write was refused, and when last. Bounded by the clusters and configs of the
 /// add-on.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(BTreeMap<ObjectKey, Attempts>);
+pub(super) struct Refusals(BTreeMap<RefusedKey, Attempts>);
 
 /// A refused object, whatever the revision.
-type ObjectKey = (Option<ClusterName>, &'static str, Text);
+type RefusedKey = (Option<ClusterName>, &'static str, Text);
 
-fn key(object: &RefusedObject) -> ObjectKey {
+fn key(object: &RefusedObject) -> RefusedKey {
     match object {
         RefusedObject::NewInstance(cluster) => (Some(cluster.clone()), "create", "".into()),
         RefusedObject::Status(cluster) => (Some(cluster.clone()), "status", "".into()),

@@ -276,7 +276,7 @@ async fn a_panic_in_the_pass_of_one_add_on_is_its_own_matter_and_told() {
     assert!(most < 20, "{most} panics: each is tried again later than the one before");
     broken.store(false, Ordering::Relaxed);
     world.until_instances("other", "v1.0.0", |all| all_have(all, "v1.0.0")).await;
-    let ready = health.wait_for(aviary_controller::Health::is_ready);
+    let ready = health.wait_for(aviary_controller::ManagerHealth::is_ready);
     tokio::time::timeout(GIVE_UP, ready).await.expect("to be ready").unwrap();
     assert!(!metrics.tell(Timestamp::now()).contains("aviary_addon_skipped{"));
     manager.stop().await;

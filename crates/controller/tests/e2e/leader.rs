@@ -128,7 +128,7 @@ impl Drop for Held {
 struct Replica {
     task: JoinHandle<()>,
     stop: oneshot::Sender<()>,
-    health: watch::Receiver<aviary_controller::Health>,
+    health: watch::Receiver<aviary_controller::ManagerHealth>,
 }
 
 impl Replica {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
-use aviary_controller::{Health, Metrics, Scope, View};
+use aviary_controller::{ManagerHealth, Metrics, Scope, View};
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::plan;
 use aviary_engine::reason::Reason;
@@ -180,7 +180,7 @@ async fn an_add_on_whose_status_the_hub_refuses_is_skipped_by_name_and_others_go
 
     full.store(false, Ordering::Relaxed);
     world.until("helloworld", installed, |addon| message(addon, "prod") == installed).await;
-    let is_well = health.wait_for(Health::is_ready);
+    let is_well = health.wait_for(ManagerHealth::is_ready);
     tokio::time::timeout(GIVE_UP, is_well).await.expect("nothing is skipped").unwrap();
     manager.stop().await;
 }

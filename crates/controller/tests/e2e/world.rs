@@ -48,7 +48,7 @@ enum Server {
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
-    pub(crate) health: tokio::sync::watch::Receiver<aviary_controller::Health>,
+    pub(crate) health: tokio::sync::watch::Receiver<aviary_controller::ManagerHealth>,
 }
 
 impl Running {

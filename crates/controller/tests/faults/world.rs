@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use aviary_controller::{Health, Manager, Settings};
+use aviary_controller::{Manager, ManagerHealth, Settings};
 use aviary_engine::observed::Options;
 use aviary_hub::Hub;
 use aviary_testing::Random;
@@ -57,7 +57,7 @@ struct Running {
     line: Arc<Line>,
     task: JoinHandle<()>,
     stop: Option<oneshot::Sender<()>>,
-    health: watch::Receiver<Health>,
+    health: watch::Receiver<ManagerHealth>,
     leads_since: Option<Instant>,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use aviary_controller::Kept;
+use aviary_controller::CompletedRevision;
 use aviary_engine::configs::{ConfigRef, Revision};
 use aviary_engine::duration;
 use aviary_engine::fleet::Fleet;
@@ -156,7 +156,7 @@ async fn authors_of(
 
 fn placements(
     observed: &Observed,
-    kept: &[Kept],
+    kept: &[CompletedRevision],
     chosen: &[String],
     attempts: &[Attempt],
 ) -> Vec<PlacementHistory> {
@@ -169,7 +169,8 @@ fn placements(
             let recorded = governor.recorded;
             let good = recorded.and_then(|recorded| recorded.known_good.as_ref());
             let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
-            let own: Vec<&Kept> = kept.iter().filter(|one| one.placement == governor.spec.name).collect();
+            let own: Vec<&CompletedRevision> =
+                kept.iter().filter(|one| one.placement == governor.spec.name).collect();
             // If a revision was completed several times, the last time counts.
             let marks = |index: Option<usize>, revision: &Revision| {
                 let later = index
@@ -180,7 +181,7 @@ fn placements(
                 let marks = marks.iter().filter(|(_, of)| is(of)).map(|(mark, _)| *mark);
                 marks.chain(withdrawn.then_some("Withdrawn")).collect()
             };
-            let line = |index: Option<usize>, one: Option<&Kept>, revision: &Revision| Line {
+            let line = |index: Option<usize>, one: Option<&CompletedRevision>, revision: &Revision| Line {
                 number: one.map(|one| one.number),
                 started_at: one.and_then(|one| one.started).map(|at| seconds(at).to_string()),
                 completed_at: one.and_then(|one| one.at).map(|at| at.to_string()),

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{anyhow, bail};
 use aviary_api::ClusterManagementAddOn;
-use aviary_controller::{Kept, View};
+use aviary_controller::{CompletedRevision, View};
 use aviary_engine::configs::{ConfigRef, GroupResource, Pin, Revision};
 use aviary_engine::fleet::Fleet;
 use aviary_engine::observed::Observed;
@@ -140,7 +140,7 @@ pub(in crate::commands) struct UndoRequest<'a> {
 /// A placement, and the revision that it rolls back to.
 struct Back {
     entry: PlacementEntry,
-    kept: Kept,
+    kept: CompletedRevision,
     /// Its current desired revision.
     from: Option<Revision>,
 }
@@ -240,7 +240,7 @@ fn choose(
     let mut nowhere = Vec::new();
     for entry in chosen {
         let from = view.observe(addon, |observed| wanted(observed, &entry)).flatten();
-        let own: Vec<&Kept> =
+        let own: Vec<&CompletedRevision> =
             history.iter().filter(|kept| kept.placement.to_string() == entry.name).collect();
         let kept = match number {
             Some(number) => own.iter().find(|kept| kept.number == number),

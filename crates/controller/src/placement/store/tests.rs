@@ -79,8 +79,8 @@ fn written(event: PlacementEvent) -> Vec<PlacementEvent> {
 }
 
 /// A store that has listed the placement `p` and the cluster `a`.
-fn store() -> Store {
-    let mut store = Store::default();
+fn store() -> PlacementStore {
+    let mut store = PlacementStore::default();
     for news in [
         PlacementEvent::Cluster(Change::Begin),
         cluster("a", &json!({}), "first"),
@@ -103,7 +103,7 @@ fn store() -> Store {
     store
 }
 
-fn steps(store: &Store) -> Vec<DecisionWrite> {
+fn steps(store: &PlacementStore) -> Vec<DecisionWrite> {
     store.pass(&p(), now()).unwrap().rewrite.steps
 }
 
