@@ -1,9 +1,9 @@
-//! Rules that the compiler does not check: dependencies between crates, the length of files, and
-//! forbidden texts.
+//! Rules that the compiler does not check: dependencies between crates, the length of files, the
+//! names of types, and forbidden texts.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be read must fail the test")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -32,6 +32,13 @@ const IMPURE: [&str; 19] = [
 ];
 
 const MOST_LINES: usize = 800;
+
+/// Type names that may occur in more than one module, and why.
+const SHARED_NAMES: [(&str, &str); 3] = [
+    ("Args", "the arguments of a command, one file per command"),
+    ("Clock", "the same function type, in crates that share no dependency which could define it"),
+    ("RegistrationConfig", "OCM's name in both served versions of the API, with different fields"),
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -128,6 +135,73 @@ fn no_source_file_is_too_long_to_be_read() {
     for path in files(&[".rs"]) {
         let lines = fs::read_to_string(&path).unwrap().lines().count();
         assert!(lines <= MOST_LINES, "{} has {lines} lines, at most {MOST_LINES}", path.display());
+    }
+}
+
+/// The name that a line of source defines as a type. Associated types have no name of their own.
+fn defined_type(line: &str) -> Option<&str> {
+    let unindented = line.trim_start();
+    let item = match unindented.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
+        Some(rest) => rest.trim_start(),
+        None => unindented,
+    };
+    let (keyword, rest) = item.split_once(' ')?;
+    let is_type = match keyword {
+        "struct" | "enum" | "trait" | "union" => true,
+        "type" => unindented.len() == line.len(),
+        _ => false,
+    };
+    let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    (is_type && name.starts_with(char::is_uppercase)).then_some(name)
+}
+
+/// The text without the module of unit tests at its end.
+fn shipped(text: &str) -> &str {
+    let is_inline_module = |at: usize| {
+        let mut items = text.get(at..).unwrap_or_default().lines().filter(|line| !line.starts_with("#["));
+        items.next().is_some_and(|item| item.starts_with("mod ") && item.ends_with('{'))
+    };
+    let tests = text
+        .match_indices(
+            "#[cfg(test)]
+",
+        )
+        .find(|(at, _)| is_inline_module(*at));
+    tests.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
+}
+
+/// The source files of our crates, without tests.
+fn sources() -> Vec<PathBuf> {
+    let crates = root().join("crates");
+    let is_source = |path: &PathBuf| {
+        let mut parts = path.strip_prefix(&crates).into_iter().flat_map(Path::iter).skip(1);
+        parts.next().is_some_and(|folder| folder == "src")
+            && !parts.any(|part| part == "tests" || part == "tests.rs")
+    };
+    files(&[".rs"]).into_iter().filter(is_source).collect()
+}
+
+#[test]
+fn a_type_name_has_one_meaning_in_all_crates() {
+    let mut places: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        for name in shipped(&text).lines().filter_map(defined_type) {
+            places.entry(name.to_owned()).or_default().insert(path.clone());
+        }
+    }
+    assert!(places.len() > 500, "only {} types were found", places.len());
+    places.retain(|_, places| places.len() > 1);
+    let allowed: BTreeSet<&str> = SHARED_NAMES.iter().map(|(name, _)| *name).collect();
+    for (name, places) in &places {
+        assert!(
+            allowed.contains(name.as_str()),
+            "{name} is the name of several types: give all but one a more specific name: {places:#?}"
+        );
+    }
+    for name in allowed {
+        assert!(places.contains_key(name), "{name} now has one meaning: remove it from SHARED_NAMES");
     }
 }
 
