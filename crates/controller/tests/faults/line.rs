@@ -270,9 +270,12 @@ impl Line {
                 Ok(Response::from_parts(parts, Body::from(whole.slice(..whole.len() / 2))))
             }
             Effect::LateAnswer(milliseconds) => {
+                let (path, from) = (parts.uri.path().to_owned(), self.hub.revision());
                 let answer = self.pass_on(parts, body, lease).await;
+                let changed = from + 1..=self.hub.revision();
                 let _stall = self.trouble.stall();
                 sleep(Duration::from_millis(milliseconds)).await;
+                self.trouble.answers_late(&path, changed);
                 answer
             }
             Effect::Pause => {
@@ -366,6 +369,7 @@ impl Line {
         if answer.status() != StatusCode::OK {
             return Ok(answer);
         }
+        self.trouble.watches(&path);
         let (parts, body) = answer.into_parts();
         let state = (self, body.into_data_stream(), false, path);
         let frames = stream::unfold(state, |(line, mut frames, over, path)| async move {
@@ -402,6 +406,9 @@ impl Line {
                 }
                 _ => (Ok(frame), line.trouble.always(Effect::CutEach)),
             };
+            if let Ok(frame) = &frame {
+                line.trouble.told(frame);
+            }
             Some((frame, (line, frames, over, path)))
         });
         Ok(Response::from_parts(parts, Body::from_stream(frames)))

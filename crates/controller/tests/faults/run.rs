@@ -66,6 +66,8 @@ pub(crate) struct Outcome {
     pub(crate) requests: usize,
     /// How many of its faults came to pass.
     pub(crate) struck: usize,
+    /// How many late answers came after the watch had told of their writes.
+    pub(crate) overtaken: usize,
     /// A number for all that was committed, to the byte.
     pub(crate) trace: u64,
     pub(crate) writes: Vec<String>,
@@ -148,12 +150,14 @@ impl Prepared {
         });
         let wrote = trouble.take_writes();
         let rested = world.marks.first().filter(|_| !self.scenario.cold).map_or(0, |mark| mark.revision);
+        let (overtaken, missed) = trouble.overtaken();
         let mut outcome = Outcome {
             counts: trouble.counts(),
             struck: trouble.struck(),
+            overtaken,
             requests: trouble.requests(),
             lives: lives(&self.objects, &commits),
-            broken: ended.err().into_iter().collect(),
+            broken: ended.err().into_iter().chain(missed).collect(),
             unasked: wrote.iter().filter(|one| one.from < one.to && one.to <= rested).count(),
             writes: wrote
                 .iter()

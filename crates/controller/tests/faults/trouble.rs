@@ -1,8 +1,11 @@
 //! What is to go wrong in one run, how often each point was passed, and what became of it. All parts of a run share it.
 
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::fault::{Effect, Fault, POINTS, Point};
@@ -49,6 +52,13 @@ struct Inner {
     hidden_until: Option<Instant>,
     demands: Vec<Demand>,
     wrote: Vec<Wrote>,
+    /// Whether an answer is to come late: only then it matters what watches have told.
+    is_late: bool,
+    watched: BTreeSet<String>,
+    told: BTreeSet<u64>,
+    overtaken: usize,
+    /// What a fault should have done and has not.
+    missed: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -71,7 +81,8 @@ impl Trouble {
             faults.iter().copied().partition(|fault| fault.point == Point::Always);
         let always: Vec<Effect> = always.into_iter().map(|fault| fault.effect).collect();
         let struck = always.len();
-        Self(Arc::new(Mutex::new(Inner { armed, always, struck, ..Inner::default() })))
+        let is_late = armed.iter().any(|fault| matches!(fault.effect, Effect::LateAnswer(_)));
+        Self(Arc::new(Mutex::new(Inner { armed, always, struck, is_late, ..Inner::default() })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -157,6 +168,41 @@ impl Trouble {
         self.inner().wrote.push(wrote);
     }
 
+    /// A manager watches the kind of this path.
+    pub(crate) fn watches(&self, path: &str) {
+        self.inner().watched.insert(resource(path).to_owned());
+    }
+
+    /// A watch has told of something.
+    pub(crate) fn told(&self, event: &[u8]) {
+        let mut inner = self.inner();
+        if inner.is_late
+            && let Ok(event) = serde_json::from_slice::<Value>(event)
+            && let Some(version) = event["object"]["metadata"]["resourceVersion"].as_str()
+        {
+            inner.told.extend(version.parse::<u64>());
+        }
+    }
+
+    /// The answer to a write that changed the hub goes out now: its event must have overtaken it.
+    pub(crate) fn answers_late(&self, path: &str, changed: RangeInclusive<u64>) {
+        let mut inner = self.inner();
+        if changed.is_empty() || !inner.watched.contains(resource(path)) {
+            return;
+        }
+        if inner.told.range(changed).next().is_some() {
+            inner.overtaken += 1;
+        } else {
+            inner.missed.push(format!("the answer to a write of {path} was not overtaken by its event"));
+        }
+    }
+
+    /// How many answers were overtaken, and what was missed.
+    pub(crate) fn overtaken(&self) -> (usize, Vec<String>) {
+        let inner = self.inner();
+        (inner.overtaken, inner.missed.clone())
+    }
+
     pub(crate) fn lease_committed(&self, commits: u64) {
         self.inner().lease_commits += commits;
     }
@@ -175,5 +221,16 @@ impl Trouble {
 
     pub(crate) fn take_writes(&self) -> Vec<Wrote> {
         std::mem::take(&mut self.inner().wrote)
+    }
+}
+
+/// The resource that a path is about: `/apis/GROUP/VERSION/namespaces/c1/RESOURCE/NAME/status`.
+fn resource(path: &str) -> &str {
+    let mut parts = path.split('/').skip(1);
+    let version = if parts.next() == Some("api") { 1 } else { 2 };
+    let rest: Vec<&str> = parts.skip(version).collect();
+    match rest.as_slice() {
+        ["namespaces", _, resource, ..] | [resource, ..] => resource,
+        [] => "",
     }
 }
