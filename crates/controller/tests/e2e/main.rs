@@ -21,6 +21,7 @@ mod counting;
 mod objects;
 mod ocm;
 mod ocm_rollout;
+mod ocm_statuses;
 mod shared;
 mod show;
 mod takeover;

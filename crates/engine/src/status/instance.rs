@@ -27,7 +27,8 @@ pub(crate) fn next(
     decided: &Move,
     now: Timestamp,
 ) -> Option<InstanceStatus> {
-    let mut draft = StatusDraft { fleet, facts, instance, decided, now, status: instance.status.clone() };
+    let status = instance.status.clone();
+    let mut draft = StatusDraft { fleet, facts, instance, decided, now, moves: decided.starts, status };
     // Of an add-on with its own manager the field is that manager's, whatever the spec lists. On a
     // hub of our own, the spec's list stands there until that manager writes its own.
     let listed = &instance.status.supported;
@@ -43,6 +44,7 @@ pub(crate) fn next(
     draft.list_unresolved();
     let changed = draft.status.told().map(|pin| &pin.hash).ne(instance.status.told().map(|pin| &pin.hash))
         || (draft.status.references.is_empty() && decided.starts);
+    draft.moves |= changed;
     let progress = progress(instance, decided, changed);
     draft.versions(&progress);
     draft.report(&progress, changed);
@@ -52,7 +54,7 @@ pub(crate) fn next(
     // What is worth no write of its own goes with another.
     if draft.status != *instance.status {
         draft.locate_agent();
-        draft.report_applied(&progress, changed);
+        draft.report_applied(&progress);
     }
     (draft.status != *instance.status).then_some(draft.status)
 }
@@ -69,6 +71,8 @@ struct StatusDraft<'f> {
     instance: &'f InstanceFacts<'f>,
     decided: &'f Move,
     now: Timestamp,
+    /// It is assigned another revision in this pass. What its works prove is about the one before.
+    moves: bool,
     status: InstanceStatus,
 }
 
@@ -297,10 +301,10 @@ impl StatusDraft<'_> {
     }
 
     /// `ManifestApplied`, on an OCM hub.
-    fn report_applied(&mut self, progress: &InstanceProgress, changed: bool) {
-        let Self { fleet, instance, decided, .. } = *self;
+    fn report_applied(&mut self, progress: &InstanceProgress) {
+        let Self { fleet, instance, .. } = *self;
         let evidence = &instance.evidence;
-        if !self.is_ocm() || !fleet.renders || decided.starts || changed || !evidence.answered {
+        if !self.is_ocm() || !fleet.renders || self.moves || !evidence.answered {
             return;
         }
         if self.is_left_as_found(progress) {
@@ -330,7 +334,7 @@ impl StatusDraft<'_> {
         match self.status.condition(conditions::MANIFEST_APPLIED) {
             None => Awaited::Applied,
             // Its works follow at once.
-            Some(_) if self.fleet.renders || evidence.holds_told => Awaited::Ready,
+            Some(_) if self.fleet.renders || (evidence.holds_told && !self.moves) => Awaited::Ready,
             Some(_) if evidence.has_works => Awaited::Revision,
             Some(_) => Awaited::Works,
         }
