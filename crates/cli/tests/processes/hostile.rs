@@ -39,7 +39,7 @@ async fn h1_a_template_that_expands_without_end_costs_the_manager_less_than_64_m
         .await;
     hub.put(json!({"apiVersion": version, "kind": "AddOnDeploymentConfig",
         "metadata": {"name": "huge", "namespace": "default"},
-        "spec": {"customizedVariables": [{"name": "V", "value": "x".repeat(1024)}]}}))
+        "spec": {"customizedVariables": [{"name": "V", "value": "x".repeat(4096)}]}}))
         .await;
     hub.put(json!({"apiVersion": version, "kind": "ClusterManagementAddOn", "metadata": {"name": "huge"},
     "spec": {"installStrategy": {"type": "Placements", "placements": [{
