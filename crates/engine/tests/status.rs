@@ -215,7 +215,7 @@ fn an_install_takes_four_writes_per_cluster_and_an_upgrade_three() {
         story.run(script);
         let mut writes = 0;
         loop {
-            let plan = aviary_engine::plan::plan(&story.world.observed, story.now);
+            let plan = plan(&story.world.observed, story.now);
             let per_cluster = [Step::Create, Step::Start, Step::Settle, Step::Render];
             writes += per_cluster.into_iter().map(|step| plan.step(step).len()).sum::<usize>();
             let wrote = story.pass();
@@ -253,7 +253,7 @@ fn an_add_on_without_configs_records_no_revision_and_comes_to_rest() {
     let recorded = story.world.observed.addon.status.placements.values().next().expect("a placement");
     assert!(recorded.desired.is_none() && recorded.known_good.is_none() && recorded.applied.is_none());
     assert!(!recorded.conditions.is_empty());
-    let plan = aviary_engine::plan::plan(&story.world.observed, story.now);
+    let plan = plan(&story.world.observed, story.now);
     assert!(plan.is_at_rest(), "{plan:?}");
     assert!(
         !story.told.contains("RolloutStarted") && !story.told.contains("RolloutCompleted"),
@@ -599,6 +599,7 @@ fn rule_3_an_add_on_has_not_succeeded_while_a_selected_cluster_has_no_instance()
 }
 
 /// The counts of the add-on's status, and a plan whose counts alone are held back.
+#[allow(clippy::expect_used, reason = "a test fails by panicking")]
 fn counts(story: &Story) -> (usize, usize) {
     let rollout = story.world.observed.addon.status.rollout.as_ref().expect("counts");
     (rollout.tally.settled, rollout.tally.in_flight)
