@@ -208,6 +208,8 @@ impl Problem {
         matches!(
             self,
             Self::FieldDeprecated { .. }
+                // Its controller is still writing its decisions.
+                | Self::PlacementInMotion { .. }
                 | Self::ConfigListedTwice { .. }
                 | Self::PlacementListedTwice { .. }
                 | Self::NotCoveredByCanary { .. }

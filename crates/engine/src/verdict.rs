@@ -3,7 +3,7 @@
 //! Shared by commands and the dashboard, so that they never report different states for the same
 //! snapshot. Reads a plan and its report; decides nothing about clusters.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::explain::{Decision, Wait};
@@ -70,7 +70,7 @@ pub fn judge(
     if report.placements.is_empty() && tally.failed > 0 && tally.failed == tally.unsettled() {
         return (Verdict::Failed, format!("{settled}, {} failed", tally.failed));
     }
-    if tally.unsettled() > left_out(report) {
+    if tally.unsettled() > left_out(report).count() {
         return (Verdict::Progressing, format!("{settled}{}", paused(observed, plan)));
     }
     if let Some(pending) = not_taken_up(observed, plan) {
@@ -79,35 +79,54 @@ pub fn judge(
     (Verdict::Done, settled)
 }
 
-/// What is wrong with the overrides of instances. A problem of a placement's own revision has failed
-/// the placement, so whatever is left here is about overrides.
+/// What is wrong with the overrides of instances, each once. A problem of a placement's own revision
+/// has failed the placement, so whatever is left here is about overrides.
 fn broken_overrides(report: &Report, problems: &[Problem]) -> String {
-    let own = |problem: &&Problem| !problem.is_warning() && !report.problems.contains(problem);
-    let mut broken = problems.iter().filter(own);
-    let Some(first) = broken.next() else { return String::new() };
-    match broken.count() {
-        0 => format!("; broken override: {first}"),
-        more => format!("; broken overrides: {first}, and {}", counted(more, "more problem")),
+    let others =
+        problems.iter().filter(|problem| !problem.is_warning() && !report.problems.contains(problem));
+    let of_left_out = left_out(report).filter_map(|cluster| match &cluster.decision {
+        Decision::Hold(Wait::Problem(problem)) => Some(&**problem),
+        _ => None,
+    });
+    let broken: BTreeSet<String> =
+        others.chain(of_left_out).collect::<HashSet<_>>().into_iter().map(ToString::to_string).collect();
+    match (broken.first(), broken.len()) {
+        (None, _) => String::new(),
+        (Some(first), 1) => format!("; broken override: {first}"),
+        (Some(first), all) => {
+            format!("; broken overrides: {first}, and {}", counted(all - 1, "more problem"))
+        }
     }
 }
 
 /// Clusters whose override cannot be resolved, in no placement or in one that completed without them.
-fn left_out(report: &Report) -> usize {
-    let is_left_out = |cluster: &&ClusterReport| {
+fn left_out(report: &Report) -> impl Iterator<Item = &ClusterReport> {
+    report.clusters.iter().filter(|cluster| {
         let placement = cluster.placement.and_then(|index| report.placements.get(index));
         let is_complete = placement.is_none_or(|placement| {
             matches!(placement.verdict(), Verdict::Installed | Verdict::Upgraded | Verdict::Empty)
         });
         let is_refused = cluster.decision.code() == Reason::WriteRefused;
         is_complete && !is_refused && matches!(cluster.decision, Decision::Hold(Wait::Problem(_)))
-    };
-    report.clusters.iter().filter(is_left_out).count()
+    })
 }
 
 /// The placements that exist, and for which no controller has chosen clusters yet.
 pub fn undecided(observed: &Observed) -> impl Iterator<Item = &PlacementName> {
     let placements = observed.addon.strategy.placements().iter().map(|spec| &spec.name);
     placements.filter(|name| observed.placements.get(*name).is_some_and(Selection::is_undecided))
+}
+
+/// Why it is not known yet which clusters an existing placement selects.
+pub(crate) fn uncertain(observed: &Observed, spec: &InstallPlacement) -> Option<(Reason, String)> {
+    let (name, selection) = (&spec.name, observed.placements.get(&spec.name)?);
+    if selection.is_undecided() {
+        let message = format!("{name}: no placement controller has decided yet which clusters it selects");
+        return Some((Reason::PlacementUndecided, message));
+    }
+    let (published, decided) = selection.in_motion()?;
+    let message = format!("{name}: its decisions hold {decided} of {published} clusters so far");
+    Some((Reason::PlacementInMotion, message))
 }
 
 /// Names the paused placements that still have clusters to start.
@@ -121,8 +140,9 @@ fn paused(observed: &Observed, plan: &Plan) -> String {
 /// A change that the manager has not processed yet. Without this check, a script that applies a
 /// change and waits would see success before anything has started.
 pub fn not_taken_up(observed: &Observed, plan: &Plan) -> Option<String> {
-    if let Some(name) = undecided(observed).next() {
-        return Some(format!("{name}: no placement controller has decided yet which clusters it selects"));
+    let mut placements = observed.addon.strategy.placements().iter();
+    if let Some((_, message)) = placements.find_map(|spec| uncertain(observed, spec)) {
+        return Some(message);
     }
     let addon = &observed.addon;
     if addon.status.observed_generation.is_some_and(|seen| seen != addon.generation) {

@@ -6,6 +6,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use aviary_api::ManagedClusterAddOn;
+use aviary_testing::objects;
 
 use crate::world::{Running, World, addon};
 
@@ -69,6 +70,12 @@ fn counts_add_up_while_clusters_fail_and_wait() {
     assert_eq!((&canary["slotsUsed"], &canary["budget"]), (&json!(2), &json!(2)), "{canary:#}");
     let plan = world.json("plan helloworld -o json", 0);
     assert_eq!(of(&plan["addOns"][0]["placements"][1], STATES), [0, 0, 2, 2, 0]);
+    assert_eq!(
+        (&plan["addOns"][0]["inFlight"], &plan["addOns"][0]["failed"][0]["count"]),
+        (&json!([]), &json!(2))
+    );
+    let planned = world.run("plan helloworld");
+    assert!(planned.contains("Add-on helloworld, 16 clusters: 2 failed, 14 waiting"), "{planned}");
     let told = world.get("ClusterManagementAddOn", "helloworld");
     let rollout = &told["status"]["rollout"];
     assert_eq!(of(rollout, STATES), of(&status["addOns"][0], STATES), "{rollout:#}");
@@ -214,14 +221,63 @@ fn a_plan_names_placements_that_are_not_decided_yet() {
     }]);
     world.give(undecided);
     let told = world.run("plan helloworld");
-    assert!(!told.contains("nothing to do"), "{told}");
+    assert!(!told.contains("nothing to do") && !told.contains("selects no cluster"), "{told}");
     for said in [
         "no clusters yet: default/new not decided yet",
+        "Undecided",
         "PlacementUndecided",
         "every cluster that it selects is installed at once: the rollout strategy limits updates, not first installs",
     ] {
         assert!(told.contains(said), "{told}");
     }
+}
+
+/// Item 10: whoever waits for `Succeeded` right after the first apply must not be told that it is done.
+#[test]
+fn nothing_has_succeeded_before_its_clusters_are_known() {
+    let world = World::quiet("truth-unknown").looked_after();
+    world.block_on(world.fleet());
+    world.give(json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+        "metadata": {"name": "new", "namespace": "default"}, "spec": {},
+    }));
+    let mut undecided = addon("one");
+    undecided["spec"]["installStrategy"]["placements"] = json!([{"name": "new", "namespace": "default"}]);
+    world.give(undecided);
+    let stated = |kind: &str| {
+        let hub = world.get("ClusterManagementAddOn", "helloworld");
+        let conditions = hub["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.into_iter().find(|one| one["type"] == kind).unwrap_or_default()
+    };
+    world.until("the first pass", |observed, _| observed.addon.status.observed_generation.is_some());
+    let succeeded = stated("Succeeded");
+    assert_eq!((&succeeded["status"], &succeeded["reason"]), (&json!("False"), &json!("PlacementUndecided")));
+    assert_eq!(stated("Reconciling")["status"], "True");
+    world.json("status helloworld -o json", 3);
+
+    // The placement controller has written the count, and some of its decisions.
+    let names: Vec<String> = ["fleet-00", "fleet-01"].map(String::from).into();
+    world.give(objects::placement_of("new", 3));
+    world.give(objects::decision("new", 1, &names));
+    world.until("two clusters", |_, plan| {
+        plan.report.clusters.len() == 2 && plan.report.placements[0].tally.settled == 2
+    });
+    let (succeeded, stalled) = (stated("Succeeded"), stated("Stalled"));
+    assert_eq!(
+        (&succeeded["status"], &succeeded["reason"]),
+        (&json!("False"), &json!("PlacementInMotion")),
+        "{succeeded}"
+    );
+    assert_eq!(stalled["status"], "False", "{stalled}");
+    let status = world.json("status helloworld -o json", 3);
+    let message = "default/new: its decisions hold 2 of 3 clusters so far";
+    assert_eq!(status["addOns"][0]["message"], message, "{status:#}");
+
+    world.give(objects::placement_of("new", 2));
+    world.until("success", |observed, _| {
+        observed.addon.status.conditions.iter().any(|one| one.kind == "Succeeded" && one.is_true())
+    });
+    world.json("status helloworld -o json", 0);
 }
 
 /// Item 5: errors have an exit code, and the hint leads to them.
@@ -269,6 +325,59 @@ fn a_pause_is_visible_and_hints_keep_the_options() {
     let undo = world.run("rollout undo helloworld -p canary --to-revision 1 --dry-run");
     let next = "Next: aviary rollout undo helloworld --to-revision 1 --placement canary";
     assert!(undo.contains(next), "{undo}");
+}
+
+/// Overrides one kind of config of the instance on a cluster.
+fn override_on(world: &World, cluster: &str, config: &str) {
+    let config =
+        json!({"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": config});
+    let api: Api<ManagedClusterAddOn> = Api::namespaced(world.client.clone(), cluster);
+    let patch = Patch::Merge(json!({"spec": {"configs": [config]}}));
+    world.block_on(api.patch("helloworld", &PatchParams::default(), &patch)).unwrap();
+}
+
+/// The override of one instance stops nobody else, and no state of the add-on says that it does.
+#[test]
+fn a_broken_override_does_not_fail_the_add_on() {
+    let world = World::installed("truth-override");
+    override_on(&world, "fleet-03", "nine");
+    world.give(addon("two"));
+    let status = world.json("status helloworld -w --timeout 2m -o json", 0);
+    let told = &status["addOns"][0];
+    let missing = "addonhubconfigs.addon.open-cluster-management.io nine not found";
+    let message = format!("15 of 16 clusters settled; broken override: {missing}");
+    assert_eq!((&told["state"], &told["message"]), (&json!("Done"), &json!(message)), "{told:#}");
+    let left_out = &told["unsettled"][0];
+    assert_eq!(
+        (&left_out["cluster"], &left_out["reason"]),
+        (&json!("fleet-03"), &json!("ConfigurationMissing")),
+        "{told:#}"
+    );
+    assert_adds_up(told);
+    let hub = world.get("ClusterManagementAddOn", "helloworld");
+    let succeeded =
+        hub["status"]["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Succeeded");
+    assert_eq!(succeeded.unwrap()["status"], "True", "{hub:#}");
+    // Counts alone are written a little later.
+    world.until("the counts", |observed, _| {
+        observed.addon.status.rollout.as_ref().is_some_and(|rollout| rollout.tally.settled == 15)
+    });
+    let text = world.run("status");
+    assert!(text.contains("helloworld  Done") && text.contains("broken override"), "{text}");
+    let explained = world.run("explain helloworld");
+    assert!(
+        explained.contains("ConfigurationMissing") && explained.contains("helloworld  Done"),
+        "{explained}"
+    );
+
+    // One that its agent refuses is that cluster's failure alone.
+    world.mood(|mood| mood.refuse.extend(["v3.0.0".to_owned()]));
+    override_on(&world, "fleet-03", "three");
+    world.until("the refusal", |_, plan| {
+        plan.report.clusters.iter().any(|cluster| cluster.decision.code().as_str() == "Failed")
+    });
+    let told = &world.json("status helloworld -o json", 3)["addOns"][0];
+    assert_eq!((&told["failed"], &told["state"]), (&json!(1), &json!("Progressing")), "{told:#}");
 }
 
 /// Item 12: whatever is printed about a fleet fits into 80 columns, except commands to copy.

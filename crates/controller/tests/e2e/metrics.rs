@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use aviary_api::ManifestWork;
 use aviary_controller::{Manager, Metrics, Settings};
 use aviary_engine::observed::Options;
 use jiff::Timestamp;
+use kube::ResourceExt as _;
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -32,6 +34,11 @@ async fn until_value(metrics: &Metrics, name: &str, wanted: f64) {
 
 fn of_fleet(name: &str) -> String {
     format!(r#"{name}{{addon="helloworld",placement="default/fleet"}}"#)
+}
+
+/// What an agent is asked to run.
+fn version(work: &ManifestWork) -> &str {
+    work.labels().get("open-cluster-management.io/addon-version").map_or("", String::as_str)
 }
 
 fn clusters(state: &str, reason: &str) -> String {
@@ -121,6 +128,34 @@ async fn a_rollout_is_told_by_state_and_reason_and_forgotten_with_its_addon() {
     tokio::time::timeout(GIVE_UP, forgotten).await.expect("nothing to be told of an add-on that is gone");
     let _ = stop.send(());
     running.await.unwrap();
+}
+
+/// In flight has one meaning: a failed cluster is not in flight, although it holds a slot.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_cluster_holds_a_slot_and_is_not_in_flight() {
+    let world = World::new().await;
+    world.clusters("fleet", &["fleet-00", "fleet-01", "fleet-02", "fleet-03"].map(String::from)).await;
+    for (name, version) in [("one", "v1.0.0"), ("two", "v2.0.0")] {
+        world.put(template(version)).await;
+        world.put(hub_config(name, version)).await;
+    }
+    let agents = Agents::start(&world.client, |_| Ok(()));
+    let metrics = Metrics::default();
+    let manager = world.measured_manager(world.managers.clone(), "told", metrics.clone());
+    let wants = |config: &str| addon(&[place("fleet", config, rolling(2))]);
+    world.put(wants("one")).await;
+    let installed = "4/4 install completed with no errors.";
+    world.until("helloworld", "the install", |addon| message(addon, "fleet") == installed).await;
+
+    agents.answer(|work| Some(if version(work) == "v2.0.0" { Err("no such image".into()) } else { Ok(()) }));
+    world.put(wants("two")).await;
+    let stopped = "2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken";
+    world.until("helloworld", "the failure", |addon| message(addon, "fleet").starts_with(stopped)).await;
+    until_value(&metrics, &clusters("failed", "Failed"), 2.0).await;
+    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_in_flight")), Some(0.0));
+    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_slots_used")), Some(2.0));
+    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_budget")), Some(2.0));
+    manager.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

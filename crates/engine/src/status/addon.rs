@@ -23,6 +23,7 @@ use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Counts, Failure, MoveRun, PlacementOutcome, State, Unhealthy};
 use crate::tally::ClusterTally;
+use crate::verdict;
 use crate::versions;
 
 /// How many clusters or problems a message names at most.
@@ -149,6 +150,12 @@ fn judge(
     }
     if let Some(problem) = fleet.problems.iter().find(|problem| !problem.is_warning()) {
         return Success::Stuck { reason: problem.code(), message: problem.to_string() };
+    }
+    // Before its clusters are known, a placement has completed nothing.
+    let uncertain =
+        fleet.governors.iter().find_map(|governor| verdict::uncertain(fleet.observed, governor.spec));
+    if let Some((reason, message)) = uncertain {
+        return Success::NotYet { reason, message };
     }
     // A rollout stays completed while clusters join; the add-on has not succeeded on those yet.
     let unsettled = placements().find(|(_, outcome)| {
