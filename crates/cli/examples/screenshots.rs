@@ -179,7 +179,7 @@ async fn main() {
     take(&browser, &directory, "addon-fleet.png").await;
 
     // After the last step, the bad version again, without a rollback.
-    browser.until("the bad version", "return document.querySelector('.addon-view[data-state=Failed]')").await;
+    browser.until_text(".addon-header .lede", "not healthy yet").await;
     browser.until("the way back", "return document.querySelector('.addon-view[data-state=Done]')").await;
     add_on(
         &client,
@@ -238,6 +238,8 @@ async fn want(client: &Client, config: &str) {
     let addons: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     let mut spec = addons.get("helloworld").await.unwrap().data["spec"].take();
     for placement in spec["installStrategy"]["placements"].as_array_mut().unwrap() {
+        // Without a deadline, clusters that never get healthy stay in flight.
+        placement["rolloutStrategy"]["progressDeadline"] = json!("20s");
         for reference in placement["configs"].as_array_mut().unwrap() {
             if reference["resource"] == "addonhubconfigs" {
                 reference["name"] = json!(config);

@@ -38,21 +38,17 @@ pub(crate) struct LogArgs {
     log_format: LogFormat,
 }
 
-/// The client logs every request that fails. A view of the hub reports an outage as a whole instead.
+/// The client logs every request that fails, without saying which. Every command has its own words for
+/// what fails, and for a hub that is away.
 const WITHOUT_REQUESTS: &str = "kube_client::client=off,kube_runtime=off";
 
 /// Installs the logger. From now on, events go to standard error.
 pub(crate) fn start(args: &LogArgs) -> anyhow::Result<()> {
-    start_with(args, &args.log)
-}
-
-/// The same for a command that only looks at a hub, and that has its own words for a hub that is away.
-pub(crate) fn start_for_view(args: &LogArgs) -> anyhow::Result<()> {
-    start_with(args, &of_view(&args.log))
+    start_with(args, &without_requests(&args.log))
 }
 
 /// Whoever names the client in the filter gets what it logs.
-fn of_view(filter: &str) -> String {
+fn without_requests(filter: &str) -> String {
     match filter.contains("kube_") {
         true => filter.to_owned(),
         false => format!("{filter},{WITHOUT_REQUESTS}"),
@@ -175,11 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn a_view_does_not_log_failed_requests_unless_it_is_asked_to() {
+    fn failed_requests_of_the_client_are_not_logged_unless_asked_for() {
         let lines = |filter: &str| {
             let kept = Kept::default();
             let to = kept.clone();
-            let subscriber = subscriber(EnvFilter::new(of_view(filter)), LogFormat::Text, move || to.clone());
+            let subscriber =
+                subscriber(EnvFilter::new(without_requests(filter)), LogFormat::Text, move || to.clone());
             with_default(&subscriber, || {
                 tracing::error!(target: "kube_client::client::builder", "failed with error");
                 tracing::warn!("the hub is unreachable");

@@ -374,13 +374,13 @@ fn works_in_the_files_are_the_evidence() {
         .file("fleet.yaml", stream(&world))
         .check(&format!("plan -f fleet.yaml {NOW}"), &expect![[r#"
             $ aviary plan -f fleet.yaml --now 2026-01-01T00:00:00Z
-            Add-on helloworld, 5 clusters: 1 started, 1 in flight, 2 waiting, 1 settled
+            Add-on helloworld, 5 clusters: 1 started, 1 failed, 2 waiting, 1 settled
 
             Started now
               CLUSTERS  WHAT                      PLACEMENT    WHICH
                      1  update v0.10.0 → v0.11.0  default/aws  aws003
 
-            In flight
+            Failed
               CLUSTERS  WHY                                                          WHICH
                      1  failed: work reports Applied=False: no space left on device  aws002
 
@@ -501,6 +501,7 @@ fn the_data_is_stable() {
               ],
               "creates": [],
               "document": 3,
+              "failed": [],
               "file": "fleet.yaml",
               "inFlight": [
                 {
@@ -532,7 +533,7 @@ fn the_data_is_stable() {
                   "placement": "default/aws-placement",
                   "reason": "Upgrading",
                   "settled": 40,
-                  "slotsUsed": 100,
+                  "slotsUsed": 60,
                   "target": "v0.11.0",
                   "waiting": 300
                 }

@@ -37,6 +37,7 @@ export interface Placement {
   message: string;
   strategy: string;
   budget: number | null;
+  slotsUsed: number;
   inFlight: number;
   governed: number;
   done: number;

@@ -124,12 +124,10 @@ function meter() {
   const node = h('span.budget', {}, h('span.meter', { 'aria-hidden': 'true' }, used), words);
   return {
     node,
-    update: (/** @type {Placement} */ { budget, inFlight, failed }) => {
-      // A failed cluster keeps its slot, but is not in flight.
-      const held = inFlight + failed;
-      text(words, budget === null ? `${number(inFlight)} in flight, no limit` : `${number(held)} of ${number(budget)} slots in use`);
-      attribute(node, 'data-full', budget !== null && held >= budget);
-      const width = `${budget ? Math.min(100, (100 * held) / budget) : 0}%`;
+    update: (/** @type {Placement} */ { budget, inFlight, slotsUsed }) => {
+      text(words, budget === null ? `${number(inFlight)} in flight, no limit` : `${number(slotsUsed)} of ${number(budget)} slots in use`);
+      attribute(node, 'data-full', budget !== null && slotsUsed >= budget);
+      const width = `${budget ? Math.min(100, (100 * slotsUsed) / budget) : 0}%`;
       if (used.style.width !== width) used.style.width = width;
       attribute(node.firstChild, 'hidden', budget === null);
     },

@@ -202,6 +202,7 @@ fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementLine> {
                 message: report.message.clone(),
                 strategy: strategy(&spec.rollout),
                 budget: verdict::budget(spec, counts),
+                slots_used: counts.slots_used,
                 in_flight: tally.in_flight,
                 governed: counts.governed,
                 done: tally.settled,

@@ -81,6 +81,7 @@ pub(crate) struct PlacementLine {
     pub(crate) message: String,
     pub(crate) strategy: String,
     pub(crate) budget: Option<usize>,
+    pub(crate) slots_used: usize,
     pub(crate) in_flight: usize,
     pub(crate) governed: usize,
     pub(crate) done: usize,

@@ -31,9 +31,9 @@ _aviary_names() {
     _aviary "$@"
     local names
     names=$("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) || return 0
-    if [[ -n $names ]]; then
-        COMPREPLY=($(compgen -W "$names ${COMPREPLY[*]}" -- "${COMP_WORDS[COMP_CWORD]}"))
-    fi
+    # Where a name is expected, a file or an option that happens to fit would only be in the way.
+    names=$(compgen -W "$names" -- "${COMP_WORDS[COMP_CWORD]}") && COMPREPLY=($names)
+    return 0
 }
 complete -F _aviary_names -o bashdefault -o default aviary
 "#

@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 async fn show(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     // Registered first, so that no signal is lost during startup.
     let stopped = stop_signal()?;
-    logs::start_for_view(&args.logs)?;
+    logs::start(&args.logs)?;
     let listener = listen(args.listen, "--listen").await?;
     let hosts = hosts(args.listen, &args.allowed_hosts)?;
     let site = match (&args.tls_cert, &args.tls_key) {

@@ -69,6 +69,7 @@ Output with -o json:
     creates[]    created instances: {kind, placement, from, to, count, clusters[]}
     starts[]     clusters assigned another version or revision: as creates[]
     inFlight[]   clusters in flight: as removals[]
+    failed[]     clusters that failed: as removals[]
     waiting[]    clusters that are not started, and why: as removals[]
     settled      how many clusters are up to date
     placements[] {placement, reason, message, desired, target, canary, paused, budget,

@@ -130,8 +130,9 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 }
 
 pub(super) async fn show(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
+    let begun = Instant::now();
     let mut live = args.live.read(args.addon.as_deref()).await?;
-    let mut report = StatusReport::of(&mut live.view, session.now);
+    let mut report = StatusReport::of(&mut live.view, since(session.now, begun));
     if !args.watches() {
         if report.outcome() != Outcome::Done {
             report.notes.extend(args.live.manager_note(&live.connection.client, session.now).await);
@@ -144,7 +145,7 @@ pub(super) async fn show(args: &Args, session: &mut Session) -> anyhow::Result<O
     }
     let stopped = stop_signal()?;
     let connection = live.connection.clone();
-    let watch = Watch { args, begun: Instant::now(), follower: live.view.follow() };
+    let watch = Watch { args, begun, follower: live.view.follow() };
     let watched = tokio::select! {
         watched = watch.go_on(report, session) => watched.map_err(|error| match error.downcast_ref() {
             Some(error) => told(error, &connection),
@@ -196,7 +197,8 @@ impl Watch<'_> {
         let mut known: Option<Outage> = None;
         loop {
             let outage = self.follower.outage();
-            let news = outage_news(known.as_ref(), outage.as_ref(), &report.now);
+            let now = seconds(self.now(session.now)).to_string();
+            let news = outage_news(known.as_ref(), outage.as_ref(), &now);
             if redraws {
                 let (wide, paint) = (session.output.is_wide(), session.output.paint);
                 let mut picture = text::render(&report, self.args.addon.is_some(), wide, paint);
@@ -232,8 +234,7 @@ impl Watch<'_> {
     }
 
     fn now(&self, started: Timestamp) -> Timestamp {
-        let elapsed = SignedDuration::try_from(self.begun.elapsed()).unwrap_or_default();
-        started.checked_add(elapsed).unwrap_or(started)
+        since(started, self.begun)
     }
 
     /// Waits for a change on the hub, for a time at which the state changes by itself, or for the
@@ -258,6 +259,12 @@ impl Watch<'_> {
             None => Ok(self.follower.changed().await?),
         }
     }
+}
+
+/// The time now, by the time at which the command began.
+fn since(started: Timestamp, begun: Instant) -> Timestamp {
+    let elapsed = SignedDuration::try_from(begun.elapsed()).unwrap_or_default();
+    started.checked_add(elapsed).unwrap_or(started)
 }
 
 fn stale(outage: &Outage) -> String {

@@ -50,6 +50,34 @@ impl Table {
         self.rows.len() > 1 && cells.all(number)
     }
 
+    /// Renders the table with the first cell of a row on a line of its own where the row would not fit
+    /// into [`WIDTH`] columns otherwise.
+    pub(crate) fn with_long_names_above(&self, paint: Paint) -> Printout {
+        let others: usize = (1..self.columns()).map(|column| self.column_width(column) + 2).sum();
+        let room = WIDTH.saturating_sub(others + 2);
+        let is_long = |row: &[(Style, String)]| row.first().is_some_and(|(_, name)| name.width() > room);
+        let mut short = Self::default();
+        for row in &self.rows {
+            let mut row = row.clone();
+            if is_long(&row)
+                && let Some((_, name)) = row.first_mut()
+            {
+                name.clear();
+            }
+            short.rows.push(row);
+        }
+        let mut out = Printout::default();
+        for (line, row) in short.render(paint).0.lines().zip(&self.rows) {
+            if is_long(row)
+                && let Some((style, name)) = row.first()
+            {
+                out.line(format_args!("  {}", paint.paint(*style, name)));
+            }
+            out.line(line);
+        }
+        out
+    }
+
     /// Renders the table so that it fits into [`WIDTH`] columns, unless a single word is longer. If
     /// the last column does not fit, it is on lines of its own below each row. If the others do not
     /// fit either, every row becomes a list of its cells.
@@ -153,6 +181,19 @@ mod tests {
         }
         // A line without indentation, so that the indentation of the others is compared.
         format!("table\n{}", table.fitted(Paint { on: false }).coloured(Paint { on: false }))
+    }
+
+    #[test]
+    fn a_long_name_does_not_widen_the_table_for_the_others() {
+        let mut table = Table::default();
+        table.head(&["NAME", "COUNT"]);
+        let long = "name-".repeat(40);
+        for (name, count) in [("short", "1"), (&long, "22")] {
+            table.row([name, count].map(|cell| (Style::Plain, cell.to_owned())));
+        }
+        let told = table.with_long_names_above(Paint { on: false }).coloured(Paint { on: false });
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines, ["  NAME   COUNT", "  short      1", &format!("  {long}"), "            22"]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod transcript;
 
 mod access;
 mod demo;
+mod facts;
 mod find;
 mod hostile;
 mod keyboard;

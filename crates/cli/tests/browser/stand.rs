@@ -237,7 +237,7 @@ pub(crate) fn detail(shares: &[Share]) -> Value {
         let [done, in_flight, failed, waiting, _] = share.kinds;
         placements.push(json!({
             "name": share.placement, "position": index, "state": "Upgrading", "message": format!("{done}/{} upgrading...", done + in_flight + failed + waiting),
-            "strategy": "RollingUpdate 25%", "budget": 2, "inFlight": in_flight, "governed": done + in_flight + failed + waiting,
+            "strategy": "RollingUpdate 25%", "budget": 2, "slotsUsed": in_flight + failed, "inFlight": in_flight, "governed": done + in_flight + failed + waiting,
             "done": done, "failed": failed, "waiting": waiting, "gate": null, "paused": false, "wants": "rev-b", "target": "rev-b", "knownGood": "rev-a",
         }));
     }

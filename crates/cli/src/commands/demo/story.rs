@@ -355,8 +355,11 @@ impl DemoContext {
         for (cluster, standing) in &self.record.standings {
             let [fleet, canary] = &mut progress;
             let of = if is_canary(cluster) { canary } else { fleet };
-            of.settled += usize::from(standing.has_settled_on(version));
-            of.in_flight += usize::from(standing.is_in_flight());
+            let has_settled = standing.has_settled_on(version);
+            // Applied, and not recorded in its status yet: in flight, as everywhere else.
+            let is_unrecorded = &*standing.version == version && !has_settled;
+            of.settled += usize::from(has_settled);
+            of.in_flight += usize::from(standing.is_in_flight() || is_unrecorded);
             of.failed += usize::from(standing.is_in_flight() && standing.has_failed());
         }
         progress

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use aviary_engine::difference::{self, PinChange};
-use aviary_engine::explain::Decision;
+use aviary_engine::explain::{Decision, Phase};
 use aviary_engine::fleet::Fleet;
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::Observed;
@@ -49,6 +49,7 @@ pub(super) struct AddOnReport {
     pub(super) creates: Vec<Movement>,
     pub(super) starts: Vec<Movement>,
     pub(super) in_flight: Vec<Group>,
+    pub(super) failed: Vec<Group>,
     pub(super) waiting: Vec<Group>,
     pub(super) settled: usize,
     pub(super) placements: Vec<PlacementSummary>,
@@ -183,7 +184,8 @@ impl AddOnReport {
             removals,
             creates: creates(observed, &plan, &walk),
             starts: movements(observed, &waves::starts(observed, &plan)),
-            in_flight: groups(with(|decision| matches!(decision, Decision::InFlight(_)))),
+            in_flight: groups(with(|decision| decision.phase() == Phase::InFlight)),
+            failed: groups(with(|decision| decision.phase() == Phase::Failed)),
             waiting: groups(with(|decision| matches!(decision, Decision::Hold(_)))),
             settled: with(|decision| *decision == Decision::Settled).count(),
             placements: placements(observed, &plan),
@@ -337,7 +339,7 @@ pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSumma
             failed: report.tally.failed,
             waiting: report.tally.waiting,
             leaving: report.tally.leaving,
-            slots_used: report.counts.slots_used,
+            slots_used: report.counts.slots_held,
         }
     };
     plan.report.placements.iter().zip(specs).map(summary).collect()

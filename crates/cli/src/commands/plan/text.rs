@@ -56,6 +56,7 @@ impl PlanPage {
         self.movements("Created now", &addon.creates);
         self.movements("Started now", &addon.starts);
         self.groups("In flight", Style::Cyan, &addon.in_flight);
+        self.groups("Failed", Style::Red, &addon.failed);
         self.waves(addon);
         self.labels(&addon.waves);
         self.placements(addon);
@@ -274,6 +275,12 @@ impl PlanPage {
                 (None, _) => "-".to_owned(),
             };
             let style = if placement.reason.is_failure() { Style::Red } else { Style::Plain };
+            let (state, message) = match addon.undecided.contains(&placement.placement) {
+                true => {
+                    ("Undecided".to_owned(), "no placement controller has chosen its clusters yet".to_owned())
+                }
+                false => (placement.reason.to_string(), placement.message.clone()),
+            };
             table.row([
                 (Style::Plain, placement.placement.clone()),
                 (Style::Plain, placement.governed.to_string()),
@@ -282,8 +289,8 @@ impl PlanPage {
                     placement.budget.map_or_else(|| "all".to_owned(), |budget| budget.to_string()),
                 ),
                 (Style::Plain, wants),
-                (style, placement.reason.to_string()),
-                (Style::Plain, placement.message.clone()),
+                (style, state),
+                (Style::Plain, message),
             ]);
         }
         self.table(&table);
@@ -322,6 +329,7 @@ fn headline(addon: &AddOnReport) -> String {
         (moved(&addon.creates), "created"),
         (moved(&addon.starts), "started"),
         (total(&addon.in_flight), "in flight"),
+        (total(&addon.failed), "failed"),
         (total(&addon.waiting), "waiting"),
         (addon.settled, "settled"),
     ];

@@ -68,11 +68,16 @@ impl Page {
             row.extend(self.wide.then(|| (Style::Plain, addon.message.clone())));
             table.row(row);
         }
-        self.out.add(&table.render(self.paint));
+        let table = match self.wide {
+            true => table.render(self.paint),
+            false => table.with_long_names_above(self.paint),
+        };
+        self.out.add(&table);
         // A table with messages would not fit.
         let says_more = |addon: &&AddOnState| {
             let is_wrong = addon.problems.iter().any(|problem| problem.severity == Severity::Error);
-            addon.outcome() != Outcome::Done || addon.state == Verdict::LeftAlone || is_wrong
+            let is_done = addon.outcome() == Outcome::Done && addon.settled == addon.clusters;
+            !is_done || addon.state == Verdict::LeftAlone || is_wrong
         };
         for addon in report.add_ons.iter().filter(says_more).filter(|_| !self.wide) {
             self.out.wrapped("", "  ", &format!("{}: {}", addon.name, addon.message));
