@@ -52,11 +52,14 @@ fn everything_is_printed_in_an_order_in_which_it_can_be_applied() {
         ClusterRole aviary-view
         ClusterRole aviary-edit
         ClusterRole aviary-operator
+        ClusterRole aviary-fleet-policies
         ClusterRole aviary-metrics-reader
         ValidatingAdmissionPolicy aviary-instance-configs
         ValidatingAdmissionPolicyBinding aviary-instance-configs
         ValidatingAdmissionPolicy aviary-manager-term
         ValidatingAdmissionPolicyBinding aviary-manager-term
+        ValidatingAdmissionPolicy aviary-fleet-policies
+        ValidatingAdmissionPolicyBinding aviary-fleet-policies
         NetworkPolicy open-cluster-management/aviary-manager
         PodDisruptionBudget open-cluster-management/aviary-manager
         Service open-cluster-management/aviary-manager-metrics
@@ -85,11 +88,14 @@ fn everything_is_printed_in_an_order_in_which_it_can_be_applied() {
         ClusterRole aviary-view
         ClusterRole aviary-edit
         ClusterRole aviary-operator
+        ClusterRole aviary-fleet-policies
         ClusterRole aviary-metrics-reader
         ValidatingAdmissionPolicy aviary-instance-configs
         ValidatingAdmissionPolicyBinding aviary-instance-configs
         ValidatingAdmissionPolicy aviary-manager-term
         ValidatingAdmissionPolicyBinding aviary-manager-term
+        ValidatingAdmissionPolicy aviary-fleet-policies
+        ValidatingAdmissionPolicyBinding aviary-fleet-policies
         NetworkPolicy fleet/aviary-manager
         PodDisruptionBudget fleet/aviary-manager
         Service fleet/aviary-manager-metrics

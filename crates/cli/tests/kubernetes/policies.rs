@@ -25,7 +25,7 @@ fn instance(namespace: Option<&str>) -> Value {
 #[test]
 fn the_server_finds_nothing_wrong_with_their_expressions() {
     let server = installed("expressions");
-    for policy in ["aviary-instance-configs", "aviary-manager-term"] {
+    for policy in ["aviary-instance-configs", "aviary-manager-term", "aviary-fleet-policies"] {
         let what = format!("validatingadmissionpolicy {policy}");
         server.until("the expressions to be checked", || {
             let policy = server.get(&what);
@@ -146,4 +146,56 @@ fn the_term_is_the_managers_alone() {
     server.kubectl("annotate clustermanagementaddon term other=thing", b"");
     server.kubectl(&term("null"), b"");
     server.kubectl("delete clustermanagementaddon term", b"");
+}
+
+#[test]
+fn only_who_may_cover_the_fleet_writes_policies_without_names() {
+    let server = installed("fleet-policies");
+    let account = |name: &str, role: &str| {
+        put(&server, &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}));
+        put(
+            &server,
+            &json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
+            }),
+        );
+        server.kubeconfig_of(NAMESPACE, name)
+    };
+    let operator = account("policy-operator", "aviary-operator");
+    let keeper = account("policy-keeper", "aviary-fleet-policies");
+    let policy = |add_ons: Value| {
+        json!({
+            "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "AddOnRolloutPolicy", "metadata": {"name": "covers"},
+            "spec": {"addOns": add_ons, "paused": true},
+        })
+        .to_string()
+    };
+    let named = policy(json!({"names": ["one"]}));
+    let by_label = policy(json!({"labelSelector": {"matchLabels": {"a": "b"}}}));
+    let mut all: Value = serde_json::from_str(&named).unwrap();
+    all["spec"].as_object_mut().unwrap().remove("addOns");
+    let all = all.to_string();
+    let apply = "apply --dry-run=server -f -";
+    server.until("the policy to be in force", || {
+        !server.try_kubectl(&operator, apply, all.as_bytes()).status.success()
+            && server.try_kubectl(&keeper, apply, all.as_bytes()).status.success()
+    });
+    for fleet_wide in [&all, &by_label] {
+        let told = server.refused(&operator, "apply -f -", fleet_wide.as_bytes());
+        assert!(told.contains("a policy that does not name its add-ons covers the whole fleet"), "{told}");
+    }
+    let done = server.try_kubectl(&operator, "apply -f -", named.as_bytes());
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // Nor does a policy become one, or go.
+    let told = server.refused(&operator, "apply -f -", by_label.as_bytes());
+    assert!(told.contains("covers the whole fleet"), "{told}");
+    let done = server.try_kubectl(&keeper, "apply -f -", by_label.as_bytes());
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let told = server.refused(&operator, "delete addonrolloutpolicy covers", b"");
+    assert!(told.contains("covers the whole fleet"), "{told}");
+    let done = server.try_kubectl(&keeper, "delete addonrolloutpolicy covers", b"");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    server.kubectl("delete clusterrolebinding policy-operator policy-keeper", b"");
 }
