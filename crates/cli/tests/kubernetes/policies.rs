@@ -152,7 +152,10 @@ fn the_term_is_the_managers_alone() {
 fn only_who_may_cover_the_fleet_writes_policies_without_names() {
     let server = installed("fleet-policies");
     let account = |name: &str, role: &str| {
-        put(&server, &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}));
+        put(
+            &server,
+            &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}),
+        );
         put(
             &server,
             &json!({
