@@ -245,9 +245,8 @@ impl Loop {
             events: Events::new(self.client.clone(), identity, Arc::clone(clock)),
         }));
         self.unplanned = self.stores.addons().cloned().collect();
-        for addon in self.unplanned.clone() {
-            self.stores.mark(&addon);
-        }
+        // Also those that are gone: hooks of their instances may still have to run.
+        self.stores.mark_all();
     }
 
     /// Writes into policies what they apply to.

@@ -254,13 +254,18 @@ async fn dependent(
         return Ok(());
     }
     let table = hub.table();
-    let stays = |owner: &crate::store::object::OwnerReference| {
-        matches!(standing(state, &table, stored, owner), OwnerState::There | OwnerState::Unknown)
-    };
-    let staying: Vec<&str> =
-        stored.facts.owners.iter().filter(|owner| stays(owner)).map(|owner| &*owner.uid).collect();
+    let owners = || stored.facts.owners.iter().map(|owner| (owner, standing(state, &table, stored, owner)));
+    let staying: Vec<&str> = owners()
+        .filter(|(_, is)| matches!(is, OwnerState::There | OwnerState::Unknown))
+        .map(|(owner, _)| &*owner.uid)
+        .collect();
     if staying.is_empty() {
-        return remove(hub, state, resource, stored).await;
+        // An owner that waits for its dependents waits for theirs too. One that is gone does not: a
+        // finalizer of this object then keeps its own dependents.
+        let is_awaited = owners().any(|(_, is)| is == OwnerState::Going);
+        let has_dependents = !state.dependents(&stored.facts.uid).is_empty();
+        let policy = if is_awaited && has_dependents { "Foreground" } else { "Background" };
+        return remove(hub, resource, stored, policy).await;
     }
     if staying.len() < stored.facts.owners.len() {
         return disown(hub, resource, stored, |uid| staying.contains(&uid)).await;
@@ -300,12 +305,11 @@ fn standing(
 
 async fn remove(
     hub: &Arc<HubState>,
-    state: &StoreState,
     resource: &str,
     stored: &StoredObject,
+    policy: &str,
 ) -> Result<(), ApiError> {
     let Some(scope) = scope_of(hub, resource, stored) else { return Ok(()) };
-    let policy = if state.dependents(&stored.facts.uid).is_empty() { "Background" } else { "Foreground" };
     // Deletes only the state that was examined: the object may have a new owner since.
     let preconditions = delete::Preconditions {
         uid: Some(stored.facts.uid.to_string()),

@@ -219,7 +219,7 @@ impl Stores {
         self.dirty.insert(addon.clone());
     }
 
-    fn mark_all(&mut self) {
+    pub(crate) fn mark_all(&mut self) {
         self.dirty.extend(self.addons.keys().cloned());
     }
 

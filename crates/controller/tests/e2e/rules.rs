@@ -82,6 +82,11 @@ async fn item_2_broken_overrides_stop_the_rollout_of_nobody_else() {
     world.put(wants("one")).await;
     let installed = |addon: &_| message(addon, "prod") == "8/8 install completed with no errors.";
     world.until("helloworld", "installed", installed).await;
+    // The placement is written before its instances.
+    for cluster in ["a1", "a2"] {
+        until_one(&world, cluster, "installed", |status| reason(status, "Progressing") == "InstallSucceed")
+            .await;
+    }
 
     // The override of a1 fails, and the agent of a2 is not heard of any more.
     agents.answer(|work| match work.namespace().unwrap_or_default().as_str() {

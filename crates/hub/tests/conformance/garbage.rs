@@ -19,6 +19,7 @@ pub fn checks() -> Vec<Check> {
         two_that_own_each_other_go_in_the_foreground,
         a_ring_of_three_owners_goes_in_the_foreground,
         a_dependent_held_by_a_finalizer_is_marked,
+        a_dependent_held_by_a_finalizer_keeps_its_own_dependents,
         a_custom_resource_owns_a_configmap,
     ];
     all.into_iter().map(|check| check.needing(Need::GarbageCollection)).collect()
@@ -168,6 +169,32 @@ async fn a_dependent_held_by_a_finalizer_is_marked(w: World) {
     );
     w.merge(&w.configmap("child"), &json!({"metadata": {"finalizers": null}})).await.ok();
     w.gone(&w.configmap("child")).await;
+}
+
+async fn a_dependent_held_by_a_finalizer_keeps_its_own_dependents(w: World) {
+    let owner = make(&w, configmap("owner", json!({}))).await;
+    let child = with(
+        owned_by(configmap("child", json!({})), &owner),
+        "/metadata/finalizers",
+        json!(["example.com/held"]),
+    );
+    let child = make(&w, child).await;
+    let mut grandchild = owned_by(configmap("grandchild", json!({})), &child);
+    grandchild["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = true.into();
+    make(&w, grandchild).await;
+    w.delete_with(&w.configmap("owner"), json!({"propagationPolicy": "Background"})).await.ok();
+    let from = format!(
+        "{}?fieldSelector=metadata.name=child&resourceVersion={}",
+        w.configmaps(),
+        revision_of(&child)
+    );
+    let marked = w.watch(&from).await.sees("MODIFIED", "child").await;
+    assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
+    assert_eq!(marked["metadata"]["finalizers"], json!(["example.com/held"]));
+    let kept = w.get(&w.configmap("grandchild")).await.ok();
+    assert_eq!(kept["metadata"].get("deletionTimestamp"), None);
+    w.merge(&w.configmap("child"), &json!({"metadata": {"finalizers": null}})).await.ok();
+    w.gone(&w.configmap("grandchild")).await;
 }
 
 async fn a_custom_resource_owns_a_configmap(w: World) {
