@@ -25,6 +25,8 @@ pub(crate) enum Rule {
     Failing(&'static [&'static str]),
     /// The objects exist on these, and their pods are not ready; of the others all is well.
     Unready(&'static [&'static str]),
+    /// On these the first attempt of every pre-delete hook is evicted; the second and everything else is well.
+    Evicting(&'static [&'static str]),
 }
 
 /// What an agent says of a work.
@@ -51,7 +53,8 @@ impl Drop for Agents {
 impl Agents {
     pub(crate) async fn start(hand: Hand, trouble: Trouble, rule: Rule, revision: u64) -> Self {
         let (sender, rules) = watch::channel(rule);
-        let mut crew = Crew { hand, trouble, works: BTreeMap::new(), misdeeds: BTreeMap::new() };
+        let (works, misdeeds, evicted) = Default::default();
+        let mut crew = Crew { hand, trouble, works, misdeeds, evicted };
         for work in crew.hand.list(&KINDS[2]).await {
             crew.works.insert(key(&work), work);
         }
@@ -75,6 +78,8 @@ struct Crew {
     trouble: Trouble,
     works: BTreeMap<Key, Value>,
     misdeeds: BTreeMap<Key, (Misdeed, Instant)>,
+    /// The first work of hooks on each cluster, by uid.
+    evicted: BTreeMap<Key, Value>,
 }
 
 impl Crew {
@@ -119,10 +124,16 @@ impl Crew {
             objects: resource_status(work, healthy),
         };
         let within = |clusters: &[&str]| clusters.contains(&&*key.0);
+        let uid = &work["metadata"]["uid"];
+        let evicts = |clusters: &[&str]| within(clusters) && key.1.ends_with("-pre-delete");
+        let mut is_first = || self.evicted.entry(key.clone()).or_insert_with(|| uid.clone()) == uid;
         let wanted = match rule {
             Rule::Only(clusters) if !within(clusters) => return,
             Rule::Failing(clusters) if within(clusters) => now(false, false),
             Rule::Unready(clusters) if within(clusters) => now(true, false),
+            Rule::Evicting(clusters) if evicts(clusters) && is_first() => {
+                Report { objects: evicted(resource_status(work, false)), ..now(true, false) }
+            }
             _ => now(true, true),
         };
         if !self.misdeeds.contains_key(key) {
@@ -221,6 +232,15 @@ fn misreport(
             Report { objects: bent(&right.objects, "aviary-available", "type", &json!("JsonRaw")), ..right }
         }
     })
+}
+
+/// What is reported of hooks whose pods were evicted: their Jobs have failed.
+fn evicted(mut objects: Value) -> Value {
+    for one in objects["manifests"].as_array_mut().into_iter().flatten() {
+        one["statusFeedback"]["values"] =
+            json!([{"name": "aviary-hook-failed", "fieldValue": {"type": "String", "string": "True"}}]);
+    }
+    objects
 }
 
 /// The same, but for a part of the value of this name.

@@ -31,6 +31,8 @@ pub(crate) enum Defect {
     F6,
     /// A work that is available is healthy, whatever its pods do.
     AvailableIsHealthy,
+    /// A work that another manager rendered counts for nothing, so a take-over renders everything anew.
+    TakeOverRewrites,
 }
 
 #[derive(Clone, Debug)]
@@ -102,6 +104,14 @@ impl Planted {
                     {
                         *limit = json!("100%");
                     }
+                }
+            }
+            Defect::TakeOverRewrites if path.contains("/manifestworks") => {
+                let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+                if let Some(annotations) = annotations
+                    && !annotations.contains_key(aviary_api::names::annotations::RENDERED_FROM)
+                {
+                    annotations.clear();
                 }
             }
             Defect::AvailableIsHealthy if path.contains("/manifestworks") => {

@@ -11,7 +11,8 @@ use aviary_engine::invariants::{Deed, check_deed};
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::observed::{Observed, Options};
 use aviary_engine::plan::plan;
-use aviary_engine::render::Templates;
+use aviary_engine::hooks::work_name;
+use aviary_engine::render::{Templates, WorkSite};
 use aviary_testing::as_authored;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -174,7 +175,15 @@ impl<'a> Promises<'a> {
                     *newest = (*newest).max(author);
                 }
             }
-            (Made::Work, Some(cluster)) => found.extend(rendered(&before, &cluster, key, object)),
+            (Made::Guard, Some(cluster)) => check(Deed::Guard(&cluster)),
+            (Made::Work, Some(cluster)) => {
+                if let Some(instance) = before.instances.get(&cluster) {
+                    let told = instance.status.told_revision();
+                    check(Deed::Work { cluster: &cluster, name: &key.2, told: &told });
+                }
+                found.extend(rendered(&before, &cluster, key, object));
+            }
+            (Made::NoWork, Some(cluster)) => check(Deed::DeleteWork { cluster: &cluster, name: &key.2 }),
             (Made::AddOn, _) => check(Deed::AddOn(&after.addon.status)),
             (Made::Spec, _) => found.push("S4: a manager has written the spec of an instance".into()),
             (Made::Completed, _) => {
@@ -199,7 +208,12 @@ impl<'a> Promises<'a> {
             INSTANCES => {
                 let going = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
                 let uid = || object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                if *gone || going(object) && old.is_some_and(|old| !going(old)) {
+                let was_going = old.is_some_and(going);
+                // Its last finalizer went.
+                if *gone && was_going {
+                    return author.map(|_| Made::Guard);
+                }
+                if *gone || going(object) && !was_going {
                     return author.map(|_| Made::Delete(uid()));
                 }
                 if old.is_none() {
@@ -208,8 +222,13 @@ impl<'a> Promises<'a> {
                 if author.is_some() && differs("spec") {
                     return Some(Made::Spec);
                 }
+                let finalizers = |object: &Value| object["metadata"]["finalizers"].clone();
+                if author.is_some() && old.is_some_and(|old| finalizers(old) != finalizers(object)) {
+                    return Some(Made::Guard);
+                }
                 differs("status").then_some(Made::Status)
             }
+            WORKS if *gone => author.map(|_| Made::NoWork),
             WORKS if !gone && !self.by_user(commit) && differs("spec") => Some(Made::Work),
             REVISIONS if !gone && old.is_none() => Some(Made::Completed),
             _ => None,
@@ -237,6 +256,9 @@ enum Made {
     Status,
     Spec,
     Work,
+    NoWork,
+    /// The finalizers of an instance.
+    Guard,
     AddOn,
     Completed,
 }
@@ -256,8 +278,23 @@ fn rendered(before: &Observed, cluster: &ClusterName, key: &Key, object: &Value)
     let Some(Ok(prepared)) = Templates::new(before).prepare(told.iter().copied()) else {
         return vec![format!("S3: {told:?} does not render")];
     };
-    let Some(index) = prepared.work_index(&key.2) else { return vec!["S3: a work too many".into()] };
     let mut found = Vec::new();
+    if key.2 == work_name(&before.addon.name) {
+        let site = WorkSite {
+            cluster,
+            install_namespace: &instance.install_namespace,
+            instance_uid: &instance.uid,
+        };
+        let hooks = |work: &Value| work["spec"]["workload"].clone();
+        if !prepared.has_hooks() || hooks(&prepared.hook_work(&site)) != hooks(object) {
+            found.push(format!("S3: {cluster} has other hooks than its template: {}", hooks(object)));
+        }
+        if !instance.deleting {
+            found.push(format!("S25: hooks run on {cluster}, and its instance is not being deleted"));
+        }
+        return found;
+    }
+    let Some(index) = prepared.work_index(&key.2) else { return vec!["S3: a work too many".into()] };
     let manifests = object.pointer("/spec/workload/manifests").and_then(Value::as_array).map(Vec::as_slice);
     let manifests: Vec<Value> = manifests.unwrap_or_default().iter().map(as_authored).collect();
     if manifests != prepared.manifests(index, cluster, &instance.install_namespace) {
@@ -273,6 +310,10 @@ fn rendered(before: &Observed, cluster: &ClusterName, key: &Key, object: &Value)
     if prepared.works() == 1
         && let Some(shapes) = shapes
     {
+        let is_hook = |shape: &&Value| {
+            shape["metadata"]["annotations"].get("addon.open-cluster-management.io/addon-pre-delete").is_some()
+        };
+        let shapes: Vec<&Value> = shapes.iter().filter(|shape| !is_hook(shape)).collect();
         let same = shapes.len() == manifests.len()
             && shapes.iter().zip(&manifests).all(|(shape, manifest)| has_shape(shape, manifest));
         if !same {

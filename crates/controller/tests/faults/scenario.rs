@@ -13,6 +13,8 @@ pub(crate) enum Step {
     /// The same for what the schema of a CRD forbids: stored before there was that schema.
     PutUnchecked(&'static str, Value),
     Delete(Value),
+    /// All works become what another manager would have rendered from the same revisions.
+    HandToAnother,
     /// Creates an object as soon as the one that is there is gone.
     MakeAgain(Value),
     /// A cluster with its namespace.
@@ -41,7 +43,7 @@ impl Step {
             )),
             Self::Join(name) => Some(format!("cluster {name}")),
             Self::Select(name, _) => Some(format!("placement {name}")),
-            Self::Agents(_) | Self::Wait(_) | Self::Rest | Self::Pause => None,
+            Self::Agents(_) | Self::HandToAnother | Self::Wait(_) | Self::Rest | Self::Pause => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The scenarios: small fleets, and what happens to them.
 
 mod fleets;
+mod hooks;
 mod rollouts;
 mod users;
 
@@ -12,7 +13,7 @@ use crate::scenario::{Scenario, Step};
 use Step::{Join, Put, Rest, Select};
 
 pub(crate) fn all() -> Vec<Scenario> {
-    [rollouts::all(), fleets::all(), users::all()].concat()
+    [rollouts::all(), fleets::all(), hooks::all(), users::all()].concat()
 }
 
 fn scenario(name: &'static str, given: Vec<Step>, when: Vec<Step>) -> Scenario {

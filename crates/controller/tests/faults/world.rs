@@ -9,7 +9,7 @@ use std::time::Duration;
 use aviary_controller::{Manager, ManagerHealth, Settings};
 use aviary_engine::observed::Options;
 use aviary_hub::Hub;
-use aviary_testing::Random;
+use aviary_testing::{Random, as_authored};
 use axum::Router;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::agents::{Agents, Rule};
 use crate::fault::{Effect, Point};
-use crate::hand::{Hand, router};
+use crate::hand::{Hand, KINDS, router};
 use crate::line::Line;
 use crate::planted::Planted;
 use crate::scenario::Step;
@@ -230,6 +230,7 @@ impl World {
                 Step::Put(object) => self.hand.put(object).await,
                 Step::PutUnchecked(crd, object) => self.put_unchecked(crd, object).await,
                 Step::Delete(object) => self.hand.delete(object).await,
+                Step::HandToAnother => self.hand_to_another().await,
                 Step::MakeAgain(object) => self.make_again(object).await,
                 Step::Join(name) => self.join(name).await,
                 Step::Select(placement, clusters) => self.select(placement, clusters).await,
@@ -252,6 +253,32 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Takes from every work what only Aviary puts there.
+    async fn hand_to_another(&self) {
+        use aviary_api::names::{annotations as ours, labels};
+        for work in self.hand.list(&KINDS[2]).await {
+            let manifests = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
+            let manifests: Vec<Value> = manifests.into_iter().flatten().map(as_authored).collect();
+            let patch = json!({
+                "metadata": {
+                    "labels": {labels::ADDON_VERSION: null},
+                    "annotations": {
+                        ours::CONFIGS_SPEC_HASH: null, ours::RENDERED_FROM: null, ours::RENDERED_DIGEST: null,
+                        ours::PROBES_DIGEST: null,
+                    },
+                },
+                "spec": {"manifestConfigs": null, "workload": {"manifests": manifests}},
+            });
+            let text = |part: &str| work["metadata"][part].as_str().unwrap_or_default().to_owned();
+            let path = format!(
+                "/apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks/{}",
+                text("namespace"),
+                text("name")
+            );
+            self.hand.patch(&path, &patch).await;
+        }
     }
 
     async fn make_again(&mut self, object: &Value) {
