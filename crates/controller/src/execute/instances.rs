@@ -123,7 +123,16 @@ impl Executor {
             let note = format!("{}: {why}", write.cluster);
             self.events.publish_one(target, EventReason::HooksGivenUp, &note).await;
         }
-        WriteResult::of_put(written)
+        match written {
+            // That was its last finalizer. The watch may say so late, and nothing may be written for it
+            // any more.
+            Ok(object) if object.metadata.deletion_timestamp.is_some() && object.finalizers().is_empty() => {
+                let gone =
+                    outcome::deleted::<ManagedClusterAddOn>(write.cluster.as_str(), &target.name, &write.uid);
+                WriteResult::Written(vec![gone])
+            }
+            written => WriteResult::of_put(written),
+        }
     }
 
     /// All owners that an instance should have. A merge patch replaces the list, so those of others are

@@ -7,11 +7,11 @@ use aviary_api::{
     ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
 };
 use aviary_engine::configs::{GroupResource, Pin};
+use aviary_engine::hooks::work_name;
 use aviary_engine::invariants::{Deed, check_deed};
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::observed::{Observed, Options};
 use aviary_engine::plan::plan;
-use aviary_engine::hooks::work_name;
 use aviary_engine::render::{Templates, WorkSite};
 use aviary_testing::as_authored;
 use jiff::Timestamp;
@@ -280,11 +280,8 @@ fn rendered(before: &Observed, cluster: &ClusterName, key: &Key, object: &Value)
     };
     let mut found = Vec::new();
     if key.2 == work_name(&before.addon.name) {
-        let site = WorkSite {
-            cluster,
-            install_namespace: &instance.install_namespace,
-            instance_uid: &instance.uid,
-        };
+        let site =
+            WorkSite { cluster, install_namespace: &instance.install_namespace, instance_uid: &instance.uid };
         let hooks = |work: &Value| work["spec"]["workload"].clone();
         if !prepared.has_hooks() || hooks(&prepared.hook_work(&site)) != hooks(object) {
             found.push(format!("S3: {cluster} has other hooks than its template: {}", hooks(object)));
@@ -311,7 +308,9 @@ fn rendered(before: &Observed, cluster: &ClusterName, key: &Key, object: &Value)
         && let Some(shapes) = shapes
     {
         let is_hook = |shape: &&Value| {
-            shape["metadata"]["annotations"].get("addon.open-cluster-management.io/addon-pre-delete").is_some()
+            shape["metadata"]["annotations"]
+                .get("addon.open-cluster-management.io/addon-pre-delete")
+                .is_some()
         };
         let shapes: Vec<&Value> = shapes.iter().filter(|shape| !is_hook(shape)).collect();
         let same = shapes.len() == manifests.len()
