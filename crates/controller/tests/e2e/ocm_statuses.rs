@@ -405,6 +405,8 @@ async fn a_rollout_is_told_in_ocms_words() {
     let all = "selected clusters 4. configured addons 4/4 progressing..., 0 failed 0 timeout.";
     until_progression(&world, ["True", "Progressing", all]).await;
     for cluster in &clusters[2..] {
+        // The placement is written before its instances.
+        until_condition(&world, cluster, "Configured", configured).await;
         own.deliver(cluster).await;
     }
     until_progression(&world, ["False", "Completed", completed]).await;

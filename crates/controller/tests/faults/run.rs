@@ -207,6 +207,8 @@ impl Prepared {
             Misdeed::FeedbackOddType,
         ];
         let unproved = unproved.into_iter().any(|misdeed| has(Effect::Misdeed(misdeed)));
+        // An instance that begins anew, or was never healthy, may be on its way when its user makes its override again.
+        let in_doubt = unproved || lost;
         // What was without its config, or was made anew, has another past: it may speak of installing where the other speaks of upgrading.
         let blurred = past_differs || lost || removed || refused || unproved || has(Effect::HideKinds);
         // A cluster that begins anew is not where it was in the middle, only at the end, if its agent says so then.
@@ -224,7 +226,7 @@ impl Prepared {
                 }
                 let (is, should) = (is.get(key), should.get(key));
                 if is != should
-                    && !(blurred && past_aside(key, is, unproved) == past_aside(key, should, unproved))
+                    && !(blurred && past_aside(key, is, in_doubt) == past_aside(key, should, in_doubt))
                 {
                     broken.push(format!("rest {index}: {} {}", show(key), difference(is, should)));
                 }
@@ -283,9 +285,8 @@ fn is_manual(state: &BTreeMap<Key, Arc<Value>>) -> bool {
     addons.any(|(_, addon)| addon["spec"]["installStrategy"]["type"] == "Manual")
 }
 
-/// An object without what tells of its past. With `unproved` health an instance may be on its way when its user makes its override again, which is
-/// then in doubt.
-fn past_aside(key: &Key, object: Option<&Arc<Value>>, unproved: bool) -> Option<Value> {
+/// An object without what tells of its past; also without the doubt about an override, where there may be one.
+fn past_aside(key: &Key, object: Option<&Arc<Value>>, in_doubt: bool) -> Option<Value> {
     let mut object = Value::clone(object?);
     if key.0 == HUB_CONFIGS {
         // Only a config that is referenced is told anew what it offers.
@@ -298,7 +299,7 @@ fn past_aside(key: &Key, object: Option<&Arc<Value>>, unproved: bool) -> Option<
         }
     }
     let mut text = object.to_string().replace("Install", "Upgrade").replace("install ", "upgrade ");
-    if unproved {
+    if in_doubt {
         text = text.replace("; its override was in doubt", "");
     }
     Some(text.parse().unwrap())
