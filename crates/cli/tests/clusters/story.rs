@@ -178,7 +178,9 @@ impl Story {
     /// What `aviary explain` prints.
     pub(crate) fn explain(&self) -> String {
         let output = self.lane.aviary(&format!("explain {}", self.name));
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        let told = [output.stdout, output.stderr].concat();
+        // Lines are broken to fit a terminal.
+        String::from_utf8_lossy(&told).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     pub(crate) fn undo(&self) {
