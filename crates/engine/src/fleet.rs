@@ -87,6 +87,30 @@ pub struct Governor<'a> {
 }
 
 impl Governor<'_> {
+    /// What it completed and has not withdrawn, oldest first. Desiring one of them again withdraws
+    /// all that came after it, at once.
+    pub(crate) fn standing_history(&self) -> &[Revision] {
+        let back_to = self.desired.as_ref().ok().and_then(|desired| self.place_in_history(desired));
+        back_to.and_then(|at| self.completed.get(..=at)).unwrap_or(self.completed)
+    }
+
+    /// What the desired revision withdraws: all that was completed after it.
+    pub(crate) fn newly_withdrawn(&self) -> &[Revision] {
+        self.completed.get(self.standing_history().len()..).unwrap_or_default()
+    }
+
+    /// This revision or, if it has been withdrawn, the newest that was completed and stands.
+    pub(crate) fn standing(&self, revision: Option<&Revision>) -> Option<Revision> {
+        let revision = revision?;
+        let is_withdrawn = self.withdrawn.contains(revision) || self.newly_withdrawn().contains(revision);
+        let stands = if is_withdrawn { self.standing_history().last() } else { None };
+        Some(stands.unwrap_or(revision).clone())
+    }
+
+    fn place_in_history(&self, revision: &Revision) -> Option<usize> {
+        self.completed.iter().position(|completed| completed == revision)
+    }
+
     /// Its known good revision has never been everywhere yet.
     pub(crate) fn is_rolling_to_known_good(&self) -> bool {
         self.recorded.is_some_and(|recorded| {

@@ -360,6 +360,60 @@ fn rule_6_a_rollback_under_way_finishes_before_a_withdrawn_revision_follows() {
     );
 }
 
+#[test]
+fn rule_6_a_canary_that_is_added_during_a_rollback_returns_nobody_to_what_was_withdrawn() {
+    check(
+        "
+        config A v1
+        config B v2
+        config C v3
+        place canary: c1
+        place prod: p1 p2 p3
+        rollout prod config=B RollingUpdate 1
+        settle
+        rollout prod config=C RollingUpdate 1
+        settle
+        note the way back is known good as soon as it begins, and new clusters get it
+        rollout prod config=B RollingUpdate 1
+        pass
+        place prod: p1 p2 p3 p4
+        pass 2
+        show clusters
+        show status
+        note A is wanted before all are back, and then gets a canary
+        rollout prod config=A RollingUpdate 1
+        pass
+        show clusters
+        rollout prod config=A Canary 1 canary=canary
+        pass
+        show clusters
+        show status
+        settle
+        show clusters
+        show status",
+        &expect![[r#"
+            -- the way back is known good as soon as it begins, and new clusters get it
+            p1               in flight v2       updating
+            p2..p3 (2)       hold      v3       budget full: 2 of 1 in flight
+            p4               in flight v2       installing
+            prod  True Upgrading  2/4 upgrading...
+                desired B good B applied C
+            -- A is wanted before all are back, and then gets a canary
+            p1               in flight v1       updating
+            p2..p3 (2)       hold      v3       budget full: 1 of 1 in flight
+            p4               in flight v2       installing
+            p1               in flight v2       updating
+            p2..p3 (2)       hold      v3       budget full: 2 of 1 in flight
+            p4               in flight v2       installing
+            prod  True Upgrading  2/4 upgrading...
+                desired A good B applied C
+            p1..p4 (4)       hold      v2       canary default/canary: 1 of 1 not passed, first c1
+            prod  True WaitingForCanary  waitingForCanary... canary default/canary: 1 of 1 not passed, first c1
+                desired A good B applied B
+        "#]],
+    );
+}
+
 const SETTINGS: &str = "
     template v1 v2
     config A v1

@@ -166,7 +166,7 @@ fn rollback_goes_everywhere_at_once_within_the_budget_and_ungated() {
             aws-placement  True Upgrading  100/400 upgrading...
                 desired hub-config-xxx good hub-config-xxx applied hub-config-yyy
             canary-placement  True Upgrading  25/100 upgrading...
-                desired hub-config-xxx good hub-config-yyy applied hub-config-yyy
+                desired hub-config-xxx good hub-config-xxx applied hub-config-yyy
             aws-placement  False UpgradeSucceed  400/400 upgrade completed with no errors.
                 desired hub-config-xxx good hub-config-xxx applied hub-config-xxx
             canary-placement  False UpgradeSucceed  100/100 upgrade completed with no errors.

@@ -52,7 +52,7 @@ impl Aim {
 
 pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) -> Aim {
     let recorded = governor.recorded;
-    let before = recorded.and_then(|recorded| recorded.known_good.clone());
+    let before = known_good_before(governor);
     let desired = match &governor.desired {
         Ok(desired) => desired,
         Err(problem) => {
@@ -94,6 +94,13 @@ pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) ->
     };
     let targets = Targets { target: Some(target.clone()), canary: Some(desired.clone()), fresh };
     Aim { desired: Ok(desired.clone()), targets, known_good, gate, promotion, gate_problem }
+}
+
+/// The known good revision as this pass finds it. Without a canary a rollback withdraws it before
+/// all clusters have left it; with one it may have been withdrawn and have passed again since.
+fn known_good_before(governor: &Governor<'_>) -> Option<Revision> {
+    let recorded = governor.recorded?.known_good.as_ref();
+    if governor.canaries.is_empty() { governor.standing(recorded) } else { recorded.cloned() }
 }
 
 /// What the canary makes of the desired revision.

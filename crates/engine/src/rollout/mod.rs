@@ -205,9 +205,10 @@ pub(crate) fn decide<'a>(
     let reached = reached(&view);
     let recorded_applied = || governor.recorded.and_then(|recorded| recorded.applied.clone());
     let applied = reached.clone().or_else(recorded_applied);
-    // Without a canary the known good revision is the one applied everywhere.
+    // Without a canary the known good revision is the one applied everywhere, unless a rollback has
+    // withdrawn it.
     let known_good = match &view.aim.known_good {
-        _ if governor.canaries.is_empty() => applied.clone(),
+        _ if governor.canaries.is_empty() => reached.clone().or_else(|| governor.standing(applied.as_ref())),
         Some(known_good) => Some(known_good.clone()),
         None => reached.clone().filter(|_| is_first_good(&view)),
     };
@@ -226,7 +227,7 @@ pub(crate) fn decide<'a>(
     let instances = fleet.cohorts_of(governor).filter_map(|cohort| cohort.facts.instance.as_ref());
     let unrecorded = instances.filter_map(|instance| instance.recorded_until(now));
     let recheck_at = view.standings.iter().filter_map(CohortStanding::recheck_at).chain(unrecorded).min();
-    let withdrawn = withdrawn(governor, &view.aim);
+    let withdrawn = governor.newly_withdrawn().to_vec();
     let unhealthy = unhealthy(&view);
     let aim = view.aim;
     PlacementOutcome {
@@ -254,15 +255,6 @@ fn is_first_good(view: &RolloutView<'_>) -> bool {
     };
     !view.standings.iter().any(CohortStanding::is_behind_gate)
         && view.cohorts().any(|(cohort, standing)| is_installed(cohort, standing))
-}
-
-/// Going back to a revision withdraws all that came after it: to want one of those again is an
-/// upgrade, and gated like any other.
-fn withdrawn(governor: &Governor<'_>, aim: &Aim) -> Vec<Revision> {
-    let Ok(desired) = &aim.desired else { return Vec::new() };
-    let back_to = governor.completed.iter().position(|completed| completed == desired);
-    let after = back_to.and_then(|at| governor.completed.get(at + 1..));
-    after.unwrap_or_default().to_vec()
 }
 
 fn unhealthy(view: &RolloutView<'_>) -> Unhealthy {

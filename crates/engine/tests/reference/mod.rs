@@ -75,6 +75,16 @@ impl Instance {
     }
 }
 
+impl Placement {
+    /// The revision or, if it has been rolled back from, the newest of the history: that ends with what is desired, if that is in it.
+    fn standing(&self, revision: Rev) -> Rev {
+        let back_to = self.history.iter().position(|known| *known == self.desired);
+        let (stands, after) = self.history.split_at(back_to.map_or(self.history.len(), |at| at + 1));
+        let gone = self.withdrawn.contains(&revision) || after.contains(&revision);
+        stands.last().copied().filter(|_| gone).unwrap_or(revision)
+    }
+}
+
 impl World {
     /// The last placement in the list that selects the cluster.
     pub fn governor(&self, cluster: &str) -> Option<&Placement> {
@@ -208,7 +218,13 @@ impl World {
             let applied = self.settled_on(placement).or(placement.applied);
             let good = match placement.kind {
                 Kind::WithCanary(_) => self.promoted(placement).or_else(|| self.first_good(placement)),
-                Kind::UpdateAll | Kind::RollingUpdate => applied,
+                Kind::UpdateAll | Kind::RollingUpdate => {
+                    let anew = |revision: &Rev| {
+                        *revision == placement.desired || placement.applied != Some(*revision)
+                    };
+                    let settled = self.settled_on(placement).filter(anew);
+                    settled.or(placement.applied.map(|applied| placement.standing(applied)))
+                }
             };
             outcome.progress.insert(placement.name.clone(), (good, applied));
             self.roll(placement, &mut outcome.starts);
@@ -231,10 +247,12 @@ impl World {
         let governed = self.governed(placement);
         let still = placement.paused || self.in_cycle(placement);
         let good = self.promoted(placement);
+        let standing = placement.known_good.map(|known_good| placement.standing(known_good));
         let first = match placement.kind {
-            _ if still => placement.known_good,
+            Kind::WithCanary(_) if still => placement.known_good,
+            _ if still => standing,
             Kind::UpdateAll => Some(placement.desired),
-            Kind::RollingUpdate => placement.known_good.or(Some(placement.desired)),
+            Kind::RollingUpdate => standing.or(Some(placement.desired)),
             Kind::WithCanary(_) => good.or(Some(placement.desired)),
         };
         let counts = |name: &String| governed.contains(name) && !self.waits_as_joined(placement, name);

@@ -443,6 +443,7 @@ impl Scene {
             _ => (Kind::UpdateAll, Share::Count(0)),
         };
         let completed = observed.revisions.completed.get(&spec.name).into_iter().flatten();
+        let withdrawn = observed.revisions.withdrawn.get(&spec.name).into_iter().flatten();
         Placement {
             name: spec.name.name.to_string(),
             desired: self.says(spec.configs.first().unwrap_or(&config(0))),
@@ -454,6 +455,7 @@ impl Scene {
             known_good: recorded.known_good.and_then(|revision| self.letter(&revision)),
             applied: recorded.applied.and_then(|revision| self.letter(&revision)),
             history: completed.filter_map(|revision| self.letter(revision)).collect(),
+            withdrawn: withdrawn.filter_map(|revision| self.letter(revision)).collect(),
         }
     }
 }

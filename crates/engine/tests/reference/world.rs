@@ -71,7 +71,10 @@ pub struct Placement {
     pub paused: bool,
     pub known_good: Option<Rev>,
     pub applied: Option<Rev>,
-    pub history: BTreeSet<Rev>,
+    /// What it completed and has not withdrawn, oldest first.
+    pub history: Vec<Rev>,
+    /// What it completed and rolled back from.
+    pub withdrawn: BTreeSet<Rev>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,13 +124,14 @@ impl fmt::Display for World {
                 known_good,
                 applied,
                 history,
+                withdrawn,
             } = one;
             let (recorded, good, applied) = (letter(*recorded), letter(*known_good), letter(*applied));
-            let history: String = history.iter().collect();
+            let (history, withdrawn): (String, String) = (history.iter().collect(), withdrawn.iter().collect());
             let selects = list(&self.selections[name]);
             writeln!(
                 f,
-                "{name}  desired {desired} (before {recorded}) good {good} applied {applied} history [{history}]  {kind:?} {budget:?} failures {max_failures:?} paused {paused}  selects [{selects}]"
+                "{name}  desired {desired} (before {recorded}) good {good} applied {applied} history [{history}] withdrawn [{withdrawn}]  {kind:?} {budget:?} failures {max_failures:?} paused {paused}  selects [{selects}]"
             )?;
         }
         for (name, selected) in
