@@ -379,7 +379,11 @@ fn a_canary_that_is_added_in_a_rollback_hands_out_nothing_that_was_withdrawn() {
     ];
     let scene = live(&setup, &events, |scene, _| whole_pass(scene)).unwrap();
     let world = scene.read();
-    assert_eq!((world.placements[0].known_good, world.instances["c1"].told), (Some('B'), Some('B')), "{world}");
+    assert_eq!(
+        (world.placements[0].known_good, world.instances["c1"].told),
+        (Some('B'), Some('B')),
+        "{world}"
+    );
     // Wherever the manager dies in any of these passes, and whatever it has missed by then.
     for first in 0..6 {
         for second in 0..6 {

@@ -127,7 +127,8 @@ impl fmt::Display for World {
                 withdrawn,
             } = one;
             let (recorded, good, applied) = (letter(*recorded), letter(*known_good), letter(*applied));
-            let (history, withdrawn): (String, String) = (history.iter().collect(), withdrawn.iter().collect());
+            let (history, withdrawn): (String, String) =
+                (history.iter().collect(), withdrawn.iter().collect());
             let selects = list(&self.selections[name]);
             writeln!(
                 f,
