@@ -290,6 +290,7 @@ impl<'a, T: Summarised> Cursor<'a, T> {
     }
 
     /// The next entry, unless it comes after this name.
+    #[inline]
     pub(crate) fn next_up_to(
         &mut self,
         last: Option<&ClusterName>,
@@ -318,6 +319,7 @@ impl<'a, T: Summarised> Cursor<'a, T> {
         Some(at)
     }
 
+    #[inline]
     fn find(&mut self, name: &ClusterName) -> Option<usize> {
         if self.head() != Some(name) {
             self.seek(name);

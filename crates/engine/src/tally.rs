@@ -57,7 +57,7 @@ impl Decision {
             Phase::Settled => ClusterState::Settled,
             Phase::Failed => ClusterState::Failed,
             Phase::InFlight | Phase::Starting => ClusterState::InFlight,
-            Phase::Waiting if *self == Self::Hold(Wait::Kept) => ClusterState::Settled,
+            Phase::Waiting if matches!(self, Self::Hold(Wait::Kept)) => ClusterState::Settled,
             Phase::Waiting | Phase::Creating => ClusterState::Waiting,
             Phase::Leaving | Phase::Deleting => ClusterState::Leaving,
         }
@@ -90,14 +90,18 @@ pub struct ClusterTally {
 
 impl ClusterTally {
     pub fn add(&mut self, state: ClusterState) {
-        self.clusters += 1;
+        self.add_all(state, 1);
+    }
+
+    fn add_all(&mut self, state: ClusterState, clusters: usize) {
+        self.clusters += clusters;
         *match state {
             ClusterState::Settled => &mut self.settled,
             ClusterState::InFlight => &mut self.in_flight,
             ClusterState::Failed => &mut self.failed,
             ClusterState::Waiting => &mut self.waiting,
             ClusterState::Leaving => &mut self.leaving,
-        } += 1;
+        } += clusters;
     }
 
     /// Clusters that have been assigned the revision that they should run.
@@ -126,9 +130,13 @@ impl ClusterTally {
     ) -> (Vec<Self>, Self) {
         let mut tallies = vec![Self::default(); placements];
         let mut free = Self::default();
-        for cluster in clusters {
-            let of = cluster.placement.and_then(|index| tallies.get_mut(index)).unwrap_or(&mut free);
-            of.add(state(&cluster.decision));
+        // Neighbours mostly share one answer.
+        for alike in clusters.chunk_by(|one, next| Arc::ptr_eq(&one.why, &next.why)) {
+            let Some(Why { placement, decision, .. }) = alike.first().map(|first| &*first.why) else {
+                continue;
+            };
+            let of = placement.and_then(|index| tallies.get_mut(index)).unwrap_or(&mut free);
+            of.add_all(state(decision), alike.len());
         }
         (tallies, free)
     }

@@ -172,8 +172,9 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 made_by_ocm: summary.made_by_ocm,
             }
         });
-        let refusal = self.refusal(row, instance.is_some());
-        let without_namespace = &self.observed().without_namespace;
+        let Observed { refused, without_namespace, .. } = self.observed();
+        // Mostly nothing is refused.
+        let refusal = if refused.is_empty() { None } else { self.refusal(row, instance.is_some()) };
         ClusterFactsOf {
             selected: row.selected,
             lacks_namespace: instance.is_none() && without_namespace.contains(row.name),
@@ -304,7 +305,9 @@ impl<'a> ObjectsById<'a> {
         let install_namespace = *self.namespaces.get(&key.install_namespace)?;
         let works: Vec<WorkFacts<'a>> = works.iter().filter_map(|work| self.work(work)).collect();
         let rendering = self.templates.prepare(status.told());
-        let tolerant = self.has_settled(status, overrides.as_deref(), claim);
+        let clock = RevisionClock::carried_by(status);
+        let has_arrived = clock.as_ref().is_some_and(|clock| clock.has_arrived);
+        let tolerant = has_arrived && self.has_completed(status, overrides.as_deref(), claim);
         let mut evidence = self.evidence(status, &works, overrides.as_deref(), rendering.as_ref(), tolerant);
         let accepted = is_accepted(&works, rendering.as_ref(), status);
         if let Some(Ok(prepared)) = &rendering
@@ -331,7 +334,6 @@ impl<'a> ObjectsById<'a> {
         let &InstanceKey { generation, terminating, guarded, other_owner, available_since, .. } = key;
         let &InstanceKey { lacks_owner, made_by, made_by_ocm, .. } = key;
         let hook_work = HookWork::of(&self.templates.observed().addon.name, &works);
-        let clock = RevisionClock::carried_by(status);
         Some(InstanceFacts {
             status,
             generation,
@@ -384,9 +386,9 @@ impl<'a> ObjectsById<'a> {
         Evidence::of(status, &own, overrides, rendering, version.as_ref(), tolerant)
     }
 
-    /// It has been healthy with what it was assigned, and its placement has completed that revision.
-    /// Until then nothing may be missing.
-    fn has_settled(
+    /// Its placement has completed the revision that it was assigned. Until then nothing may be
+    /// missing.
+    fn has_completed(
         &self,
         status: &InstanceStatus,
         overrides: Option<&Overrides>,
@@ -394,12 +396,11 @@ impl<'a> ObjectsById<'a> {
     ) -> bool {
         let observed = self.templates.observed();
         let spec = claim.and_then(|claim| observed.addon.strategy.placements().get(claim.governor as usize));
-        let completed = spec.is_none_or(|spec| {
+        spec.is_none_or(|spec| {
             let recorded = observed.addon.status.placements.get(&spec.name);
             let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
             applied.is_some_and(|applied| told_same(status, applied.pins(), overrides))
-        });
-        completed && RevisionClock::carried_by(status).is_some_and(|clock| clock.has_arrived)
+        })
     }
 }
 

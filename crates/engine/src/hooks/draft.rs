@@ -1,12 +1,12 @@
 //! The writes for instances that hooks hold, and the contents that those hooks are rendered from.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use aviary_api::names::conditions::HOOK_COMPLETED;
 use aviary_api::names::finalizers::PRE_DELETE_HOOK;
 use jiff::Timestamp;
 
-use super::{Ending, HookStep, HookWork, are_assigned, next, work_name};
+use super::{Ending, HookStep, HookWork, are_in, next, work_name};
 use crate::configs::Pin;
 use crate::fleet::{ClusterFacts, Fleet};
 use crate::hash::Hash;
@@ -117,20 +117,23 @@ fn release(instance: &Instance, ending: Ending) -> Write {
 pub(crate) fn needed(fleet: &Fleet<'_>) -> HashSet<Hash> {
     let observed = fleet.observed;
     let mut needed: HashSet<Hash> = HashSet::new();
-    let has_hooks = |pins: &[Pin]| {
-        let template = pins.iter().find(|pin| pin.config.kind.is_templates());
-        template.and_then(|pin| observed.content(pin)).is_some_and(|content| super::are_in(content))
+    let mut known: HashMap<Hash, bool> = HashMap::new();
+    let mut has_hooks = |pin: &Pin| {
+        pin.config.kind.is_templates()
+            && *known
+                .entry(pin.hash.clone())
+                .or_insert_with(|| observed.content(pin).is_some_and(|content| are_in(content)))
     };
     for governor in fleet.governors.iter().chain([&fleet.free]) {
         if let Ok(desired) = &governor.desired
-            && has_hooks(desired.pins())
+            && desired.pins().iter().any(&mut has_hooks)
         {
             needed.extend(desired.pins().iter().map(|pin| pin.hash.clone()));
         }
     }
     let mut seen = HashSet::new();
     for instance in fleet.cohorts.iter().filter_map(|cohort| cohort.facts.instance.as_ref()) {
-        if seen.insert(instance.status.id()) && are_assigned(observed, instance.status) {
+        if seen.insert(instance.status.id()) && instance.status.told().any(&mut has_hooks) {
             needed.extend(instance.status.told().map(|pin| pin.hash.clone()));
         }
     }

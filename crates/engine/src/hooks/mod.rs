@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::fleet::{ClusterFacts, InstanceFacts, WorkFacts, WorkOwner};
 use crate::health::Health;
-use crate::observed::{Observed, RefusedWrite, Seen, StatusFields};
+use crate::observed::{RefusedWrite, Seen};
 use crate::render::hooks::is_hook;
 
 /// How long hooks may take, unless their template says otherwise.
@@ -33,13 +33,6 @@ pub fn work_name(addon: &str) -> String {
 pub(crate) fn are_in(template: &Value) -> bool {
     let manifests = template.pointer("/spec/agentSpec/workload/manifests").and_then(Value::as_array);
     manifests.into_iter().flatten().any(is_hook)
-}
-
-/// Whether what an instance is assigned has hooks, as far as its content is known.
-pub(crate) fn are_assigned(observed: &Observed, status: &StatusFields) -> bool {
-    status
-        .told()
-        .any(|pin| pin.config.kind.is_templates() && observed.content(pin).is_some_and(|one| are_in(one)))
 }
 
 /// The state of the work with the hooks of an instance.

@@ -33,10 +33,12 @@ impl Prepared {
     pub(crate) fn accepts_of_another(&self, works: &[WorkFacts<'_>]) -> bool {
         let is_of_another =
             |work: &WorkFacts<'_>| work.is_of_another() && self.work_index(&work.name).is_some();
+        if works.is_empty() || !works.iter().all(is_of_another) {
+            return false;
+        }
         let objects: usize = works.iter().map(|work| work.objects.len()).sum();
         let raw = self.raw_manifests().len();
-        let of_template = self.deployed.iter().filter(|&&at| at < raw).count();
-        !works.is_empty() && works.iter().all(is_of_another) && objects >= of_template
+        objects >= self.deployed.iter().filter(|&&at| at < raw).count()
     }
 
     /// It is split into more works than by the first version.
