@@ -137,6 +137,6 @@ fn rules(schema: &Value) -> Vec<String> {
     let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
     rules
         .filter_map(|rule| rule["message"].as_str())
-        .map(|message| message.trim_end_matches('.').to_owned())
+        .map(|message| message.trim_end_matches('.').replace("__", r"\_\_"))
         .collect()
 }

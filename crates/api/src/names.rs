@@ -107,7 +107,8 @@ pub mod annotations {
     /// On such Jobs and Pods: how long the hooks may take before the instance is deleted without them.
     pub const PRE_DELETE_DEADLINE: &str = "addon.open-cluster-management.io/addon-pre-delete-deadline";
 
-    /// The prefix of the annotations of a ManagedCluster that its new instances get on an OCM hub.
+    /// On ManagedClusters of an OCM hub: annotations with this prefix are copied to new instances
+    /// of the cluster.
     pub const ADDON_PREFIX: &str = "addon.open-cluster-management.io/";
     /// On instances: the cluster on which the agent runs, if not on its own. OCM's name.
     pub const HOSTING_CLUSTER_NAME: &str = "addon.open-cluster-management.io/hosting-cluster-name";
@@ -157,8 +158,8 @@ pub mod conditions {
     pub const CONFIGURED: &str = "Configured";
     /// Instance and work: everything that was applied is available.
     pub const AVAILABLE: &str = "Available";
-    /// Instance: all its works are applied. OCM's name; of an add-on with its own manager, that
-    /// manager writes it.
+    /// Instance, on an OCM hub: all its works are applied. OCM's name. If the add-on has its own
+    /// manager, that manager writes the condition.
     pub const MANIFEST_APPLIED: &str = "ManifestApplied";
     /// Work: everything has been applied.
     pub const APPLIED: &str = "Applied";

@@ -163,7 +163,7 @@ fn rule_2_variables_then_built_ins_are_filled_in_and_other_braces_stay() {
 }
 
 #[test]
-fn rule_2_what_cannot_be_rendered_is_named_and_told_to_nobody() {
+fn rule_2_a_template_that_cannot_be_rendered_is_reported_and_writes_no_work() {
     let cases = [
         (config_map(&json!({ "a": "{{NOBODY_KNOWS}}" })), json!({})),
         (

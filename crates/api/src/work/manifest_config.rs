@@ -41,7 +41,7 @@ pub struct ManifestConfigOption {
     #[serde(deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
     pub feedback_rules: Vec<FeedbackRule>,
 
-    /// When they are read. Poll: every few seconds. Watch: whenever the object changes.
+    /// When the fields are read. Poll: every few seconds. Watch: whenever the object changes.
     #[serde(deserialize_with = "lenient::text", skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::one_of_or_first(&["Poll", "Watch"]))]
     pub feedback_scrape_type: Option<String>,

@@ -157,7 +157,7 @@ fn not_probed(plan: &Plan, advisor: &Advisor<'_>) -> Option<String> {
         let Advisor { program, addon, hub } = advisor;
         let clusters = counted(count, "cluster");
         format!(
-            "not probed: {clusters} have works of an earlier version, judged by their conditions alone; {program} rollout reprobe {addon}{hub} adds probes"
+            "not probed: {clusters} have works of an earlier version of Aviary, judged by their conditions alone; {program} rollout reprobe {addon}{hub} adds probes"
         )
     })
 }

@@ -1,4 +1,4 @@
-//! `aviary preflight`: what a hub serves, and what is in the way of a manager.
+//! `aviary preflight`: what a hub serves, and what prevents a manager from running on it.
 
 mod fields;
 
@@ -19,11 +19,11 @@ use crate::output::{Printout, Style, Table};
 
 const DESCRIPTION: &str = "\
 Check a hub before a manager runs on it: which kind of hub it is, which versions of each kind it serves and whether they can be read, \
-which of Aviary's fields its schemas do not keep, and what is in the way.
+which of Aviary's fields its schemas do not keep, and what prevents a manager from running on it.
 
-It only reads. The exit code is 1 if something is in the way.";
+It only reads. The exit code is 1 if a manager cannot run on it.";
 
-/// Check what a hub serves, and what is in the way of a manager
+/// Check what a hub serves, and what prevents a manager from running on it
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = "\
 Examples:

@@ -130,7 +130,8 @@ pub(crate) struct Executor {
     pub(crate) events: Events,
 }
 
-/// What was sent, if the hub has stored something else.
+/// The event that records the status that was sent, for a hub that stored something else. `None`
+/// if the write is not a status.
 pub(crate) fn echo(
     addon: &Text,
     of: Echoed,

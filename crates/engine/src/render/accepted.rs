@@ -41,7 +41,8 @@ impl Prepared {
         objects >= self.deployed.iter().filter(|&&at| at < raw).count()
     }
 
-    /// It is split into more works than by the first version.
+    /// Whether the manifests are split into another number of works than by the first version of
+    /// Aviary, which split by size alone.
     pub(crate) fn splits_anew(&self) -> bool {
         self.works() != self.first_works
     }

@@ -1,4 +1,5 @@
-//! `reprobe`: asks for the health of workloads on clusters whose works an earlier version rendered.
+//! `reprobe`: asks for the health of workloads on clusters whose works an earlier version of
+//! Aviary rendered.
 //!
 //! The request is an annotation on the add-on. The manager decides from the works as they are, so the
 //! annotation may stay: once all works have probes it has no effect.
@@ -37,7 +38,7 @@ Examples:
   $ aviary rollout reprobe helloworld
   $ aviary rollout reprobe helloworld --stop";
 
-/// Add health probes to works of an earlier version
+/// Add health probes to works that an earlier version of Aviary rendered
 #[derive(Debug, clap::Args)]
 #[command(long_about = DESCRIPTION, after_help = EXAMPLES, after_long_help = format!("{STRUCTURE}\n\n{EXAMPLES}"))]
 pub(super) struct Args {

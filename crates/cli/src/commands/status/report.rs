@@ -103,7 +103,7 @@ impl StatusReport {
                 let count = plan.report.not_probed;
                 not_probed.extend((count > 0).then(|| {
                     format!(
-                        "not probed: {} of {addon} have works of an earlier version",
+                        "not probed: {} of {addon} have works of an earlier version of Aviary",
                         counted(count, "cluster")
                     )
                 }));
