@@ -265,6 +265,34 @@ impl Flight {
 }
 
 impl Wait {
+    /// Whether the cluster waits for its desired revision, and for nothing else.
+    pub(crate) fn is_for_revision(&self) -> bool {
+        match self {
+            Self::BudgetFull { .. }
+            | Self::Canary(_)
+            | Self::KnownGoodFirst { .. }
+            | Self::Stage { .. }
+            | Self::Halted { .. }
+            | Self::Paused
+            | Self::PausedBy { .. }
+            | Self::Offline { .. }
+            | Self::NothingKnownGood
+            | Self::NotStarted => true,
+            Self::Problem(_)
+            | Self::PlacementUncertain
+            | Self::DeletionHeld
+            | Self::DeletionWaits
+            | Self::Kept
+            | Self::ClusterAbsent
+            | Self::NamespaceMissing
+            | Self::OptedOut
+            | Self::ClusterDeleting
+            | Self::Terminating
+            | Self::OtherOwner
+            | Self::NotCreated => false,
+        }
+    }
+
     pub fn code(&self) -> Reason {
         match self {
             Self::BudgetFull { .. } => Reason::BudgetFull,

@@ -1,7 +1,7 @@
 //! The vocabulary of Open Cluster Management: reasons and messages as its newest add-on manager
 //! writes them. Only what the words are; [`super::instance`] and [`super::addon`] decide when.
 
-use crate::explain::{Decision, Flight, Wait};
+use crate::explain::{Decision, Flight};
 use crate::fleet::{Fleet, Governor};
 use crate::name::Word;
 use crate::observed::Selection;
@@ -56,33 +56,7 @@ pub(super) fn progressing(progress: &InstanceProgress, awaited: Awaited) -> Opti
 
 /// `Configured` of an instance without a problem: whether it was assigned its desired configs.
 pub(super) fn configured(decision: &Decision) -> Words {
-    let is_waiting = match decision {
-        Decision::Hold(wait) => match wait {
-            Wait::BudgetFull { .. }
-            | Wait::Canary(_)
-            | Wait::KnownGoodFirst { .. }
-            | Wait::Stage { .. }
-            | Wait::Halted { .. }
-            | Wait::Paused
-            | Wait::PausedBy { .. }
-            | Wait::Offline { .. }
-            | Wait::NothingKnownGood
-            | Wait::NotStarted => true,
-            Wait::Problem(_)
-            | Wait::PlacementUncertain
-            | Wait::DeletionHeld
-            | Wait::DeletionWaits
-            | Wait::Kept
-            | Wait::ClusterAbsent
-            | Wait::NamespaceMissing
-            | Wait::OptedOut
-            | Wait::ClusterDeleting
-            | Wait::Terminating
-            | Wait::OtherOwner
-            | Wait::NotCreated => false,
-        },
-        _ => false,
-    };
+    let is_waiting = matches!(decision, Decision::Hold(wait) if wait.is_for_revision());
     match is_waiting {
         true => ("False", Reason::ConfigurationsNotConfigured, NOT_CONFIGURED.into()),
         false => ("True", Reason::ConfigurationsConfigured, CONFIGURED.into()),
