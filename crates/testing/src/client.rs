@@ -45,7 +45,7 @@ pub async fn try_put(client: &Client, object: &Value, dry_run: bool) -> Result<(
 /// Creates an object, or merges it into the existing one. Its status is ignored.
 pub async fn put(client: &Client, object: &Value) {
     if let Err(error) = try_put(client, object, false).await {
-        panic!("{}: {error}", name_of(object));
+        panic!("{}: {error:?}", name_of(object));
     }
 }
 
@@ -54,7 +54,7 @@ pub async fn put_status(client: &Client, object: &Value) {
     let patch = Patch::Merge(json!({"status": object["status"]}));
     let params = PatchParams::default();
     if let Err(error) = api_of(client, object).patch_status(name_of(object), &params, &patch).await {
-        panic!("status of {}: {error}", name_of(object));
+        panic!("status of {}: {error:?}", name_of(object));
     }
 }
 
