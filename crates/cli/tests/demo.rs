@@ -77,6 +77,22 @@ fn the_story_is_told_to_its_end() {
     assert!(std::fs::read_dir(desk.path("")).unwrap().next().is_none(), "nothing is left behind");
 }
 
+/// Progress lines come once a second, so the agents are slow.
+#[test]
+fn it_reports_nothing_unhealthy_before_the_bad_version() {
+    let desk = desk("demo-lines");
+    let output = demo(&desk, "demo --once --clusters 10 --latency 400ms..900ms");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{text}");
+    let (before, after) = text.split_once("4. Bad version").unwrap();
+    assert!(before.matches(" in flight").count() > 2, "{text}");
+    let wrong = ["unhealthy", "failed", "Note"];
+    assert!(wrong.iter().all(|word| !before.contains(word)), "{text}");
+    let (bad, back) = after.split_once("5. Rollback").unwrap();
+    assert!(bad.contains("canary-placement 0/2 (1 unhealthy)"), "{text}");
+    assert!(back.contains("caught: 1 unhealthy, 0 outside the canary"), "{text}");
+}
+
 #[test]
 fn the_summary_as_data_has_a_stable_structure() {
     let desk = desk("demo-data");

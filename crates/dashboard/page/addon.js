@@ -11,7 +11,7 @@ import { get } from './api.js';
 import { Results, timeLeft } from './results.js';
 import { Rollout } from './state.js';
 import { Timeline } from './timeline.js';
-import { counted, hubNow, number, short, since, stateOf } from './words.js';
+import { counted, hubNow, number, short, stateOf, waited } from './words.js';
 
 /** A search waits this long for the next key, in milliseconds. */
 const TYPING = 200;
@@ -175,8 +175,8 @@ export class AddOnView {
     optional(this.names, known.filter(Boolean).join(' · '));
     this.state.update(addon.state, addon.paused);
     optional(this.version, addon.version ? `version ${addon.version}` : '');
-    const waited = since(addon.oldestWaitSince);
-    optional(this.wait, waited ? `oldest wait ${waited}` : '');
+    const wait = waited(addon.oldestWaitSince);
+    optional(this.wait, wait ? `oldest wait ${wait}` : '');
     optional(this.left, addon.state === 'Progressing' && !addon.paused ? timeLeft(this.rollout.timeline, addon, hubNow()) : '');
     attribute(this.retryButton, 'hidden', !addon.failed);
     const held = addon.placements.filter((placement) => placement.paused).map((placement) => short(placement.name));

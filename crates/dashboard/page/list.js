@@ -3,7 +3,7 @@
 
 import { attribute, framed, h, keyed, optional, text } from './dom.js';
 import { bar, chip } from './sections.js';
-import { counted, number, since } from './words.js';
+import { counted, number, waited } from './words.js';
 
 /** @typedef {import('./messages').Summary} Summary */
 
@@ -120,7 +120,7 @@ function row(first) {
       progress.update(addon);
       text(counts, `${number(addon.settled)} of ${counted(addon.clusters, 'cluster')} in ${counted(addon.placements, 'placement')}`);
       text(version, addon.version ?? '–');
-      text(wait, since(addon.oldestWaitSince) || '–');
+      text(wait, waited(addon.oldestWaitSince) || '–');
     },
   };
 }

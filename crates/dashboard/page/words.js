@@ -97,6 +97,12 @@ export function since(at) {
   return Number.isFinite(from) ? duration(hubNow() - from) : '';
 }
 
+/** How long clusters have been waiting, or nothing if they began just now. */
+export function waited(at) {
+  const from = at ? Date.parse(at) : NaN;
+  return hubNow() - from >= 1000 ? duration(hubNow() - from) : '';
+}
+
 /** The last part of `namespace/name`. */
 export function short(name) {
   return name.slice(name.indexOf('/') + 1);

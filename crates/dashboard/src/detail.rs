@@ -7,7 +7,7 @@ use aviary_engine::observed::{InstallPlacement, Observed, Pace, Rollout};
 use aviary_engine::plan::{self, ClusterReport, PlacementReport, Plan};
 use aviary_engine::problem::Problem;
 use aviary_engine::rollout::State;
-use aviary_engine::verdict;
+use aviary_engine::verdict::{self, Verdict};
 
 use crate::columns::{Rows, SentColumns};
 use crate::events::EventLine;
@@ -208,7 +208,7 @@ fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementLine> {
                 done: tally.settled,
                 failed: tally.failed,
                 waiting: tally.waiting + tally.leaving,
-                gate: gate(spec, report, wait),
+                gate: gate(spec, report, wait).filter(|_| !rolls_back(observed, report)),
                 paused: spec.rollout.paused,
                 wants: report.desired.as_deref().map(str::to_owned),
                 target: report.target.as_deref().map(str::to_owned),
@@ -230,6 +230,15 @@ fn canary_waits(placements: usize, clusters: &[ClusterReport]) -> Vec<Option<Str
         }
     }
     waits
+}
+
+/// A rollback in progress: no canary delays it, so nothing can be said about its gate.
+fn rolls_back(observed: &Observed, report: &PlacementReport) -> bool {
+    let is_over = matches!(report.verdict(), Verdict::Installed | Verdict::Upgraded | Verdict::Empty);
+    let recorded = observed.addon.status.placements.get(&report.name);
+    let desired = recorded.and_then(|recorded| recorded.desired.as_ref());
+    let completed = observed.revisions.completed.get(&report.name);
+    !is_over && desired.zip(completed).is_some_and(|(desired, completed)| completed.contains(desired))
 }
 
 fn gate(spec: &InstallPlacement, report: &PlacementReport, wait: Option<String>) -> Option<GateLine> {

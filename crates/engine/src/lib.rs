@@ -11,6 +11,7 @@
 //! it. [`invariants`] checks any write against the invariants, [`simulate`] runs the real plan on a
 //! simulated fleet in virtual time.
 
+pub mod attempts;
 pub mod by_cluster;
 pub mod clock;
 pub mod configs;

@@ -17,6 +17,7 @@ use aviary_api::names::finalizers::PRE_DELETE_HOOK;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::attempts::Attempt;
 use crate::by_cluster::{ByCluster, Summarised};
 use crate::clock::{AVAILABLE_SINCE, ClockStart};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
@@ -77,6 +78,7 @@ pub struct Record {
     /// The uid of its add-on.
     pub owner: Option<Text>,
     pub conditions: Vec<ObservedCondition>,
+    pub attempts: Vec<Attempt>,
 }
 
 /// A write that the hub refuses for what is in the object, not for the moment: trying again at once
@@ -335,6 +337,8 @@ pub struct AddOnStatus {
     pub rollout: Option<RolloutSummary>,
     /// The default configs, on an OCM hub; those that cannot be used have no hash.
     pub defaults: Vec<(ConfigRef, Option<Hash>)>,
+    /// Rollouts that did not complete, the oldest first.
+    pub attempts: Vec<Attempt>,
     pub conditions: Vec<ObservedCondition>,
 }
 

@@ -21,6 +21,7 @@ use aviary_api::names::conditions::PROGRESSING;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::attempts::Attempt;
 use crate::by_cluster::RowRef;
 use crate::configs::{ConfigRef, Pin, Revision};
 use crate::explain::Decision;
@@ -212,6 +213,7 @@ pub struct RecordWrite {
     pub generation: i64,
     pub addon_generation: i64,
     pub conditions: Vec<ObservedCondition>,
+    pub attempts: Vec<Attempt>,
     /// How many deletions have been approved and are under way.
     pub acknowledged: Option<usize>,
 }
@@ -588,18 +590,20 @@ fn leaving(observed: &Observed, now: Timestamp) -> Plan {
     Plan::new(drafts, Vec::new(), report, recheck_at)
 }
 
-/// Moves the conditions into the record, if the add-on's own status cannot hold them.
+/// Moves conditions and attempts into the record, if the add-on's own status cannot hold them.
 fn remember(observed: &Observed, status: &mut AddOnStatus, acknowledged: Option<usize>) -> Option<Write> {
     let record = observed.record.as_ref().filter(|_| !observed.served.addon_conditions)?;
-    let before = &observed.addon.status.conditions;
-    let conditions = std::mem::replace(&mut status.conditions, before.clone());
-    (conditions != *before).then(|| {
+    let before = &observed.addon.status;
+    let conditions = std::mem::replace(&mut status.conditions, before.conditions.clone());
+    let attempts = std::mem::replace(&mut status.attempts, before.attempts.clone());
+    (conditions != before.conditions || attempts != before.attempts).then(|| {
         Write::Record(Box::new(RecordWrite {
             uid: record.uid.clone(),
             resource_version: record.resource_version.clone(),
             generation: record.generation,
             addon_generation: observed.addon.generation,
             conditions,
+            attempts,
             acknowledged,
         }))
     })

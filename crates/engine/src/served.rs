@@ -87,6 +87,7 @@ impl Served {
             status.rollout = None;
         }
         if !self.addon_conditions && !has_record {
+            status.attempts.clear();
             status.conditions.clear();
         }
     }

@@ -42,9 +42,9 @@ wire_enum! {
 
 /// The state of an add-on in a word (`Done`, `Progressing`, `Failed` or `LeftAlone`) and in a line.
 ///
-/// The order of the questions is the policy: what somebody must fix comes before what time fixes. The
-/// override of an instance is its own: a broken one is named, and stops no other cluster, so it does
-/// not change the word. `problems` are those of [`problems`].
+/// The order of the questions is the policy: what somebody must fix comes before what time fixes. An
+/// override that cannot be resolved moves no cluster: it is named and does not change the word.
+/// `problems` are those of [`problems`].
 pub fn judge(
     observed: &Observed,
     plan: &Plan,
@@ -67,16 +67,18 @@ pub fn judge(
         return (Verdict::Failed, problem.to_string());
     }
     let settled = settled + &broken_overrides(report, problems);
-    if report.placements.is_empty() && tally.failed > 0 && tally.failed == tally.unsettled() {
-        return (Verdict::Failed, format!("{settled}, {} failed", tally.failed));
-    }
-    if tally.unsettled() > left_out(report).count() {
+    let unsettled = tally.unsettled().saturating_sub(left_out(report).count());
+    if unsettled > tally.failed {
         return (Verdict::Progressing, format!("{settled}{}", paused(observed, plan)));
     }
     if let Some(pending) = not_taken_up(observed, plan) {
         return (Verdict::Progressing, pending);
     }
-    (Verdict::Done, settled)
+    match tally.failed {
+        0 => (Verdict::Done, settled),
+        // Nothing moves a failed cluster, also in a placement that had completed before.
+        failed => (Verdict::Failed, format!("{settled}, {failed} failed")),
+    }
 }
 
 /// What is wrong with the overrides of instances, each once. A problem of a placement's own revision

@@ -554,6 +554,47 @@ fn rule_6_broken_overrides_never_stop_the_rollout_for_the_others() {
 }
 
 #[test]
+fn rule_6_an_override_that_its_agent_refuses_has_failed() {
+    check(
+        &format!(
+            "{DEPLOY}
+            config A v1
+            deploy open-cluster-management/all X=1
+            deploy a1/own X=2
+            place prod: a1..a4
+            rollout prod config=A deploy=open-cluster-management/all RollingUpdate 2
+            settle
+            user a1 {{ configs: [ {{ group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: a1, name: own }} ] }}
+            pass
+            fail a1
+            settle
+            show clusters
+            show a1
+            note its placement has completed, and stays so
+            show status
+            show conditions"
+        ),
+        &expect![[r#"
+            a1               failed    v1       failed: work reports Applied=False: boom
+            a1  addondeploymentconfigs desired own@e278275d applied all@de3b02c4
+            a1  addonhubconfigs desired A@b433cd0d applied A@b433cd0d
+            a1  version desired v1 current unknown last -
+            a1  Progressing False UpgradeFailed: upgrade failed: work reports Applied=False: boom
+            a1  Configured True ConfigurationsConfigured: all configurations are resolved
+            -- its placement has completed, and stays so
+            prod  False UpgradeSucceed  4/4 upgrade completed with no errors.
+                desired all+A good all+A applied all+A
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False UpgradeSucceed  default/prod: 4/4 upgrade completed with no errors.
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
+        "#]],
+    );
+}
+
+#[test]
 fn rule_6_a_bad_revision_cannot_hide_behind_healthy_overrides() {
     check(
         &format!(

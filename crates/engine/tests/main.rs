@@ -1,5 +1,6 @@
 //! All tests of the engine from outside, in one program: what they share is compiled once.
 
+mod attempts;
 mod bounds;
 mod canary;
 mod configs;

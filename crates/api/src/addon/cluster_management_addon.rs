@@ -104,6 +104,10 @@ pub struct ClusterManagementAddOnStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutCounts>,
 
+    /// The last rollouts that did not complete, the oldest first.
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<RolloutAttempt>,
+
     /// The add-on's default configs, as last read.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::keyed_by(&["group", "resource"]))]
@@ -170,6 +174,39 @@ pub struct RolloutCounts {
     /// Clusters that are no longer selected, or are being deleted.
     #[serde(deserialize_with = "lenient::or_default")]
     pub leaving: i64,
+}
+
+/// A rollout of a placement that did not complete.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RolloutAttempt {
+    /// Name of the placement.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub name: String,
+
+    /// Namespace of the placement.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub namespace: String,
+
+    /// Version that was rolled out; without versions, the id of the revision.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub version: String,
+
+    /// Failed, Replaced or RolledBack.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub outcome: String,
+
+    /// Why it failed, and which version followed.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub message: String,
+
+    /// When the first cluster was started.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub started_at: String,
+
+    /// When it failed or was replaced.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub ended_at: String,
 }
 
 /// A default config and the hash of its content.

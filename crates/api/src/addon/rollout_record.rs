@@ -4,6 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::addon::RolloutAttempt;
 use crate::{Condition, lenient, schema};
 
 /// Nothing: a record is written by the manager only.
@@ -57,6 +58,10 @@ pub struct AddOnRolloutRecordStatus {
     /// How many deletions of instances have been approved and are under way.
     #[serde(deserialize_with = "lenient::whole", skip_serializing_if = "Option::is_none")]
     pub acknowledged_deletions: Option<i64>,
+
+    /// The last rollouts that did not complete, the oldest first.
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<RolloutAttempt>,
 
     /// The add-on's state as a whole.
     #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Vec::is_empty")]

@@ -131,3 +131,26 @@ async fn a_pause_is_visible_even_if_nothing_waits() {
     assert_eq!(browser.texts(".placement-name .tag").await, ["paused"]);
     browser.end(&[]).await;
 }
+
+/// Item 9 of what operators see: no waiting time of zero seconds, and one statement about gates.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_that_begins_now_is_not_shown_and_undo_says_that_no_canary_delays_it() {
+    let mut add_on = detail(&[share()]);
+    add_on["oldestWaitSince"] = add_on["now"].clone();
+    let stand = Stand::serve(add_on, cluster("c-00000"), true).await;
+    let browser = Browser::start(DESK).await;
+    browser.open(&stand.url("/addon/hello")).await;
+    // The clock of the page runs on, so the first state counts.
+    browser
+        .until(
+            "the first state",
+            "window.first ??= document.querySelector('.state-line')?.innerText; return window.first",
+        )
+        .await;
+    let first = browser.run("return window.first").await;
+    assert!(!first.as_str().unwrap().contains("wait 0"), "{first}");
+    browser.click(".actions button:nth-child(2)").await;
+    let asked = browser.until_text("#dialog", "Undo hello?").await;
+    assert!(asked.contains("No canary delays it") && !asked.contains("gate"), "{asked}");
+    browser.end(&[]).await;
+}

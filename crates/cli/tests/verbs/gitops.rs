@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use aviary_api::ClusterManagementAddOn;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::world::{World, addon};
@@ -97,4 +99,20 @@ fn argo_cd_and_flux_see_a_rollout_as_it_is() {
     let (status, message) = argo(&see());
     assert_eq!((status.as_str(), kstatus(&see())), ("Degraded", "Failed"), "{message}");
     assert!(message.contains("canary-00"), "{message}");
+}
+
+#[test]
+fn undo_warns_that_argo_cd_restores_what_is_in_its_repository() {
+    let world = World::installed("gitops-undo");
+    let addons: Api<ClusterManagementAddOn> = Api::all(world.client.clone());
+    let apply = PatchParams::apply("argocd-controller").force();
+    world.block_on(addons.patch("helloworld", &apply, &Patch::Apply(addon("two")))).unwrap();
+    world.until_all("upgrade completed with no errors.");
+    let told = world.run("rollout undo helloworld --dry-run");
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let warning = "Warning: Argo CD manages this add-on and will restore what is in its repository";
+    assert!(told.contains(warning), "{told}");
+    let history = world.json("rollout history helloworld -o json", 0);
+    let changed_by = history["changedBy"].as_array().unwrap().iter();
+    assert!(changed_by.clone().any(|one| one["manager"] == "argocd-controller"), "{history:#}");
 }

@@ -3,8 +3,9 @@
 use aviary_api::ManifestWork;
 use aviary_engine::rollout::State;
 use expect_test::expect;
+use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use crate::world::{World, addon, hub_config, template};
@@ -118,8 +119,8 @@ fn a_bad_revision_is_undone() {
                   one@5b12c19f helloworld-v1.0.0@9134b7b1
                      -  v3.0.0   not yet               -     wanted
                   three@8ed3adae helloworld-v3.0.0@2a1f2fc2
-              TIME  failed after TOOK: rolling out v3.0.0 to 4 clusters:
-                stopped, 2 failed, 2 of 2 slots taken
+              TIME  failed after TOOK: rolling out v3.0.0: stopped, 2
+                failed, 2 of 2 slots taken: canary-00, canary-01
             Next: aviary rollout undo helloworld --dry-run # what a rollback would write
         "#]],
     );
@@ -176,6 +177,24 @@ fn a_bad_revision_is_undone() {
     assert_eq!(told["placements"].as_array().unwrap().len(), 1);
     assert_eq!(told["placements"][0]["revisions"][0]["number"], 1);
     assert_eq!(told["placements"][0]["revisions"][0]["marks"], json!(["Wanted", "KnownGood", "Applied"]));
+
+    // The failed attempt is kept, also when the hub has forgotten its Events.
+    let events: Api<Event> = Api::namespaced(world.client.clone(), "default");
+    world.block_on(events.delete_collection(&DeleteParams::default(), &ListParams::default())).unwrap();
+    assert!(world.block_on(events.list(&ListParams::default())).unwrap().items.is_empty());
+    let told = world.json("rollout history helloworld -o json", 0);
+    let attempts = told["placements"][1]["attempts"].as_array().unwrap();
+    assert_eq!(attempts.len(), 1, "{told:#}");
+    assert_eq!(
+        (&attempts[0]["what"], &attempts[0]["outcome"]),
+        (&json!("rolling out v3.0.0"), &json!("Failed"))
+    );
+    let why = "stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01; rolled back to v1.0.0";
+    assert_eq!(attempts[0]["why"], why);
+    assert!(attempts[0]["tookSeconds"].is_i64() && attempts[0]["endedAt"].is_string(), "{told:#}");
+    assert_eq!(told["placements"][0]["attempts"], json!([]), "nothing moved there");
+    let text = world.run("rollout history helloworld");
+    assert!(text.contains("failed after TOOK: rolling out v3.0.0: stopped, 2"), "{text}");
 }
 
 #[test]

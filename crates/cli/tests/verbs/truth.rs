@@ -376,8 +376,11 @@ fn a_broken_override_does_not_fail_the_add_on() {
     world.until("the refusal", |_, plan| {
         plan.report.clusters.iter().any(|cluster| cluster.decision.code().as_str() == "Failed")
     });
-    let told = &world.json("status helloworld -o json", 3)["addOns"][0];
-    assert_eq!((&told["failed"], &told["state"]), (&json!(1), &json!("Progressing")), "{told:#}");
+    // Nothing moves it any more, so nobody waits for it in vain.
+    let told = &world.json("status helloworld -w --timeout 2m -o json", 4)["addOns"][0];
+    assert_eq!((&told["failed"], &told["state"]), (&json!(1), &json!("Failed")), "{told:#}");
+    assert_eq!(told["message"], "15 of 16 clusters settled, 1 failed", "{told:#}");
+    assert_adds_up(told);
 }
 
 /// Item 12: whatever is printed about a fleet fits into 80 columns, except commands to copy.
@@ -445,4 +448,61 @@ fn help_and_status_are_where_people_look_for_them() {
     assert!(world.desk.run("help rollout").contains("pause"));
     let (one, other) = (world.run("rollout status helloworld"), world.run("status helloworld"));
     assert_eq!(one.replace("rollout status", "status"), other);
+}
+
+/// The columns that `kubectl get` prints for the add-on, by name.
+fn columns(world: &World) -> Value {
+    let path = "/apis/addon.open-cluster-management.io/v1alpha1/clustermanagementaddons/helloworld";
+    let request = axum::http::Request::get(path)
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())
+        .unwrap();
+    let table: Value = world.block_on(world.client.request(request)).unwrap();
+    let names = table["columnDefinitions"].as_array().unwrap().iter();
+    let cells = names.zip(table["rows"][0]["cells"].as_array().unwrap());
+    cells.map(|(column, cell)| (column["name"].as_str().unwrap().to_owned(), cell.clone())).collect()
+}
+
+/// Item 9: kubectl and `aviary status` say the same of an add-on whose placement is missing.
+#[test]
+fn a_missing_placement_is_a_failure_for_kubectl_too() {
+    let world = World::installed("truth-missing");
+    world.give(addon("two"));
+    world.until_all("upgrade completed with no errors.");
+    assert_eq!(columns(&world)["State"], "Settled");
+    let placement = objects::placement_of("fleet", 0);
+    let api = aviary_testing::api_of(&world.client, &placement);
+    world.block_on(api.delete("fleet", &Default::default())).unwrap();
+    world.until("the failure", |_, plan| {
+        plan.report.placements.iter().any(|one| one.message.contains("does not exist"))
+    });
+    let shown = columns(&world);
+    assert_eq!(shown["State"], "UpgradeFailed", "{shown:#}");
+    let message = shown["Message"].as_str().unwrap();
+    assert!(message.contains("placement default/fleet does not exist"), "{message}");
+    let told = &world.json("status helloworld -o json", 4)["addOns"][0];
+    assert_eq!((&told["state"], &told["message"]), (&json!("Failed"), &json!(message)), "{told:#}");
+}
+
+/// Item 9: the newest version is not what clusters run, nor what they should run.
+#[test]
+fn kubectl_shows_the_desired_version_and_not_the_newest() {
+    let world = World::installed("truth-version");
+    let shown = columns(&world);
+    assert_eq!((&shown["Desired"], &shown["Settled"]), (&json!("v1.0.0"), &json!("16/16")), "{shown:#}");
+    assert!(!shown.to_string().contains("v3.0.0"), "{shown:#}");
+}
+
+/// Item 9: an instance that waits has no reason in its status, and README does not promise one.
+#[test]
+fn readme_says_where_the_reasons_of_waiting_clusters_are() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap().replace('\n', " ");
+    let promise = "**Every waiting cluster has a reason.** `aviary explain`, the dashboard and the metrics";
+    assert!(readme.contains(promise));
+    let world = World::refused("truth-reasons");
+    let waiting = world.get("ManagedClusterAddOn", "fleet-03/helloworld");
+    assert!(!waiting["status"].to_string().contains("anary"), "{waiting:#}");
+    let explained = world.json("explain helloworld fleet-03 -o json", 0);
+    assert_eq!(explained["reason"], "WaitingForCanary", "{explained:#}");
 }

@@ -40,6 +40,8 @@ impl Stores {
         if !served.addon_conditions {
             entry.addon.status.conditions =
                 record.as_ref().map_or_else(Vec::new, |record| record.conditions.clone());
+            entry.addon.status.attempts =
+                record.as_ref().map_or_else(Vec::new, |record| record.attempts.clone());
         }
         problems.extend(entry.instance_problems.values().flatten().cloned());
         problems.extend(entry.odd_term.clone());

@@ -99,6 +99,10 @@ pub(crate) fn normal(object: &Value) -> Value {
     if let Some(completed) = object.pointer_mut("/data/completed").and_then(Value::as_object_mut) {
         completed.remove("startedAt");
     }
+    let attempts = object.pointer_mut("/status/attempts").and_then(Value::as_array_mut);
+    for attempt in attempts.into_iter().flatten().filter_map(Value::as_object_mut) {
+        attempt.remove("startedAt");
+    }
     if let Some(object) = object.as_object_mut() {
         object.remove("apiVersion");
         object.remove("kind");

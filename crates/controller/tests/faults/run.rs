@@ -296,6 +296,7 @@ fn past_aside(key: &Key, object: Option<&Arc<Value>>, in_doubt: bool) -> Option<
         if key.0 == ADDONS {
             // They speak of the placement that has the most to tell.
             status.remove("conditions");
+            status.remove("attempts");
         }
     }
     let mut text = object.to_string().replace("Install", "Upgrade").replace("install ", "upgrade ");

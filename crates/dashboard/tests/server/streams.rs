@@ -202,6 +202,23 @@ async fn a_failing_canary_holds_the_fleet_and_every_cluster_says_why() {
     assert!(line["changes"].to_string().contains("v1.0.0 → v3.0.0"), "{line}");
 }
 
+/// No canary delays a rollback, so none has passed for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_is_not_shown_as_a_gate_that_opened() {
+    let world = World::installed(8, 4).await;
+    world.put(addon("v2.0.0")).await;
+    let state = world.until("the upgrade", |state| is_complete(state, "v2.0.0")).await;
+    assert_eq!(state["placements"][0]["gate"]["open"], true, "{state:#}");
+    let mut back = addon("v1.0.0");
+    back["spec"]["installStrategy"]["placements"][0]["rolloutStrategy"]["paused"] = json!(true);
+    world.put(back).await;
+    let is_back = |state: &Value| {
+        state["placements"][0]["state"] == "Paused" && state["placements"][0]["wants"] == "v1.0.0"
+    };
+    let state = world.until("the rollback", is_back).await;
+    assert_eq!(state["placements"][0]["gate"], Value::Null, "{state:#}");
+}
+
 /// A follower can wait for other things at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_was_given_up_waiting_for_is_told_the_next_time() {

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use aviary_api::ClusterManagementAddOn;
 use aviary_api::addon::{
     AddOnConfig, ClusterManagementAddOnSpec, ClusterManagementAddOnStatus, DefaultConfigReference,
-    PlacementStrategy, RolloutCounts,
+    PlacementStrategy, RolloutAttempt, RolloutCounts,
 };
 use aviary_api::names::annotations;
 
 use super::rollout_strategy::rollout_strategy;
 use super::{condition, config_refs, pin, text, unresolved_config, version};
+use crate::attempts::{Attempt, AttemptOutcome};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
 use crate::name::PlacementName;
@@ -179,8 +180,25 @@ fn status(status: &ClusterManagementAddOnStatus) -> AddOnStatus {
         default_version: text(status.default_version.as_ref()),
         rollout: status.rollout.as_ref().map(rollout),
         defaults: status.ocm_default_references.iter().filter_map(default_of).collect(),
+        attempts: attempts(&status.attempts),
         conditions: status.conditions.iter().map(condition).collect(),
     }
+}
+
+/// The rollouts that a status lists as not completed. What cannot be read is left out.
+pub(super) fn attempts(listed: &[RolloutAttempt]) -> Vec<Attempt> {
+    const MOST: usize = 1000;
+    let read = listed.iter().take(MOST).filter_map(|one| {
+        Some(Attempt {
+            placement: PlacementName::new(&one.namespace, &one.name),
+            version: one.version.as_str().into(),
+            outcome: AttemptOutcome::parse(&one.outcome)?,
+            message: one.message.as_str().into(),
+            started: one.started_at.parse().ok()?,
+            ended: one.ended_at.parse().ok()?,
+        })
+    });
+    read.collect()
 }
 
 /// A default config as OCM's status has it.

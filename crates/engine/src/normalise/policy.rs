@@ -4,6 +4,7 @@ use aviary_api::Condition as ApiCondition;
 use aviary_api::names::conditions;
 use aviary_api::{AddOnRolloutPolicy, AddOnRolloutRecord};
 
+use super::addon::attempts;
 use super::condition;
 use super::instance::owner;
 use crate::duration;
@@ -84,5 +85,6 @@ pub fn record(object: &AddOnRolloutRecord) -> Record {
         generation: metadata.generation.unwrap_or(0),
         owner: owner(metadata, "ClusterManagementAddOn"),
         conditions: status.map_or_else(Vec::new, |status| status.conditions.iter().map(condition).collect()),
+        attempts: status.map_or_else(Vec::new, |status| attempts(&status.attempts)),
     }
 }

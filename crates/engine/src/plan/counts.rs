@@ -53,12 +53,14 @@ fn same_but_for_counts(a: &AddOnStatus, b: &AddOnStatus) -> bool {
         default_version,
         rollout: _,
         defaults,
+        attempts,
         conditions,
     } = a;
     (b.observed_generation.is_none() || *observed_generation == b.observed_generation)
         && *supported_versions == b.supported_versions
         && *default_version == b.default_version
         && *defaults == b.defaults
+        && *attempts == b.attempts
         && *conditions == b.conditions
         && placements.len() == b.placements.len()
         && placements.iter().zip(&b.placements).all(|((name, one), (other_name, other))| {

@@ -72,6 +72,7 @@ impl World {
                 }
                 record.resource_version = version;
                 observed.addon.status.conditions.clone_from(&write.conditions);
+                observed.addon.status.attempts.clone_from(&write.attempts);
                 true
             }
             Write::Instance(write) => self.write_status(write, version),

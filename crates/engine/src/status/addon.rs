@@ -13,6 +13,7 @@ use aviary_api::names::labels::INSTALLED_BY_STRATEGY;
 use jiff::Timestamp;
 
 use super::{Stated, ocm, refusals, set};
+use crate::attempts;
 use crate::configs::{ConfigRef, Revision};
 use crate::explain::{Decision, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
@@ -55,6 +56,7 @@ pub(crate) fn next(
     if fleet.observed.served.default_references {
         status.defaults = fleet.resolver.defaults();
     }
+    status.attempts = attempts::next(fleet, outcomes, now);
     status.rollout = Some(RolloutSummary { version: desired_versions(fleet), tally });
     conditions(fleet, install, outcomes, &mut status, now);
     namespaces(fleet, install, &mut status, now);

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 
 use aviary_api::addon::{
     ConfigGroupResource, ConfigReference, ConfigSpecHash, DefaultConfigReference, InstallConfigReference,
-    InstallProgression, OcmInstallConfigReference, OcmInstallProgression, RolloutCounts,
+    InstallProgression, OcmInstallConfigReference, OcmInstallProgression, RolloutAttempt,
+    RolloutCounts,
 };
 use serde_json::{Value, json};
 
 use super::OURS;
+use crate::attempts::Attempt;
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
 use crate::hash::Hash;
 use crate::name::{PlacementName, Text};
@@ -158,7 +160,7 @@ pub fn addon(status: &AddOnStatus, order: &[PlacementName], served: &Served) -> 
         "installProgression" => served.progression,
         "defaultconfigReferences" => served.default_references,
         "supportedVersions" | "defaultVersion" => served.addon_versions,
-        "conditions" | "rollout" => served.addon_conditions,
+        "conditions" | "rollout" | "attempts" => served.addon_conditions,
         _ => true,
     };
     if let Some(fields) = patch.as_object_mut() {
@@ -175,6 +177,7 @@ fn all_of_addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
         default_version,
         rollout,
         defaults,
+        attempts,
         conditions,
     } = status;
     let listed: Vec<(&PlacementName, &Recorded)> =
@@ -187,6 +190,7 @@ fn all_of_addon(status: &AddOnStatus, order: &[PlacementName]) -> Value {
         "supportedVersions": supported_versions,
         "defaultVersion": default_version,
         "rollout": rollout.as_ref().map(counts),
+        "attempts": attempts.iter().map(attempt).collect::<Vec<_>>(),
         "conditions": conditions.iter().map(condition).collect::<Vec<_>>(),
     })
 }
@@ -197,6 +201,7 @@ pub fn record(write: &RecordWrite, generation: i64) -> Value {
         "observedGeneration": generation,
         "addOnGeneration": write.addon_generation,
         "acknowledgedDeletions": write.acknowledged,
+        "attempts": write.attempts.iter().map(attempt).collect::<Vec<_>>(),
         "conditions": write.conditions.iter().map(condition).collect::<Vec<_>>(),
     })
 }
@@ -216,6 +221,7 @@ fn drop_times(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.remove("lastTransitionTime");
+            fields.remove("endedAt");
             fields.values_mut().for_each(drop_times);
         }
         Value::Array(items) => items.iter_mut().for_each(drop_times),
@@ -236,6 +242,19 @@ fn counts(summary: &RolloutSummary) -> RolloutCounts {
         failed: count(failed),
         waiting: count(waiting),
         leaving: count(leaving),
+    }
+}
+
+fn attempt(attempt: &Attempt) -> RolloutAttempt {
+    let Attempt { placement, version, outcome, message, started, ended } = attempt;
+    RolloutAttempt {
+        namespace: placement.namespace.to_string(),
+        name: placement.name.to_string(),
+        version: version.to_string(),
+        outcome: outcome.as_str().to_owned(),
+        message: message.to_string(),
+        started_at: started.to_string(),
+        ended_at: ended.to_string(),
     }
 }
 

@@ -31,6 +31,18 @@ impl Story {
             }
             "works" => self.show_works(),
             "health" => self.show_health(),
+            "attempts" => {
+                for one in &self.world.observed.addon.status.attempts {
+                    let took = one.ended.duration_since(one.started).as_secs();
+                    let (placement, outcome) = (&one.placement.name, one.outcome.as_str());
+                    writeln!(
+                        self.told,
+                        "{placement} {} {outcome} after {took}s: {}",
+                        one.version, one.message
+                    )
+                    .unwrap();
+                }
+            }
             name => self.show_instance(name),
         }
     }

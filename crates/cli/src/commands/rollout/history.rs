@@ -10,9 +10,8 @@ use aviary_engine::duration;
 use aviary_engine::fleet::Fleet;
 use aviary_engine::observed::Observed;
 use serde::Serialize;
-use serde_json::Value;
 
-use super::attempts::{self, Attempt};
+use super::attempts::{self, AttemptLine};
 use super::authors::{self, Author};
 use super::spec::StoredAddOn;
 use super::{Outcome, RolloutSelection, Session};
@@ -24,8 +23,8 @@ use crate::output::{Paint, Printout, Style, Table};
 
 const DESCRIPTION: &str = "\
 List the revisions that each placement has completed, that is, that all its clusters had settled on. You can roll back to these. \
-Also shows who changed the add-on and its configs last, as the hub records it, and rollouts that failed or were replaced, as long as \
-the hub keeps their events (one hour by default).
+Also shows who changed the add-on and its configs last, as the hub records it, and the last rollouts that failed, were \
+replaced or were rolled back before they completed.
 
 A revision is a set of configs with their contents. The contents are stored with it, even if an object was edited since. \
 The manager keeps the last ten revisions of each placement.
@@ -44,8 +43,8 @@ Output with -o json:
                  configs[]}; number is absent for a desired revision that was never
                  completed; outcome is Completed, RolledBack or InProgress; marks are Wanted,
                  KnownGood, Applied and Withdrawn; configs[]: {kind, namespace, name, hash}
-    attempts[]   {placement, what, startedAt, outcome, why, endedAt, tookSeconds}; outcome is
-                 Completed, Failed, Replaced or InProgress
+    attempts[]   {placement, what, startedAt, outcome, why, endedAt, tookSeconds}: rollouts that
+                 did not complete; outcome is Failed, Replaced, RolledBack or InProgress
 
 Exit codes:
   0 success; 1 the hub could not be read, or there is no such add-on; 2 wrong usage
@@ -78,7 +77,7 @@ struct HistoryReport {
 struct PlacementHistory {
     placement: String,
     revisions: Vec<Line>,
-    attempts: Vec<Attempt>,
+    attempts: Vec<AttemptLine>,
 }
 
 #[derive(Debug, Serialize)]
@@ -105,8 +104,6 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     let chosen: Vec<String> =
         stored.chosen(which.placement.as_deref())?.into_iter().map(|entry| entry.name).collect();
     let kept = live.view.history(&which.addon);
-    let uid = stored.object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-    let attempts = attempts::read(&live.connection, &which.addon, uid).await;
     let desired = live.view.observe(&which.addon, desired_configs).unwrap_or_default();
     let changed_by = authors_of(&live.connection, &stored, &desired).await;
     let told = live
@@ -115,7 +112,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
             version: 1,
             add_on: observed.addon.name.to_string(),
             changed_by,
-            placements: placements(observed, &kept, &chosen, &attempts),
+            placements: placements(observed, &kept, &chosen),
         })
         .ok_or_else(|| anyhow!("there is no add-on {}", which.addon))?;
     if session.output.data(&told)? {
@@ -158,7 +155,6 @@ fn placements(
     observed: &Observed,
     kept: &[CompletedRevision],
     chosen: &[String],
-    attempts: &[Attempt],
 ) -> Vec<PlacementHistory> {
     let fleet = Fleet::line_up(observed);
     let governors =
@@ -202,8 +198,7 @@ fn placements(
             let new = wanted.filter(|wanted| own.iter().all(|one| one.revision != **wanted));
             revisions.extend(new.map(|wanted| line(None, None, wanted)));
             let placement = governor.spec.name.to_string();
-            let attempts = attempts.iter().filter(|one| one.placement == placement).cloned().collect();
-            PlacementHistory { placement, revisions, attempts }
+            PlacementHistory { placement, revisions, attempts: attempts::of(&fleet, governor) }
         })
         .collect()
 }
@@ -255,10 +250,13 @@ fn took(seconds: Option<i64>) -> String {
 
 /// The rollouts that did not complete.
 fn unfinished(out: &mut Printout, placement: &PlacementHistory, wide: bool, paint: Paint) {
-    for attempt in placement.attempts.iter().filter(|one| matches!(one.outcome, "Failed" | "Replaced")) {
+    for attempt in &placement.attempts {
         let outcome = match attempt.outcome {
             "Failed" => paint.paint(Style::Red, "failed"),
-            _ => paint.paint(Style::Yellow, "replaced"),
+            "Replaced" => paint.paint(Style::Yellow, "replaced"),
+            "RolledBack" => paint.paint(Style::Yellow, "rolled back"),
+            // The table has the current rollout.
+            _ => continue,
         };
         let why = attempt.why.as_deref().unwrap_or_default();
         let text = format!(
