@@ -131,6 +131,12 @@ fn it_goes_on_until_it_is_stopped_and_others_can_use_its_hub() {
     let seen = String::from_utf8_lossy(&status.stdout);
     assert_eq!(status.status.code(), Some(0), "{seen}");
     assert!(seen.contains("5 of 5 clusters settled") && seen.contains("v0.11.0"), "{seen}");
+    // Item 9 of what operators see: its manager is running, and no note says otherwise.
+    for command in ["status", "status helloworld", "explain helloworld", "explain helloworld canary-1"] {
+        let shown = desk.output(&format!("{command} --kubeconfig data/kubeconfig"));
+        let shown = String::from_utf8_lossy(&shown.stdout);
+        assert!(!shown.contains("Note:"), "{shown}");
+    }
     assert_eq!(running.stop("INT"), "Demo stopped.\n");
 
     let told = masked(

@@ -195,7 +195,7 @@ async fn demo(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
         tell_end(args, session, &context, &curtain)?;
     }
     if !args.once && curtain != Curtain::Interrupted {
-        session.output.text(&farewell(told_before, &session.program))?;
+        session.output.text(&farewell(told_before, &curtain, &session.program))?;
         session.output.finish()?;
         stopped.await;
     }
@@ -275,8 +275,9 @@ fn behaviour(args: &Args) -> Behaviour {
 fn manager(client: Client) -> Manager {
     let settings = Settings {
         namespace: NAMESPACE.into(),
-        identity: "demo".into(),
-        leader_elect: false,
+        identity: format!("demo-{}", std::process::id()),
+        // Without a lease, other commands would report that no manager runs here.
+        leader_elect: true,
         verify: true,
         placement: true,
         options: observed::Options::default(),
@@ -285,11 +286,11 @@ fn manager(client: Client) -> Manager {
     Manager::new(client, settings)
 }
 
-/// An in-process client that counts its writes.
+/// An in-process client that counts its writes, except renewals of its lease.
 fn counted_client(hub: &Hub, writes: &Arc<AtomicUsize>) -> Client {
     let writes = Arc::clone(writes);
     let count = from_fn(move |request: Request, next: Next| {
-        if request.method() != Method::GET {
+        if request.method() != Method::GET && !request.uri().path().contains("/leases") {
             writes.fetch_add(1, Ordering::Relaxed);
         }
         next.run(request)
@@ -499,18 +500,32 @@ fn table(steps: &[Played]) -> Table {
     table
 }
 
-fn farewell(told_before: bool, program: &str) -> Printout {
+fn farewell(told_before: bool, curtain: &Curtain, program: &str) -> Printout {
     let mut text = Printout::default();
     if told_before {
         text.line("The demo has already run here; everything is as you left it.");
     }
-    text.line(format_args!(
-        "The hub, the manager and the fleet keep running: change what you like. To see {BAD} stop in the canary again:"
-    ));
-    text.line(format_args!(
-        "  kubectl get clustermanagementaddon {ADDON} -o yaml | sed s/{ADDON}-v0.11.0/{ADDON}-{BAD}/ | kubectl replace -f -"
-    ));
+    text.line("The hub, the manager and the fleet keep running: change what you like.");
+    // Before that, there is no such version, and nothing that it could stop in.
+    if *curtain == Curtain::Told {
+        text.line(format_args!("To see {BAD} stop in the canary again:"));
+        text.line(format_args!(
+            "  kubectl get clustermanagementaddon {ADDON} -o yaml | sed s/{ADDON}-v0.11.0/{ADDON}-{BAD}/ | kubectl replace -f -"
+        ));
+    }
     text.line(format_args!("  {program} explain {ADDON}"));
     text.line("Press Ctrl-C to stop.");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demo_that_did_not_get_there_does_not_speak_of_a_canary_that_stopped_something() {
+        let said = |curtain: Curtain| format!("{:?}", farewell(false, &curtain, "aviary"));
+        assert!(said(Curtain::Told).contains("stop in the canary again"));
+        assert!(!said(Curtain::Wrong).contains("canary"));
+    }
 }

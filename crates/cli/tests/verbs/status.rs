@@ -263,11 +263,11 @@ fn a_hub_without_a_manager_is_told_of() {
         $ aviary status helloworld
         helloworld  Progressing  0 of 16 clusters settled
         ├─ default/canary  [........................] 0/4  Installing v1.0.0
-        │  4 waiting, at most 2 at once
+        │  4 waiting, first installs all at once
         │  └─ 4 NotCreated: selected; its instance has not been created yet (canary-00,
         │       canary-01, canary-02 and 1 more)
         └─ default/fleet   [........................] 0/12  Installing v1.0.0
-           12 waiting, at most 3 at once, behind default/canary
+           12 waiting, first installs all at once, behind default/canary
            └─ 12 NotCreated: selected; its instance has not been created yet (fleet-00,
                 fleet-01, fleet-02 and 9 more)
         Note: no manager has ever run here: there is no lease

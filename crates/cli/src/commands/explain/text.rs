@@ -25,9 +25,8 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
         out.gap();
         let title = format!("{}  {state}  {}", paint.paint(Style::Bold, &one.placement), one.message);
         out.fitted(wide, "", "    ", &title);
-        let budget =
-            one.budget.map_or_else(|| "all at once".to_owned(), |budget| format!("at most {budget} at once"));
-        let counts = format!("{}, {budget}: {}", counted(one.governed, "cluster"), placement.counts());
+        let (all, pace) = (counted(one.governed, "cluster"), placement.pace());
+        let counts = format!("{all}, {pace}: {}", placement.counts());
         out.fitted(wide, "  ", "    ", &counts);
         if let Some(canary) = &one.canary {
             out.line(format_args!("  behind the canary {canary}"));

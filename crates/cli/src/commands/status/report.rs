@@ -63,17 +63,23 @@ impl PlacementState {
         format!("{settled} settled, {in_flight} in flight, {failed} failed, {waiting} waiting{leaving}")
     }
 
+    /// How many clusters may be in flight. The budget does not limit first installs.
+    pub(crate) fn pace(&self) -> String {
+        match self.summary.budget {
+            Some(_) if self.state == Verdict::Installing => "first installs all at once".to_owned(),
+            Some(budget) => format!("at most {budget} at once"),
+            None => "all at once".to_owned(),
+        }
+    }
+
     /// The counts that are not zero, the budget and the canary.
     pub(crate) fn counts_and_pace(&self) -> String {
-        let PlacementSummary { in_flight, failed, waiting, leaving, budget, canary, .. } = &self.summary;
+        let PlacementSummary { in_flight, failed, waiting, leaving, canary, .. } = &self.summary;
         let parts =
             [(in_flight, "in flight"), (failed, "failed"), (waiting, "waiting"), (leaving, "leaving")];
         let parts = parts.into_iter().filter(|(count, _)| **count > 0);
         let mut parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
-        parts.push(match budget {
-            Some(budget) => format!("at most {budget} at once"),
-            None => "all at once".to_owned(),
-        });
+        parts.push(self.pace());
         parts.extend(canary.as_ref().map(|canary| format!("behind {canary}")));
         parts.join(", ")
     }
