@@ -97,7 +97,8 @@ fn open_revisions<'a>(fleet: &Fleet<'_>, governor: &Governor<'a>) -> Vec<(&'a Re
 
 /// On an OCM hub, `Progressing` has OCM's words, and `Stalled` says why nothing moves.
 fn failure(conditions: &[ObservedCondition]) -> Option<RecordedFailure> {
-    let mut stated = [STALLED, PROGRESSING].into_iter().filter_map(|kind| ObservedCondition::find(conditions, kind));
+    let mut stated =
+        [STALLED, PROGRESSING].into_iter().filter_map(|kind| ObservedCondition::find(conditions, kind));
     let failed = stated.find(|condition| condition.reason.is(Reason::is_failure))?;
     let why = failed.message.split_once(" failed: ").map_or(&*failed.message, |(_, why)| why);
     Some(RecordedFailure { why: why.into(), since: failed.since })

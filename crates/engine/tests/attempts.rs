@@ -201,7 +201,9 @@ fn a_placement_keeps_its_last_ten_attempts() {
         writeln!(script, "wait 1s\npass").unwrap();
     }
     writeln!(script, "show attempts").unwrap();
-    check(&script, &expect![[r#"
+    check(
+        &script,
+        &expect![[r#"
         prod v2.2 Replaced after 1s: replaced by v2.3
         prod v2.3 Replaced after 1s: replaced by v2.4
         prod v2.4 Replaced after 1s: replaced by v2.5
@@ -212,5 +214,6 @@ fn a_placement_keeps_its_last_ten_attempts() {
         prod v2.9 Replaced after 1s: replaced by v2.10
         prod v2.10 Replaced after 1s: replaced by v2.11
         prod v2.11 Replaced after 1s: replaced by v2.12
-    "#]]);
+    "#]],
+    );
 }

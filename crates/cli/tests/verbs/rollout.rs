@@ -119,8 +119,8 @@ fn a_bad_revision_is_undone() {
                   one@5b12c19f helloworld-v1.0.0@9134b7b1
                      -  v3.0.0   not yet               -     wanted
                   three@8ed3adae helloworld-v3.0.0@2a1f2fc2
-              TIME  failed after TOOK: rolling out v3.0.0: stopped, 2
-                failed, 2 of 2 slots taken: canary-00, canary-01
+              TIME  failed after TOOK: rolling out v3.0.0: stopped, 2 failed,
+                2 of 2 slots taken: canary-00, canary-01
             Next: aviary rollout undo helloworld --dry-run # what a rollback would write
         "#]],
     );

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 use aviary_api::addon::{
     ConfigGroupResource, ConfigReference, ConfigSpecHash, DefaultConfigReference, InstallConfigReference,
-    InstallProgression, OcmInstallConfigReference, OcmInstallProgression, RolloutAttempt,
-    RolloutCounts,
+    InstallProgression, OcmInstallConfigReference, OcmInstallProgression, RolloutAttempt, RolloutCounts,
 };
 use serde_json::{Value, json};
 

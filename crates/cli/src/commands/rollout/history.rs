@@ -151,11 +151,7 @@ async fn authors_of(
     found
 }
 
-fn placements(
-    observed: &Observed,
-    kept: &[CompletedRevision],
-    chosen: &[String],
-) -> Vec<PlacementHistory> {
+fn placements(observed: &Observed, kept: &[CompletedRevision], chosen: &[String]) -> Vec<PlacementHistory> {
     let fleet = Fleet::line_up(observed);
     let governors =
         fleet.governors.iter().filter(|governor| chosen.contains(&governor.spec.name.to_string()));
