@@ -76,6 +76,13 @@ impl RevisionClock {
         rest.is_some_and(|rest| rest.starts_with(" started at "))
     }
 
+    /// Whether works without probes prove anything. Those of the first version of Aviary do, which
+    /// named no placement in its clocks. This version starts a revision with probes: if they are gone
+    /// before it was healthy, somebody has changed its works.
+    pub(crate) fn may_lack_probes(&self) -> bool {
+        self.has_arrived || self.placement.is_none()
+    }
+
     /// Since when an unhealthy one is unsettled: since the start, or since it stopped being healthy.
     pub(crate) fn unsettled_since(&self) -> Timestamp {
         self.started.max(self.since)

@@ -56,11 +56,14 @@ impl Evidence {
         prepared: Option<&Rendering>,
         version: Option<&Text>,
         tolerant: bool,
+        may_lack_probes: bool,
     ) -> Self {
         let proof = Proof { status, version };
         // If Aviary renders the works, it knows how many there must be; a part is not enough.
         let complete = match prepared {
-            Some(Ok(prepared)) => prepared.is_all(works),
+            Some(Ok(prepared)) => {
+                prepared.is_all(works) && (may_lack_probes || !works.iter().any(WorkFacts::is_without_probes))
+            }
             Some(Err(_)) | None => !works.is_empty(),
         };
         let told = was_told(status);

@@ -81,6 +81,42 @@ fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes()
     }
 }
 
+/// Somebody strips a work of its probes while its cluster is in flight. What its conditions say then
+/// proves nothing, and the work is written again.
+#[test]
+fn rule_7_a_work_that_loses_its_probes_in_flight_proves_nothing() {
+    for keeps_mark in [true, false] {
+        let mut story = Story::new();
+        story.run(
+            "template v1 v2
+            place prod: p1..p3
+            rollout prod version=v1 RollingUpdate 1
+            settle
+            rollout prod version=v2 RollingUpdate 1
+            pass 2",
+        );
+        let name = cluster("p1");
+        let mut without = story.world.observed.clone();
+        without.works.get_mut(&name).expect("works").clear();
+        let rendered = works(&without, &mut story);
+        let object = rendered.into_iter().find(|one| one["metadata"]["namespace"] == "p1").expect("its work");
+        let mut object = of_the_first_version(object);
+        if !keeps_mark {
+            let annotations = object["metadata"]["annotations"].as_object_mut().expect("annotations");
+            annotations.remove("addon.open-cluster-management.io/rendered-from").expect("the mark");
+        }
+        let work = serde_json::from_value(object).expect("a ManifestWork");
+        let (_, mut work) = normalise::work(&work).expect("a work of the add-on");
+        work.owner = Some(story.world.observed.instances.get(&name).expect("an instance").uid.clone());
+        *story.world.observed.works.get_mut(&name).expect("works") = vec![work];
+        let planned = plan(&story.world.observed, story.now);
+        let settled = planned.report.clusters.iter().filter(|one| one.decision == Decision::Settled).count();
+        assert_eq!(settled, 0, "{:?}", planned.report.clusters);
+        let writes: Vec<_> = planned.writes().collect();
+        assert!(matches!(*writes, [aviary_engine::plan::Write::Work(_)]), "{writes:?}");
+    }
+}
+
 /// A template of these manifests, rendered on one cluster, whose agent has applied everything.
 fn applied(manifests: &Value) -> Story {
     let mut story = ready(manifests, &json!({}));
@@ -98,6 +134,30 @@ fn next_template(story: &mut Story, version: &str, manifests: &Value) {
 fn job(name: &str, image: &str) -> Value {
     json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "ns"},
         "spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
+}
+
+/// Its author says about the Job what agents are told anyway.
+#[test]
+fn rule_10_a_job_that_its_author_creates_only_once_is_a_problem_as_well() {
+    let template = |version: &str, image: &str| {
+        json!({
+            "metadata": {"name": "tpl"},
+            "spec": {"addonName": "helloworld", "version": version, "agentSpec": {
+                "workload": {"manifests": [job("migrate", image)]},
+                "manifestConfigs": [{
+                    "resourceIdentifier": {"group": "batch", "resource": "jobs", "namespace": "ns", "name": "migrate"},
+                    "updateStrategy": {"type": "CreateOnly"},
+                }],
+            }},
+        })
+    };
+    let mut story = applied(&json!([job("first", "one")]));
+    for (version, image) in [("v2.0.0", "one"), ("v3.0.0", "two")] {
+        story.put_template(&template(version, image));
+        story.run("settle");
+    }
+    let planned = plan(&story.world.observed, story.now);
+    assert!(format!("{:?}", planned.report).contains("CreatedOnce"), "{:?}", planned.report);
 }
 
 #[test]

@@ -420,33 +420,34 @@ fn works_of_the_first_version_are_left_alone_until_somebody_asks_for_probes() {
     world.check(
         "status helloworld",
         &expect![[r#"
-        $ aviary status helloworld
-        helloworld  Done  16 of 16 clusters settled
-        ├─ default/canary  [########################] 4/4  Installed v1.0.0
-        └─ default/fleet   [########################] 12/12  Installed v1.0.0
-        Note: not probed: 16 clusters of helloworld have works of an earlier version
-        Next: aviary rollout history helloworld
-    "#]],
+            $ aviary status helloworld
+            helloworld  Done  16 of 16 clusters settled
+            ├─ default/canary  [########################] 4/4  Installed v1.0.0
+            └─ default/fleet   [########################] 12/12  Installed v1.0.0
+            Note: not probed: 16 clusters of helloworld have works of an earlier version of
+              Aviary
+            Next: aviary rollout history helloworld
+        "#]],
     );
     world.check(
         "explain helloworld",
         &expect![[r#"
-        $ aviary explain helloworld
-        helloworld  Done  16 of 16 clusters settled
+            $ aviary explain helloworld
+            helloworld  Done  16 of 16 clusters settled
 
-        default/fleet  Installed  12/12 install completed with no errors.
-          12 clusters, at most 3 at once: 12 settled, 0 in flight, 0 failed, 0 waiting
-          behind the canary default/canary
+            default/fleet  Installed  12/12 install completed with no errors.
+              12 clusters, at most 3 at once: 12 settled, 0 in flight, 0 failed, 0 waiting
+              behind the canary default/canary
 
-        default/canary  Installed  4/4 install completed with no errors.
-          4 clusters, at most 2 at once: 4 settled, 0 in flight, 0 failed, 0 waiting
+            default/canary  Installed  4/4 install completed with no errors.
+              4 clusters, at most 2 at once: 4 settled, 0 in flight, 0 failed, 0 waiting
 
-        Note: not probed: 16 clusters have works of an earlier version, judged by their
-          conditions alone; aviary rollout reprobe helloworld --kubeconfig
-          hub.kubeconfig adds probes
+            Note: not probed: 16 clusters have works of an earlier version of Aviary, judged
+              by their conditions alone; aviary rollout reprobe helloworld --kubeconfig
+              hub.kubeconfig adds probes
 
-        Nothing is waiting. Next: aviary rollout history helloworld
-    "#]],
+            Nothing is waiting. Next: aviary rollout history helloworld
+        "#]],
     );
     world.check(
         "rollout reprobe helloworld --dry-run",

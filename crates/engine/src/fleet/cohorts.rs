@@ -308,8 +308,15 @@ impl<'a> ObjectsById<'a> {
         let clock = RevisionClock::carried_by(status);
         let has_arrived = clock.as_ref().is_some_and(|clock| clock.has_arrived);
         let tolerant = has_arrived && self.has_completed(status, overrides.as_deref(), claim);
-        let mut evidence = self.evidence(status, &works, overrides.as_deref(), rendering.as_ref(), tolerant);
-        let accepted = is_accepted(&works, rendering.as_ref(), status);
+        let may_lack_probes = clock.as_ref().is_none_or(RevisionClock::may_lack_probes);
+        let mut evidence = self.evidence(
+            status,
+            &works,
+            overrides.as_deref(),
+            rendering.as_ref(),
+            (tolerant, may_lack_probes),
+        );
+        let accepted = may_lack_probes && is_accepted(&works, rendering.as_ref(), status);
         if let Some(Ok(prepared)) = &rendering
             && !accepted
             && let Some(taken) = works.iter().find(|work| work.is_foreign() && prepared.makes(&work.name))
@@ -327,6 +334,7 @@ impl<'a> ObjectsById<'a> {
                     && prepared.work_index(&one.name) == Some(0)
                     && is_rendered_as_told(one, prepared, status, install_namespace)
                     && one.is_as_written()
+                    && (may_lack_probes || !one.is_without_probes())
             }
             _ => false,
         };
@@ -368,7 +376,7 @@ impl<'a> ObjectsById<'a> {
         works: &[WorkFacts<'a>],
         overrides: Option<&Overrides>,
         rendering: Option<&Rendering>,
-        tolerant: bool,
+        (tolerant, may_lack_probes): (bool, bool),
     ) -> Evidence {
         // A report on a work of a deleted instance proves nothing about this one.
         // Nor does one on the hooks that end it.
@@ -383,7 +391,7 @@ impl<'a> ObjectsById<'a> {
             .any(|work| work.hashes.is_none() && work.version.is_some())
             .then(|| versions::of_revision(self.templates.observed(), &status.told_revision()))
             .flatten();
-        Evidence::of(status, &own, overrides, rendering, version.as_ref(), tolerant)
+        Evidence::of(status, &own, overrides, rendering, version.as_ref(), tolerant, may_lack_probes)
     }
 
     /// Its placement has completed the revision that it was assigned. Until then nothing may be

@@ -119,8 +119,10 @@ impl ProbedManifest {
     /// `None`: it is not probed. The author's `manifestConfigs` may say how it is written.
     pub(crate) fn of(manifest: &Value, author: &[Value]) -> Option<Self> {
         let (probe, id) = (probe_of(manifest)?, ObjectId::of(manifest)?);
-        let has_strategy =
-            |entry: &Value| entry.get("updateStrategy").is_some() && matches(entry, id, probe.resource);
+        let has_strategy = |entry: &Value| {
+            let stated = entry.get("updateStrategy").and_then(|strategy| strategy.get("type"));
+            stated.is_some_and(|stated| stated != "CreateOnly") && matches(entry, id, probe.resource)
+        };
         let digest = digest(manifest);
         let fixed = if probe.create_only && !author.iter().any(has_strategy) {
             Some((NoEffect::CreatedOnce, digest.clone()))

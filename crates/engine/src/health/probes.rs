@@ -95,9 +95,35 @@ pub(crate) fn built_in(group: &str, kind: &str) -> Option<&'static Probe> {
     PROBES.iter().find(|probe| probe.group == group && probe.kind == kind)
 }
 
-/// Kinds of Kubernetes of which nothing can be asked but that they exist.
+/// Kinds of Kubernetes of which nothing can be asked but that they exist. Listed one by one: custom
+/// resources may have a group of `k8s.io` as well, such as `gateway.networking.k8s.io`.
 pub(crate) fn has_only_existence(group: &str) -> bool {
-    matches!(group, "" | "apps" | "batch" | "autoscaling" | "policy") || group.ends_with(".k8s.io")
+    matches!(
+        group,
+        "" | "apps"
+            | "batch"
+            | "autoscaling"
+            | "policy"
+            | "extensions"
+            | "admissionregistration.k8s.io"
+            | "apiextensions.k8s.io"
+            | "apiregistration.k8s.io"
+            | "authentication.k8s.io"
+            | "authorization.k8s.io"
+            | "certificates.k8s.io"
+            | "coordination.k8s.io"
+            | "discovery.k8s.io"
+            | "events.k8s.io"
+            | "flowcontrol.apiserver.k8s.io"
+            | "internal.apiserver.k8s.io"
+            | "networking.k8s.io"
+            | "node.k8s.io"
+            | "rbac.authorization.k8s.io"
+            | "resource.k8s.io"
+            | "scheduling.k8s.io"
+            | "storage.k8s.io"
+            | "storagemigration.k8s.io"
+    )
 }
 
 static PROBES: &[Probe] = &[

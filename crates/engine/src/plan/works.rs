@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Drafts, Step, SurplusWork, WorkPart, WorkWrite, Write};
+use crate::clock::RevisionClock;
 use crate::evidence::{carries_told, is_rendered_as_told};
 use crate::fleet::{InstanceFacts, WorkFacts};
 use crate::health::ObjectMark;
@@ -28,7 +29,9 @@ pub(super) fn write(
             && work.is_as_written()
     };
     let known: Vec<WorkFacts<'_>> = own().map(|(_, known)| *known).collect();
+    let may_lack_probes = facts.clock.as_ref().is_none_or(RevisionClock::may_lack_probes);
     if !reprobes
+        && may_lack_probes
         && prepared.accepts(&known)
         && known.iter().all(|work| {
             let by_another = work.is_of_another() && carries_told(work, &instance.status);
@@ -42,7 +45,8 @@ pub(super) fn write(
     for index in (0..prepared.works()).filter(|&index| !is_taken(&prepared.work_name(index))) {
         let there = own().find(|(work, _)| prepared.work_index(&work.name) == Some(index));
         let stands = there.is_some_and(|(_, work)| {
-            let is_outdated = work.is_without_probes() && (reprobes || prepared.splits_anew());
+            let is_outdated =
+                work.is_without_probes() && (reprobes || !may_lack_probes || prepared.splits_anew());
             work.deleting || (as_told(work) && !is_outdated)
         });
         match there.map(|(work, _)| *work) {

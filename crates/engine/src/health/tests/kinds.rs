@@ -233,6 +233,23 @@ fn an_observed_generation_that_is_a_text() {
     .assert_eq(&cases.concat());
 }
 
+/// A custom resource, although its group looks like one of Kubernetes itself.
+#[test]
+fn a_custom_resource_in_a_group_of_k8s_io() {
+    let entry = json!([{"resourceIdentifier": {"group": "gateway.networking.k8s.io", "resource": "gateways", "name": "greeter", "namespace": "greeter"}}]);
+    let cases = ["True", "False"].map(|ready| {
+        let live = json!({"metadata": {"generation": 2}, "status": {
+            "observedGeneration": 2, "conditions": [{"type": "Ready", "status": ready}]}});
+        let gateway = object("gateway.networking.k8s.io/v1", "Gateway");
+        format!("{ready}: {}\n", health_of(&gateway, entry.clone(), &live))
+    });
+    expect![[r#"
+        True: Healthy
+        False: Progressing  Gateway greeter/greeter: it is not ready
+    "#]]
+    .assert_eq(&cases.concat());
+}
+
 #[test]
 fn a_stateful_set() {
     let strategy = |live, strategy: Value| with(live, "/spec", "updateStrategy", strategy);
