@@ -29,3 +29,4 @@ mod status;
 mod story;
 mod takeover;
 mod versions;
+mod withdrawn;
