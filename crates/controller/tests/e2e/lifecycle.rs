@@ -306,7 +306,7 @@ async fn a_canary_upgrade_of_400_clusters_behind_100_and_the_way_back() {
             "aws-placement  True Upgrading  100/400 upgrading...
                 desired hub-config-xxx good hub-config-xxx applied hub-config-yyy
             canary-placement  True Upgrading  25/100 upgrading...
-                desired hub-config-xxx good hub-config-yyy applied hub-config-yyy",
+                desired hub-config-xxx good hub-config-xxx applied hub-config-yyy",
         )
         .await;
     agents.let_go();
