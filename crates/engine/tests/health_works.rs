@@ -98,7 +98,7 @@ fn rule_7_a_work_that_loses_its_probes_in_flight_proves_nothing() {
         let name = cluster("p1");
         let mut without = story.world.observed.clone();
         without.works.get_mut(&name).expect("works").clear();
-        let rendered = works(&without, &mut story);
+        let rendered = works(&without, &story);
         let object = rendered.into_iter().find(|one| one["metadata"]["namespace"] == "p1").expect("its work");
         let mut object = of_the_first_version(object);
         if !keeps_mark {
