@@ -176,6 +176,23 @@ async fn assigned(world: &World, template: &str) -> Vec<String> {
     on
 }
 
+/// Waits until exactly these clusters are assigned a template: the record of a wave is written before
+/// its instances. Fails as soon as any other cluster is assigned it.
+async fn until_assigned(world: &World, template: &str, clusters: &[String]) {
+    let wait = async {
+        loop {
+            let now = assigned(world, template).await;
+            assert!(now.iter().all(|one| clusters.contains(one)), "{now:?}");
+            if now == clusters {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    assert!(waited.is_ok(), "not assigned {template}: {clusters:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_an_ocm_hub_a_policy_adds_a_canary_and_the_record_has_the_conditions() {
     let world = World::on_ocm().await;
@@ -203,7 +220,7 @@ async fn on_an_ocm_hub_a_policy_adds_a_canary_and_the_record_has_the_conditions(
         })
     })
     .await;
-    assert_eq!(assigned(&world, "helloworld-v2.0.0").await, names("canary", 2));
+    until_assigned(&world, "helloworld-v2.0.0", &names("canary", 2)).await;
     agents.let_go();
     until_applied(&world, "helloworld-v2.0.0").await;
     until_recorded(&world, "succeeded again", |record| condition(record, "Succeeded")["status"] == "True")
