@@ -80,14 +80,6 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A change of the connection to the hub.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// It is lost, and why. The fleet keeps trying.
-    Lost(String),
-    Restored,
-}
-
 /// The pauses between attempts to watch a hub that is away: a hub that restarts should not wait long
 /// for its agents.
 #[derive(Debug)]
@@ -112,29 +104,6 @@ impl Backoff for Pauses {
     fn reset(&mut self) {
         self.0 = Self::FIRST;
     }
-}
-
-/// Whether the hub did not answer. An answer such as "too old resource version" is no outage.
-fn is_outage(error: &watcher::Error) -> bool {
-    let failed = |error: &kube::Error| match error {
-        kube::Error::Api(status) => status.code >= 500,
-        _ => true,
-    };
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => failed(error),
-        _ => false,
-    }
-}
-
-/// The cause that says most to a user, such as "connection refused".
-fn innermost(error: &watcher::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }
 
 impl SimulatedFleet {
@@ -172,13 +141,8 @@ impl SimulatedFleet {
     }
 
     /// Reports on every work of every cluster until `stop` completes, then finishes the writes in
-    /// progress.
+    /// progress. Watches are resumed whenever the hub is back.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
-        self.run_told(stop, |_| {}).await;
-    }
-
-    /// The same, and calls `told` when the connection to the hub is lost, and when it is back.
-    pub async fn run_told(&self, stop: impl Future<Output = ()>, mut told: impl FnMut(Link)) {
         let works: Api<AgentWork> = Api::all(self.client.clone());
         let works = watcher(works, watcher::Config::default()).backoff(Pauses(Pauses::FIRST));
         let clusters: Api<Guarded<ManagedCluster>> = Api::all(self.client.clone());
@@ -191,26 +155,12 @@ impl SimulatedFleet {
             errands: VecDeque::new(),
             running: JoinSet::new(),
         };
-        let mut lost = false;
         loop {
             office.send_out();
             let next = office.wake_at();
             tokio::select! {
                 () = &mut stop => break,
-                Some(event) = works.next() => {
-                    match &event {
-                        Err(error) if !lost && is_outage(error) => {
-                            lost = true;
-                            told(Link::Lost(innermost(error)));
-                        }
-                        Ok(_) if lost => {
-                            lost = false;
-                            told(Link::Restored);
-                        }
-                        _ => {}
-                    }
-                    office.see_work(event);
-                }
+                Some(event) = works.next() => office.see_work(event),
                 Some(event) = clusters.next() => office.see_cluster(event),
                 Some(done) = office.running.join_next() => office.take_back(done.ok()),
                 () = sleep_until(next) => {}

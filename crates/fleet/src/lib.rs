@@ -19,6 +19,6 @@ mod schedule;
 mod seen;
 
 pub use behaviour::{Behaviour, FailureScope, Lie, SimulatedFailure};
-pub use fleet::{Clock, FleetTally, Link, SimulatedFleet};
+pub use fleet::{Clock, FleetTally, SimulatedFleet};
 pub use member::{LabelShare, Member, MemberError, members};
 pub use register::{RegisterError, Registered, Removed, SIMULATED_BY, SIMULATOR, remove};

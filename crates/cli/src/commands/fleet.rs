@@ -5,13 +5,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use aviary_controller::{Outage, Reach};
 use aviary_engine::simulate::agents::Profile;
 use aviary_fleet::{
-    Behaviour, FailureScope, FleetTally, LabelShare, Lie, Link, RegisterError, Registered, SimulatedFailure,
+    Behaviour, FailureScope, FleetTally, LabelShare, Lie, RegisterError, Registered, SimulatedFailure,
     SimulatedFleet,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::rehearse::{FailureArg, Latency, Share};
 use super::{Outcome, Session};
@@ -219,20 +221,33 @@ async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     text.line("Press Ctrl-C to stop.");
     session.output.text(&text)?;
     session.output.finish()?;
-    let output = &mut session.output;
-    let server = &connection.server;
-    let tell = |link: Link| {
-        let now = seconds(Timestamp::now());
-        let line = match link {
-            Link::Lost(cause) => format!("{now}  hub {server} unreachable: {cause}; trying again"),
-            Link::Restored => format!("{now}  hub {server} reachable again"),
-        };
-        // A reader that has gone away is not an error.
-        let _ = output.line(line).and_then(|()| output.finish());
-    };
-    fleet.run_told(stopped, tell).await;
+    let reach = Reach::default();
+    let outages = report_outages(reach.subscribe(), &mut session.output, &connection.server);
+    tokio::select! {
+        () = fleet.run(stopped) => {}
+        () = async { tokio::join!(reach.keep_asking(connection.client.clone()), outages); } => {}
+    }
     session.output.line(farewell(&fleet.tally()))?;
     Ok(Outcome::Done)
+}
+
+/// Prints when the hub is lost, and when it is back. Ends when nobody asks the hub any more.
+async fn report_outages(mut outage: watch::Receiver<Option<Outage>>, output: &mut Output, server: &str) {
+    let mut lost = false;
+    while outage.changed().await.is_ok() {
+        let current = outage.borrow_and_update().clone();
+        let now = seconds(Timestamp::now());
+        let line = match current {
+            Some(outage) if !lost => {
+                format!("{now}  hub {server} unreachable: {}; trying again", outage.cause)
+            }
+            None if lost => format!("{now}  hub {server} reachable again"),
+            _ => continue,
+        };
+        lost = !lost;
+        // A reader that has gone away is not an error.
+        let _ = output.line(line).and_then(|()| output.finish());
+    }
 }
 
 fn label_share(arg: &LabelArg) -> LabelShare {
