@@ -31,9 +31,15 @@ impl WriteResult {
         }
     }
 
-    /// The request did not reach the hub, or its answer did not arrive.
+    /// The request did not reach the hub, or its answer did not arrive. A load balancer in front of a
+    /// hub says so with a status.
     pub(super) fn is_unanswered(&self) -> bool {
-        matches!(self, Self::Failed(error) if matches!(**error, kube::Error::HyperError(_) | kube::Error::Service(_)))
+        let Self::Failed(error) = self else { return false };
+        match &**error {
+            kube::Error::HyperError(_) | kube::Error::Service(_) => true,
+            kube::Error::Api(status) => matches!(status.code, 502..=504),
+            _ => false,
+        }
     }
 
     pub(super) fn is_overload(&self) -> bool {

@@ -65,20 +65,32 @@ fn executor(client: Client, stores: mpsc::Sender<WatchEvent>) -> Executor {
     }
 }
 
-/// Deletes 1,000 instances on a hub that breaks the connection for the paths that `breaks` names.
-/// Returns the number of requests and the result.
-async fn deletions(breaks: impl Fn(&str) -> bool + Clone + Send + Sync + 'static) -> (usize, Tally) {
+/// How a request fails.
+#[derive(Clone, Copy)]
+enum Failing {
+    Never,
+    Connection,
+    /// A load balancer answers that it reaches no API server.
+    Gateway(u16),
+}
+
+/// Deletes 1,000 instances on a hub on which the requests for some paths fail. Returns the number of
+/// requests and the result.
+async fn deletions(failing: impl Fn(&str) -> Failing + Clone + Send + Sync + 'static) -> (usize, Tally) {
     let sent: Arc<Mutex<usize>> = Arc::default();
     let counted = Arc::clone(&sent);
     let service = service_fn(move |request: Request<Body>| {
         *counted.lock().unwrap() += 1;
-        let broken = breaks(request.uri().path());
+        let failing = failing(request.uri().path());
         async move {
-            if broken {
-                return Err(kube::Error::Service("connection refused".into()));
-            }
-            let gone = json!({"kind": "Status", "status": "Success", "metadata": {}});
-            Ok(Response::new(Body::from(gone.to_string().into_bytes())))
+            let (code, body) = match failing {
+                Failing::Connection => return Err(kube::Error::Service("connection refused".into())),
+                Failing::Gateway(code) => (code, "<html>no healthy upstream</html>".to_owned()),
+                Failing::Never => {
+                    (200, json!({"kind": "Status", "status": "Success", "metadata": {}}).to_string())
+                }
+            };
+            Ok(Response::builder().status(code).body(Body::from(body.into_bytes())).unwrap())
         }
     });
     let (stores, mut taken) = mpsc::channel(16);
@@ -99,15 +111,23 @@ async fn deletions(breaks: impl Fn(&str) -> bool + Clone + Send + Sync + 'static
 
 #[tokio::test]
 async fn a_hub_that_goes_away_in_a_wave_is_not_asked_for_the_rest() {
-    let (sent, tally) = deletions(|_| true).await;
-    assert!(sent <= 64, "at most what was under way is sent: {sent}");
-    assert_eq!((tally.written, tally.failed), (0, 1000), "all are tried again");
+    for failing in [Failing::Connection, Failing::Gateway(502), Failing::Gateway(503), Failing::Gateway(504)] {
+        let (sent, tally) = deletions(move |_| failing).await;
+        assert!(sent <= 64, "at most what was under way is sent: {sent}");
+        assert_eq!((tally.written, tally.failed), (0, 1000), "all are tried again");
+    }
 }
 
 #[tokio::test]
-async fn a_write_that_always_breaks_the_connection_stops_no_other() {
-    let (sent, tally) = deletions(|path| path.contains("/c0000/") || path.contains("/c0500/")).await;
-    assert_eq!((sent, tally.written, tally.failed), (1000, 998, 2));
+async fn a_write_that_always_fails_stops_no_other() {
+    for failing in [Failing::Connection, Failing::Gateway(504)] {
+        let at = move |path: &str| match path.contains("/c0000/") || path.contains("/c0500/") {
+            true => failing,
+            false => Failing::Never,
+        };
+        let (sent, tally) = deletions(at).await;
+        assert_eq!((sent, tally.written, tally.failed), (1000, 998, 2));
+    }
 }
 
 #[tokio::test]
