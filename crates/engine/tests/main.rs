@@ -12,6 +12,7 @@ mod health;
 mod health_works;
 mod hooks;
 mod install;
+mod invariants;
 mod ocm;
 mod ocm_templates;
 mod properties;
