@@ -211,7 +211,7 @@ async fn stream<K, T, E>(
 pub(crate) struct Retries {
     reach: Option<Reach>,
     backoff: DefaultBackoff,
-    /// The watch itself has failed, so it will connect again by itself.
+    /// The watch has reported an error. It connects again when it is polled next.
     failed: bool,
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE", default_value = crate::packaging::NAMESPACE)]
     namespace: String,
 
-    /// Remove it
+    /// Remove what is listed. Without this option, nothing is removed
     #[arg(long)]
     yes: bool,
 }
@@ -71,7 +71,8 @@ pub(crate) struct Args {
 #[serde(rename_all = "camelCase")]
 struct CleanupReport {
     removed: bool,
-    /// The number of objects, by what is removed of them.
+    /// How many objects are deleted or changed, by what is removed: whole objects of a kind, or a
+    /// part of them.
     counts: BTreeMap<&'static str, usize>,
 }
 

@@ -80,13 +80,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     failure: FailureArg,
 
-    /// A version that fails, and the share of clusters on which it fails; without a share, on all.
+    /// Make this version fail. SHARE is the fraction of clusters on which it fails (default: all).
     /// May be given several times
     #[arg(long, value_name = "VERSION[:SHARE]")]
     fail_version: Vec<ValueShare>,
 
-    /// A label whose clusters fail, and the share of them that fail; without a share, all. May be
-    /// given several times
+    /// Make the clusters with this label fail. SHARE is the fraction that fails (default: all). May
+    /// be given several times
     #[arg(long, value_name = "KEY=VALUE[:SHARE]")]
     fail_label: Vec<LabelArg>,
 

@@ -61,8 +61,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..))]
     request_lifetime: u32,
 
-    /// Also let agents use tokens of service accounts, if their instance says so. Needs the policy
-    /// that forbids this process to request tokens itself
+    /// Let agents use tokens of service accounts, where their instance asks for them. First install
+    /// the admission policy that stops this process from requesting tokens itself
     #[arg(long)]
     tokens: bool,
 

@@ -348,7 +348,7 @@ impl<'a> WorkFacts<'a> {
         self.rendered_from.is_none() && !self.probed && self.owner == WorkOwner::Instance
     }
 
-    /// It asks for the health of nothing in it, because somebody else rendered it.
+    /// It has no probes: a version of Aviary without probes rendered it, or another manager did.
     pub(crate) fn is_without_probes(&self) -> bool {
         self.is_of_first() || self.is_of_another()
     }
