@@ -238,8 +238,8 @@ impl Retries {
         }
     }
 
-    /// Returns after an outage in which the watch did not fail: its connection may be dead, and a dead
-    /// connection is silent for minutes. Cancel-safe.
+    /// Returns after an outage in which the watch did not fail: its connection may be dead, and a
+    /// dead connection is silent for minutes. Cancel-safe.
     pub(crate) async fn connection_lost(&mut self) {
         let Some(reach) = &self.reach else { return std::future::pending().await };
         loop {

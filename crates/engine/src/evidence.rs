@@ -170,7 +170,8 @@ fn are_complete(works: &[WorkFacts<'_>], prepared: Option<&Rendering>, may_lack_
     }
 }
 
-/// Why the assigned revision cannot be rendered. It does not matter where the works hold it already.
+/// Why the assigned revision cannot be rendered. It does not matter where the works hold it
+/// already.
 fn unrendered(prepared: Option<&Rendering>, holds_told: bool) -> Option<Text> {
     match prepared {
         Some(Err(problem)) if !holds_told => Some(problem.to_string().into()),

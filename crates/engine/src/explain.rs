@@ -89,8 +89,8 @@ pub enum Flight {
 /// Small, because every cluster of a fleet has one. Long parts are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Every slot is taken: by clusters in flight, by failed ones, or by clusters that are unhealthy
-    /// on their current revision.
+    /// Every slot is taken: by clusters in flight, by failed ones, or by clusters that are
+    /// unhealthy on their current revision.
     BudgetFull {
         in_flight: usize,
         failed: usize,

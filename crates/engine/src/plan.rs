@@ -440,7 +440,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// How many clusters have works of an earlier version of Aviary, without probes.
     pub not_probed: usize,
-    /// How many clusters have works that another manager rendered from their revision, and keep them.
+    /// How many clusters have works that another manager rendered from their revision, and keep
+    /// them.
     pub accepted: usize,
     /// How many instances of OCM's manager get the marker of the install strategy.
     pub adopted: usize,

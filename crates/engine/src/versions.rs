@@ -93,8 +93,8 @@ fn next_run(text: &str) -> (&str, &str) {
 /// The longest version in an annotation, which no schema bounds.
 const LONGEST_ANNOTATED: usize = 253;
 
-/// The version of a template: `spec.version`, otherwise the annotation on the first manifest that has
-/// it, for hubs whose schema lacks the field.
+/// The version of a template: `spec.version`, otherwise the annotation on the first manifest that
+/// has it, for hubs whose schema lacks the field.
 pub(crate) fn of_template(content: &Value) -> Option<&str> {
     let stated = content.pointer("/spec/version").and_then(Value::as_str);
     let annotated = || {

@@ -32,8 +32,8 @@ Apart from that, add-ons, instances and works stay as they are, and so does ever
 const PAGE: u32 = 500;
 /// On role bindings that `aviary registration` made.
 const REGISTRATION_OF: &str = "addon.open-cluster-management.io/registration-of";
-/// On works that Aviary rendered. Without them, another manager's works are known as such when Aviary
-/// comes again. OCM's own annotation stays.
+/// On works that Aviary rendered. Without them, another manager's works are known as such when
+/// Aviary comes again. OCM's own annotation stays.
 const OF_WORKS: [&str; 4] = [
     annotations::CONFIGS_SPEC_HASH,
     annotations::RENDERED_FROM,

@@ -47,8 +47,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE", default_value = "open-cluster-management")]
     namespace: String,
 
-    /// Sign for a signer with the CA in a Secret (tls.crt, tls.key). May be given several times. The
-    /// template must name the same Secret
+    /// Sign for a signer with the CA in a Secret (tls.crt, tls.key). May be given several times.
+    /// The template must name the same Secret
     #[arg(long = "signer", value_name = "SIGNER=NAMESPACE/SECRET", value_parser = signer)]
     signers: Vec<(String, SecretRef)>,
 

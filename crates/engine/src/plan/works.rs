@@ -77,8 +77,8 @@ impl<'a> WorksPresent<'a> {
         is_rendered_as_told(work, self.prepared, status, install_namespace) && work.is_as_written()
     }
 
-    /// Whether nothing is to be written: all works were rendered from the assigned revision, whoever
-    /// rendered them.
+    /// Whether nothing is to be written: all works were rendered from the assigned revision,
+    /// whoever rendered them.
     fn all_stay(&self) -> bool {
         let known: Vec<WorkFacts<'_>> = self.own().map(|(_, known)| *known).collect();
         let stays = |work: &WorkFacts<'_>| {
@@ -164,8 +164,8 @@ impl WorksDue<'_> {
         self.surplus.retain(|work| !loses(work, None));
     }
 
-    /// Works that take objects from each other: none can be the first. A copy of one of them holds its
-    /// objects meanwhile, and goes when that work is applied.
+    /// Works that take objects from each other: none can be the first. A copy of one of them holds
+    /// its objects meanwhile, and goes when that work is applied.
     fn detour<'w>(
         &self,
         prepared: &Prepared,

@@ -274,8 +274,8 @@ impl World {
         changed
     }
 
-    /// The cluster's agent reports on the current generation of all works. Where they are applied and
-    /// available, their objects are healthy too.
+    /// The cluster's agent reports on the current generation of all works. Where they are applied
+    /// and available, their objects are healthy too.
     pub fn acknowledge(&mut self, cluster: &ClusterName, applied: &Seen, available: &Seen) {
         self.report(cluster, |_| (applied.clone(), available.clone(), Health::Healthy));
     }
