@@ -57,8 +57,8 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     ]
 }
 
-/// Every CRD, with v1beta1 of the add-on kinds beside v1alpha1. Two of them need a conversion, which
-/// `service` provides. On the embedded hub, any does.
+/// Every CRD, with v1beta1 of the add-on kinds beside v1alpha1. Two of them need a conversion,
+/// which `service` provides. On the embedded hub, any does.
 pub fn with_beta(service: &ConversionService<'_>) -> Vec<CustomResourceDefinition> {
     let mut all = all();
     for crd in &mut all {

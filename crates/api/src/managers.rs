@@ -1,4 +1,5 @@
-//! Who has written an object, as far as a decision depends on it: read from `metadata.managedFields`.
+//! Who has written an object, as far as a decision depends on it: read from
+//! `metadata.managedFields`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 

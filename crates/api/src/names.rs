@@ -52,7 +52,8 @@ pub mod labels {
     /// The same, as the earlier design documents spell it.
     pub const DRAFT_ADDON_VERSION: &str = "addon-version";
     /// On Jobs and Pods of a template: the same as the annotation
-    /// [`annotations::PRE_DELETE_HOOK`](super::annotations::PRE_DELETE_HOOK), in OCM's older spelling.
+    /// [`annotations::PRE_DELETE_HOOK`](super::annotations::PRE_DELETE_HOOK), in OCM's older
+    /// spelling.
     pub const PRE_DELETE_HOOK: &str = "open-cluster-management.io/addon-pre-delete";
     /// On completed revisions: the placement has been rolled back to an earlier one.
     pub const WITHDRAWN: &str = "addon.open-cluster-management.io/withdrawn";
@@ -104,7 +105,8 @@ pub mod annotations {
     /// removed, and never at install.
     pub const PRE_DELETE_HOOK: &str = "addon.open-cluster-management.io/addon-pre-delete";
 
-    /// On such Jobs and Pods: how long the hooks may take before the instance is deleted without them.
+    /// On such Jobs and Pods: how long the hooks may take before the instance is deleted without
+    /// them.
     pub const PRE_DELETE_DEADLINE: &str = "addon.open-cluster-management.io/addon-pre-delete-deadline";
 
     /// On ManagedClusters of an OCM hub: annotations with this prefix are copied to new instances

@@ -66,9 +66,10 @@ fn what_is_right_is_accepted() {
 
 #[test]
 fn every_example_of_the_design_documents_is_accepted() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/seeds");
-    for seed in fs::read_dir(folder).unwrap() {
-        for file in fs::read_dir(seed.unwrap().path()).unwrap() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/design-examples");
+    let documents = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for document in documents.filter(|path| path.is_dir()) {
+        for file in fs::read_dir(document).unwrap() {
             let path = file.unwrap().path();
             let documents: Vec<Value> =
                 serde_saphyr::from_multiple(&fs::read_to_string(&path).unwrap()).unwrap();

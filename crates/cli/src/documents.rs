@@ -80,8 +80,8 @@ pub(crate) struct Reading {
     pub(crate) faults: Vec<Finding>,
 }
 
-/// Reads all documents of all files, in order. Of a directory, its own files, or also those of all
-/// directories below it.
+/// Reads all documents of all files, in order. If a path is a directory, reads the files in it, and
+/// with `recursive` also those in all directories below it.
 pub(crate) fn read(files: &[PathBuf], recursive: bool, stdin: &mut dyn Read) -> Reading {
     let mut read = Reading::default();
     for (index, file) in files.iter().enumerate() {

@@ -38,8 +38,8 @@ pub(crate) struct LogArgs {
     log_format: LogFormat,
 }
 
-/// The client logs every request that fails, without saying which. Every command has its own words for
-/// what fails, and for a hub that is away.
+/// The client logs every request that fails, without saying which. Every command has its own words
+/// for what fails, and for a hub that is away.
 const WITHOUT_REQUESTS: &str = "kube_client::client=off,kube_runtime=off";
 
 /// Installs the logger. From now on, events go to standard error.

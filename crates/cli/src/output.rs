@@ -234,8 +234,8 @@ impl Printout {
         self.0.push('\n');
     }
 
-    /// Adds a text that is broken between words into lines of at most [`WIDTH`] columns. `first` and
-    /// `rest` are the beginnings of the first and of every further line.
+    /// Adds a text that is broken between words into lines of at most [`WIDTH`] columns. `first`
+    /// and `rest` are the beginnings of the first and of every further line.
     pub(crate) fn wrapped(&mut self, first: &str, rest: &str, text: &str) {
         let mut line = first.to_owned();
         let mut is_empty = true;

@@ -33,6 +33,9 @@ const IMPURE: [&str; 19] = [
 
 const MOST_LINES: usize = 800;
 
+/// What a reader can see at once. Holds for the crates that decide and that execute.
+const MOST_LINES_OF_A_FUNCTION: usize = 60;
+
 /// Type names that may occur in more than one module, and why.
 const SHARED_NAMES: [(&str, &str); 3] = [
     ("Args", "the arguments of a command, one file per command"),
@@ -136,6 +139,49 @@ fn no_source_file_is_too_long_to_be_read() {
         let lines = fs::read_to_string(&path).unwrap().lines().count();
         assert!(lines <= MOST_LINES, "{} has {lines} lines, at most {MOST_LINES}", path.display());
     }
+}
+
+/// The functions of a formatted source file, with the number of lines of each.
+fn functions(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let starts = lines.iter().enumerate().filter_map(|(at, line)| Some((at, defined_function(line)?)));
+    let ends = starts.filter_map(|(at, name)| {
+        let indent = lines[at].len() - lines[at].trim_start().len();
+        let closes = |line: &&str| {
+            line.len() - line.trim_start().len() == indent && (line.ends_with('}') || line.ends_with(';'))
+        };
+        Some((name, lines[at..].iter().position(closes)? + 1))
+    });
+    ends.collect()
+}
+
+/// The name that a line of source defines as a function.
+fn defined_function(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("fn ")?;
+    let keywords = ["async", "const", "pub", "pub(crate)", "pub(super)", "unsafe"];
+    let is_item = before.split_whitespace().all(|word| keywords.contains(&word));
+    is_item.then_some(rest.split(['(', '<']).next()?)
+}
+
+#[test]
+fn no_function_that_decides_or_executes_is_too_long_to_be_seen_at_once() {
+    let source = "impl A {\n    pub(crate) fn one(\n        a: A,\n    ) -> B {\n\n        c;\n    }\n}\nfn two() {}\n";
+    assert_eq!(functions(source), [("one", 6), ("two", 1)]);
+    let mut found = 0;
+    for folder in ["crates/engine/src", "crates/controller/src"] {
+        for path in files(&[".rs"]).into_iter().filter(|path| path.starts_with(root().join(folder))) {
+            let text = fs::read_to_string(&path).unwrap();
+            for (name, lines) in functions(&text) {
+                found += 1;
+                assert!(
+                    lines <= MOST_LINES_OF_A_FUNCTION,
+                    "{name} in {} has {lines} lines, at most {MOST_LINES_OF_A_FUNCTION}",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(found > 1500, "only {found} functions were found");
 }
 
 /// The name that a line of source defines as a type. Associated types have no name of their own.

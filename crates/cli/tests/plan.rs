@@ -1,4 +1,4 @@
-//! `aviary plan` on the worked examples of the lifecycle document.
+//! `aviary plan` on the worked examples of the final design document.
 
 use crate::transcript::desk;
 use crate::transcript::worlds::*;

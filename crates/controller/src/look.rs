@@ -331,13 +331,14 @@ impl Follower {
         &self.reach
     }
 
-    /// Waits until something about an add-on may have changed, or the outage of the hub. Cancel-safe.
+    /// Waits until something about an add-on may have changed, or the outage of the hub.
+    /// Cancel-safe.
     pub async fn changed(&mut self) -> Result<(), LookError> {
         self.changed_addons().await.map(drop)
     }
 
-    /// Waits until something may have changed, and returns about which add-ons: about none if it is the
-    /// outage of the hub. Cancel-safe.
+    /// Waits until something may have changed, and returns about which add-ons: about none if it is
+    /// the outage of the hub. Cancel-safe.
     pub async fn changed_addons(&mut self) -> Result<BTreeSet<Text>, LookError> {
         loop {
             if self.settles_at.is_none() {

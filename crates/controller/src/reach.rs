@@ -1,8 +1,9 @@
 //! Whether a hub answers, and since when it does not.
 //!
-//! A watch that is cut off is routine, and a watch on a dead connection is silent, so neither tells.
-//! Owns one small request to the hub that is repeated, the state that follows from it, and how watches
-//! wait for a hub that is away. It logs nothing: whoever shows the state decides how to report it.
+//! A watch that is cut off is routine, and a watch on a dead connection is silent, so neither
+//! tells. Owns one small request to the hub that is repeated, the state that follows from it, and
+//! how watches wait for a hub that is away. It logs nothing: whoever shows the state decides how to
+//! report it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,8 +98,8 @@ impl Reach {
         });
     }
 
-    /// Waits before something is tried again: this long, or until an outage is over. Returns whether
-    /// one is.
+    /// Waits before something is tried again: this long, or until an outage is over. Returns
+    /// whether one is.
     pub async fn rest(&self, pause: Duration) -> bool {
         self.doubt();
         tokio::select! {
@@ -116,7 +117,8 @@ impl Reach {
     }
 }
 
-/// Asks for the version of the hub, which everyone may read. Whatever the hub itself answers will do.
+/// Asks for the version of the hub, which everyone may read. Whatever the hub itself answers will
+/// do.
 async fn ask(client: &Client) -> Result<(), String> {
     let request = Request::get("/version").body(Body::empty()).map_err(|error| error.to_string())?;
     let cause = match timeout(PATIENCE, client.send(request)).await {

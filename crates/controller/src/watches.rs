@@ -211,7 +211,7 @@ async fn stream<K, T, E>(
 pub(crate) struct Retries {
     reach: Option<Reach>,
     backoff: DefaultBackoff,
-    /// The watch itself has failed, so it will connect again by itself.
+    /// The watch has reported an error. It connects again when it is polled next.
     failed: bool,
 }
 
@@ -238,8 +238,8 @@ impl Retries {
         }
     }
 
-    /// Returns after an outage in which the watch did not fail: its connection may be dead, and a dead
-    /// connection is silent for minutes. Cancel-safe.
+    /// Returns after an outage in which the watch did not fail: its connection may be dead, and a
+    /// dead connection is silent for minutes. Cancel-safe.
     pub(crate) async fn connection_lost(&mut self) {
         let Some(reach) = &self.reach else { return std::future::pending().await };
         loop {

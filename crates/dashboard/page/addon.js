@@ -116,7 +116,13 @@ export class AddOnView {
     this.inspector = h('p.inspector', { 'aria-live': 'polite' }, 'Point at a square to see its cluster, or use the arrow keys; Enter opens it.');
     this.squares = new Squares(rollout, { open, tell: (words) => text(this.inspector, words) });
     this.legend = new Legend(() => this.find());
-    this.search = h('input.search', { type: 'search', placeholder: 'Name, reason, revision or key=value', 'aria-label': 'Find clusters', input: () => this.find(), keydown: (event) => this.searchKey(event) });
+    this.search = h('input.search', {
+      type: 'search',
+      placeholder: 'Name, reason, revision or key=value',
+      'aria-label': 'Find clusters',
+      input: () => this.find(),
+      keydown: (event) => this.searchKey(event),
+    });
     this.found = h('span.found.numbers', { role: 'status' }, '');
     this.results = new Results(rollout, open);
     this.squares.node.append(this.placements.node);
@@ -132,7 +138,9 @@ export class AddOnView {
     this.timeline = new Timeline(rollout);
     this.revisions = new Revisions(act && ((revision) => act('undo', { toRevision: revision.number, placement: revision.placement ?? undefined, words: `to ${revision.version ?? revision.label}` })));
     this.events = new Events(this.addon);
-    this.body = h('div.addon-view', {}, header, this.banners.node, clusters, h('div.below', {}, h('div', {}, this.reasons.node, this.revisions.node), h('div', {}, this.timeline.node, this.events.node)));
+    const left = h('div', {}, this.reasons.node, this.revisions.node);
+    const right = h('div', {}, this.timeline.node, this.events.node);
+    this.body = h('div.addon-view', {}, header, this.banners.node, clusters, h('div.below', {}, left, right));
     this.loading.remove();
     this.main.append(this.body);
     this.timeline.read(-1);

@@ -112,7 +112,14 @@ function conditions(all) {
     h(
       'li',
       { 'data-worry': isWorry({ type, status }) },
-      h('p.condition-head', {}, h('strong', {}, type), h('span.status', {}, status), h('span.soft', {}, reason), h('time.soft.numbers', { datetime: lastTransitionTime }, lastTransitionTime ? moment(lastTransitionTime) : '')),
+      h(
+        'p.condition-head',
+        {},
+        h('strong', {}, type),
+        h('span.status', {}, status),
+        h('span.soft', {}, reason),
+        h('time.soft.numbers', { datetime: lastTransitionTime }, lastTransitionTime ? moment(lastTransitionTime) : ''),
+      ),
       message ? h('p.message', {}, message) : null,
     );
   return h('ul.conditions', {}, ...all.map(line));

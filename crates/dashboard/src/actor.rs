@@ -1,7 +1,7 @@
 //! Who does what: the name of a user, and a record of each action.
 //!
-//! Every executed action is logged, and recorded as an Event on the add-on with the name that the hub
-//! knows the user by. A failure to record it blocks nothing: the action is done.
+//! Every executed action is logged, and recorded as an Event on the add-on with the name that the
+//! hub knows the user by. A failure to record it blocks nothing: the action is done.
 
 use aviary_api::ClusterManagementAddOn;
 use aviary_api::visible::visible;

@@ -1,4 +1,5 @@
-//! A search by labels, as kubectl writes selectors: `key=value`, `key!=value`, `key` and `!key`, with commas.
+//! A search by labels, as kubectl writes selectors: `key=value`, `key!=value`, `key` and `!key`,
+//! with commas.
 
 use aviary_engine::selector::Selector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};

@@ -138,8 +138,8 @@ impl Watcher {
         answer.await.ok()
     }
 
-    /// The clusters of an add-on whose labels match. The outer `None` means that the watcher has ended;
-    /// the inner, that there is no such add-on.
+    /// The clusters of an add-on whose labels match. The outer `None` means that the watcher has
+    /// ended; the inner, that there is no such add-on.
     pub(crate) async fn select(&self, addon: Text, selector: Selector) -> Option<Option<Vec<ClusterName>>> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(WatcherRequest::Select(addon, selector, reply)).await.ok()?;
@@ -257,8 +257,8 @@ impl WatcherState {
         }
     }
 
-    /// The time for decisions. It stands still while the hub is unreachable: a deadline that passes then
-    /// says nothing about a cluster.
+    /// The time for decisions. It stands still while the hub is unreachable: a deadline that passes
+    /// then says nothing about a cluster.
     fn now(&self) -> Timestamp {
         self.follower.outage().map_or_else(|| (self.clock)(), |outage| outage.since)
     }

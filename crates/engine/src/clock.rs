@@ -77,13 +77,14 @@ impl RevisionClock {
     }
 
     /// Whether works without probes prove anything. Those of the first version of Aviary do, which
-    /// named no placement in its clocks. This version starts a revision with probes: if they are gone
-    /// before it was healthy, somebody has changed its works.
+    /// named no placement in its clocks. This version starts a revision with probes: if they are
+    /// gone before it was healthy, somebody has changed its works.
     pub(crate) fn may_lack_probes(&self) -> bool {
         self.has_arrived || self.placement.is_none()
     }
 
-    /// Since when an unhealthy one is unsettled: since the start, or since it stopped being healthy.
+    /// Since when an unhealthy one is unsettled: since the start, or since it stopped being
+    /// healthy.
     pub(crate) fn unsettled_since(&self) -> Timestamp {
         self.started.max(self.since)
     }

@@ -59,15 +59,9 @@ impl Evidence {
         may_lack_probes: bool,
     ) -> Self {
         let proof = Proof { status, version };
-        // If Aviary renders the works, it knows how many there must be; a part is not enough.
-        let complete = match prepared {
-            Some(Ok(prepared)) => {
-                prepared.is_all(works) && (may_lack_probes || !works.iter().any(WorkFacts::is_without_probes))
-            }
-            Some(Err(_)) | None => !works.is_empty(),
-        };
         let told = was_told(status);
-        let current = complete && told && works.iter().all(|work| !work.deleting);
+        let current =
+            are_complete(works, prepared, may_lack_probes) && told && works.iter().all(|work| !work.deleting);
         let holds_told = current && works.iter().all(|work| proof.carries(work, None));
         let holds_placed = match overrides {
             None => holds_told,
@@ -83,17 +77,6 @@ impl Evidence {
             work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(tolerant)
         };
         let installed = was_installed(status);
-        // Only a rejection of the assigned revision counts as a failure, not one of an earlier
-        // revision. Of several, always the same one.
-        let refused = works
-            .iter()
-            .filter(|work| proof.carries(work, overrides))
-            .filter_map(|work| refusal(&work.applied))
-            .min();
-        let unrendered = match prepared {
-            Some(Err(problem)) if !holds_told => Some(problem.to_string().into()),
-            _ => None,
-        };
         let was_applied = || told && works.iter().any(|work| work.applied == Seen::Yes);
         Self {
             told,
@@ -112,7 +95,9 @@ impl Evidence {
                 .iter()
                 .map(|work| work.health.clone().seen_in_use(tolerant))
                 .fold(own_word, Health::worst),
-            failure: unrendered.or(refused).or_else(|| taken_before(status, works)),
+            failure: unrendered(prepared, holds_told)
+                .or_else(|| proof.rejection(works, overrides))
+                .or_else(|| taken_before(status, works)),
             unavailable: works.iter().filter_map(|work| refusal(&work.available)).min(),
             unproven: works.iter().filter_map(|work| proof.lacks(work, overrides)).min(),
         }
@@ -174,6 +159,26 @@ fn taken_before(status: &StatusFields, works: &[WorkFacts<'_>]) -> Option<Text> 
     Some(why.into())
 }
 
+/// Whether these are all works of the assigned revision. If Aviary renders them, it knows how many
+/// there must be; a part is not enough.
+fn are_complete(works: &[WorkFacts<'_>], prepared: Option<&Rendering>, may_lack_probes: bool) -> bool {
+    match prepared {
+        Some(Ok(prepared)) => {
+            prepared.is_all(works) && (may_lack_probes || !works.iter().any(WorkFacts::is_without_probes))
+        }
+        Some(Err(_)) | None => !works.is_empty(),
+    }
+}
+
+/// Why the assigned revision cannot be rendered. It does not matter where the works hold it
+/// already.
+fn unrendered(prepared: Option<&Rendering>, holds_told: bool) -> Option<Text> {
+    match prepared {
+        Some(Err(problem)) if !holds_told => Some(problem.to_string().into()),
+        _ => None,
+    }
+}
+
 fn refusal(seen: &Seen) -> Option<Text> {
     match seen {
         Seen::No { message } => Some(message.clone()),
@@ -202,6 +207,13 @@ impl<'a> Proof<'a> {
         self.told(overrides)
             .all(|pin| found.next().is_some_and(|(kind, hash)| *kind == pin.config.kind && *hash == pin.hash))
             && found.next().is_none()
+    }
+
+    /// Why the agent could not apply the assigned revision. A rejection of an earlier revision does
+    /// not count. Of several, always the same one.
+    fn rejection(&self, works: &[WorkFacts<'_>], overrides: Option<&Overrides>) -> Option<Text> {
+        let carriers = works.iter().filter(|work| self.carries(work, overrides));
+        carriers.filter_map(|work| refusal(&work.applied)).min()
     }
 
     /// Why a work that carries no hashes, but the right version, is not enough.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::configs::GroupResource;
 use crate::duration;
-use crate::name::{ClusterName, PlacementName, Text};
+use crate::name::{ClusterName, PlacementName, Text, Word};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::wire::wire_enum;
@@ -89,8 +89,8 @@ pub enum Flight {
 /// Small, because every cluster of a fleet has one. Long parts are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Every slot is taken: by clusters in flight, by failed ones, or by clusters that are unhealthy
-    /// on their current revision.
+    /// Every slot is taken: by clusters in flight, by failed ones, or by clusters that are
+    /// unhealthy on their current revision.
     BudgetFull {
         in_flight: usize,
         failed: usize,
@@ -317,6 +317,53 @@ impl Wait {
             Self::NotCreated => Reason::NotCreated,
             Self::NotStarted => Reason::NotStarted,
         }
+    }
+}
+
+impl Wait {
+    /// What a user can do about it. `None` if that depends on the caller's commands or on the
+    /// details of a problem.
+    pub fn remedy(&self) -> Option<Word> {
+        let text = match self {
+            Self::Canary(_) | Self::Halted { .. } | Self::Paused | Self::Problem(_) => return None,
+            Self::PausedBy { policy } => {
+                return Some(format!("change or delete the AddOnRolloutPolicy {policy}").into());
+            }
+            Self::BudgetFull { .. } => {
+                "starts when a slot frees up; maxConcurrentlyUpdating sets the number of slots"
+            }
+            Self::KnownGoodFirst { .. } => "starts when the previous rollout is complete",
+            Self::Stage { .. } => "starts when the previous decision group has settled",
+            Self::Offline { .. } => "bring the cluster back; otherwise it starts after all others",
+            Self::PlacementUncertain => {
+                "a placement of the add-on is missing or still changing: see the problems"
+            }
+            Self::DeletionHeld => {
+                "to approve the deletion, annotate the add-on as the problem says; otherwise correct the placement"
+            }
+            Self::DeletionWaits => {
+                "a placement of the add-on is missing or still changing: nothing is deleted until it is complete"
+            }
+            Self::Kept => "nothing; to remove the add-on, delete the instance",
+            Self::ClusterAbsent => {
+                "a placement selects it, but there is no such ManagedCluster: nothing happens until it exists"
+            }
+            Self::NamespaceMissing => {
+                "create its namespace on the hub, with the name of the cluster, or register the cluster again: the manager then continues by itself"
+            }
+            Self::OptedOut => {
+                "remove the cluster's annotation disable-automatic-installation to install the add-on"
+            }
+            Self::ClusterDeleting | Self::Terminating => "nothing: it is being deleted",
+            Self::OtherOwner => {
+                "nothing: it is garbage-collected with its former add-on, and then created again"
+            }
+            Self::NotCreated | Self::NotStarted => "nothing: the leading manager does this next",
+            Self::NothingKnownGood => {
+                "nothing can be installed before a revision is known good: resume the rollout or fix its strategy"
+            }
+        };
+        Some(text.into())
     }
 }
 

@@ -155,7 +155,8 @@ fn limits(observed: &Observed, resolver: &Resolver<'_>) -> Vec<Problem> {
 }
 
 impl<'a> Fleet<'a> {
-    /// The add-on's name does not fit into a label, so nothing can be written for it but its status.
+    /// The add-on's name does not fit into a label, so nothing can be written for it but its
+    /// status.
     pub(crate) fn is_unnameable(&self) -> bool {
         self.observed.addon.name.len() > LONGEST_LABEL
     }

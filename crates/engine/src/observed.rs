@@ -724,7 +724,8 @@ pub struct StatusFields {
     pub references: Vec<Reference>,
     /// Desired configs that cannot be used, of kinds without a reference. Only on an OCM hub.
     pub unresolved: Vec<ConfigRef>,
-    /// The namespace of the agent on its cluster. Ours on an OCM hub, where Aviary renders the works.
+    /// The namespace of the agent on its cluster. Ours on an OCM hub, where Aviary renders the
+    /// works.
     pub namespace: Option<Text>,
     /// `healthCheck.mode`; the same.
     pub health_check: Option<Text>,

@@ -37,7 +37,7 @@ use crate::problem::Problem;
 use crate::reason::{EventReason, Reason};
 use crate::render::{Prepared, WorkSite};
 use crate::rollout::{self, Counts, PlacementOutcome, State};
-use crate::status;
+use crate::status::{self, PlacementSentence};
 use crate::tally::ClusterTally;
 use crate::versions::MOST_VERSIONS;
 
@@ -440,7 +440,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// How many clusters have works of an earlier version of Aviary, without probes.
     pub not_probed: usize,
-    /// How many clusters have works that another manager rendered from their revision, and keep them.
+    /// How many clusters have works that another manager rendered from their revision, and keep
+    /// them.
     pub accepted: usize,
     /// How many instances of OCM's manager get the marker of the install strategy.
     pub adopted: usize,
@@ -486,6 +487,8 @@ pub struct PlacementReport {
     /// The condition `Progressing` in the status.
     pub reason: Reason,
     pub message: String,
+    /// The same, before it was written as text.
+    sentence: PlacementSentence,
     pub desired: Option<Text>,
     pub target: Option<Text>,
 }
@@ -493,13 +496,10 @@ pub struct PlacementReport {
 impl PlacementReport {
     /// Takes the starts of this plan back out of the counts: they are planned, not recorded.
     pub(crate) fn without_starts(&mut self, starts: usize) {
-        let prefix = |on_target: usize| format!("{on_target}/{} ", self.counts.governed);
-        let on_target = self.counts.on_target.saturating_sub(starts);
-        if let Some(rest) = self.message.strip_prefix(&prefix(self.counts.on_target)) {
-            self.message = format!("{}{rest}", prefix(on_target));
-        }
-        self.counts.on_target = on_target;
+        self.counts.on_target = self.counts.on_target.saturating_sub(starts);
         self.counts.slots_used = self.counts.slots_held;
+        self.sentence.take_back(starts);
+        self.message = self.sentence.to_string();
     }
 }
 
@@ -550,24 +550,27 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     }
     let events = fleet.governors.iter().zip(&outcomes);
     let events = events.flat_map(|(governor, outcome)| events::of(&fleet, governor, outcome)).collect();
-    let placements = fleet.governors.iter().zip(&outcomes);
-    let (tallies, _) = ClusterTally::by_placement(fleet.governors.len(), &clusters, Decision::state);
-    let placements = placements.zip(tallies);
-    let placements =
-        placements.map(|((governor, outcome), tally)| placement(&fleet, governor, outcome, tally)).collect();
     let recheck_at = outcomes.iter().chain([&free]).filter_map(|outcome| outcome.recheck_at);
     let recheck_at = recheck_at.chain(hooks_until).min();
-    let gates = outcomes.into_iter().filter_map(|outcome| outcome.aim.gate_problem);
+    Plan::new(drafts, events, report(fleet, outcomes, clusters, install.problem), recheck_at)
+}
+
+fn report(
+    fleet: Fleet<'_>,
+    outcomes: Vec<PlacementOutcome>,
+    clusters: Vec<ClusterReport>,
+    brake: Option<Problem>,
+) -> Report {
+    let (tallies, _) = ClusterTally::by_placement(fleet.governors.len(), &clusters, Decision::state);
+    let placements = fleet.governors.iter().zip(&outcomes).zip(tallies);
+    let placements =
+        placements.map(|((governor, outcome), tally)| placement(&fleet, governor, outcome, tally)).collect();
     let unprobed = |cohort: &&Cohort<'_>| cohort.facts.instance.as_ref().is_some_and(|one| one.is_unprobed);
     let not_probed = fleet.cohorts.iter().filter(unprobed).map(|cohort| cohort.members.len()).sum();
     let [accepted, adopted, by_users] = taken_over(&fleet);
-    let problems = fleet.problems.into_iter().chain(install.problem).chain(gates).collect();
-    Plan::new(
-        drafts,
-        events,
-        Report { clusters, placements, problems, not_probed, accepted, adopted, by_users, left_alone: None },
-        recheck_at,
-    )
+    let gates = outcomes.into_iter().filter_map(|outcome| outcome.aim.gate_problem);
+    let problems = fleet.problems.into_iter().chain(brake).chain(gates).collect();
+    Report { clusters, placements, problems, not_probed, accepted, adopted, by_users, left_alone: None }
 }
 
 /// An add-on that is being deleted, or that does not exist any more: nothing is rolled out. Hooks
@@ -630,14 +633,15 @@ fn placement(
     outcome: &PlacementOutcome,
     tally: ClusterTally,
 ) -> PlacementReport {
-    let (_, reason, message) = status::addon::summary(fleet, governor, outcome);
+    let (_, reason, sentence) = status::addon::summary(fleet, governor, outcome);
     PlacementReport {
         name: governor.spec.name.clone(),
         state: outcome.state.clone(),
         counts: outcome.counts,
         tally,
         reason,
-        message,
+        message: sentence.to_string(),
+        sentence,
         desired: outcome.aim.desired.as_ref().ok().map(|revision| label(fleet.observed, revision)),
         target: outcome.aim.targets.target.as_ref().map(|revision| label(fleet.observed, revision)),
     }

@@ -1,9 +1,9 @@
 //! What the words about clusters mean: settled, in flight, failed, waiting, leaving.
 //!
-//! The only definition of these words. Commands, JSON, the rehearsal, the dashboard and the glossary
-//! in ARCHITECTURE.md use it. A cluster is in exactly one of these states, so the counts of an
-//! add-on or a placement add up to its clusters. Counts facts that the hub records; what a plan
-//! would do next counts only once it is written.
+//! The only definition of these words. Commands, JSON, the rehearsal, the dashboard and the
+//! glossary in ARCHITECTURE.md use it. A cluster is in exactly one of these states, so the counts
+//! of an add-on or a placement add up to its clusters. Counts facts that the hub records; what a
+//! plan would do next counts only once it is written.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -42,8 +42,8 @@ wire_enum! {
 
 /// The state of an add-on in a word (`Done`, `Progressing`, `Failed` or `LeftAlone`) and in a line.
 ///
-/// The order of the questions is the policy: what somebody must fix comes before what time fixes. An
-/// override that cannot be resolved moves no cluster: it is named and does not change the word.
+/// The order of the questions is the policy: what somebody must fix comes before what time fixes.
+/// An override that cannot be resolved moves no cluster: it is named and does not change the word.
 /// `problems` are those of [`problems`].
 pub fn judge(
     observed: &Observed,
@@ -81,8 +81,8 @@ pub fn judge(
     }
 }
 
-/// What is wrong with the overrides of instances, each once. A problem of a placement's own revision
-/// has failed the placement, so whatever is left here is about overrides.
+/// What is wrong with the overrides of instances, each once. A problem of a placement's own
+/// revision has failed the placement, so whatever is left here is about overrides.
 fn broken_overrides(report: &Report, problems: &[Problem]) -> String {
     let others =
         problems.iter().filter(|problem| !problem.is_warning() && !report.problems.contains(problem));
@@ -101,7 +101,8 @@ fn broken_overrides(report: &Report, problems: &[Problem]) -> String {
     }
 }
 
-/// Clusters whose override cannot be resolved, in no placement or in one that completed without them.
+/// Clusters whose override cannot be resolved, in no placement or in one that completed without
+/// them.
 fn left_out(report: &Report) -> impl Iterator<Item = &ClusterReport> {
     report.clusters.iter().filter(|cluster| {
         let placement = cluster.placement.and_then(|index| report.placements.get(index));

@@ -39,9 +39,9 @@ fn is_prerelease(version: &str) -> bool {
     semantic(version).is_some_and(|version| !version.pre.is_empty())
 }
 
-/// Semantic versions in their own order; anything else is older than those, in natural order. A
-/// total order: versions that compare equal by precedence (build metadata, a leading `v`) are
-/// ordered by their text.
+/// Compares two versions. Semantic versions are ordered by precedence. All other texts come before
+/// them, in natural order. The order is total: semantic versions with equal precedence, which
+/// differ in build metadata or a leading `v`, are ordered by their text.
 pub fn compare(a: &str, b: &str) -> Ordering {
     match (semantic(a), semantic(b)) {
         (Some(x), Some(y)) => x.cmp_precedence(&y).then_with(|| natural(a, b)).then_with(|| a.cmp(b)),
@@ -93,8 +93,8 @@ fn next_run(text: &str) -> (&str, &str) {
 /// The longest version in an annotation, which no schema bounds.
 const LONGEST_ANNOTATED: usize = 253;
 
-/// The version of a template: `spec.version`, otherwise the annotation on the first manifest that has
-/// it, for hubs whose schema lacks the field.
+/// The version of a template: `spec.version`, otherwise the annotation on the first manifest that
+/// has it, for hubs whose schema lacks the field.
 pub(crate) fn of_template(content: &Value) -> Option<&str> {
     let stated = content.pointer("/spec/version").and_then(Value::as_str);
     let annotated = || {

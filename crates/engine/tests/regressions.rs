@@ -1,4 +1,5 @@
-//! Known defects of another manager that must be impossible here (targets, F1–F8).
+//! Known defects of OCM's add-on manager that must be impossible here. docs/reliability.md lists them
+//! by number, F1 to F8.
 
 use crate::story::check;
 use expect_test::expect;

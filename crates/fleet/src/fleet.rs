@@ -80,8 +80,8 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The pauses between attempts to watch a hub that is away: a hub that restarts should not wait long
-/// for its agents.
+/// The pauses between attempts to watch a hub that is away: a hub that restarts should not wait
+/// long for its agents.
 #[derive(Debug)]
 struct Pauses(Duration);
 

@@ -1,5 +1,5 @@
-//! Writes DER. Reading is x509-parser's; what it read is written again and compared, so that nothing
-//! counts that another parser could read differently.
+//! Writes DER. Reading is x509-parser's; what it read is written again and compared, so that
+//! nothing counts that another parser could read differently.
 
 /// One value with its tag and length.
 pub(crate) fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {

@@ -83,8 +83,8 @@ pub fn read(pem: &[u8]) -> Result<RequestedCertificate, Unreadable> {
     Ok(asked)
 }
 
-/// Whether the envelope is the only way to write a signed request in DER: what is in it is signed, but
-/// the envelope is not.
+/// Whether the envelope is the only way to write a signed request in DER: what is in it is signed,
+/// but the envelope is not.
 fn is_exact(der: &[u8], info: &[u8], signature: &[u8]) -> bool {
     let envelope = |algorithm: &&[u8]| sequence(&[info, algorithm, &tlv(0x03, &[&[0], signature])]) == der;
     ALGORITHMS.iter().any(envelope)

@@ -1,4 +1,5 @@
-//! The status of an instance: `registrations`, `RegistrationApplied` and `TokenInfrastructureReady`.
+//! The status of an instance: `registrations`, `RegistrationApplied` and
+//! `TokenInfrastructureReady`.
 //!
 //! The manager and the cluster's agent write other fields of the same status. So a write is a JSON
 //! patch of single entries, with a test of the resource version: no writer overwrites another, and

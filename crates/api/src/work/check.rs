@@ -1,8 +1,8 @@
 //! Checks the spec of a work as OCM's API server and its webhook would, before anybody writes it.
 //!
-//! An agent that cannot decode one ManifestWork stops altogether, so a work that OCM would refuse, or
-//! prune, must never be written. The schema is that of the CRD, which a test compares with OCM's.
-//! Limits of our own schema that OCM does not have are not checked.
+//! An agent that cannot decode one ManifestWork stops altogether, so a work that OCM would refuse,
+//! or prune, must never be written. The schema is that of the CRD, which a test compares with
+//! OCM's. Limits of our own schema that OCM does not have are not checked.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -49,7 +49,8 @@ pub fn check_spec(spec: &Value) -> Result<(), Vec<Fault>> {
     check.finish()
 }
 
-/// Checks the `agentSpec` of a template: its fields, but not its manifests, which contain variables.
+/// Checks the `agentSpec` of a template: its fields, but not its manifests, which contain
+/// variables.
 ///
 /// # Errors
 /// All that is wrong with it, at most [`MAX_FAULTS`].

@@ -32,8 +32,8 @@ Apart from that, add-ons, instances and works stay as they are, and so does ever
 const PAGE: u32 = 500;
 /// On role bindings that `aviary registration` made.
 const REGISTRATION_OF: &str = "addon.open-cluster-management.io/registration-of";
-/// On works that Aviary rendered. Without them, another manager's works are known as such when Aviary
-/// comes again. OCM's own annotation stays.
+/// On works that Aviary rendered. Without them, another manager's works are known as such when
+/// Aviary comes again. OCM's own annotation stays.
 const OF_WORKS: [&str; 4] = [
     annotations::CONFIGS_SPEC_HASH,
     annotations::RENDERED_FROM,
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE", default_value = crate::packaging::NAMESPACE)]
     namespace: String,
 
-    /// Remove it
+    /// Remove what is listed. Without this option, nothing is removed
     #[arg(long)]
     yes: bool,
 }
@@ -71,7 +71,8 @@ pub(crate) struct Args {
 #[serde(rename_all = "camelCase")]
 struct CleanupReport {
     removed: bool,
-    /// The number of objects, by what is removed of them.
+    /// How many objects are deleted or changed, by what is removed: whole objects of a kind, or a
+    /// part of them.
     counts: BTreeMap<&'static str, usize>,
 }
 

@@ -214,7 +214,8 @@ fn waits(args: &Args) -> bool {
     args.wait || (!args.once && std::io::stdin().is_terminal() && std::io::stdout().is_terminal())
 }
 
-/// Waits until the page is opened or Enter is pressed. Returns `false` if the demo is stopped instead.
+/// Waits until the page is opened or Enter is pressed. Returns `false` if the demo is stopped
+/// instead.
 async fn is_opened(
     site: &Site,
     session: &mut Session,

@@ -75,18 +75,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
-    /// How it fails: its pods are never ready, or become ready and crash; the cluster refuses it; or
-    /// the agent stays silent
+    /// How it fails: its pods are never ready, or become ready and crash; the cluster refuses it;
+    /// or the agent stays silent
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     failure: FailureArg,
 
-    /// A version that fails, and the share of clusters on which it fails; without a share, on all.
+    /// Make this version fail. SHARE is the fraction of clusters on which it fails (default: all).
     /// May be given several times
     #[arg(long, value_name = "VERSION[:SHARE]")]
     fail_version: Vec<ValueShare>,
 
-    /// A label whose clusters fail, and the share of them that fail; without a share, all. May be
-    /// given several times
+    /// Make the clusters with this label fail. SHARE is the fraction that fails (default: all). May
+    /// be given several times
     #[arg(long, value_name = "KEY=VALUE[:SHARE]")]
     fail_label: Vec<LabelArg>,
 

@@ -53,8 +53,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", default_value = packaging::RUNBOOK, value_parser = runbook)]
     runbook_url: String,
 
-    /// Also serve v1beta1 of the add-on kinds, for add-ons written for Open Cluster Management 1.3 or
-    /// later: the managers convert it. An OCM hub does so itself
+    /// Also serve v1beta1 of the add-on kinds, for add-ons written for Open Cluster Management 1.3
+    /// or later: the managers convert it. An OCM hub does so itself
     #[arg(long)]
     v1beta1: bool,
 

@@ -47,8 +47,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE", default_value = "open-cluster-management")]
     namespace: String,
 
-    /// Sign for a signer with the CA in a Secret (tls.crt, tls.key). May be given several times. The
-    /// template must name the same Secret
+    /// Sign for a signer with the CA in a Secret (tls.crt, tls.key). May be given several times.
+    /// The template must name the same Secret
     #[arg(long = "signer", value_name = "SIGNER=NAMESPACE/SECRET", value_parser = signer)]
     signers: Vec<(String, SecretRef)>,
 
@@ -61,8 +61,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..))]
     request_lifetime: u32,
 
-    /// Also let agents use tokens of service accounts, if their instance says so. Needs the policy
-    /// that forbids this process to request tokens itself
+    /// Let agents use tokens of service accounts, where their instance asks for them. First install
+    /// the admission policy that stops this process from requesting tokens itself
     #[arg(long)]
     tokens: bool,
 

@@ -50,8 +50,8 @@ impl Table {
         self.rows.len() > 1 && cells.all(number)
     }
 
-    /// Renders the table with the first cell of a row on a line of its own where the row would not fit
-    /// into [`WIDTH`] columns otherwise.
+    /// Renders the table with the first cell of a row on a line of its own where the row would not
+    /// fit into [`WIDTH`] columns otherwise.
     pub(crate) fn with_long_names_above(&self, paint: Paint) -> Printout {
         let others: usize = (1..self.columns()).map(|column| self.column_width(column) + 2).sum();
         let room = WIDTH.saturating_sub(others + 2);

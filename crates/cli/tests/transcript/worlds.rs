@@ -1,4 +1,4 @@
-//! Fleets to plan for: the worked examples of the lifecycle document, as files.
+//! Fleets to plan for: the worked examples of the final design document, as files.
 
 use aviary_engine::hash;
 use serde_json::{Value, json};

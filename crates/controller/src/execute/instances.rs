@@ -99,8 +99,8 @@ impl Executor {
         WriteResult::Written(events)
     }
 
-    /// Writes the metadata of an instance. If it goes although its hooks have not completed, an Event
-    /// says so.
+    /// Writes the metadata of an instance. If it goes although its hooks have not completed, an
+    /// Event says so.
     pub(super) async fn write_guard(&self, target: &Target, write: &GuardWrite) -> WriteResult {
         let mut metadata = json!({
             "uid": write.uid, "resourceVersion": write.resource_version, "finalizers": write.finalizers,
@@ -124,8 +124,8 @@ impl Executor {
             self.events.publish_one(target, EventReason::HooksGivenUp, &note).await;
         }
         match written {
-            // That was its last finalizer. The watch may say so late, and nothing may be written for it
-            // any more.
+            // That was its last finalizer. The watch may say so late, and nothing may be written
+            // for it any more.
             Ok(object) if object.metadata.deletion_timestamp.is_some() && object.finalizers().is_empty() => {
                 let gone =
                     outcome::deleted::<ManagedClusterAddOn>(write.cluster.as_str(), &target.name, &write.uid);
@@ -135,8 +135,8 @@ impl Executor {
         }
     }
 
-    /// All owners that an instance should have. A merge patch replaces the list, so those of others are
-    /// read first; few instances have any.
+    /// All owners that an instance should have. A merge patch replaces the list, so those of others
+    /// are read first; few instances have any.
     async fn owners(&self, target: &Target, write: &GuardWrite) -> Result<Value, WriteResult> {
         let mut owner = owner_reference(&target.name, &target.uid);
         if !write.has_other_owners {

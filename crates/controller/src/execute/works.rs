@@ -70,8 +70,8 @@ impl Executor {
     }
 }
 
-/// A merge patch keeps what it does not mention. So what a revision no longer has is removed by name:
-/// options, a version, and hashes under a name that we read and do not write.
+/// A merge patch keeps what it does not mention. So what a revision no longer has is removed by
+/// name: options, a version, and hashes under a name that we read and do not write.
 fn remove_what_is_gone(object: &mut Value) {
     const OPTIONS: [(&str, &[&str]); 3] = [
         ("deleteOption", &["propagationPolicy", "selectivelyOrphans", "ttlSecondsAfterFinished"]),

@@ -26,8 +26,8 @@ fn addon(name: &str) -> WatchEvent {
     WatchEvent::AddOn(Change::Put(ObjectVersion::of(&object.metadata), object.read().unwrap()))
 }
 
-/// A leader that knows the add-ons `bad` and `good`, on a hub that has nothing else, serves no other
-/// kinds of add-ons, and never answers. Passes panic while `broken`.
+/// A leader that knows the add-ons `bad` and `good`, on a hub that has nothing else, serves no
+/// other kinds of add-ons, and never answers. Passes panic while `broken`.
 fn leader(broken: &Arc<AtomicBool>) -> Loop {
     let client = Client::new(
         service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, kube::Error>>()),

@@ -114,8 +114,8 @@ impl PlacementStore {
         self.dirty.extend(self.placements.objects.keys().cloned());
     }
 
-    /// Called when writes begin. Pass the returned number to [`PlacementStore::take_written`] with their
-    /// responses.
+    /// Called when writes begin. Pass the returned number to [`PlacementStore::take_written`] with
+    /// their responses.
     pub(crate) fn begin_writes(&mut self) -> u64 {
         self.begun += 1;
         self.begun

@@ -63,7 +63,7 @@ impl AddOnEntry {
         }
     }
 
-    /// A refused work is no matter any more once the instance is told something else.
+    /// Forgets that the hub refused a work, when its instance is assigned another revision.
     pub(super) fn void_refusal(&mut self, instance: &Instance) {
         let is_work = |refusal: &Refusal| refusal.what == RefusedWrite::Work;
         let told_before = || self.instances.get(&instance.cluster).map(|old| old.status.told_revision());

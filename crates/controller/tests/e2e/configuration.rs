@@ -1,4 +1,4 @@
-//! The examples of the configuration document (004), with kinds of config that nobody knew before.
+//! The examples of the design document on configuration, with kinds of config that nobody knew before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Install strategies (003): who gets an instance, who keeps it, and who loses it.
+//! Install strategies: who gets an instance, who keeps it, and who loses it.
 
 use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
 use aviary_controller::{Follower, Scope, View};

@@ -1,4 +1,5 @@
-//! The worked examples of the lifecycle document (000) with the statuses that it prints at each step, and its corner cases.
+//! The worked examples of the final design document, on a hub, with the statuses that it prints at
+//! each step, and its corner cases. `crates/api/tests/fixtures/design-examples` has its objects.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The version examples of the earlier drafts (001, 002), on instances and in `addonTemplate`, with their conditions and messages.
+//! The version examples of the two earlier drafts of the design, on instances and in `addonTemplate`,
+//! with their conditions and messages.
 
 use aviary_api::ManifestWork;
 use kube::api::Api;

@@ -22,7 +22,7 @@ use crate::observed::{
     Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, SoakMark, Work, WorkHashes, WorkState,
     WorkSummary, WorksSummary,
 };
-use crate::render::{Rendering, Templates};
+use crate::render::{Prepared, Rendering, Templates};
 use crate::shared::{ById, SharedId};
 use crate::versions;
 
@@ -317,10 +317,7 @@ impl<'a> ObjectsById<'a> {
             (tolerant, may_lack_probes),
         );
         let accepted = may_lack_probes && is_accepted(&works, rendering.as_ref(), status);
-        if let Some(Ok(prepared)) = &rendering
-            && !accepted
-            && let Some(taken) = works.iter().find(|work| work.is_foreign() && prepared.makes(&work.name))
-        {
+        if !accepted && let Some(taken) = first_taken(&works, rendering.as_ref()) {
             evidence.failure = Some(name_taken(&taken.name));
         }
         let is_unprobed = works.iter().any(|work| {
@@ -328,27 +325,21 @@ impl<'a> ObjectsById<'a> {
                 && work.owner == WorkOwner::Instance
                 && work.belongs_to(rendering.as_ref())
         });
-        let works_stand = match (&rendering, &*works) {
-            (Some(Ok(prepared)), [one]) => {
-                prepared.works() == 1
-                    && prepared.work_index(&one.name) == Some(0)
-                    && is_rendered_as_told(one, prepared, status, install_namespace)
+        let works_stand = accepted
+            || sole_work(&works, rendering.as_ref()).is_some_and(|(one, prepared)| {
+                is_rendered_as_told(one, prepared, status, install_namespace)
                     && one.is_as_written()
                     && (may_lack_probes || !one.is_without_probes())
-            }
-            _ => false,
-        };
-        let works_stand = works_stand || accepted;
+            });
         let &InstanceKey { generation, terminating, guarded, other_owner, available_since, .. } = key;
         let &InstanceKey { lacks_owner, made_by, made_by_ocm, .. } = key;
-        let hook_work = HookWork::of(&self.templates.observed().addon.name, &works);
         Some(InstanceFacts {
             status,
             generation,
             install_namespace,
             terminating,
             guarded,
-            hook_work,
+            hook_work: HookWork::of(&self.templates.observed().addon.name, &works),
             other_owner,
             lacks_owner,
             made_by,
@@ -410,6 +401,25 @@ impl<'a> ObjectsById<'a> {
             applied.is_some_and(|applied| told_same(status, applied.pins(), overrides))
         })
     }
+}
+
+/// The first work of somebody else that has the name of one of ours.
+fn first_taken<'w, 'a>(
+    works: &'w [WorkFacts<'a>],
+    rendering: Option<&Rendering>,
+) -> Option<&'w WorkFacts<'a>> {
+    let Some(Ok(prepared)) = rendering else { return None };
+    works.iter().find(|work| work.is_foreign() && prepared.makes(&work.name))
+}
+
+/// The only work, if the assigned revision renders to one and this is it.
+fn sole_work<'w, 'a>(
+    works: &'w [WorkFacts<'a>],
+    rendering: Option<&'w Rendering>,
+) -> Option<(&'w WorkFacts<'a>, &'w Prepared)> {
+    let (Some(Ok(prepared)), [one]) = (rendering, works) else { return None };
+    let is_it = prepared.works() == 1 && prepared.work_index(&one.name) == Some(0);
+    is_it.then_some((one, prepared))
 }
 
 /// Whether another manager rendered all works from the assigned revision.

@@ -119,7 +119,8 @@ pub struct InstanceFacts<'a> {
     pub accepted: bool,
     /// Since when its workloads are available, if that is not recorded and a soak depends on it.
     pub available_since: Option<Timestamp>,
-    /// Some of its works is one of an earlier version of Aviary or of another manager, without probes.
+    /// Some of its works is one of an earlier version of Aviary or of another manager, without
+    /// probes.
     pub is_unprobed: bool,
 }
 
@@ -159,12 +160,14 @@ impl InstanceFacts<'_> {
         (now < until).then_some(until)
     }
 
-    /// Another manager has brought it to the assigned revision, and Aviary has not touched it since.
+    /// Another manager has brought it to the assigned revision, and Aviary has not touched it
+    /// since.
     pub(crate) fn is_taken_over(&self) -> bool {
         self.accepted && self.clock.is_none() && self.recorded_as_applied()
     }
 
-    /// Since when it has the assigned revision, as that manager recorded it; long ago if it did not.
+    /// Since when it has the assigned revision, as that manager recorded it; long ago if it did
+    /// not.
     pub(crate) fn taken_over_since(&self) -> Option<Timestamp> {
         let progressing = self.status.condition(PROGRESSING).filter(|said| said.status == "False");
         self.is_taken_over().then(|| progressing.and_then(|said| said.since).unwrap_or(Timestamp::MIN))
@@ -186,8 +189,8 @@ impl InstanceFacts<'_> {
         self.clock.as_ref().map_or_else(|| self.recorded_as_applied(), |clock| clock.has_arrived)
     }
 
-    /// When to look again at a cluster whose recorded health is not what it reports now, and is left
-    /// as it is for a moment.
+    /// When to look again at a cluster whose recorded health is not what it reports now, and is
+    /// left as it is for a moment.
     pub(crate) fn recorded_until(&self, now: Timestamp) -> Option<Timestamp> {
         let clock = self.clock.as_ref().filter(|clock| clock.has_arrived)?;
         let available = self.status.condition(AVAILABLE);
@@ -348,7 +351,7 @@ impl<'a> WorkFacts<'a> {
         self.rendered_from.is_none() && !self.probed && self.owner == WorkOwner::Instance
     }
 
-    /// It asks for the health of nothing in it, because somebody else rendered it.
+    /// It has no probes: a version of Aviary without probes rendered it, or another manager did.
     pub(crate) fn is_without_probes(&self) -> bool {
         self.is_of_first() || self.is_of_another()
     }

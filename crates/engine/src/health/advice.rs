@@ -22,8 +22,8 @@ pub enum AdvicePlace {
     Config(usize),
 }
 
-/// Advice about the manifests at these places, whose variables are filled in but for the names of the
-/// cluster.
+/// Advice about the manifests at these places, whose variables are filled in but for the names of
+/// the cluster.
 pub(crate) fn of(
     manifests: impl Iterator<Item = (usize, Value)>,
     instructions: &Instructions<'_>,

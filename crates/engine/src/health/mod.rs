@@ -5,8 +5,8 @@
 //! asks the agent for the fields of its objects that prove health ([`probes`]), as feedback rules
 //! ([`instruct`]). The answer is reduced to one value per work when the work is read ([`read`]).
 //! Evidence is bound to content: a probed object carries a digest of its manifest, and the agent
-//! reports the digest together with the numbers, from the same read of the object. A report about an
-//! earlier object therefore proves nothing, whatever generation it claims.
+//! reports the digest together with the numbers, from the same read of the object. A report about
+//! an earlier object therefore proves nothing, whatever generation it claims.
 
 pub mod advice;
 pub(crate) mod instruct;
@@ -81,8 +81,8 @@ impl Health {
         }
     }
 
-    /// Nothing speaks against settling. A cluster that has settled keeps its health while no more is
-    /// missing than the workload itself tolerates.
+    /// Nothing speaks against settling. A cluster that has settled keeps its health while no more
+    /// is missing than the workload itself tolerates.
     pub(crate) fn is_good(&self, has_settled: bool) -> bool {
         match self {
             Self::NotProbed | Self::Healthy => true,

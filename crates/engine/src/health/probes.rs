@@ -442,8 +442,8 @@ fn stateful_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
 }
 
 /// The pod that a StatefulSet waits for. It replaces pods one by one from the highest ordinal down,
-/// and waits for one that is not ready: also for one of a version that is no longer wanted, which it
-/// never replaces.
+/// and waits for one that is not ready: also for one of a version that is no longer wanted, which
+/// it never replaces.
 fn awaited_pod(values: &Values<'_>, wanted: i64) -> Result<String, WrongType> {
     if values.text(POD_MANAGEMENT.0)? == "Parallel" {
         return Ok(String::new());

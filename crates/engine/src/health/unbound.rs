@@ -1,8 +1,8 @@
 //! Evidence of works that Aviary did not render with probes: what their own manager asks the agent
 //! to report.
 //!
-//! It is not bound to the revision: the values may be those of an earlier object. So it never proves
-//! health, it can only speak against it.
+//! It is not bound to the revision: the values may be those of an earlier object. So it never
+//! proves health, it can only speak against it.
 
 use aviary_api::names::conditions;
 use aviary_api::work::{FieldValue, ManifestCondition};

@@ -4,8 +4,8 @@
 //! deleted, its hooks get a work of their own. The finalizer is removed when they have completed,
 //! when their deadline has passed, or when the cluster is gone. Only then do the works go.
 //!
-//! Everything is derived from the instance and its works, except when the hooks began: the condition
-//! `HookManifestCompleted` of the instance records it.
+//! Everything is derived from the instance and its works, except when the hooks began: the
+//! condition `HookManifestCompleted` of the instance records it.
 
 pub(crate) mod draft;
 pub(crate) mod read;

@@ -1,4 +1,5 @@
-//! What proves that a cluster has what it was assigned. Shares no code with the rules that it checks.
+//! What proves that a cluster has what it was assigned. Shares no code with the rules that it
+//! checks.
 
 use std::collections::BTreeSet;
 

@@ -22,8 +22,9 @@ impl Checker<'_> {
         }
     }
 
-    /// S25: the finalizer goes only when the hooks have completed, or cannot any more. Whether their
-    /// deadline has passed only a clock could tell: that they have begun is what can be checked.
+    /// S25: the finalizer goes only when the hooks have completed, or cannot any more. Whether
+    /// their deadline has passed only a clock could tell: that they have begun is what can be
+    /// checked.
     pub(super) fn guard(&mut self, cluster: &ClusterName, after: &Observed) {
         self.adopted(cluster, after);
         let Some(old) = self.before.instances.get(cluster).filter(|old| is_guarded(old)) else { return };

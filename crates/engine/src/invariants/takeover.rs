@@ -11,8 +11,8 @@ const HOOK: &str = "addon.open-cluster-management.io/addon-pre-delete";
 const HOOK_LABEL: &str = "open-cluster-management.io/addon-pre-delete";
 
 impl Checker<'_> {
-    /// S6: only an instance that nobody but OCM's manager has written gets the marker, without which
-    /// it is never deleted.
+    /// S6: only an instance that nobody but OCM's manager has written gets the marker, without
+    /// which it is never deleted.
     pub(super) fn adopted(&mut self, cluster: &ClusterName, after: &Observed) {
         let (Some(old), Some(new)) = (self.before.instances.get(cluster), after.instances.get(cluster))
         else {
@@ -23,8 +23,8 @@ impl Checker<'_> {
         }
     }
 
-    /// S24: a work that another manager rendered for this instance from what it is assigned stays as
-    /// it is, unless objects of the template are missing or somebody asked for probes.
+    /// S24: a work that another manager rendered for this instance from what it is assigned stays
+    /// as it is, unless objects of the template are missing or somebody asked for probes.
     pub(super) fn accepted(&mut self, cluster: &ClusterName, name: &str) {
         let Some(instance) = self.before.instances.get(cluster) else { return };
         let prefix = format!("addon-{}-deploy-", self.before.addon.name);

@@ -36,8 +36,9 @@ pub fn cluster(object: &ManagedCluster) -> Result<Cluster, NameError> {
 const MOST_ANNOTATIONS: usize = 32;
 const LONGEST_ANNOTATION: usize = 4096;
 
-/// The annotations that instances get from their cluster. Not the one that moves their works to another
-/// cluster, because a cluster's agent may edit it; nor those by which managers know each other's writes.
+/// The annotations that instances get from their cluster. Not the one that moves their works to
+/// another cluster, because a cluster's agent may edit it; nor those by which managers know each
+/// other's writes.
 fn for_instances(annotations: &BTreeMap<String, String>) -> BTreeMap<Text, Text> {
     let kept = [annotations::HOSTING_CLUSTER_NAME, annotations::MANAGER_TERM, annotations::MANAGER_IDENTITY];
     let prefixed = annotations.iter().filter(|(key, value)| {

@@ -39,7 +39,7 @@ pub fn config(object: &Value) -> LiveConfig {
         hash,
         generation: object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0),
         unkeepable,
-        // What nobody can be told need not be remembered.
+        // Content that cannot be stored as a revision is never assigned, so it is not kept here.
         content: Arc::new(if unkeepable.is_some() { Value::Null } else { content }),
     }
 }

@@ -76,8 +76,8 @@ struct Next {
     /// Its works have to be written. They are rendered from the current status of the instance,
     /// never from the new one.
     writes_works: bool,
-    /// Its metadata has to be written. Its status is not, in this pass: each write is conditional on
-    /// the instance being unchanged.
+    /// Its metadata has to be written. Its status is not, in this pass: each write is conditional
+    /// on the instance being unchanged.
     metadata: Option<Metadata>,
     /// Also those of an earlier version of Aviary, which are otherwise left as they are.
     reprobes: bool,
@@ -196,7 +196,8 @@ impl<'f> Scribe<'f> {
         }
         let reprobes = decided.reprobes && renders;
         let writes_works = renders && (!instance.works_stand || reprobes);
-        // Owner and marker change nothing on the cluster: they wait until its status is as it should be.
+        // Owner and marker change nothing on the cluster: they wait until its status is as it
+        // should be.
         let is_due = (owns || marker.is_some()) && status.is_none() && may_write;
         let metadata = is_due.then_some(Metadata { guards: false, owns, marker });
         Some(Next { status, starts, writes_works, metadata, reprobes })

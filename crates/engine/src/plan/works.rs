@@ -8,7 +8,7 @@ use crate::evidence::{carries_told, is_rendered_as_told};
 use crate::fleet::{InstanceFacts, WorkFacts};
 use crate::health::ObjectMark;
 use crate::observed::{Instance, Seen, Work};
-use crate::render::{Prepared, WorkSite};
+use crate::render::{Prepared, Rendering, WorkSite};
 
 /// Works that an earlier version of Aviary or another manager rendered from the assigned revision
 /// stay as they are, unless `reprobes`.
@@ -20,45 +20,18 @@ pub(super) fn write(
     drafts: &mut Drafts,
 ) {
     let Some(Ok(prepared)) = &facts.rendering else { return };
-    let works: Vec<(&Work, WorkFacts<'_>)> =
-        works.iter().map(|work| (work, WorkFacts::of(work, instance))).collect();
-    let own = || works.iter().filter(|(_, known)| known.belongs_to(facts.rendering.as_ref()));
-    let is_taken = |name: &str| works.iter().any(|(work, known)| *work.name == *name && known.is_foreign());
-    let as_told = |work: &WorkFacts<'_>| {
-        is_rendered_as_told(work, prepared, &instance.status, &instance.install_namespace)
-            && work.is_as_written()
+    let present = WorksPresent {
+        instance,
+        prepared,
+        rendering: facts.rendering.as_ref(),
+        works: works.iter().map(|work| (work, WorkFacts::of(work, instance))).collect(),
+        reprobes,
+        may_lack_probes: facts.clock.as_ref().is_none_or(RevisionClock::may_lack_probes),
     };
-    let known: Vec<WorkFacts<'_>> = own().map(|(_, known)| *known).collect();
-    let may_lack_probes = facts.clock.as_ref().is_none_or(RevisionClock::may_lack_probes);
-    if !reprobes
-        && may_lack_probes
-        && prepared.accepts(&known)
-        && known.iter().all(|work| {
-            let by_another = work.is_of_another() && carries_told(work, &instance.status);
-            !work.deleting && (as_told(work) || by_another)
-        })
-        && !(0..prepared.works()).any(|index| is_taken(&prepared.work_name(index)))
-    {
+    if present.all_stay() {
         return;
     }
-    let mut due = WorksDue::default();
-    for index in (0..prepared.works()).filter(|&index| !is_taken(&prepared.work_name(index))) {
-        let there = own().find(|(work, _)| prepared.work_index(&work.name) == Some(index));
-        let stands = there.is_some_and(|(_, work)| {
-            let is_outdated =
-                work.is_without_probes() && (reprobes || !may_lack_probes || prepared.splits_anew());
-            work.deleting || (as_told(work) && !is_outdated)
-        });
-        match there.map(|(work, _)| *work) {
-            Some(work) if !stands => due.writes.push((index, Some(work))),
-            None => due.writes.push((index, None)),
-            Some(work) if work.applied == Seen::Yes && !work.deleting => {}
-            Some(_) => due.awaited.push(index),
-        }
-    }
-    let surplus = own().filter(|(work, _)| !work.deleting && !prepared.makes(&work.name));
-    due.copies = surplus.clone().filter(|(_, work)| as_told(work)).map(|(work, _)| *work).collect();
-    due.surplus = surplus.map(|(work, _)| *work).collect();
+    let mut due = present.due();
     if prepared.works() > 1 || !due.surplus.is_empty() {
         due.keep_what_moves(prepared, instance);
     }
@@ -76,6 +49,72 @@ pub(super) fn write(
         uid: work.uid.clone(),
     });
     drafts.extend(Step::RemoveWorks, surplus.map(Write::DeleteWork));
+}
+
+/// The works in a cluster's namespace, next to what its instance is assigned.
+struct WorksPresent<'a> {
+    instance: &'a Instance,
+    prepared: &'a Prepared,
+    rendering: Option<&'a Rendering>,
+    works: Vec<(&'a Work, WorkFacts<'a>)>,
+    reprobes: bool,
+    may_lack_probes: bool,
+}
+
+impl<'a> WorksPresent<'a> {
+    fn own(&self) -> impl Iterator<Item = &(&'a Work, WorkFacts<'a>)> + Clone {
+        self.works.iter().filter(|(_, known)| known.belongs_to(self.rendering))
+    }
+
+    /// Whether somebody else's work has the name of the work at `index`.
+    fn is_taken(&self, index: usize) -> bool {
+        let name = self.prepared.work_name(index);
+        self.works.iter().any(|(work, known)| *work.name == *name && known.is_foreign())
+    }
+
+    fn is_as_told(&self, work: &WorkFacts<'_>) -> bool {
+        let Instance { status, install_namespace, .. } = self.instance;
+        is_rendered_as_told(work, self.prepared, status, install_namespace) && work.is_as_written()
+    }
+
+    /// Whether nothing is to be written: all works were rendered from the assigned revision,
+    /// whoever rendered them.
+    fn all_stay(&self) -> bool {
+        let known: Vec<WorkFacts<'_>> = self.own().map(|(_, known)| *known).collect();
+        let stays = |work: &WorkFacts<'_>| {
+            let by_another = work.is_of_another() && carries_told(work, &self.instance.status);
+            !work.deleting && (self.is_as_told(work) || by_another)
+        };
+        !self.reprobes
+            && self.may_lack_probes
+            && self.prepared.accepts(&known)
+            && known.iter().all(stays)
+            && !(0..self.prepared.works()).any(|index| self.is_taken(index))
+    }
+
+    fn due(&self) -> WorksDue<'a> {
+        let Self { prepared, reprobes, may_lack_probes, .. } = *self;
+        let mut due = WorksDue::default();
+        for index in (0..prepared.works()).filter(|&index| !self.is_taken(index)) {
+            let there = self.own().find(|(work, _)| prepared.work_index(&work.name) == Some(index));
+            let stands = there.is_some_and(|(_, work)| {
+                let is_outdated =
+                    work.is_without_probes() && (reprobes || !may_lack_probes || prepared.splits_anew());
+                work.deleting || (self.is_as_told(work) && !is_outdated)
+            });
+            match there.map(|(work, _)| *work) {
+                Some(work) if !stands => due.writes.push((index, Some(work))),
+                None => due.writes.push((index, None)),
+                Some(work) if work.applied == Seen::Yes && !work.deleting => {}
+                Some(_) => due.awaited.push(index),
+            }
+        }
+        let surplus = self.own().filter(|(work, _)| !work.deleting && !prepared.makes(&work.name));
+        due.copies =
+            surplus.clone().filter(|(_, work)| self.is_as_told(work)).map(|(work, _)| *work).collect();
+        due.surplus = surplus.map(|(work, _)| *work).collect();
+        due
+    }
 }
 
 /// What of a cluster's works is not as it should be.
@@ -125,8 +164,8 @@ impl WorksDue<'_> {
         self.surplus.retain(|work| !loses(work, None));
     }
 
-    /// Works that take objects from each other: none can be the first. A copy of one of them holds its
-    /// objects meanwhile, and goes when that work is applied.
+    /// Works that take objects from each other: none can be the first. A copy of one of them holds
+    /// its objects meanwhile, and goes when that work is applied.
     fn detour<'w>(
         &self,
         prepared: &Prepared,

@@ -398,8 +398,9 @@ fn compare<'f>(
     compared
 }
 
-/// A canary cluster has what it is compared by, whoever gave it, applied and healthy for as long as
-/// its own placement asks.
+/// Whether a canary cluster has passed: it is assigned the compared configs, has applied them, and
+/// has been healthy for as long as its own placement requires. It does not matter who assigned
+/// them.
 fn has_passed(facts: &ClusterFacts<'_>, compared: &Compared<'_>, soak: Option<&Judge<'_>>) -> bool {
     facts.instance.as_ref().is_some_and(|instance| {
         let pin = |kind: &GroupResource| instance.status.told().find(|pin| pin.config.kind == *kind);

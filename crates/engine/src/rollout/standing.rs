@@ -120,7 +120,8 @@ impl CohortStanding {
     }
 
     /// What the hub's refusal makes of it. A cluster that was not started for the target stays as
-    /// it is and is left out. One that was started has failed, as it would if its agent had refused.
+    /// it is and is left out. One that was started has failed, as it would if its agent had
+    /// refused.
     fn refused(self, refusal: &Refusal, reachable: bool) -> Self {
         let problem = Arc::new(Problem::refused(refusal));
         let flight = Flight::Refused(Arc::clone(&problem));

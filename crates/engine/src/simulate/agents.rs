@@ -45,8 +45,8 @@ impl Default for Profile {
     }
 }
 
-/// How a bad revision shows on a cluster. A standard agent reports a work as applied and available as
-/// soon as its objects exist, so all but a refusal is visible only in the health of the objects.
+/// How a bad revision shows on a cluster. A standard agent reports a work as applied and available
+/// as soon as its objects exist, so all but a refusal is visible only in the health of the objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailureKind {
     /// Its pods never become ready.

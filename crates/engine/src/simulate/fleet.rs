@@ -103,45 +103,59 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
             .unwrap_or_default();
         let (status, work) = (status(revision, begin), work(&work_name, revision));
         let install_namespace: Text = names::DEFAULT_INSTALL_NAMESPACE.into();
+        let owner = observed.addon.uid.clone();
         let mut made = false;
         for cluster in members {
             if observed.instances.contains_key(&cluster) {
                 continue;
             }
             made = true;
-            let uid: Text = format!("uid-{cluster}").into();
-            let owned = Work { owner: Some(uid.clone()), ..work.clone() };
+            let instance = instance(&cluster, &owner, &install_namespace, &status);
+            let owned = Work { owner: Some(instance.uid.clone()), ..work.clone() };
             observed.works.insert(cluster.clone(), Arc::new(vec![owned]));
-            let instance = Instance {
-                cluster: cluster.clone(),
-                uid,
-                resource_version: "0".into(),
-                generation: 1,
-                deleting: false,
-                finalizers: Vec::new(),
-                marker: Some("Placements".into()),
-                owner: Some(observed.addon.uid.clone()),
-                has_other_owners: false,
-                made_by_ocm: false,
-                install_namespace: install_namespace.clone(),
-                overrides: Vec::new(),
-                version: None,
-                status: status.clone(),
-            };
             observed.instances.insert(cluster, Arc::new(instance));
         }
         if made && !observed.addon.status.placements.contains_key(name) {
-            let known = Some(revision.clone());
-            let recorded = Recorded {
-                desired: known.clone(),
-                known_good: known.clone(),
-                applied: known,
-                unresolved: Vec::new(),
-                conditions: Vec::new(),
-            };
-            observed.addon.status.placements.insert(name.clone(), recorded);
-            observed.revisions.completed.entry(name.clone()).or_default().push(revision.clone());
+            record_completed(observed, name, revision);
         }
+    }
+}
+
+/// Records that the placement has completed the revision.
+fn record_completed(observed: &mut Observed, name: &PlacementName, revision: &Revision) {
+    let known = Some(revision.clone());
+    let recorded = Recorded {
+        desired: known.clone(),
+        known_good: known.clone(),
+        applied: known,
+        unresolved: Vec::new(),
+        conditions: Vec::new(),
+    };
+    observed.addon.status.placements.insert(name.clone(), recorded);
+    observed.revisions.completed.entry(name.clone()).or_default().push(revision.clone());
+}
+
+fn instance(
+    cluster: &ClusterName,
+    owner: &Text,
+    install_namespace: &Text,
+    status: &InstanceStatus,
+) -> Instance {
+    Instance {
+        cluster: cluster.clone(),
+        uid: format!("uid-{cluster}").into(),
+        resource_version: "0".into(),
+        generation: 1,
+        deleting: false,
+        finalizers: Vec::new(),
+        marker: Some("Placements".into()),
+        owner: Some(owner.clone()),
+        has_other_owners: false,
+        made_by_ocm: false,
+        install_namespace: install_namespace.clone(),
+        overrides: Vec::new(),
+        version: None,
+        status: status.clone(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::health::Health;
 use crate::install::Create;
 use crate::name::{ClusterName, Text};
 use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes, WorkState};
-use crate::plan::{Completion, GuardWrite, StatusWrite, WorkWrite, Write};
+use crate::plan::{Completion, GuardWrite, Keep, RecordWrite, StatusWrite, WorkWrite, Write};
 use crate::shared::{Pool, Shared};
 
 /// The state of one add-on and everything related to it.
@@ -42,10 +42,7 @@ impl World {
         let observed = &mut self.observed;
         match write {
             Write::Keep(keep) => {
-                observed.revisions.contents.insert(keep.pin.hash.clone(), Arc::clone(&keep.content));
-                if keep.held {
-                    observed.revisions.held.insert(keep.pin.hash.clone());
-                }
+                self.keep(keep);
                 true
             }
             Write::Hold(hash) => {
@@ -55,26 +52,14 @@ impl World {
             Write::Guard(write) => self.guard(write, version),
             Write::Create(create) => self.create(create, version),
             Write::Delete(delete) => {
-                let same = observed
-                    .instances
-                    .get(&delete.cluster)
-                    .is_some_and(|instance| instance.uid == delete.uid);
-                same && self.delete(&delete.cluster, version)
+                let known = observed.instances.get(&delete.cluster);
+                known.is_some_and(|known| known.uid == delete.uid) && self.delete(&delete.cluster, version)
             }
             Write::AddOn(status) => {
                 observed.addon.status = (**status).clone();
                 true
             }
-            Write::Record(write) => {
-                let record = observed.record.get_or_insert_default();
-                if record.resource_version != write.resource_version {
-                    return false;
-                }
-                record.resource_version = version;
-                observed.addon.status.conditions.clone_from(&write.conditions);
-                observed.addon.status.attempts.clone_from(&write.attempts);
-                true
-            }
+            Write::Record(write) => self.record(write, version),
             Write::Instance(write) => self.write_status(write, version),
             Write::Work(write) => {
                 self.write_work(write, version);
@@ -104,6 +89,25 @@ impl World {
                 true
             }
         }
+    }
+
+    fn keep(&mut self, keep: &Keep) {
+        let revisions = &mut self.observed.revisions;
+        revisions.contents.insert(keep.pin.hash.clone(), Arc::clone(&keep.content));
+        if keep.held {
+            revisions.held.insert(keep.pin.hash.clone());
+        }
+    }
+
+    fn record(&mut self, write: &RecordWrite, version: Text) -> bool {
+        let record = self.observed.record.get_or_insert_default();
+        if record.resource_version != write.resource_version {
+            return false;
+        }
+        record.resource_version = version;
+        self.observed.addon.status.conditions.clone_from(&write.conditions);
+        self.observed.addon.status.attempts.clone_from(&write.attempts);
+        true
     }
 
     fn create(&mut self, create: &Create, version: Text) -> bool {
@@ -270,8 +274,8 @@ impl World {
         changed
     }
 
-    /// The cluster's agent reports on the current generation of all works. Where they are applied and
-    /// available, their objects are healthy too.
+    /// The cluster's agent reports on the current generation of all works. Where they are applied
+    /// and available, their objects are healthy too.
     pub fn acknowledge(&mut self, cluster: &ClusterName, applied: &Seen, available: &Seen) {
         self.report(cluster, |_| (applied.clone(), available.clone(), Health::Healthy));
     }

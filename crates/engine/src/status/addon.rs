@@ -4,6 +4,7 @@
 //! Bounded whatever the fleet's size: counts, and at most ten named clusters.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use aviary_api::names::conditions::{
     DELETIONS_HELD, HEALTHY, INSTANCES_ADOPTED, NAMESPACES_MISSING, PLACEMENTS_RESOLVED, PROGRESSING,
@@ -12,6 +13,7 @@ use aviary_api::names::conditions::{
 use aviary_api::names::labels::INSTALLED_BY_STRATEGY;
 use jiff::Timestamp;
 
+use super::instance::Words;
 use super::{Stated, ocm, refusals, set};
 use crate::attempts;
 use crate::configs::{ConfigRef, Revision};
@@ -250,13 +252,13 @@ fn recorded(
         let (status, reason, message) = ocm::placement(fleet, governor, outcome);
         state(Stated { kind: PROGRESSING, status, reason, message });
     } else {
-        state(Stated { kind: PROGRESSING, status, reason, message: message.clone().into() });
+        state(Stated { kind: PROGRESSING, status, reason, message: message.to_string().into() });
     }
     state(health(&outcome.unhealthy));
     // OCM's words do not say that nothing moves any more, nor why.
     if is_ocm {
         let stated = match !governor.known || matches!(outcome.state, State::Failed(_)) {
-            true => Stated { kind: STALLED, status: "True", reason, message: message.into() },
+            true => Stated { kind: STALLED, status: "True", reason, message: message.to_string().into() },
             false => {
                 let message = "nothing is stalled".into();
                 Stated { kind: STALLED, status: "False", reason: Reason::NotStalled, message }
@@ -284,39 +286,70 @@ fn and_more(shown: &str, more: usize) -> String {
 }
 
 /// One sentence on a placement.
+#[derive(Clone, Debug)]
+pub(crate) struct PlacementSentence {
+    /// How many clusters are on target, and of how many; not every sentence says so.
+    on_target: Option<(usize, usize)>,
+    text: Word,
+}
+
+impl PlacementSentence {
+    /// The sentence before `starts` more clusters were assigned the target.
+    pub(crate) fn take_back(&mut self, starts: usize) {
+        if let Some((on_target, _)) = &mut self.on_target {
+            *on_target = on_target.saturating_sub(starts);
+        }
+    }
+}
+
+impl fmt::Display for PlacementSentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((on_target, governed)) = self.on_target {
+            write!(f, "{on_target}/{governed} ")?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
+/// The condition `Progressing` of a placement: its status, its reason and its message.
 pub(crate) fn summary(
     fleet: &Fleet<'_>,
     governor: &Governor<'_>,
     outcome: &PlacementOutcome,
-) -> (&'static str, Reason, String) {
+) -> (&'static str, Reason, PlacementSentence) {
     let counts = &outcome.counts;
     // If the desired revision cannot be resolved, no cluster counts as on target.
     let on_target = if outcome.aim.problem().is_some() { 0 } else { counts.on_target };
-    let progress = format!("{on_target}/{}", counts.governed);
-    let first = outcome.applied.is_none() && counts.upgraded == 0;
+    let on_target = Some((on_target, counts.governed));
+    let (status, reason, text) = progress(fleet, governor, outcome);
+    let is_counted = reason != Reason::WaitingForCanary;
+    (status, reason, PlacementSentence { on_target: on_target.filter(|_| is_counted), text })
+}
+
+/// The same, without its counts.
+fn progress(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Words {
+    let first = outcome.applied.is_none() && outcome.counts.upgraded == 0;
     let failed = |why: String| match first {
-        true => ("False", Reason::InstallFailed, format!("{progress} install failed: {why}")),
-        false => ("False", Reason::UpgradeFailed, format!("{progress} upgrade failed: {why}")),
+        true => ("False", Reason::InstallFailed, Word::from(format!("install failed: {why}"))),
+        false => ("False", Reason::UpgradeFailed, Word::from(format!("upgrade failed: {why}"))),
     };
     if !governor.known {
         return failed(Problem::PlacementUnknown { placement: governor.spec.name.clone() }.to_string());
     }
     match &outcome.state {
-        State::Empty => {
-            ("False", Reason::InstallSucceed, format!("{progress} the placement selects no cluster"))
-        }
-        State::Installing => ("True", Reason::Installing, format!("{progress} installing...")),
+        State::Empty => ("False", Reason::InstallSucceed, "the placement selects no cluster".into()),
+        State::Installing => ("True", Reason::Installing, "installing...".into()),
         State::InstallSucceeded => {
-            ("False", Reason::InstallSucceed, format!("{progress} install completed with no errors."))
+            ("False", Reason::InstallSucceed, "install completed with no errors.".into())
         }
-        State::Upgrading => ("True", Reason::Upgrading, format!("{progress} upgrading...")),
+        State::Upgrading => ("True", Reason::Upgrading, "upgrading...".into()),
         State::UpgradeSucceeded => {
-            ("False", Reason::UpgradeSucceed, format!("{progress} upgrade completed with no errors."))
+            ("False", Reason::UpgradeSucceed, "upgrade completed with no errors.".into())
         }
         State::WaitingForCanary(wait) => {
-            ("True", Reason::WaitingForCanary, format!("waitingForCanary... {wait}"))
+            ("True", Reason::WaitingForCanary, format!("waitingForCanary... {wait}").into())
         }
-        State::Paused => ("True", Reason::Upgrading, format!("{progress} upgrading... paused")),
+        State::Paused => ("True", Reason::Upgrading, "upgrading... paused".into()),
         State::Failed(Failure::Problem(problem)) => failed(problem.to_string()),
         State::Failed(failure) => failed(format!("{failure}: {}", failed_clusters(fleet, governor, outcome))),
     }

@@ -255,8 +255,8 @@ impl StatusDraft<'_> {
         self.is_ocm() && kind != conditions::REVISION_HEALTHY
     }
 
-    /// On an OCM hub, configs that cannot be used are listed without a hash, unless the instance was
-    /// assigned another of that kind, which it keeps.
+    /// On an OCM hub, configs that cannot be used are listed without a hash, unless the instance
+    /// was assigned another of that kind, which it keeps.
     fn list_unresolved(&mut self) {
         if !self.is_ocm() && self.status.unresolved.is_empty() {
             return;
@@ -316,8 +316,8 @@ impl StatusDraft<'_> {
         }
     }
 
-    /// The one place that picks a vocabulary: OCM's on its hubs, the drafts' where a version was given
-    /// by the drafts' shorthand, otherwise that of the final design document.
+    /// The one place that picks a vocabulary: OCM's on its hubs, the drafts' where a version was
+    /// given by the drafts' shorthand, otherwise that of the final design document.
     fn wording(&self, progress: &InstanceProgress) -> Option<Words> {
         let last = self.status.last_version.as_deref();
         if self.is_ocm() {
@@ -449,8 +449,8 @@ impl StatusDraft<'_> {
         (status, reason, same.map_or(message, |said| said.message.clone()))
     }
 
-    /// Another manager has brought it here, and all is well: what that manager says of it stays until
-    /// something changes, and no clock is needed.
+    /// Another manager has brought it here, and all is well: what that manager says of it stays
+    /// until something changes, and no clock is needed.
     fn is_left_as_found(&self, progress: &InstanceProgress) -> bool {
         matches!(progress, InstanceProgress::Done { .. }) && self.instance.is_taken_over()
     }

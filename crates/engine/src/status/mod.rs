@@ -7,6 +7,8 @@ mod ocm;
 pub mod publish;
 pub mod refusals;
 
+pub(crate) use addon::PlacementSentence;
+
 use aviary_api::names::conditions;
 use jiff::Timestamp;
 

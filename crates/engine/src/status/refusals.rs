@@ -1,4 +1,5 @@
-//! The message of the condition `WritesRefused`: for which clusters the hub refuses writes, and why.
+//! The message of the condition `WritesRefused`: for which clusters the hub refuses writes, and
+//! why.
 //!
 //! The leader writes it from its memory. Everybody else who reads the hub (commands, the dashboard)
 //! has no such memory and reads the refusals back from it, so its form is fixed here.
@@ -24,8 +25,8 @@ pub struct ToldRefusals {
     pub unnamed: usize,
 }
 
-/// `2 clusters: c1: the hub refuses to …: …; c2: the hub refuses to …: …; and 3 more`. Clusters with
-/// the same refusal are named together.
+/// `2 clusters: c1: the hub refuses to …: …; c2: the hub refuses to …: …; and 3 more`. Clusters
+/// with the same refusal are named together.
 pub(crate) fn message(named: &[(&ClusterName, &Refusal)], count: usize) -> String {
     let mut groups: Vec<(&Refusal, Vec<&str>)> = Vec::new();
     for (cluster, refusal) in named {

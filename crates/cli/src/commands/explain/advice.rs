@@ -1,5 +1,7 @@
-//! The suggested action for every reason. The matches are exhaustive, so no reason can be
-//! forgotten.
+//! The suggested action for every reason. Actions that need no command are the engine's
+//! (`Wait::remedy`).
+
+use std::borrow::Cow;
 
 use aviary_engine::explain::{CanaryWait, Decision, Flight, Wait};
 use aviary_engine::observed::InstallPlacement;
@@ -9,6 +11,7 @@ use aviary_engine::problem::Problem;
 use crate::output::first_few;
 
 const REFUSED: &str = "make room in the object that the reason names, or change what refuses it; the manager tries again within a minute";
+const BY_ITSELF: &str = "nothing: it continues by itself when the reason no longer applies";
 
 /// The add-on and the command line for which actions are suggested.
 #[derive(Clone, Copy, Debug)]
@@ -79,48 +82,13 @@ impl Advisor<'_> {
         let Self { program, addon, hub } = self;
         let of = placement.map(|spec| format!(" --placement {}", spec.name)).unwrap_or_default();
         match wait {
-            Wait::BudgetFull { .. } => {
-                "starts when a slot frees up; maxConcurrentlyUpdating sets the number of slots".to_owned()
-            }
             Wait::Canary(wait) => self.canary(wait),
-            Wait::KnownGoodFirst { .. } => {
-                "starts when the previous rollout is complete".to_owned()
-            }
-            Wait::Stage { .. } => "starts when the previous decision group has settled".to_owned(),
             Wait::Halted { .. } => format!(
                 "more clusters failed than maxFailures allows: fix them and run {program} rollout retry {addon}{of}{hub}, or roll back with {program} rollout undo {addon}{of}{hub}"
             ),
             Wait::Paused => format!("{program} rollout resume {addon}{of}{hub}"),
-            Wait::PausedBy { policy } => format!("change or delete the AddOnRolloutPolicy {policy}"),
-            Wait::Offline { .. } => "bring the cluster back; otherwise it starts after all others".to_owned(),
             Wait::Problem(problem) => for_problem(problem),
-            Wait::PlacementUncertain => {
-                "a placement of the add-on is missing or still changing: see the problems".to_owned()
-            }
-            Wait::DeletionHeld => {
-                "to approve the deletion, annotate the add-on as the problem says; otherwise correct the placement".to_owned()
-            }
-            Wait::DeletionWaits => {
-                "a placement of the add-on is missing or still changing: nothing is deleted until it is complete".to_owned()
-            }
-            Wait::Kept => "nothing; to remove the add-on, delete the instance".to_owned(),
-            Wait::ClusterAbsent => {
-                "a placement selects it, but there is no such ManagedCluster: nothing happens until it exists".to_owned()
-            }
-            Wait::NamespaceMissing => {
-                "create its namespace on the hub, with the name of the cluster, or register the cluster again: the manager then continues by itself".to_owned()
-            }
-            Wait::OptedOut => {
-                "remove the cluster's annotation disable-automatic-installation to install the add-on".to_owned()
-            }
-            Wait::ClusterDeleting | Wait::Terminating => "nothing: it is being deleted".to_owned(),
-            Wait::OtherOwner => {
-                "nothing: it is garbage-collected with its former add-on, and then created again".to_owned()
-            }
-            Wait::NotCreated | Wait::NotStarted => "nothing: the leading manager does this next".to_owned(),
-            Wait::NothingKnownGood => {
-                "nothing can be installed before a revision is known good: resume the rollout or fix its strategy".to_owned()
-            }
+            wait => wait.remedy().map_or_else(|| BY_ITSELF.to_owned(), Cow::into_owned),
         }
     }
 

@@ -126,8 +126,8 @@ fn points(timeline: &[Moment], placement: usize, all: usize) -> Vec<Point> {
         .collect()
 }
 
-/// The progress over time: settled, in flight, failed and waiting clusters, stacked. Together they are all
-/// clusters, so that no time looks like missing data.
+/// The progress over time: settled, in flight, failed and waiting clusters, stacked. Together they
+/// are all clusters, so that no time looks like missing data.
 fn timeline(out: &mut String, moments: &[Moment], placement: usize, end: &PlacementEnd, seconds: u64) {
     let points = points(moments, placement, end.governed);
     let chart = Chart { most: end.governed.max(1), seconds: seconds.max(1) };

@@ -134,8 +134,8 @@ fn desired_configs(observed: &Observed) -> BTreeSet<ConfigRef> {
     desired.flat_map(Revision::pins).map(|pin| (*pin.config).clone()).collect()
 }
 
-/// Who changed the add-on and its configs last, the latest change first. What cannot be read is left
-/// out.
+/// Who changed the add-on and its configs last, the latest change first. What cannot be read is
+/// left out.
 async fn authors_of(
     connection: &Connection,
     stored: &StoredAddOn<'_>,

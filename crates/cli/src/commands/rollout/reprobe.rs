@@ -1,8 +1,8 @@
 //! `reprobe`: asks for the health of workloads on clusters whose works an earlier version of
 //! Aviary rendered.
 //!
-//! The request is an annotation on the add-on. The manager decides from the works as they are, so the
-//! annotation may stay: once all works have probes it has no effect.
+//! The request is an annotation on the add-on. The manager decides from the works as they are, so
+//! the annotation may stay: once all works have probes it has no effect.
 
 use aviary_api::names::annotations::REPROBE;
 use aviary_engine::plan::plan;

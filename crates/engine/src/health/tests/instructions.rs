@@ -35,95 +35,64 @@ fn entries(work: &Value) -> String {
     lines.collect()
 }
 
+/// The fields of an entry apart from its rules, and every rule's name and path.
+fn entry(entry: &Value) -> String {
+    let mut entry = entry.clone();
+    let paths = entry["feedbackRules"][0]["jsonPaths"].take();
+    let paths = paths.as_array().into_iter().flatten();
+    let paths = paths.map(|path| format!("{} {}\n", path["name"], path["path"]));
+    format!("{}\n{}", serde_json::to_string_pretty(&entry).unwrap(), paths.collect::<String>())
+}
+
 #[test]
 fn a_probed_object_has_one_entry_of_its_own_and_a_digest() {
     let work = Template::of(&[deployment()]).work();
-    let shown = serde_json::to_string_pretty(&json!({
-        "manifest": work["spec"]["workload"]["manifests"][0],
-        "configs": work["spec"]["manifestConfigs"],
-    }));
     expect![[r#"
         {
-          "configs": [
+          "apiVersion": "apps/v1",
+          "kind": "Deployment",
+          "metadata": {
+            "annotations": {
+              "addon.open-cluster-management.io/digest-7b91cf1e": "56173ad024428a8f1c78.agents"
+            },
+            "name": "greeter",
+            "namespace": "greeter"
+          },
+          "spec": {}
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&work["spec"]["workload"]["manifests"][0]).unwrap());
+    let configs = work["spec"]["manifestConfigs"].as_array().unwrap();
+    assert_eq!(configs.len(), 1);
+    expect![[r#"
+        {
+          "feedbackRules": [
             {
-              "feedbackRules": [
-                {
-                  "jsonPaths": [
-                    {
-                      "name": "aviary-digest",
-                      "path": ".metadata.annotations.addon\\.open-cluster-management\\.io/digest-7b91cf1e"
-                    },
-                    {
-                      "name": "aviary-generation",
-                      "path": ".metadata.generation"
-                    },
-                    {
-                      "name": "aviary-observed",
-                      "path": ".status.observedGeneration"
-                    },
-                    {
-                      "name": "aviary-replicas",
-                      "path": ".spec.replicas"
-                    },
-                    {
-                      "name": "aviary-total",
-                      "path": ".status.replicas"
-                    },
-                    {
-                      "name": "aviary-updated",
-                      "path": ".status.updatedReplicas"
-                    },
-                    {
-                      "name": "aviary-available",
-                      "path": ".status.availableReplicas"
-                    },
-                    {
-                      "name": "aviary-paused",
-                      "path": ".spec.paused"
-                    },
-                    {
-                      "name": "aviary-progress",
-                      "path": ".status.conditions[?(@.type==\"Progressing\")].reason"
-                    },
-                    {
-                      "name": "aviary-replica-failure",
-                      "path": ".status.conditions[?(@.type==\"ReplicaFailure\")].status"
-                    },
-                    {
-                      "name": "aviary-since",
-                      "path": ".status.conditions[?(@.type==\"Available\")].lastTransitionTime"
-                    },
-                    {
-                      "name": "aviary-max-unavailable",
-                      "path": ".spec.strategy.rollingUpdate.maxUnavailable"
-                    }
-                  ],
-                  "type": "JSONPaths"
-                }
-              ],
-              "feedbackScrapeType": "Watch",
-              "resourceIdentifier": {
-                "group": "apps",
-                "name": "greeter",
-                "namespace": "greeter",
-                "resource": "deployments"
-              }
+              "jsonPaths": null,
+              "type": "JSONPaths"
             }
           ],
-          "manifest": {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {
-              "annotations": {
-                "addon.open-cluster-management.io/digest-7b91cf1e": "56173ad024428a8f1c78.agents"
-              },
-              "name": "greeter",
-              "namespace": "greeter"
-            },
-            "spec": {}
+          "feedbackScrapeType": "Watch",
+          "resourceIdentifier": {
+            "group": "apps",
+            "name": "greeter",
+            "namespace": "greeter",
+            "resource": "deployments"
           }
-        }"#]]
-    .assert_eq(&shown.unwrap());
+        }
+        "aviary-digest" ".metadata.annotations.addon\\.open-cluster-management\\.io/digest-7b91cf1e"
+        "aviary-generation" ".metadata.generation"
+        "aviary-observed" ".status.observedGeneration"
+        "aviary-replicas" ".spec.replicas"
+        "aviary-total" ".status.replicas"
+        "aviary-updated" ".status.updatedReplicas"
+        "aviary-available" ".status.availableReplicas"
+        "aviary-paused" ".spec.paused"
+        "aviary-progress" ".status.conditions[?(@.type==\"Progressing\")].reason"
+        "aviary-replica-failure" ".status.conditions[?(@.type==\"ReplicaFailure\")].status"
+        "aviary-since" ".status.conditions[?(@.type==\"Available\")].lastTransitionTime"
+        "aviary-max-unavailable" ".spec.strategy.rollingUpdate.maxUnavailable"
+    "#]]
+    .assert_eq(&entry(&configs[0]));
 }
 
 /// An agent uses only the first entry that matches, so ours holds the author's rules too.

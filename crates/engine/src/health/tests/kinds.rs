@@ -71,8 +71,6 @@ fn a_deployment_in_the_four_measured_states() {
 #[test]
 fn a_deployment_in_every_other_state() {
     let refused = ("ReplicaFailure", "True", "FailedCreate");
-    let half = json!({"rollingUpdate": {"maxUnavailable": "50%"}});
-    let all = json!({"rollingUpdate": {"maxUnavailable": "100%"}});
     let at = |live, replicas: i64| with(live, "/spec", "replicas", json!(replicas));
     check(
         &object("apps/v1", "Deployment"),
@@ -104,13 +102,40 @@ fn a_deployment_in_every_other_state() {
             ),
             ("no counters yet", replicas([0, 0, 0], &[])),
             ("no status yet", with(replicas([0, 0, 0], &[]), "", "status", json!({}))),
+        ],
+        &expect![[r#"
+            an old replica runs on: Progressing, tolerable  Deployment greeter/greeter: old replicas still running: 1
+            pods cannot be created: Failed  Deployment greeter/greeter: 1 of 3 replicas updated, 2 available; its pods cannot be created
+            healthy beats an old deadline: Healthy
+            healthy beats an old refusal: Healthy
+            paused half-way: Progressing  Deployment greeter/greeter: 1 of 3 replicas updated, 3 available; it is paused
+            paused, and done: Healthy
+            no replicas wanted: Healthy
+            no replicas wanted, two left: Progressing, tolerable  Deployment greeter/greeter: old replicas still running: 2
+            scaled to 7 by an autoscaler: Healthy
+            its controller is behind: Progressing, tolerable  Deployment greeter/greeter: its controller has not processed the latest change yet
+            its controller is behind, and failed before: Progressing, tolerable  Deployment greeter/greeter: its controller has not processed the latest change yet
+            no counters yet: Progressing  Deployment greeter/greeter: 0 of 3 replicas updated, 0 available
+            no status yet: Progressing  Deployment greeter/greeter: its controller has not processed the latest change yet
+        "#]],
+    );
+}
+
+#[test]
+fn a_deployment_tolerates_as_many_unavailable_replicas_as_its_strategy() {
+    let half = json!({"rollingUpdate": {"maxUnavailable": "50%"}});
+    let all = json!({"rollingUpdate": {"maxUnavailable": "100%"}});
+    let four = |live| with(live, "/spec", "replicas", json!(4));
+    check(
+        &object("apps/v1", "Deployment"),
+        &[
             (
                 "no more unavailable than it tolerates",
-                at(with(replicas([4, 4, 2], &[AVAILABLE, NEW]), "/spec", "strategy", half.clone()), 4),
+                four(with(replicas([4, 4, 2], &[AVAILABLE, NEW]), "/spec", "strategy", half.clone())),
             ),
             (
                 "more unavailable than it tolerates",
-                at(with(replicas([4, 4, 1], &[AVAILABLE, NEW]), "/spec", "strategy", half), 4),
+                four(with(replicas([4, 4, 1], &[AVAILABLE, NEW]), "/spec", "strategy", half)),
             ),
             (
                 "all may be unavailable",
@@ -127,19 +152,6 @@ fn a_deployment_in_every_other_state() {
             ),
         ],
         &expect![[r#"
-            an old replica runs on: Progressing, tolerable  Deployment greeter/greeter: old replicas still running: 1
-            pods cannot be created: Failed  Deployment greeter/greeter: 1 of 3 replicas updated, 2 available; its pods cannot be created
-            healthy beats an old deadline: Healthy
-            healthy beats an old refusal: Healthy
-            paused half-way: Progressing  Deployment greeter/greeter: 1 of 3 replicas updated, 3 available; it is paused
-            paused, and done: Healthy
-            no replicas wanted: Healthy
-            no replicas wanted, two left: Progressing, tolerable  Deployment greeter/greeter: old replicas still running: 2
-            scaled to 7 by an autoscaler: Healthy
-            its controller is behind: Progressing, tolerable  Deployment greeter/greeter: its controller has not processed the latest change yet
-            its controller is behind, and failed before: Progressing, tolerable  Deployment greeter/greeter: its controller has not processed the latest change yet
-            no counters yet: Progressing  Deployment greeter/greeter: 0 of 3 replicas updated, 0 available
-            no status yet: Progressing  Deployment greeter/greeter: its controller has not processed the latest change yet
             no more unavailable than it tolerates: Progressing, tolerable  Deployment greeter/greeter: 2 of 4 updated replicas available
             more unavailable than it tolerates: Progressing  Deployment greeter/greeter: 1 of 4 updated replicas available
             all may be unavailable: Progressing  Deployment greeter/greeter: 0 of 3 updated replicas available

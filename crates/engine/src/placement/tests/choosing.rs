@@ -207,7 +207,7 @@ fn none_is_a_number_too() {
 }
 
 #[test]
-fn a_mistake_leaves_everything_as_it_is_and_is_named() {
+fn a_mistake_in_a_selection_leaves_everything_as_it_is_and_is_named() {
     let unknown = json!([{"key": "env", "operator": "Like", "values": ["p"]}]);
     for (spec, expected) in [
         (
@@ -242,6 +242,14 @@ fn a_mistake_leaves_everything_as_it_is_and_is_named() {
                 PlacementMisconfigured Misconfigured: numberOfClusters: -1 is not a number of clusters
             "#]],
         ),
+    ] {
+        check("cluster a\nbefore a", spec, expected);
+    }
+}
+
+#[test]
+fn a_mistake_in_a_toleration_leaves_everything_as_it_is_and_is_named() {
+    for (spec, expected) in [
         (
             json!({"tolerations": [{"operator": "Equal", "value": "x"}]}),
             expect![[r#"

@@ -1,4 +1,4 @@
-//! The columns of events, of `v1` and of `events.k8s.io/v1`, whose fields have other names.
+//! The columns of Events. `v1` and `events.k8s.io/v1` have different names for the same fields.
 
 use jiff::Timestamp;
 use serde_json::Value;

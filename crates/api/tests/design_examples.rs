@@ -1,7 +1,6 @@
 //! Reads every example of the design documents and writes it back without loss.
 //!
-//! `fixtures/seeds` contains each of their YAML blocks, in order, with typing errors corrected:
-//! misspelt field names, two documents in one block, an ellipsis in place of a spec.
+//! `fixtures/design-examples/README.md` says what they are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The documents, and how many YAML blocks each has.
-const SEEDS: [(&str, usize); 5] = [
+const DOCUMENTS: [(&str, usize); 5] = [
     ("000-lifecycle", 26),
     ("001-lifecycle-install-version", 20),
     ("002-lifecycle-desired-version", 23),
@@ -25,39 +24,40 @@ const SEEDS: [(&str, usize); 5] = [
 ];
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/seeds")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/design-examples")
 }
 
-fn files(seed: &str) -> Vec<PathBuf> {
+fn files(document: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
-        fs::read_dir(folder().join(seed)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        fs::read_dir(folder().join(document)).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files
 }
 
 #[test]
 fn no_example_is_forgotten() {
-    let mut seeds: Vec<String> = fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+    let entries = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<String> = entries
+        .filter(|path| path.is_dir())
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
         .collect();
-    seeds.sort();
-    assert_eq!(seeds, SEEDS.map(|(seed, _)| seed));
+    found.sort();
+    assert_eq!(found, DOCUMENTS.map(|(document, _)| document));
 
-    for (seed, blocks) in SEEDS {
-        let numbers: Vec<String> = files(seed)
+    for (document, blocks) in DOCUMENTS {
+        let numbers: Vec<String> = files(document)
             .iter()
             .map(|file| file.file_name().unwrap().to_str().unwrap()[..2].to_owned())
             .collect();
         let expected: Vec<String> = (1..=blocks).map(|number| format!("{number:02}")).collect();
-        assert_eq!(numbers, expected, "{seed}");
+        assert_eq!(numbers, expected, "{document}");
     }
 }
 
 #[test]
 fn every_example_is_written_back_as_it_was_read() {
-    for (seed, _) in SEEDS {
-        for file in files(seed) {
+    for (document, _) in DOCUMENTS {
+        for file in files(document) {
             let text = fs::read_to_string(&file).unwrap();
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
                 .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
