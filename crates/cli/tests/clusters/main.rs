@@ -26,6 +26,7 @@ mod workloads;
 mod bad_versions;
 mod kinds;
 mod lacks;
+mod leftovers;
 mod outages;
 mod tutorial;
 mod upgrades;
