@@ -17,6 +17,7 @@
 #[path = "../transcript/mod.rs"]
 mod transcript;
 
+mod embedded;
 mod lane;
 mod member;
 mod registration;
