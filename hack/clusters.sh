@@ -3,7 +3,10 @@
 # which a real kubelet, containerd and runc run real pods.
 #
 #   clusters.sh install                 build and fetch the programs, if missing
-#   clusters.sh run DIR COMMAND...      run COMMAND in namespaces of its own; nothing is left when it ends
+#   clusters.sh run DIR COMMAND...      run COMMAND in namespaces of its own; fails if something is left
+#                                       when it ends
+#   clusters.sh left DIR                print which cgroups, mounts and processes of `run DIR` are left,
+#                                       and fail if there are any
 #   clusters.sh up DIR N                in these namespaces: start a hub and N members with data under
 #                                       DIR; writes DIR/CLUSTER/kubeconfig for `hub`, `member1`, ...
 #   clusters.sh start DIR CLUSTER PROGRAM    start a program of a cluster again
@@ -120,32 +123,63 @@ run() {
   done
   mkdir -p "$dir"
   dir="$(cd "$dir" && pwd)"
-  printf 'aviary-%s\n' "$$" >"$dir/cgroup"
+  # Clusters may run inside the namespaces of others, whose processes have the same numbers.
+  printf '%s-%s\n' "${AVIARY_LANE:-aviary}" "$$" >"$dir/cgroup"
   # Descriptor 9 is the network of this machine.
-  unshare --mount --net --pid --ipc --uts --fork --kill-child --mount-proc \
+  AVIARY_LANE="$(cat "$dir/cgroup")" unshare --mount --net --pid --ipc --uts --fork --kill-child --mount-proc \
     "$SELF" inside "$dir" "$@" 9</proc/self/ns/net &
   local child=$!
   printf '%s\n' "$$" >"$dir/pid"
   trap 'kill -KILL "$child" 2>/dev/null || true' TERM INT HUP
   wait "$child" || code=$?
   trap - TERM INT HUP
+  # A signal ends `wait` before the child has ended.
+  wait "$child" 2>/dev/null || true
   remove_cgroups "$(cat "$dir/cgroup")"
   [ ${#missing[@]} -eq 0 ] || rmdir "${missing[@]}" 2>/dev/null || true
   rm -f "$dir/pid"
+  left "$dir" || { [ "$code" -ne 0 ] || code=1; }
   return "$code"
 }
+
+# cgroups_of NAME: prints those of these clusters, and of clusters inside them.
+cgroups_of() { find /sys/fs/cgroup -maxdepth 2 -type d \( -name "$1" -o -name "$1-*" \); }
 
 # The processes have ended; the kernel may need a moment to notice.
 remove_cgroups() {
   local folders
   for _ in $(seq 50); do
-    folders="$(find /sys/fs/cgroup -maxdepth 2 -type d -name "$1")"
+    folders="$(cgroups_of "$1")"
     [ -n "$folders" ] || return 0
     # shellcheck disable=SC2086 # the names have no spaces
     find $folders -depth -type d -exec rmdir {} + 2>/dev/null || true
     sleep 0.1
   done
-  say "clusters: the cgroup $1 is still in use"
+}
+
+left() {
+  local dir name found deadline=$((SECONDS + 3))
+  dir="$(cd "$1" && pwd)"
+  name="$(cat "$dir/cgroup")"
+  while found="$(left_of "$name" "$dir")" && [ -n "$found" ]; do
+    [ "$SECONDS" -lt "$deadline" ] || break
+    sleep 0.2
+  done
+  [ -n "$found" ] || return 0
+  say "clusters: left behind by $name:"
+  say "$found"
+  return 1
+}
+
+left_of() {
+  local process
+  cgroups_of "$1" | sed 's/^/  cgroup /'
+  { grep -E " $2/|/$1[/ -]" /proc/self/mountinfo || true; } | sed 's/^/  mount /'
+  for process in /proc/[0-9]*; do
+    if grep -qzE "^AVIARY_LANE=$1(-|\$)" "$process/environ" || grep -qE "/$1([/-]|\$)" "$process/cgroup"; then
+      printf '  process %s %s\n' "${process#/proc/}" "$(tr '\0' ' ' <"$process/cmdline")"
+    fi
+  done 2>/dev/null
 }
 
 inside() {
@@ -448,12 +482,12 @@ serve() {
   sleep infinity
 }
 
-[ $# -ge 1 ] || { sed -n '2,18s/^# \{0,1\}//p' "$SELF"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,21s/^# \{0,1\}//p' "$SELF"; exit 2; }
 verb="$1"
 shift
 case "$verb" in
   install | needs) "$verb" ;;
-  run | inside | containerd | up | serve | down) "$verb" "$@" ;;
+  left | run | inside | containerd | up | serve | down) "$verb" "$@" ;;
   start) DIR="$1" && start "$2" "$3" ;;
   kill) DIR="$1" && kill_program "$2" "$3" ;;
   ctr) DIR="$1" && shift && ctr "$@" ;;

@@ -3,7 +3,8 @@
 # of their own (hack/clusters.sh). Then runs docs/tutorial-real.md.
 #
 # Needs kubectl and what hack/clusters.sh needs; exits with 3 if something is missing. On failure it
-# prints the folder of the logs. With --install it only builds what is missing. Other arguments go to
+# prints the folder of the logs. It also fails if cgroups, mounts or processes of the clusters are left
+# when it ends. With --install it only builds what is missing. Other arguments go to
 # the test program, such as the name of a story.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

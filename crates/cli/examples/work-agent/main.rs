@@ -4,6 +4,10 @@
 //! weaknesses: an object is available as soon as it exists, feedback is polled, and after a change
 //! of a work it first reports the values of the old objects under the new generation. So tests with
 //! it do not depend on better reporting than users have.
+//!
+//! It leaves out condition rules (`conditionRules`), so it never reports that a work is `Complete`;
+//! executors (`spec.executor`): it applies everything as administrator; `ttlSecondsAfterFinished`;
+//! the `ignoreFields` of server-side apply; and `feedbackScrapeType: Watch`: it always polls.
 
 mod apply;
 mod member;

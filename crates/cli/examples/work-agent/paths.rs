@@ -84,3 +84,78 @@ fn names(text: &str) -> Vec<String> {
     let marked = text.replace(r"\.", "\u{0}");
     marked.split('.').map(|name| name.replace('\u{0}', ".")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object() -> Value {
+        json!({
+            "metadata": {"annotations": {"example.com/a": "x"}},
+            "spec": {"paused": false, "share": 0.5},
+            "status": {
+                "replicas": 3, "phase": "Running", "nothing": null,
+                "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "reason": "Slow"}],
+            },
+        })
+    }
+
+    #[test]
+    fn the_values_of_these_paths_are_found() {
+        let text = |text: &str| Some(json!({"type": "String", "string": text}));
+        for (path, found) in [
+            (".status.replicas", Some(json!({"type": "Integer", "integer": 3}))),
+            ("$.status.phase", text("Running")),
+            (".spec.paused", Some(json!({"type": "Boolean", "boolean": false}))),
+            (r".metadata.annotations.example\.com/a", text("x")),
+            (r".metadata.annotations['example\.com/a']", text("x")),
+            (".status.conditions[0].status", text("True")),
+            (r#".status.conditions[?(@.type=="Progressing")].reason"#, text("Slow")),
+        ] {
+            assert_eq!(value(&object(), path), Ok(found), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_to_nothing_has_no_value_and_no_error() {
+        for path in [
+            ".status.missing.field",
+            ".status.nothing",
+            ".status.conditions[7].status",
+            r#".status.conditions[?(@.type=="Progressing")].status"#,
+            r#".status.conditions[?(@.type=="Other")].status"#,
+            // The dot separates two names.
+            ".metadata.annotations['example.com/a']",
+        ] {
+            assert_eq!(value(&object(), path), Ok(None), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_ocms_agent_cannot_read_is_an_error() {
+        for path in [
+            "status.replicas",
+            "{.status.replicas}",
+            r#".metadata.annotations["example.com/a"]"#,
+            ".status..replicas",
+            ".status.conditions[",
+            ".status.conditions[?(@.type)]",
+            // A map, a list, a fraction.
+            ".status",
+            ".status.conditions",
+            ".spec.share",
+        ] {
+            assert!(value(&object(), path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_well_known_path_can_be_read() {
+        for (group, kind) in [("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job"), ("", "Pod")] {
+            for (name, path) in well_known(group, kind).unwrap() {
+                assert_eq!(value(&json!({}), path), Ok(None), "{kind} {name}");
+            }
+        }
+        assert_eq!(well_known("apps", "StatefulSet"), None);
+    }
+}

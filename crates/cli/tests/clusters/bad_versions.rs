@@ -3,23 +3,35 @@
 
 use serde_json::{Value, json};
 
-use crate::lane::shared;
+use crate::embedded::embedded;
+use crate::lane::{POLL_OF_OCM, alone, shared};
 use crate::member::Pod;
 use crate::story::Story;
 use crate::workloads::deployment;
 
 /// Installs v1 and asks for a v2 that is bad.
-async fn ask_for(name: &str, bad: Value, soak: Option<&'static str>) -> Story {
-    let mut story = Story::new(name, shared()).await;
-    if let Some(soak) = soak {
-        story = story.soaking(soak);
-    }
-    story.publish("v1", &json!([deployment(name, "v1", &["serve"])])).await;
+async fn ask_for(name: &str, bad: Value) -> Story {
+    let story = installed_before(bad, Story::new(name, shared()).await).await;
+    story.want("v2").await;
+    story
+}
+
+/// The same with a soak.
+async fn ask_for_soaking(name: &str, bad: Value, soak: &'static str) -> Story {
+    let story = Story::new(name, shared()).await.soaking(soak);
+    let story = installed_before(bad, story).await;
+    story.want("v2").await;
+    story
+}
+
+/// Installs v1, and publishes a v2 that is bad.
+async fn installed_before(bad: Value, story: Story) -> Story {
+    let good = deployment(&story.name, "v1", &["serve"]);
+    story.publish("v1", &json!([good])).await;
     story.publish("v2", &json!([bad])).await;
     story.want("v1").await;
     story.until_done("v1").await;
     story.until_all_run("v1").await;
-    story.want("v2").await;
     story
 }
 
@@ -63,7 +75,7 @@ async fn roll_back(story: &Story) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_never_gets_ready_stays_on_the_canary() {
-    let story = ask_for("never-ready", deployment("never-ready", "v2", &["never-ready"]), None).await;
+    let story = ask_for("never-ready", deployment("never-ready", "v2", &["never-ready"])).await;
     until_pod(&story, "a pod that runs and is not ready", |pod| !pod.ready && pod.restarts == 0).await;
     until_failed(&story).await;
     roll_back(&story).await;
@@ -71,7 +83,17 @@ async fn a_version_that_never_gets_ready_stays_on_the_canary() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_exits_at_start_stays_on_the_canary() {
-    let story = ask_for("exits", deployment("exits", "v2", &["exit"]), None).await;
+    let story = ask_for("exits", deployment("exits", "v2", &["exit"])).await;
+    until_pod(&story, "a crash loop", |pod| pod.reasons.iter().any(|one| one == "CrashLoopBackOff")).await;
+    until_failed(&story).await;
+    roll_back(&story).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_exits_at_start_stays_on_the_canary_of_an_embedded_hub() {
+    let story = Story::on(embedded, "exits-too", shared()).await;
+    let story = installed_before(deployment("exits-too", "v2", &["exit"]), story).await;
+    story.want("v2").await;
     until_pod(&story, "a crash loop", |pod| pod.reasons.iter().any(|one| one == "CrashLoopBackOff")).await;
     until_failed(&story).await;
     roll_back(&story).await;
@@ -83,7 +105,7 @@ async fn a_version_whose_image_cannot_be_pulled_stays_on_the_canary() {
     let container = &mut bad["spec"]["template"]["spec"]["containers"][0];
     container["image"] = "aviary.test/missing:v2".into();
     container["imagePullPolicy"] = "IfNotPresent".into();
-    let story = ask_for("no-image", bad, None).await;
+    let story = ask_for("no-image", bad).await;
     until_pod(&story, "a failed pull", |pod| pod.reasons.iter().any(|one| one.contains("ImagePull"))).await;
     until_failed(&story).await;
     roll_back(&story).await;
@@ -102,7 +124,7 @@ async fn until_it_has_crashed_for_longer_than_the_soak(story: &Story, reason: &s
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_crashes_in_its_soak_stays_on_the_canary() {
     let bad = deployment("crashes", "v2", &["crash-after", "4s"]);
-    let story = ask_for("crashes", bad, Some("5s")).await;
+    let story = ask_for_soaking("crashes", bad, "5s").await;
     until_it_has_crashed_for_longer_than_the_soak(&story, "Error").await;
     roll_back(&story).await;
 }
@@ -110,7 +132,23 @@ async fn a_version_that_crashes_in_its_soak_stays_on_the_canary() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_is_killed_for_its_memory_stays_on_the_canary() {
     let bad = deployment("leaks", "v2", &["leak-after", "3s"]);
-    let story = ask_for("leaks", bad, Some("5s")).await;
+    let story = ask_for_soaking("leaks", bad, "5s").await;
     until_it_has_crashed_for_longer_than_the_soak(&story, "OOMKilled").await;
     roll_back(&story).await;
+}
+
+/// Between two reports of OCM's agent a pod can get ready and crash. The soak is longer by the lag
+/// of the reports, so it sees one of the crashes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_in_the_soak_is_seen_at_the_pace_of_ocms_agent_too() {
+    let bad = deployment("rarely-seen", "v2", &["crash-after", "4s"]);
+    let story = Story::new("rarely-seen", alone()).await.soaking("5s");
+    let story = installed_before(bad, story).await;
+    story.lane.kill_agent("member1");
+    story.lane.start_agent_polling("member1", POLL_OF_OCM);
+    story.want("v2").await;
+    until_it_has_crashed_for_longer_than_the_soak(&story, "Error").await;
+    roll_back(&story).await;
+    story.lane.kill_agent("member1");
+    story.lane.start_agent("member1");
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::lane::shared;
+use crate::member::{INSTALLED, is_gone};
 use crate::story::Story;
 use crate::workloads::{daemon_set, job, stateful_set};
 
@@ -107,6 +108,16 @@ async fn a_job_of_each_version_runs_to_its_end_and_one_that_fails_stops_at_the_c
     }
     story.undo();
     story.until_done("v2").await;
+    let failed = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "task-v3", "namespace": INSTALLED}});
+    for member in &story.members {
+        story
+            .until(&format!("the Job of v3 to go from {}", member.name), async || {
+                is_gone(&member.client, &failed).await.then_some(())
+            })
+            .await;
+        let job = member.get("batch/v1", "Job", "task-v2").await.expect("the Job");
+        assert_eq!(job["status"]["succeeded"], 1, "{}: {}", member.name, job["status"]);
+    }
     story.finish().await;
 }
 

@@ -1,27 +1,69 @@
-//! What a machine lacks is said, with an exit code of its own.
+//! The lane reports what a machine lacks, with an exit code of its own.
 
-use std::process::Command;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
 
 use crate::lane::root;
 
 #[test]
 fn without_root_the_lane_says_so_and_exits_with_3() {
+    // Other users may not be able to read the clone.
+    let copy = readable_copy(&["test-clusters.sh", "clusters.sh"]);
     let mut command = Command::new("setpriv");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-    let output = command.arg(root().join("hack/test-clusters.sh")).arg("--install").output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(3), "{told}");
-    assert!(told.contains("real clusters need root"), "{told}");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "bash"]);
+    let output = command.arg(copy.path().join("hack/test-clusters.sh")).arg("--install").output().unwrap();
+    assert_lacks(&output, "real clusters need root");
 }
 
 #[test]
 fn without_go_the_lane_says_so_and_exits_with_3() {
     let cache = tempfile::tempdir().unwrap();
+    let programs = all_programs_but("go");
     let mut command = Command::new(root().join("hack/test-clusters.sh"));
     command.arg("--install").env_clear();
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("XDG_CACHE_HOME", cache.path());
-    let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    command.env("PATH", programs.path()).env("XDG_CACHE_HOME", cache.path());
+    assert_lacks(&command.output().unwrap(), "there is no Go toolchain");
+}
+
+#[track_caller]
+fn assert_lacks(output: &Output, what: &str) {
+    let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{told}");
-    assert!(told.contains("there is no Go toolchain"), "{told}");
+    assert!(told.contains(what), "{told}");
+}
+
+/// Scripts in a folder that every user can read.
+fn readable_copy(scripts: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let hack = folder.path().join("hack");
+    fs::create_dir(&hack).unwrap();
+    for script in scripts {
+        fs::copy(root().join("hack").join(script), hack.join(script)).unwrap();
+        open(&hack.join(script));
+    }
+    open(&hack);
+    open(folder.path());
+    folder
+}
+
+fn open(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A folder with every program of this machine's PATH except one, wherever that one is installed.
+fn all_programs_but(left_out: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for entry in std::env::split_paths(&path).filter_map(|part| fs::read_dir(part).ok()).flatten() {
+        let entry = entry.unwrap();
+        if entry.file_name() != left_out {
+            // The first program of a name is the one that PATH finds.
+            let _ = symlink(entry.path(), folder.path().join(entry.file_name()));
+        }
+    }
+    folder
 }

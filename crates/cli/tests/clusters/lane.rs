@@ -18,6 +18,10 @@ use crate::transcript::words;
 pub(crate) const NAMESPACE: &str = "open-cluster-management";
 /// The first is the canary.
 pub(crate) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+/// Seconds between two reports of an agent. Stories wait for many of them.
+const POLL: u64 = 2;
+/// The same for OCM's agent, if it does not watch.
+pub(crate) const POLL_OF_OCM: u64 = 10;
 /// Longer than anything takes on a busy machine.
 pub(crate) const GIVE_UP: Duration = Duration::from_secs(240);
 
@@ -38,6 +42,10 @@ struct Held {
 
 pub(crate) struct Lane {
     folder: PathBuf,
+    /// The kubeconfig of the hub's administrator.
+    hub: PathBuf,
+    /// What the names of its logs begin with.
+    logs: &'static str,
     processes: Mutex<BTreeMap<String, Child>>,
 }
 
@@ -84,13 +92,10 @@ pub(crate) fn lane() -> &'static Lane {
     LANE.get_or_init(|| {
         let folder = std::env::var_os("AVIARY_CLUSTERS")
             .expect("AVIARY_CLUSTERS to name the folder of the clusters: run make test-clusters");
-        let lane = Lane { folder: PathBuf::from(folder), processes: Mutex::default() };
+        let folder = PathBuf::from(folder);
+        let lane = Lane::new(folder.clone(), folder.join("hub/kubeconfig"), "");
         lane.install();
-        lane.start_manager();
-        for member in MEMBERS {
-            lane.start_agent(member);
-        }
-        registration::start(lane.kubeconfig("hub"));
+        lane.start_programs(&lane.manager_arguments(), &lane.path("manager.kubeconfig"));
         lane
     })
 }
@@ -100,11 +105,29 @@ pub(crate) fn root() -> PathBuf {
 }
 
 impl Lane {
+    pub(crate) fn new(folder: PathBuf, hub: PathBuf, logs: &'static str) -> Self {
+        Self { folder, hub, logs, processes: Mutex::default() }
+    }
+
+    /// Starts the manager, an agent for each member, and what sees their leases expire.
+    pub(crate) fn start_programs(&self, manager: &[String], kubeconfig: &Path) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aviary"));
+        command.args(manager).arg("--verify").arg("--kubeconfig").arg(kubeconfig);
+        self.spawn("manager", command);
+        for member in MEMBERS {
+            self.start_agent(member);
+        }
+        registration::start(self.kubeconfig("hub"));
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     pub(crate) fn kubeconfig(&self, cluster: &str) -> PathBuf {
+        if cluster == "hub" {
+            return self.hub.clone();
+        }
         self.folder.join(cluster).join("kubeconfig")
     }
 
@@ -140,32 +163,36 @@ impl Lane {
         .unwrap();
     }
 
-    /// As in the Deployment, except for the addresses.
-    fn start_manager(&self) {
+    /// Those of the manager's Deployment, except for the addresses.
+    pub(crate) fn manager_arguments(&self) -> Vec<String> {
         let deployment =
             self.kubectl("hub", &format!("get deployment aviary-manager -n {NAMESPACE} -o json"));
         let deployment: Value = serde_json::from_str(&deployment).unwrap();
         let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_aviary"));
-        command.args(arguments.iter().map(|argument| {
+        let adapted = arguments.iter().map(|argument| {
             let argument = argument.as_str().unwrap().replace("$(POD_NAMESPACE)", NAMESPACE);
             argument.replace(":8443", ":0").replace("0.0.0.0:8081", "127.0.0.1:0")
-        }));
-        command.arg("--verify").arg("--kubeconfig").arg(self.path("manager.kubeconfig"));
-        self.spawn("manager", command);
+        });
+        adapted.collect()
     }
 
     pub(crate) fn start_agent(&self, member: &str) {
+        self.start_agent_polling(member, POLL);
+    }
+
+    pub(crate) fn start_agent_polling(&self, member: &str, seconds: u64) {
         let program = std::env::var_os("AVIARY_WORK_AGENT").expect("AVIARY_WORK_AGENT to name the agent");
         let mut command = Command::new(program);
         command.arg("--hub").arg(self.kubeconfig("hub")).arg("--member").arg(self.kubeconfig(member));
         let stage = if member == MEMBERS[0] { "canary" } else { "fleet" };
-        command.args(["--cluster", member, "--label", &format!("stage={stage}"), "--poll", "2"]);
+        command.args(["--cluster", member, "--label", &format!("stage={stage}")]);
+        command.args(["--poll", &seconds.to_string()]);
         self.spawn(&agent(member), command);
     }
 
-    fn spawn(&self, name: &str, mut command: Command) {
-        let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log"))).unwrap();
+    pub(crate) fn spawn(&self, name: &str, mut command: Command) {
+        let log = self.path(&format!("{}{name}.log", self.logs));
+        let log = File::options().create(true).append(true).open(log).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         self.processes.lock().unwrap().insert(name.to_owned(), child);
@@ -247,7 +274,7 @@ impl Lane {
     }
 
     /// Polls, because no event reports it.
-    fn until(&self, what: &str, is: impl Fn() -> bool) {
+    pub(crate) fn until(&self, what: &str, is: impl Fn() -> bool) {
         let give_up = Instant::now() + GIVE_UP;
         while !is() {
             assert!(Instant::now() < give_up, "waited in vain for {what}");

@@ -17,6 +17,7 @@
 #[path = "../transcript/mod.rs"]
 mod transcript;
 
+mod embedded;
 mod lane;
 mod member;
 mod registration;
@@ -26,6 +27,7 @@ mod workloads;
 mod bad_versions;
 mod kinds;
 mod lacks;
+mod leftovers;
 mod outages;
 mod tutorial;
 mod upgrades;

@@ -70,6 +70,16 @@ impl Member {
     }
 }
 
+/// Whether an object does not exist. An API server that does not answer leaves that open.
+pub(crate) async fn is_gone(client: &Client, object: &Value) -> bool {
+    match aviary_testing::api_of(client, object).get_opt(aviary_testing::name_of(object)).await {
+        Ok(found) => found.is_none(),
+        // Its kind has gone, and it with it.
+        Err(kube::Error::Api(status)) => status.code == 404,
+        Err(_) => false,
+    }
+}
+
 impl Pod {
     fn of(pod: &Value) -> Self {
         let container = &pod["status"]["containerStatuses"][0];

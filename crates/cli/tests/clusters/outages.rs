@@ -8,10 +8,14 @@ use crate::story::{Story, condition};
 use crate::workloads::deployment;
 
 async fn installed(name: &str) -> Story {
+    installed_before(name, deployment(name, "v2", &["serve"])).await
+}
+
+/// Installs v1, and publishes v2.
+async fn installed_before(name: &str, next: Value) -> Story {
     let story = Story::new(name, alone()).await;
-    for version in ["v1", "v2"] {
-        story.publish(version, &json!([deployment(name, version, &["serve"])])).await;
-    }
+    story.publish("v1", &json!([deployment(name, "v1", &["serve"])])).await;
+    story.publish("v2", &json!([next])).await;
     story.want("v1").await;
     story.until_done("v1").await;
     story.until_all_run("v1").await;
@@ -36,10 +40,15 @@ async fn until_changed(story: &Story, member: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_dies_in_mid_rollout_holds_it_until_it_is_back() {
-    let story = installed("dead-node").await;
-    story.lane.kill("member1", "kubelet");
+    // Its pods take so long that the node dies before they are ready.
+    let mut next = deployment("dead-node", "v2", &["serve"]);
+    next["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["initialDelaySeconds"] = 8.into();
+    let story = installed_before("dead-node", next).await;
     story.want("v2").await;
     until_changed(&story, 0).await;
+    story.lane.kill("member1", "kubelet");
+    let pods = story.members[0].pods("dead-node").await;
+    assert!(pods.iter().any(|pod| pod.version == "v1"), "v2 ran before the node died: {pods:?}");
     story
         .until("the node to be seen as dead", async || {
             (story.members[0].node_is_ready().await == Some(false)).then_some(())

@@ -1,13 +1,16 @@
 //! One add-on on the shared clusters: what a user does with it, and what the hub says about it.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use aviary_testing::objects::{self, ADDON_GROUP};
+use k8s_openapi::api::core::v1::Event;
 use kube::Client;
+use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
 use crate::lane::{GIVE_UP, Lane, MEMBERS, Turn, lane};
-use crate::member::Member;
+use crate::member::{INSTALLED, Member, is_gone};
 
 const API: &str = "addon.open-cluster-management.io/v1alpha1";
 
@@ -18,18 +21,25 @@ pub(crate) struct Story {
     pub(crate) hub: Client,
     pub(crate) members: Vec<Member>,
     soak: Option<&'static str>,
+    /// The objects of all versions, as they are on a member.
+    published: Mutex<Vec<Value>>,
     _turn: Turn,
 }
 
 impl Story {
     pub(crate) async fn new(name: &str, turn: Turn) -> Self {
+        Self::on(lane, name, turn).await
+    }
+
+    pub(crate) async fn on(lane: fn() -> &'static Lane, name: &str, turn: Turn) -> Self {
         let lane = tokio::task::spawn_blocking(lane).await.unwrap();
         let hub = lane.client("hub").await;
         let mut members = Vec::new();
         for name in MEMBERS {
             members.push(Member { name, client: lane.client(name).await });
         }
-        let story = Self { name: name.to_owned(), lane, hub, members, soak: None, _turn: turn };
+        let (soak, published) = (None, Mutex::default());
+        let story = Self { name: name.to_owned(), lane, hub, members, soak, published, _turn: turn };
         for (placement, labels) in [("canary", json!({"stage": "canary"})), ("fleet", json!({}))] {
             story.put(objects::placement_by_labels(placement, &labels)).await;
         }
@@ -47,6 +57,10 @@ impl Story {
 
     /// Publishes a version.
     pub(crate) async fn publish(&self, version: &str, manifests: &Value) {
+        let text = manifests.to_string().replace("{{VERSION}}", version);
+        let filled: Vec<Value> =
+            serde_json::from_str(&text.replace("{{INSTALL_NAMESPACE}}", INSTALLED)).unwrap();
+        self.published.lock().unwrap().extend(filled);
         self.put(objects::template_of(&self.name, version, manifests)).await;
         self.put(objects::hub_config(&format!("{}-{version}", self.name), version)).await;
     }
@@ -188,20 +202,39 @@ impl Story {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Deletes the add-on, and waits until nothing of it is left on any member.
+    /// Deletes the add-on, and waits until no object of any version is left on any member: no Job,
+    /// no definition, no custom resource. No plan of the story may have broken an invariant.
     pub(crate) async fn finish(&self) {
         let addon =
             json!({"apiVersion": API, "kind": "ClusterManagementAddOn", "metadata": {"name": self.name}});
         let params = kube::api::DeleteParams::background();
         aviary_testing::api_of(&self.hub, &addon).delete(&self.name, &params).await.unwrap();
+        let published = self.published.lock().unwrap().clone();
         for member in &self.members {
+            for object in &published {
+                let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+                self.until(&format!("{kind} {name} to go from {}", member.name), async || {
+                    is_gone(&member.client, object).await.then_some(())
+                })
+                .await;
+            }
             self.until(&format!("{} to be empty", member.name), async || {
-                let gone =
-                    member.deployment(&self.name).await.is_none() && member.pods(&self.name).await.is_empty();
+                let gone = member.pods(&self.name).await.is_empty();
                 (gone && self.work(member.name).await.is_none()).then_some(())
             })
             .await;
         }
+        self.assert_no_invariant_was_broken().await;
+    }
+
+    /// The manager publishes an Event if `--verify` finds a plan that breaks an invariant.
+    async fn assert_no_invariant_was_broken(&self) {
+        let mut events =
+            Api::<Event>::all(self.hub.clone()).list(&ListParams::default()).await.unwrap().items;
+        events.retain(|event| event.involved_object.name.as_ref() == Some(&self.name));
+        assert!(!events.is_empty(), "{}: the manager published no Event", self.name);
+        events.retain(|event| event.reason.as_deref() == Some("InvariantBroken"));
+        assert!(events.is_empty(), "{}: {events:#?}", self.name);
     }
 }
 
