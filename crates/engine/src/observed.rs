@@ -562,6 +562,8 @@ pub struct Instance {
     /// OCM's manager alone has written it, it has no marker, and its spec says nothing.
     pub made_by_ocm: bool,
     pub install_namespace: Text,
+    /// The other cluster on which its agent should run.
+    pub hosting: Option<Text>,
     pub overrides: Vec<ConfigRef>,
     /// The version shorthand.
     pub version: Option<Text>,
@@ -586,6 +588,7 @@ pub struct InstanceSummary {
     pub(crate) uid: TextId,
     pub(crate) owner: Option<TextId>,
     pub(crate) install_namespace: TextId,
+    pub(crate) hosting: Option<TextId>,
     pub(crate) generation: i64,
     pub(crate) deleting: bool,
     pub(crate) guarded: bool,
@@ -641,6 +644,7 @@ impl Summarised for Instance {
             uid: TextId::of(&self.uid),
             owner: self.owner.as_deref().map(TextId::of),
             install_namespace: TextId::of(&self.install_namespace),
+            hosting: self.hosting.as_deref().map(TextId::of),
             generation: self.generation,
             deleting: self.deleting,
             guarded: self.is_guarded(),

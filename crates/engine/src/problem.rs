@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use aviary_api::names::annotations::HOSTING_CLUSTER_NAME;
+
 use crate::configs::{ConfigRef, GroupResource};
 use crate::duration::DurationError;
 use crate::hash::Hash;
@@ -87,6 +89,11 @@ pub enum Problem {
         "template {template} is not applied: it is a template of add-on {owner:?}, and an instance may use only those of its own add-on"
     )]
     TemplateOfAnother { template: Text, owner: Text },
+    #[error(
+        "the instance asks to be hosted on cluster {cluster:?}, and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation {}",
+        HOSTING_CLUSTER_NAME
+    )]
+    HostingRefused { cluster: Text },
     #[error(
         "{config}: a Secret cannot be a config, because its content would be copied into revisions that others may read: reference a config that names the Secret"
     )]
@@ -176,6 +183,7 @@ impl Problem {
             Self::ConfigOutOfReach { .. } => Reason::ConfigurationOutOfReach,
             Self::CoreConfigNotListed { .. } => Reason::ConfigurationNotListed,
             Self::TemplateOfAnother { .. } => Reason::TemplateOfAnother,
+            Self::HostingRefused { .. } => Reason::HostingClusterInvalid,
             Self::SecretAsConfig { .. } => Reason::ConfigurationIsSecret,
             Self::VersionUnsupported { .. } => Reason::VersionUnsupported,
             Self::VersionAmbiguous { .. } => Reason::VersionAmbiguous,

@@ -126,6 +126,8 @@ wire_enum! {
         DurationInvalid = "DurationInvalid",
         FieldDeprecated = "FieldDeprecated",
         FirstInstallsNotThrottled = "FirstInstallsNotThrottled",
+        /// OCM's name.
+        HostingClusterInvalid = "HostingClusterInvalid",
         InstallTypeUnknown = "InstallTypeUnknown",
         LabelSelectorInvalid = "LabelSelectorInvalid",
         LimitInvalid = "LimitInvalid",

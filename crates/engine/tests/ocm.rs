@@ -273,3 +273,92 @@ fn statuses_are_in_ocms_words() {
         "#]],
     );
 }
+
+/// Works of a hosted add-on are in the namespace of the hosting cluster. Only those on the cluster that
+/// the instance names count: every agent can label its own works.
+#[test]
+fn hosted_works_count_if_they_are_where_their_instance_says() {
+    check(
+        "
+        hub ocm
+        config A v1
+        clusters a1..a2
+        place prod: a1..a2
+        rollout prod All config=A
+        settle
+        works a1 h1
+        pass
+        show clusters
+        host a1 h2
+        pass
+        show clusters
+        host a1 h1
+        pass
+        show clusters
+        pass
+        show writes
+        ",
+        &expect![[r#"
+            a1               in flight v1       updating
+            a1               in flight v1       updating
+            0 writes
+        "#]],
+    );
+}
+
+/// Templates are not hosted: nothing is written for such an instance, and what is there stays.
+#[test]
+fn an_instance_of_a_template_that_asks_to_be_hosted_gets_nothing_and_keeps_what_it_has() {
+    check(
+        "
+        hub ocm
+        template v1
+        template v2
+        clusters a1..a3
+        user a1
+        host a1 h1
+        place prod: a1..a3
+        rollout prod All template=helloworld-v1
+        settle
+        show clusters
+        show a1
+        show works
+        host a2 h1
+        rollout prod All template=helloworld-v2
+        settle
+        show clusters
+        show a2
+        show works
+        host a1
+        host a2
+        settle
+        show clusters
+        show a2
+        pass
+        show writes
+        ",
+        &expect![[r#"
+            a1               hold      -        the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a1  Progressing False Failed: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a1  Configured False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a1  Available Unknown WorkNotApplied: Addon manifestWork is not applied yet
+            a1  HostingClusterValidity False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  addon-helloworld-deploy-0 generation 1 version v1
+            a3  addon-helloworld-deploy-0 generation 1 version v1
+            a1               hold      -        the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2               hold      4a2e223e5c4a the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  Progressing False Failed: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  Configured False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            a2  HostingClusterValidity False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  addon-helloworld-deploy-0 generation 1 version v1
+            a3  addon-helloworld-deploy-0 generation 2 version v2
+            a2  Progressing False Completed: completed with no errors.
+            a2  Configured True ConfigurationsConfigured: Configurations configured
+            a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            0 writes
+        "#]],
+    );
+}

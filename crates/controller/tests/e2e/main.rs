@@ -33,6 +33,7 @@ mod defects;
 mod deletion;
 mod failover;
 mod found;
+mod hosted;
 mod install;
 mod leader;
 mod lifecycle;

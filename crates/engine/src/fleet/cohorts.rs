@@ -43,6 +43,7 @@ struct InstanceKey {
     status: SharedId,
     generation: i64,
     install_namespace: TextId,
+    hosting: Option<TextId>,
     works: WorksKey,
     /// Since when its workloads are available, where a soak depends on it and it is news.
     available_since: Option<Timestamp>,
@@ -161,6 +162,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 status: summary.status,
                 generation: summary.generation,
                 install_namespace: summary.install_namespace,
+                hosting: summary.hosting,
                 works: self.works_key(row.works, summary.uid),
                 available_since: self.available_since(row, summary.soak),
                 overrides: if summary.has_own { self.overrides(row, instance.value) } else { None },
@@ -269,16 +271,21 @@ struct ObjectsById<'a> {
     states: HashMap<SharedId, &'a WorkState, ById>,
     hashes: HashMap<SharedId, &'a WorkHashes, ById>,
     namespaces: HashMap<TextId, &'a str, ById>,
+    hosting: HashMap<TextId, &'a str, ById>,
+    /// Aviary renders the works of the add-on.
+    renders: bool,
 }
 
 impl<'a> ObjectsById<'a> {
     fn new(templates: Templates<'a>) -> Self {
         Self {
+            renders: templates.observed().renders_templates(),
             templates,
             statuses: HashMap::default(),
             states: HashMap::default(),
             hashes: HashMap::default(),
             namespaces: HashMap::default(),
+            hosting: HashMap::default(),
         }
     }
 
@@ -286,6 +293,7 @@ impl<'a> ObjectsById<'a> {
         if let Some(RowEntry { summary, value }) = row.instance {
             self.statuses.insert(summary.status, &value.status);
             self.namespaces.insert(summary.install_namespace, &value.install_namespace);
+            self.hosting.extend(summary.hosting.zip(value.hosting.as_deref()));
         }
         for work in row.works.iter().flat_map(|works| works.value.iter()) {
             self.states.insert(work.state.id(), &work.state);
@@ -303,7 +311,8 @@ impl<'a> ObjectsById<'a> {
     ) -> Option<InstanceFacts<'a>> {
         let status = *self.statuses.get(&key.status)?;
         let install_namespace = *self.namespaces.get(&key.install_namespace)?;
-        let works: Vec<WorkFacts<'a>> = works.iter().filter_map(|work| self.work(work)).collect();
+        let hosting = key.hosting.and_then(|hosting| self.hosting.get(&hosting)).copied();
+        let works = self.works(works, hosting);
         let rendering = self.templates.prepare(status.told());
         let clock = RevisionClock::carried_by(status);
         let has_arrived = clock.as_ref().is_some_and(|clock| clock.has_arrived);
@@ -346,6 +355,7 @@ impl<'a> ObjectsById<'a> {
             status,
             generation,
             install_namespace,
+            refused_hosting: hosting.filter(|_| self.renders),
             terminating,
             guarded,
             hook_work,
@@ -362,6 +372,12 @@ impl<'a> ObjectsById<'a> {
             available_since,
             is_unprobed,
         })
+    }
+
+    /// The works that count for an instance that names this hosting cluster.
+    fn works(&self, keys: &[WorkKey], hosting: Option<&str>) -> Vec<WorkFacts<'a>> {
+        let works = keys.iter().filter_map(|work| self.work(work));
+        works.filter(|work| work.state.is_of(hosting, self.renders)).collect()
     }
 
     fn work(&self, key: &WorkKey) -> Option<WorkFacts<'a>> {

@@ -14,7 +14,7 @@ pub use addon::addon;
 pub use cluster::{DecisionPart, PlacementPart, cluster, decision, placement, selection, selection_of};
 pub use instance::instance;
 pub use policy::{policy, record};
-pub use work::{work, work_hashes};
+pub use work::{cluster_of_work, work, work_hashes};
 
 use std::sync::Arc;
 

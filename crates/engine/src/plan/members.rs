@@ -182,8 +182,10 @@ impl<'f> Scribe<'f> {
             next.told().map(|pin| &pin.hash).eq(instance.status.told().map(|pin| &pin.hash))
         };
         let starts = decided.starts || status.as_ref().is_some_and(|next| !is_told(next));
-        let renders =
-            !starts && !facts.is_refused(RefusedWrite::Work) && matches!(instance.rendering, Some(Ok(_)));
+        let renders = !starts
+            && instance.refused_hosting.is_none()
+            && !facts.is_refused(RefusedWrite::Work)
+            && matches!(instance.rendering, Some(Ok(_)));
         let has_hooks = matches!(&instance.rendering, Some(Ok(prepared)) if prepared.has_hooks());
         // An add-on that is read from a file is nobody's owner yet.
         let owns = instance.lacks_owner && !self.fleet.observed.addon.uid.is_empty();

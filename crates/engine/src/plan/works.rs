@@ -20,8 +20,9 @@ pub(super) fn write(
     drafts: &mut Drafts,
 ) {
     let Some(Ok(prepared)) = &facts.rendering else { return };
+    let works = works.iter().filter(|work| work.is_of(None, true));
     let works: Vec<(&Work, WorkFacts<'_>)> =
-        works.iter().map(|work| (work, WorkFacts::of(work, instance))).collect();
+        works.map(|work| (work, WorkFacts::of(work, instance))).collect();
     let own = || works.iter().filter(|(_, known)| known.belongs_to(facts.rendering.as_ref()));
     let is_taken = |name: &str| works.iter().any(|(work, known)| *work.name == *name && known.is_foreign());
     let as_told = |work: &WorkFacts<'_>| {

@@ -124,6 +124,7 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
                 has_other_owners: false,
                 made_by_ocm: false,
                 install_namespace: install_namespace.clone(),
+                hosting: None,
                 overrides: Vec::new(),
                 version: None,
                 status: status.clone(),
@@ -179,6 +180,7 @@ fn status(revision: &Revision, begin: Timestamp) -> InstanceStatus {
 fn work(name: &Text, revision: &Revision) -> Work {
     let state = WorkState {
         name: name.clone(),
+        hosted_on: None,
         deleting: false,
         version: None,
         rendered_from: None,

@@ -121,6 +121,7 @@ impl World {
                 has_other_owners: false,
                 made_by_ocm: false,
                 install_namespace: create.install_namespace.clone(),
+                hosting: None,
                 overrides: Vec::new(),
                 version: None,
                 status: InstanceStatus::default(),
@@ -183,6 +184,7 @@ impl World {
         // The inputs stand for the manifests: equal inputs render to equal manifests.
         let state = WorkState {
             name: write.name.as_str().into(),
+            hosted_on: None,
             deleting: false,
             version: write.version().cloned(),
             rendered_from: Some(inputs.clone()),
@@ -245,6 +247,7 @@ impl World {
         if works.is_empty() {
             let state = WorkState {
                 name: "own-manager".into(),
+                hosted_on: None,
                 deleting: false,
                 version: None,
                 rendered_from: None,

@@ -250,6 +250,7 @@ impl Scene {
             has_other_owners: false,
             made_by_ocm: false,
             install_namespace: "agents".into(),
+            hosting: None,
             overrides: Vec::new(),
             version: None,
             status: InstanceStatus::default(),
