@@ -125,6 +125,7 @@ fn install_before(observed: &mut Observed, begin: Timestamp) {
                 made_by_ocm: false,
                 install_namespace: install_namespace.clone(),
                 hosting: None,
+                addon_annotations: Default::default(),
                 overrides: Vec::new(),
                 version: None,
                 status: status.clone(),
