@@ -37,6 +37,10 @@ pub enum Problem {
     PlacementListedTwice { placement: PlacementName },
     #[error("{} is configured twice in one list: {config} is used", .config.kind)]
     ConfigListedTwice { config: ConfigRef },
+    #[error(
+        "{} is configured more than once in one list, and only one config of a kind is supported: none of them is used until {config} is the only one, or is removed", .config.kind
+    )]
+    ConfigsOfOneKind { config: ConfigRef },
     #[error("placement {placement}: RollingUpdateWithCanary needs rollingUpdateWithCanary.placement")]
     CanaryNotNamed { placement: PlacementName },
     #[error("placements wait for each other as canary: {}", joined(.path, " -> "))]
@@ -162,6 +166,7 @@ impl Problem {
             Self::DurationInvalid { .. } => Reason::DurationInvalid,
             Self::PlacementListedTwice { .. } => Reason::PlacementListedTwice,
             Self::ConfigListedTwice { .. } => Reason::ConfigListedTwice,
+            Self::ConfigsOfOneKind { .. } => Reason::ConfigurationNotSingle,
             Self::CanaryNotNamed { .. } => Reason::CanaryNotNamed,
             Self::CanaryCycle { .. } => Reason::CanaryCycle,
             Self::CanaryComparesNothing { .. } => Reason::CanaryComparesNothing,

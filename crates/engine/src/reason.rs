@@ -115,6 +115,7 @@ wire_enum! {
         ConfigurationKindUnknown = "ConfigurationKindUnknown",
         ConfigurationMissing = "ConfigurationMissing",
         ConfigurationNeedsNamespace = "ConfigurationNeedsNamespace",
+        ConfigurationNotSingle = "ConfigurationNotSingle",
         ConfigurationNotListed = "ConfigurationNotListed",
         ConfigurationOutOfReach = "ConfigurationOutOfReach",
         ConfigurationTooDeep = "ConfigurationTooDeep",

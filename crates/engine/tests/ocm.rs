@@ -365,6 +365,42 @@ fn an_instance_of_a_template_that_asks_to_be_hosted_gets_nothing_and_keeps_what_
     );
 }
 
+/// OCM uses all of them. To use one would not be what somebody asked for, so what is there stays.
+#[test]
+fn several_configs_of_one_kind_are_named_and_nothing_is_written_for_them() {
+    check(
+        "
+        hub ocm
+        template v1 v2
+        config A v1
+        config B v2
+        clusters a1..a3
+        place prod: a1..a3
+        rollout prod All config=A
+        settle
+        user a3 {configs: [{group: addon.open-cluster-management.io, resource: addonhubconfigs, name: B}, {group: addon.open-cluster-management.io, resource: addonhubconfigs, name: A}]}
+        settle
+        show clusters
+        show problems
+        rollout prod All config=A config=B
+        settle
+        show clusters
+        show problems
+        user a3 {}
+        rollout prod All config=B
+        settle
+        show clusters
+        pass
+        show writes
+        ",
+        &expect![[r#"
+            a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a1..a2 (2)       hold      v1       addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
+            a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            0 writes
+        "#]],
+    );
+}
 /// Once for each change, and what the instance has besides stays.
 #[test]
 fn annotations_follow_from_a_cluster_to_its_instance() {
