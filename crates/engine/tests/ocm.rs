@@ -401,6 +401,7 @@ fn several_configs_of_one_kind_are_named_and_nothing_is_written_for_them() {
         "#]],
     );
 }
+
 /// Once for each change, and what the instance has besides stays.
 #[test]
 fn annotations_follow_from_a_cluster_to_its_instance() {
