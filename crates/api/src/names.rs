@@ -163,6 +163,9 @@ pub mod conditions {
     /// Instance, on an OCM hub: all its works are applied. OCM's name. If the add-on has its own
     /// manager, that manager writes the condition.
     pub const MANIFEST_APPLIED: &str = "ManifestApplied";
+    /// Instance: whether it may run on the hosting cluster that it names. OCM's name. If the add-on
+    /// has its own manager, that manager writes the condition.
+    pub const HOSTING_CLUSTER_VALIDITY: &str = "HostingClusterValidity";
     /// Work: everything has been applied.
     pub const APPLIED: &str = "Applied";
     /// Instance and work: something is degraded.

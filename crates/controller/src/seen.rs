@@ -309,7 +309,7 @@ impl Watched<WatchEvent> for ManifestWork {
 
     /// `None` if it belongs to no add-on.
     fn read(self) -> Option<Self::Seen> {
-        let cluster = ClusterName::parse(self.metadata.namespace.as_deref()?).ok()?;
+        let cluster = normalise::cluster_of_work(&self)?;
         let (addon, work) = normalise::work(&self)?;
         Some(Box::new(SeenWork { addon, cluster, work }))
     }

@@ -199,6 +199,8 @@ impl fmt::Debug for Revision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ConfigSource {
     Config(ConfigRef),
+    /// Several configs, on a hub of OCM, where all of them count: this is the last one.
+    Several(ConfigRef),
     /// The version shorthand: an inline AddOnHubConfig.
     Version(Text),
 }
@@ -209,13 +211,19 @@ const MOST_UNRESOLVED: usize = 32;
 type Layered = BTreeMap<GroupResource, ConfigSource>;
 
 /// Adds a layer: its configs and its version shorthand replace earlier ones kind by kind. A
-/// reference to an AddOnHubConfig wins over the shorthand in the same layer.
-fn overlay(layers: &mut Layered, configs: &[ConfigRef], version: Option<&Text>) {
+/// reference to an AddOnHubConfig wins over the shorthand in the same layer. Of several configs of
+/// one kind the last one counts if `takes_last`, and otherwise none.
+fn overlay(layers: &mut Layered, configs: &[ConfigRef], version: Option<&Text>, takes_last: bool) {
     if let Some(version) = version {
         layers.insert(GroupResource::hub_configs().clone(), ConfigSource::Version(version.clone()));
     }
-    for config in configs {
-        layers.insert(config.kind.clone(), ConfigSource::Config(config.clone()));
+    for (at, config) in configs.iter().enumerate() {
+        let is_only = takes_last || configs.iter().take(at).all(|other| other.kind != config.kind);
+        let source = match is_only {
+            true => ConfigSource::Config(config.clone()),
+            false => ConfigSource::Several(config.clone()),
+        };
+        layers.insert(config.kind.clone(), source);
     }
 }
 
@@ -287,6 +295,8 @@ pub struct Resolver<'a> {
     /// Namespaces whose configs every instance may use: those that the add-on references, and those
     /// in the manager's flags.
     open_namespaces: BTreeSet<Text>,
+    /// Of several configs of one kind in one list, the last one counts.
+    takes_last: bool,
 }
 
 impl<'a> Resolver<'a> {
@@ -308,7 +318,8 @@ impl<'a> Resolver<'a> {
         let referenced = observed.addon.referenced_configs().filter_map(|config| config.namespace.clone());
         let open_namespaces = referenced.chain(observed.options.config_namespaces.iter().cloned()).collect();
         let templates_gone = !observed.renders_templates() && was_rendered(observed);
-        Self { observed, offered: versions::offered(observed), supported, templates_gone, open_namespaces }
+        let (offered, takes_last) = (versions::offered(observed), !observed.served.is_ocm());
+        Self { observed, offered, supported, templates_gone, open_namespaces, takes_last }
     }
 
     /// The kinds of config that instances may override; `None` if the add-on's own manager decides
@@ -324,9 +335,9 @@ impl<'a> Resolver<'a> {
 
     fn layers_of(&self, placement: Option<&InstallPlacement>) -> Layered {
         let mut layers = Layered::new();
-        overlay(&mut layers, &self.observed.addon.defaults, None);
+        overlay(&mut layers, &self.observed.addon.defaults, None, self.takes_last);
         if let Some(placement) = placement {
-            overlay(&mut layers, &placement.configs, placement.version.as_ref());
+            overlay(&mut layers, &placement.configs, placement.version.as_ref(), self.takes_last);
         }
         layers
     }
@@ -344,7 +355,7 @@ impl<'a> Resolver<'a> {
         };
         let usable = self.usable(instance, &mut found.problems);
         let mut own = Layered::new();
-        overlay(&mut own, &usable, instance.version.as_ref());
+        overlay(&mut own, &usable, instance.version.as_ref(), self.takes_last);
         if let Err(problem) = self.resolve_own(&own, placement, &mut found) {
             found.kinds.extend(own.into_keys());
             if found.covers(GroupResource::hub_configs()) {
@@ -353,7 +364,10 @@ impl<'a> Resolver<'a> {
             found.give_up(&instance.status, problem);
         }
         let is_used = |config: &&ConfigRef| found.pins.iter().any(|pin| *pin.config == **config);
-        let unused = instance.overrides.iter().filter(|config| !is_used(config));
+        let is_last = |config: &&ConfigRef| {
+            instance.overrides.iter().rev().find(|other| other.kind == config.kind) == Some(*config)
+        };
+        let unused = instance.overrides.iter().filter(|config| !is_used(config) && is_last(config));
         found.unused = unused.take(MOST_UNRESOLVED).cloned().collect();
         Some(found)
     }
@@ -362,7 +376,9 @@ impl<'a> Resolver<'a> {
     pub(crate) fn unresolved(&self, placement: Option<&InstallPlacement>) -> Vec<ConfigRef> {
         let layers = self.layers_of(placement);
         let unusable = layers.values().filter_map(|source| match source {
-            ConfigSource::Config(config) => self.pin_of(source).is_err().then(|| config.clone()),
+            ConfigSource::Config(config) | ConfigSource::Several(config) => {
+                self.pin_of(source).is_err().then(|| config.clone())
+            }
             ConfigSource::Version(_) => None,
         });
         unusable.take(MOST_UNRESOLVED).collect()
@@ -371,10 +387,12 @@ impl<'a> Resolver<'a> {
     /// The add-on's default configs, and the hash of each that can be used.
     pub(crate) fn defaults(&self) -> Vec<(ConfigRef, Option<Hash>)> {
         let mut layers = Layered::new();
-        overlay(&mut layers, &self.observed.addon.defaults, None);
+        overlay(&mut layers, &self.observed.addon.defaults, None, self.takes_last);
         let hash = |source: &ConfigSource| self.pin_of(source).ok().map(|pin| pin.hash);
         let configs = layers.into_values().filter_map(|source| match &source {
-            ConfigSource::Config(config) => Some((config.clone(), hash(&source))),
+            ConfigSource::Config(config) | ConfigSource::Several(config) => {
+                Some((config.clone(), hash(&source)))
+            }
             ConfigSource::Version(_) => None,
         });
         configs.collect()
@@ -462,6 +480,9 @@ impl<'a> Resolver<'a> {
                     hash: hash::spec_hash(&inline_content(version)),
                 });
             }
+            ConfigSource::Several(config) => {
+                return Err(Problem::ConfigsOfOneKind { config: config.clone() });
+            }
             ConfigSource::Config(config) => config,
         };
         if config.kind.is_secrets() {
@@ -498,7 +519,7 @@ impl<'a> Resolver<'a> {
                 Some(Lookup::Found(live)) => version_in(&live.content),
                 _ => None,
             },
-            None => None,
+            Some(ConfigSource::Several(_)) | None => None,
         };
         if self.offered.is_empty() {
             return Ok(None);

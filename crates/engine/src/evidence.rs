@@ -126,6 +126,7 @@ impl Work {
         let message = name_taken(&name);
         let state = WorkState {
             name,
+            hosted_on: None,
             // Like a work that is being deleted: we wait until the name is free.
             deleting: true,
             version: None,

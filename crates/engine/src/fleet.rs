@@ -165,6 +165,10 @@ impl<'a> Fleet<'a> {
         let resolver = Resolver::new(observed);
         let mut templates = Templates::new(observed);
         let mut problems = observed.problems.clone();
+        if observed.served.is_ocm() {
+            // None of them is used there, which is reported where they are wanted.
+            problems.retain(|problem| !matches!(problem, Problem::ConfigListedTwice { .. }));
+        }
         problems.extend(limits(observed, &resolver));
         let mut governors = governors(observed, &resolver, &mut templates, &mut problems);
         let defaults = renderable(&mut templates, resolver.wanted_by(None));

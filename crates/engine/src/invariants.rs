@@ -619,7 +619,9 @@ fn is_leaving(observed: &Observed, cluster: &ClusterName) -> bool {
 /// Whether anything was ever applied, healthy or not.
 fn is_installed(observed: &Observed, instance: &Instance) -> bool {
     let works = observed.works.get(&instance.cluster).into_iter().flat_map(|works| works.iter());
-    let mut own = works.filter(|work| work.owner.as_ref().is_none_or(|owner| *owner == instance.uid));
+    let is_here = |work: &&Work| work.hosted_on.is_none() || work.hosted_on == instance.hosting;
+    let is_own = |work: &&Work| work.owner.as_ref().is_none_or(|owner| *owner == instance.uid);
+    let mut own = works.filter(|work| is_here(work) && is_own(work));
     let clock = instance.status.condition(REVISION_HEALTHY);
     was_well(instance)
         || clock.is_some_and(|clock| clock.reason == Reason::NeverHealthy)
@@ -647,6 +649,7 @@ fn is_left_out(observed: &Observed, spec: &InstallPlacement, instance: &Instance
     let came_from = RevisionClock::carried_by(&instance.status).and_then(|clock| clock.placement);
     instance.overrides.iter().any(cannot_be_had)
         || is_refused_at_rest(observed, instance)
+        || (instance.hosting.is_some() && observed.renders_templates())
         || instance.version.as_ref().is_some_and(not_offered)
         || (spec.rollout.canary.is_some()
             && !is_rolling(observed, spec)
@@ -725,8 +728,12 @@ fn moves(old: &Instance, new: &Instance) -> bool {
 /// ignored, whatever its label.
 fn works_of<'a>(observed: &'a Observed, cluster: &ClusterName) -> impl Iterator<Item = &'a Work> {
     let rendered = observed.renders_templates();
+    let hosting = observed.instances.get(cluster).and_then(|instance| instance.hosting.as_ref());
     let works = observed.works.get(cluster).into_iter().flat_map(|works| works.iter());
-    works.filter(move |work| !rendered || work.owner.is_some() || work.rendered_from.is_some())
+    works.filter(move |work| match &work.hosted_on {
+        Some(on) => !rendered && hosting == Some(on),
+        None => !rendered || work.owner.is_some() || work.rendered_from.is_some(),
+    })
 }
 
 fn has_failed(observed: &Observed, cluster: &ClusterName) -> bool {

@@ -3,8 +3,10 @@
 //! Filled by [`crate::normalise`] from any spelling of the API. It contains only what decisions
 //! need: no manifests, no managed fields, no spelling variants.
 
+mod unkeepable;
 mod works;
 
+pub use unkeepable::Unkeepable;
 pub use works::{Work, WorkState, WorkSummary, WorksSummary};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -393,7 +395,7 @@ pub struct Cluster {
     pub opted_out: bool,
     /// Since when the hub reports it unreachable.
     pub unreachable: Option<Unreachable>,
-    /// What its new instances are annotated with on an OCM hub.
+    /// What its instances are annotated with on an OCM hub.
     pub addon_annotations: BTreeMap<Text, Text>,
 }
 
@@ -404,14 +406,21 @@ pub struct ClusterSummary {
     pub deleting: bool,
     pub opted_out: bool,
     pub reachable: bool,
+    /// It has annotations for its instances.
+    pub annotates: bool,
 }
 
 impl Summarised for Cluster {
     type Summary = ClusterSummary;
 
     fn summary(&self) -> ClusterSummary {
-        let Self { deleting, opted_out, unreachable, name: _, labels: _, addon_annotations: _ } = self;
-        ClusterSummary { deleting: *deleting, opted_out: *opted_out, reachable: unreachable.is_none() }
+        let Self { deleting, opted_out, unreachable, addon_annotations, name: _, labels: _ } = self;
+        ClusterSummary {
+            deleting: *deleting,
+            opted_out: *opted_out,
+            reachable: unreachable.is_none(),
+            annotates: !addon_annotations.is_empty(),
+        }
     }
 }
 
@@ -493,54 +502,6 @@ pub struct LiveConfig {
     pub unkeepable: Option<Unkeepable>,
 }
 
-/// Why content cannot be stored as a revision. Such content is never assigned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Unkeepable {
-    #[error("it has {kib} KiB of content, more than {}", Self::MOST_KIB)]
-    TooLarge { kib: usize },
-    #[error("its content nests deeper than {} levels", Self::MOST_LEVELS)]
-    TooDeep,
-    #[error("its content has more than {} values", Self::MOST_VALUES)]
-    TooDense,
-}
-
-impl Unkeepable {
-    /// The largest content, in KiB. An API server accepts objects of 1.5 MiB, and a revision is
-    /// slightly larger than its content.
-    pub(crate) const MOST_KIB: usize = 1280;
-    /// The most levels of nesting. A revision adds a few, and many JSON parsers stop at about a
-    /// hundred.
-    pub const MOST_LEVELS: usize = 90;
-
-    /// The most values, counting every list, map, text and number. A value takes up to a hundred
-    /// bytes in memory, even where it has two in the text.
-    pub const MOST_VALUES: usize = 100_000;
-
-    /// Checks content that has this many bytes.
-    pub fn of(content: &Value, bytes: usize) -> Option<Self> {
-        if bytes > Self::MOST_KIB * 1024 {
-            return Some(Self::TooLarge { kib: bytes.div_ceil(1024) });
-        }
-        let mut pending = vec![(content, 1)];
-        let mut values = 0;
-        while let Some((value, level)) = pending.pop() {
-            values += 1;
-            if values + pending.len() > Self::MOST_VALUES {
-                return Some(Self::TooDense);
-            }
-            match value {
-                Value::Array(_) | Value::Object(_) if level > Self::MOST_LEVELS => {
-                    return Some(Self::TooDeep);
-                }
-                Value::Array(items) => pending.extend(items.iter().map(|item| (item, level + 1))),
-                Value::Object(fields) => pending.extend(fields.values().map(|field| (field, level + 1))),
-                _ => {}
-            }
-        }
-        None
-    }
-}
-
 /// An AddOnTemplate of this add-on.
 #[derive(Clone, Debug)]
 pub struct Template {
@@ -608,6 +569,10 @@ pub struct Instance {
     /// OCM's manager alone has written it, it has no marker, and its spec says nothing.
     pub made_by_ocm: bool,
     pub install_namespace: Text,
+    /// The other cluster on which its agent should run.
+    pub hosting: Option<Text>,
+    /// Those of its annotations that it may have from its cluster.
+    pub addon_annotations: BTreeMap<Text, Text>,
     pub overrides: Vec<ConfigRef>,
     /// The version shorthand.
     pub version: Option<Text>,
@@ -618,6 +583,17 @@ impl Instance {
     /// Pre-delete hooks run before it goes.
     pub(crate) fn is_guarded(&self) -> bool {
         self.finalizers.iter().any(|one| **one == *PRE_DELETE_HOOK)
+    }
+
+    /// The annotations of its cluster that it does not have, or with another value.
+    pub(crate) fn missing_annotations<'a>(
+        &self,
+        cluster: &'a Cluster,
+    ) -> impl Iterator<Item = (&'a Text, &'a Text)> {
+        cluster
+            .addon_annotations
+            .iter()
+            .filter(|(key, value)| self.addon_annotations.get(*key) != Some(*value))
     }
 
     /// It has an override: its own config or version.
@@ -632,6 +608,7 @@ pub struct InstanceSummary {
     pub(crate) uid: TextId,
     pub(crate) owner: Option<TextId>,
     pub(crate) install_namespace: TextId,
+    pub(crate) hosting: Option<TextId>,
     pub(crate) generation: i64,
     pub(crate) deleting: bool,
     pub(crate) guarded: bool,
@@ -687,6 +664,7 @@ impl Summarised for Instance {
             uid: TextId::of(&self.uid),
             owner: self.owner.as_deref().map(TextId::of),
             install_namespace: TextId::of(&self.install_namespace),
+            hosting: self.hosting.as_deref().map(TextId::of),
             generation: self.generation,
             deleting: self.deleting,
             guarded: self.is_guarded(),

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use aviary_api::names::annotations::HOSTING_CLUSTER_NAME;
+
 use crate::configs::{ConfigRef, GroupResource};
 use crate::duration::DurationError;
 use crate::hash::Hash;
@@ -35,6 +37,10 @@ pub enum Problem {
     PlacementListedTwice { placement: PlacementName },
     #[error("{} is configured twice in one list: {config} is used", .config.kind)]
     ConfigListedTwice { config: ConfigRef },
+    #[error(
+        "{} is configured more than once in one list, and only one config of a kind is supported: none of them is used until {config} is the only one, or is removed", .config.kind
+    )]
+    ConfigsOfOneKind { config: ConfigRef },
     #[error("placement {placement}: RollingUpdateWithCanary needs rollingUpdateWithCanary.placement")]
     CanaryNotNamed { placement: PlacementName },
     #[error("placements wait for each other as canary: {}", joined(.path, " -> "))]
@@ -87,6 +93,11 @@ pub enum Problem {
         "template {template} is not applied: it is a template of add-on {owner:?}, and an instance may use only those of its own add-on"
     )]
     TemplateOfAnother { template: Text, owner: Text },
+    #[error(
+        "the instance asks to be hosted on cluster {cluster:?}, and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation {}",
+        HOSTING_CLUSTER_NAME
+    )]
+    HostingRefused { cluster: Text },
     #[error(
         "{config}: a Secret cannot be a config, because its content would be copied into revisions that others may read: reference a config that names the Secret"
     )]
@@ -155,6 +166,7 @@ impl Problem {
             Self::DurationInvalid { .. } => Reason::DurationInvalid,
             Self::PlacementListedTwice { .. } => Reason::PlacementListedTwice,
             Self::ConfigListedTwice { .. } => Reason::ConfigListedTwice,
+            Self::ConfigsOfOneKind { .. } => Reason::ConfigurationNotSingle,
             Self::CanaryNotNamed { .. } => Reason::CanaryNotNamed,
             Self::CanaryCycle { .. } => Reason::CanaryCycle,
             Self::CanaryComparesNothing { .. } => Reason::CanaryComparesNothing,
@@ -176,6 +188,7 @@ impl Problem {
             Self::ConfigOutOfReach { .. } => Reason::ConfigurationOutOfReach,
             Self::CoreConfigNotListed { .. } => Reason::ConfigurationNotListed,
             Self::TemplateOfAnother { .. } => Reason::TemplateOfAnother,
+            Self::HostingRefused { .. } => Reason::HostingClusterInvalid,
             Self::SecretAsConfig { .. } => Reason::ConfigurationIsSecret,
             Self::VersionUnsupported { .. } => Reason::VersionUnsupported,
             Self::VersionAmbiguous { .. } => Reason::VersionAmbiguous,

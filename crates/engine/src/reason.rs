@@ -115,6 +115,7 @@ wire_enum! {
         ConfigurationKindUnknown = "ConfigurationKindUnknown",
         ConfigurationMissing = "ConfigurationMissing",
         ConfigurationNeedsNamespace = "ConfigurationNeedsNamespace",
+        ConfigurationNotSingle = "ConfigurationNotSingle",
         ConfigurationNotListed = "ConfigurationNotListed",
         ConfigurationOutOfReach = "ConfigurationOutOfReach",
         ConfigurationTooDeep = "ConfigurationTooDeep",
@@ -126,6 +127,8 @@ wire_enum! {
         DurationInvalid = "DurationInvalid",
         FieldDeprecated = "FieldDeprecated",
         FirstInstallsNotThrottled = "FirstInstallsNotThrottled",
+        /// OCM's name.
+        HostingClusterInvalid = "HostingClusterInvalid",
         InstallTypeUnknown = "InstallTypeUnknown",
         LabelSelectorInvalid = "LabelSelectorInvalid",
         LimitInvalid = "LimitInvalid",

@@ -1,9 +1,13 @@
 //! Pre-delete hooks (rules, 6.5): what runs when an instance is deleted, and never before.
 
+use std::collections::BTreeSet;
+
 use crate::story::rendering::{ready, works};
 use crate::story::{Story, cluster};
 use aviary_engine::hooks::work_name;
+use aviary_engine::invariants::{Deed, check_deed};
 use aviary_engine::normalise;
+use aviary_engine::observed::Observed;
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -228,6 +232,31 @@ fn deleting_the_add_on_runs_the_hooks_and_keeps_what_they_are_rendered_from() {
     assert_eq!(finalizers(&story, "a2"), None);
     assert!(story.world.observed.revisions.held.is_empty(), "nothing is left behind");
     assert!(aviary_engine::plan::plan(&story.world.observed, story.now).is_at_rest());
+}
+
+/// The check of every write finds managers that lose a hook: S25.
+#[test]
+fn a_manager_that_loses_a_hook_is_found() {
+    let rules = |before: &Observed, deed: Deed<'_>, after: &Observed| -> BTreeSet<&str> {
+        check_deed(before, deed, after).iter().map(|violation| violation.rule).collect()
+    };
+    let (a1, a2) = (cluster("a1"), cluster("a2"));
+    let mut story = installed(&json!({}));
+    story.run("stuck a1\n remove a1");
+    // The instance goes, and its hooks have never begun.
+    let before = story.world.observed.clone();
+    let mut after = before.clone();
+    after.instances.remove(&a1);
+    assert_eq!(rules(&before, Deed::Guard(&a1), &after), BTreeSet::from(["S25"]));
+    // An instance in use loses its finalizer.
+    let mut unguarded = before.clone();
+    unguarded.instances.get_mut(&a2).expect("an instance").finalizers.clear();
+    assert_eq!(rules(&before, Deed::Guard(&a2), &unguarded), BTreeSet::from(["S25"]));
+    // Something is deployed that hooks have to clean up, and nothing waits for them.
+    let told = before.instances.get(&a2).expect("an instance").status.told_revision();
+    let deed = Deed::Work { cluster: &a2, name: DEPLOY, told: &told };
+    assert_eq!(rules(&unguarded, deed, &unguarded), BTreeSet::from(["S25"]));
+    assert_eq!(rules(&before, deed, &before), BTreeSet::new());
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! On a hub with OCM's CRDs.
 
-use crate::story::check;
+use crate::story::{Story, check, cluster};
+use aviary_engine::name::Text;
+use aviary_engine::plan::plan;
 use expect_test::expect;
 
 /// OCM's CRD sets `minSuccessTime: "0"`, `progressDeadline: None` and `maxFailures: 0` in every
@@ -272,4 +274,163 @@ fn statuses_are_in_ocms_words() {
             a1  ManifestApplied False AddonManifestAppliedFailed: failed to apply the manifests of addon
         "#]],
     );
+}
+
+/// Works of a hosted add-on are in the namespace of the hosting cluster. Only those on the cluster that
+/// the instance names count: every agent can label its own works.
+#[test]
+fn hosted_works_count_if_they_are_where_their_instance_says() {
+    check(
+        "
+        hub ocm
+        config A v1
+        clusters a1..a2
+        place prod: a1..a2
+        rollout prod All config=A
+        settle
+        works a1 h1
+        pass
+        show clusters
+        host a1 h2
+        pass
+        show clusters
+        host a1 h1
+        pass
+        show clusters
+        pass
+        show writes
+        ",
+        &expect![[r#"
+            a1               in flight v1       updating
+            a1               in flight v1       updating
+            0 writes
+        "#]],
+    );
+}
+
+/// Templates are not hosted: nothing is written for such an instance, and what is there stays.
+#[test]
+fn an_instance_of_a_template_that_asks_to_be_hosted_gets_nothing_and_keeps_what_it_has() {
+    check(
+        "
+        hub ocm
+        template v1
+        template v2
+        clusters a1..a3
+        user a1
+        host a1 h1
+        place prod: a1..a3
+        rollout prod All template=helloworld-v1
+        settle
+        show clusters
+        show a1
+        show works
+        host a2 h1
+        rollout prod All template=helloworld-v2
+        settle
+        show clusters
+        show a2
+        show works
+        host a1
+        host a2
+        settle
+        show clusters
+        show a2
+        pass
+        show writes
+        ",
+        &expect![[r#"
+            a1               hold      -        the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a1  Progressing False Failed: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a1  Configured False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a1  Available Unknown WorkNotApplied: Addon manifestWork is not applied yet
+            a1  HostingClusterValidity False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  addon-helloworld-deploy-0 generation 1 version v1
+            a3  addon-helloworld-deploy-0 generation 1 version v1
+            a1               hold      -        the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2               hold      4a2e223e5c4a the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  Progressing False Failed: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  Configured False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            a2  HostingClusterValidity False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
+            a2  addon-helloworld-deploy-0 generation 1 version v1
+            a3  addon-helloworld-deploy-0 generation 2 version v2
+            a2  Progressing False Completed: completed with no errors.
+            a2  Configured True ConfigurationsConfigured: Configurations configured
+            a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            0 writes
+        "#]],
+    );
+}
+
+/// OCM uses all of them. To use one would not be what somebody asked for, so what is there stays.
+#[test]
+fn several_configs_of_one_kind_are_named_and_nothing_is_written_for_them() {
+    check(
+        "
+        hub ocm
+        template v1 v2
+        config A v1
+        config B v2
+        clusters a1..a3
+        place prod: a1..a3
+        rollout prod All config=A
+        settle
+        user a3 {configs: [{group: addon.open-cluster-management.io, resource: addonhubconfigs, name: B}, {group: addon.open-cluster-management.io, resource: addonhubconfigs, name: A}]}
+        settle
+        show clusters
+        show problems
+        rollout prod All config=A config=B
+        settle
+        show clusters
+        show problems
+        user a3 {}
+        rollout prod All config=B
+        settle
+        show clusters
+        pass
+        show writes
+        ",
+        &expect![[r#"
+            a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a1..a2 (2)       hold      v1       addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
+            a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            0 writes
+        "#]],
+    );
+}
+
+/// Once for each change, and what the instance has besides stays.
+#[test]
+fn annotations_follow_from_a_cluster_to_its_instance() {
+    let mut story = Story::new();
+    story.run("config A v1\n place prod: a1 a2\n rollout prod All config=A\n hub ocm\n settle");
+    let a1 = cluster("a1");
+    let annotation = |key: &str, value: &str| -> (Text, Text) { (key.into(), value.into()) };
+    let cluster_has = |story: &mut Story, all: &[(Text, Text)]| {
+        let mut cluster = story.world.observed.clusters.get_mut(&a1).expect("a cluster");
+        cluster.addon_annotations = all.iter().cloned().collect();
+    };
+    let instance_has = |story: &Story| -> Vec<(Text, Text)> {
+        let instance = story.world.observed.instances.get(&a1).expect("an instance");
+        instance.addon_annotations.clone().into_iter().collect()
+    };
+    let own = annotation("own", "1");
+    story.world.observed.instances.get_mut(&a1).expect("an instance").addon_annotations.extend([own.clone()]);
+    cluster_has(&mut story, &[annotation("a", "1"), annotation("b", "1")]);
+    let writes = plan(&story.world.observed, story.now).writes().count();
+    assert_eq!(writes, 1);
+    story.run("pass");
+    assert_eq!(instance_has(&story), [annotation("a", "1"), annotation("b", "1"), own.clone()]);
+    assert!(plan(&story.world.observed, story.now).is_at_rest());
+    cluster_has(&mut story, &[annotation("a", "2")]);
+    story.run("settle");
+    assert_eq!(instance_has(&story), [annotation("a", "2"), annotation("b", "1"), own]);
+    // Only on a hub of OCM.
+    let mut elsewhere = Story::new();
+    elsewhere.run("config A v1\n place prod: a1\n rollout prod All config=A\n settle");
+    cluster_has(&mut elsewhere, &[annotation("a", "1")]);
+    assert!(plan(&elsewhere.world.observed, elsewhere.now).is_at_rest());
 }

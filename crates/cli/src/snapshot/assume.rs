@@ -95,6 +95,7 @@ fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<
     let unavailable = instance.status.condition(AVAILABLE).filter(|condition| &*condition.status == "False");
     let state = WorkState {
         name: format!("addon-{}-deploy", observed.addon.name).into(),
+        hosted_on: None,
         deleting: false,
         version: None,
         rendered_from: None,

@@ -139,8 +139,8 @@ impl<'d> HubObjects<'d> {
 
     fn work(&mut self, document: &'d Document) {
         let Some(object) = self.typed::<ManifestWork>(document) else { return };
-        if let (Some((addon, mut work)), Ok(cluster)) =
-            (normalise::work(&object), ClusterName::parse(document.namespace()))
+        if let (Some((addon, mut work)), Some(cluster)) =
+            (normalise::work(&object), normalise::cluster_of_work(&object))
         {
             work.state = self.states.share(work.state);
             work.hashes = work.hashes.map(|hashes| self.hashes.share(hashes));

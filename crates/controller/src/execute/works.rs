@@ -99,8 +99,11 @@ async fn work_named(client: &Client, taken: &NameTaken) -> kube::Result<Option<M
     Ok(works.list(&named).await?.items.into_iter().next())
 }
 
+/// Not if it belongs to an instance elsewhere.
 fn belongs(work: &ManifestWork, addon: &str) -> bool {
-    work.metadata.labels.as_ref().and_then(|all| all.get(labels::ADDON_NAME)).is_some_and(|of| of == addon)
+    let label = |key| work.metadata.labels.as_ref().and_then(|all| all.get(key));
+    label(labels::ADDON_NAME).is_some_and(|of| of == addon)
+        && label(labels::ADDON_NAMESPACE).is_none_or(|of| work.metadata.namespace.as_ref() == Some(of))
 }
 
 /// Waits until the other owner's work is deleted, or ours.

@@ -43,6 +43,7 @@ pub(crate) use instances::Departed;
 use instances::OverrideCounts;
 use refusals::Refusals;
 pub(crate) use snapshot::Snapshot;
+use works::WorkHome;
 
 /// What must have been listed once before anything is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,7 +143,7 @@ pub(crate) struct Stores {
     /// at all add-ons, and only a manager learns from the hub which writes it refuses.
     is_manager: bool,
     kinds: BTreeMap<GroupResource, KindState>,
-    work_of: HashMap<Key, Text>,
+    work_of: HashMap<Key, WorkHome>,
     revision_of: HashMap<Key, Text>,
     bookings: BTreeMap<Relist, Booking>,
     /// Numbers lists and executions in the order in which they began.

@@ -7,6 +7,20 @@ use crate::progress::Booked;
 use crate::seen::{Change, Key, NameTaken, SeenWork, Version};
 use crate::stores::{Relist, Shelf, Stores};
 
+/// The instance that a work belongs to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct WorkHome {
+    addon: Text,
+    /// Where its instance is. A hosted work is in another namespace.
+    cluster: ClusterName,
+}
+
+/// Whether a work among those of a cluster is the object of this key.
+fn is_at(work: &Work, cluster: &ClusterName, key: &Key) -> bool {
+    let namespace = work.hosted_on.as_deref().unwrap_or(cluster.as_str());
+    work.name == key.name && *namespace == *key.namespace
+}
+
 impl Stores {
     pub(super) fn work(&mut self, change: Change<Box<SeenWork>>) {
         let all = |stores: &Self| stores.work_of.keys().cloned().collect();
@@ -19,16 +33,15 @@ impl Stores {
     }
 
     fn work_version(&self, key: &Key) -> Option<Version> {
-        let cluster = ClusterName::parse(&key.namespace).ok()?;
-        let works = self.addons.get(self.work_of.get(key)?)?.works.get(&cluster)?;
-        let known = works.iter().find(|work| work.name == key.name)?;
+        let WorkHome { addon, cluster } = self.work_of.get(key)?;
+        let works = self.addons.get(addon)?.works.get(cluster)?;
+        let known = works.iter().find(|work| is_at(work, cluster, key))?;
         Some(Version::new(known.uid.clone(), &known.resource_version))
     }
 
     fn drop_work(&mut self, key: &Key) {
-        let Some(addon) = self.work_of.remove(key) else { return };
-        let Ok(cluster) = ClusterName::parse(&key.namespace) else { return };
-        self.retain_works(&addon, &cluster, |work| work.name != key.name);
+        let Some(WorkHome { addon, cluster }) = self.work_of.remove(key) else { return };
+        self.retain_works(&addon, &cluster, |work| !is_at(work, &cluster, key));
     }
 
     fn retain_works(&mut self, addon: &Text, cluster: &ClusterName, keep: impl Fn(&Work) -> bool) {
@@ -48,7 +61,7 @@ impl Stores {
     fn insert_work(&mut self, addon: &Text, cluster: ClusterName, work: Work) {
         let entry = self.addons.entry(addon.clone()).or_default();
         let mut works = entry.works.get_or_insert_with(cluster, Vec::new);
-        works.retain(|old| old.name != work.name);
+        works.retain(|old| old.name != work.name || old.hosted_on != work.hosted_on);
         let at = works.partition_point(|old| old.name < work.name);
         works.insert(at, work);
         drop(works);
@@ -64,13 +77,14 @@ impl Stores {
     pub(super) fn name_freed(&mut self, freed: &NameTaken) {
         // A work of ours may have been seen under the name meanwhile. It has a uid.
         self.retain_works(&freed.addon, &freed.cluster, |work| {
-            work.name != freed.name || !work.uid.is_empty()
+            work.name != freed.name || !work.uid.is_empty() || work.hosted_on.is_some()
         });
     }
 
     fn put_work(&mut self, key: Key, seen: SeenWork) {
         let SeenWork { addon, cluster, mut work } = seen;
-        if self.work_of.get(&key).is_some_and(|before| *before != addon) {
+        let home = WorkHome { addon: addon.clone(), cluster: cluster.clone() };
+        if self.work_of.get(&key).is_some_and(|before| *before != home) {
             self.drop_work(&key);
         }
         work.state = self.states.share(work.state);
@@ -79,6 +93,6 @@ impl Stores {
             self.texts.share(owner);
         }
         self.insert_work(&addon, cluster, work);
-        self.work_of.insert(key, addon);
+        self.work_of.insert(key, home);
     }
 }

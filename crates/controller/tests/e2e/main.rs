@@ -33,6 +33,8 @@ mod defects;
 mod deletion;
 mod failover;
 mod found;
+mod hooks;
+mod hosted;
 mod install;
 mod leader;
 mod lifecycle;

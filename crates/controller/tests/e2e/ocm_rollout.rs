@@ -1,20 +1,29 @@
 //! Rollouts on a hub with the kinds of Open Cluster Management, and a hub that prunes what nobody foresaw.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
+use aviary_api::ManagedClusterAddOn;
 use aviary_testing::objects::{manifest, names, template_of};
+use futures_util::StreamExt;
+use kube::api::Api;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, watcher};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use crate::agents::Agents;
 use crate::counting::{Counts, writes};
-use crate::objects::reference;
+use crate::objects::{instance, reference};
 use crate::world::World;
 
 /// For how long nothing may be written at rest.
 const REST: Duration = Duration::from_secs(30);
 
 /// A version of the add-on. OCM's schema refuses a variable as the namespace of a manifest.
-fn template(version: &str) -> Value {
+pub(crate) fn template(version: &str) -> Value {
     let mut manifest = manifest(version);
     manifest["metadata"]["namespace"] = json!("open-cluster-management-agent-addon");
     template_of("helloworld", version, &json!([manifest]))
@@ -82,9 +91,18 @@ async fn a_fleet_on_an_ocm_hub_is_installed_upgraded_and_taken_back_and_rests() 
     }
     let _agents = Agents::start(&world.client, |_| Ok(()));
     let (manager, counts) = world.counted_manager("first");
+    let most = MostInFlight::watch(&world);
     for template in ["helloworld-v1.0.0", "helloworld-v2.0.0", "helloworld-v1.0.0"] {
-        world.put(addon(&[place("fleet", template, json!(3))])).await;
+        let wanted = addon(&[place("fleet", template, json!(3))]);
+        match world.converts {
+            // What v1beta1 calls otherwise is as it was.
+            true if template == "helloworld-v2.0.0" => put_as_beta(&world, wanted).await,
+            _ => world.put(wanted).await,
+        }
         until_applied(&world, template).await;
+        if world.converts {
+            assert_beta_reads_the_same(&world, template).await;
+        }
         world
             .until_instances("helloworld", template, |all| {
                 all.len() == 12
@@ -95,7 +113,76 @@ async fn a_fleet_on_an_ocm_hub_is_installed_upgraded_and_taken_back_and_rests() 
             .await;
     }
     at_rest(&counts, REST).await;
+    assert!((1..=3).contains(&most.so_far()), "{} in flight at once", most.so_far());
     manager.stop().await;
+}
+
+/// How many clusters were upgraded at once: they have another revision than they were assigned.
+struct MostInFlight {
+    most: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for MostInFlight {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl MostInFlight {
+    fn watch(world: &World) -> Self {
+        let most = Arc::new(AtomicUsize::new(0));
+        let instances: Api<ManagedClusterAddOn> = Api::all(world.client.clone());
+        let counted = Arc::clone(&most);
+        let task = tokio::spawn(async move {
+            let mut events = std::pin::pin!(watcher(instances, watcher::Config::default()).applied_objects());
+            let mut in_flight: BTreeSet<String> = BTreeSet::new();
+            while let Some(event) = events.next().await {
+                let Ok(instance) = event else { continue };
+                let cluster = instance.metadata.namespace.clone().unwrap_or_default();
+                let reference = json!(instance.status)["configReferences"][0].clone();
+                let [desired, applied] =
+                    ["desiredConfig", "lastAppliedConfig"].map(|one| &reference[one]["specHash"]);
+                // First installs are not throttled.
+                if applied.is_string() && desired != applied {
+                    in_flight.insert(cluster);
+                } else {
+                    in_flight.remove(&cluster);
+                }
+                counted.fetch_max(in_flight.len(), Ordering::Relaxed);
+            }
+        });
+        Self { most, task }
+    }
+
+    fn so_far(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+}
+
+fn as_beta(mut object: Value) -> Value {
+    object["apiVersion"] = json!("addon.open-cluster-management.io/v1beta1");
+    object
+}
+
+/// Writes the install strategy of an add-on as a client of v1beta1 does.
+async fn put_as_beta(world: &World, addon: Value) {
+    let mut beta = as_beta(addon);
+    beta["spec"].as_object_mut().unwrap().remove("supportedConfigs");
+    world.put(beta).await;
+}
+
+async fn assert_beta_reads_the_same(world: &World, template: &str) {
+    let stored = world.get(&addon(&[])).await.unwrap();
+    assert_eq!(stored["spec"]["supportedConfigs"], addon(&[])["spec"]["supportedConfigs"], "{stored:#}");
+    let seen = world.get(&as_beta(addon(&[]))).await.unwrap();
+    let supported = json!([{"group": "addon.open-cluster-management.io", "resource": "addontemplates",
+        "name": "__reserved_no_default__"}]);
+    assert_eq!(seen["spec"]["defaultConfigs"], supported, "{seen:#}");
+    let progression = &seen["status"]["installProgressions"][0];
+    assert_eq!(progression["configReferences"][0]["lastAppliedConfig"]["name"], template, "{seen:#}");
+    let instance = world.get(&as_beta(instance("fleet-00", "helloworld", json!({})))).await.unwrap();
+    assert_eq!(instance["status"]["configReferences"][0]["desiredConfig"]["name"], template, "{instance:#}");
 }
 
 /// Nobody foresaw that this hub prunes the generation that a condition is about: every pass would state the condition anew.
@@ -228,6 +315,89 @@ async fn on_an_ocm_hub_a_policy_adds_a_canary_and_the_record_has_the_conditions(
     let status = world.get(&policy("first", json!({}))).await.unwrap()["status"].clone();
     assert_eq!((&status["addOns"], &status["placements"]), (&json!(1), &json!(2)), "{status:#}");
     at_rest(&counts, Duration::from_secs(5)).await;
+    manager.stop().await;
+}
+
+/// Waits until the placement says so many times out.
+async fn until_progressing(world: &World, ending: &str) {
+    world
+        .until("helloworld", ending, |addon| {
+            let conditions = json!(addon.status)["installProgressions"][0]["conditions"].clone();
+            let all = conditions.as_array().cloned().unwrap_or_default();
+            let progressing = all.iter().find(|one| one["type"] == "Progressing");
+            progressing.is_some_and(|one| one["message"].as_str().unwrap_or_default().ends_with(ending))
+        })
+        .await;
+}
+
+/// An add-on that tolerates every failure, waits for nothing, and never pauses.
+fn on_one_at_a_time(template: &str) -> Value {
+    let mut placement = place("fleet", template, json!(1));
+    placement["rolloutStrategy"]["progressive"]["maxFailures"] = json!("100%");
+    addon(&[placement])
+}
+
+fn rule(mut spec: Value) -> Value {
+    spec["addOns"] = json!({"names": ["helloworld"]});
+    policy("rule", spec)
+}
+
+/// What the add-on does not ask for is the policy's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_an_ocm_hub_a_policy_pauses_halts_times_out_and_soaks() {
+    let world = World::on_ocm().await;
+    let fleet = names("fleet", 4);
+    world.clusters("fleet", &fleet).await;
+    for version in ["v1.0.0", "v2.0.0", "v3.0.0"] {
+        world.put(template(version)).await;
+    }
+    let agents = Agents::start(&world.client, |_| Ok(()));
+    let (manager, counts) = world.counted_manager("first");
+    world.put(on_one_at_a_time("helloworld-v1.0.0")).await;
+    until_applied(&world, "helloworld-v1.0.0").await;
+
+    world.put(rule(json!({"paused": true}))).await;
+    world.put(on_one_at_a_time("helloworld-v2.0.0")).await;
+    until_recorded(&world, "paused", |record| {
+        let message = &condition(record, "Succeeded")["message"];
+        message.as_str().is_some_and(|text| text.ends_with("upgrading... paused"))
+    })
+    .await;
+    at_rest(&counts, Duration::from_secs(2)).await;
+    assert!(assigned(&world, "helloworld-v2.0.0").await.is_empty());
+    world.put(rule(json!({"paused": null}))).await;
+    until_applied(&world, "helloworld-v2.0.0").await;
+
+    // The first cluster refuses the next version.
+    world.put(rule(json!({"maxFailures": 0}))).await;
+    agents.answer(|work| {
+        let is_first = work.metadata.namespace.as_deref() == Some("fleet-00");
+        let is_third = json!(work).to_string().contains("v3.0.0");
+        Some(if is_first && is_third { Err("no space left".to_owned()) } else { Ok(()) })
+    });
+    world.put(on_one_at_a_time("helloworld-v3.0.0")).await;
+    until_progressing(&world, "1 failed 0 timeout.").await;
+    at_rest(&counts, Duration::from_secs(2)).await;
+    assert_eq!(assigned(&world, "helloworld-v3.0.0").await, fleet[..1]);
+    agents.let_go();
+    until_applied(&world, "helloworld-v3.0.0").await;
+
+    // Nobody reports, until the deadline has passed.
+    agents.answer(|_| None);
+    world.put(rule(json!({"progressDeadline": "5s"}))).await;
+    world.put(on_one_at_a_time("helloworld-v1.0.0")).await;
+    until_progressing(&world, "0 failed 1 timeout.").await;
+    assert_eq!(assigned(&world, "helloworld-v1.0.0").await, fleet[..1]);
+    agents.let_go();
+    until_applied(&world, "helloworld-v1.0.0").await;
+
+    // All at once, and each has to stay healthy for 3 s. The hub has times in whole seconds.
+    let soak = Duration::from_secs(2);
+    world.put(rule(json!({"progressDeadline": null, "minSuccessTime": "3s"}))).await;
+    let begun = Instant::now();
+    world.put(addon(&[place("fleet", "helloworld-v2.0.0", json!("100%"))])).await;
+    until_applied(&world, "helloworld-v2.0.0").await;
+    assert!(begun.elapsed() >= soak, "after {:?}", begun.elapsed());
     manager.stop().await;
 }
 

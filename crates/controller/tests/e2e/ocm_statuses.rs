@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use crate::objects::{GROUP, instance, object, reference, within};
 use crate::world::{GIVE_UP, World};
 
-const ADDON: &str = "helloworld";
+pub(crate) const ADDON: &str = "helloworld";
 /// What OCM computes for the configs below.
-const FIRST: &str = "ea4e6089e8b2f584c1cd8b86e16a15df3186b30744f433ede7436091c93a4cc7";
+pub(crate) const FIRST: &str = "ea4e6089e8b2f584c1cd8b86e16a15df3186b30744f433ede7436091c93a4cc7";
 const SECOND: &str = "b746cc98936955dd2168640f0011a14f2a74be306c747bc8ba829328cc772690";
 
 /// A config as a Go client sends it; the hub adds a default.
-fn config(namespace: &str, name: &str, variable: &str) -> Value {
+pub(crate) fn config(namespace: &str, name: &str, variable: &str) -> Value {
     let variables = [json!({"name": variable, "value": variable})];
     let spec = json!({"customizedVariables": variables, "proxyConfig": {}});
     within(namespace, object("AddOnDeploymentConfig", name, json!({"spec": spec})))
 }
 
-fn addon(default: Option<&str>, strategy: Value) -> Value {
+pub(crate) fn addon(default: Option<&str>, strategy: Value) -> Value {
     let mut supported = json!({"group": GROUP, "resource": "addondeploymentconfigs"});
     if let Some(name) = default {
         supported["defaultConfig"] = json!({"namespace": "default", "name": name});
@@ -31,7 +31,7 @@ fn addon(default: Option<&str>, strategy: Value) -> Value {
     object("ClusterManagementAddOn", ADDON, json!({"spec": spec}))
 }
 
-fn manual() -> Value {
+pub(crate) fn manual() -> Value {
     json!({"type": "Manual"})
 }
 
@@ -47,7 +47,7 @@ fn pin(namespace: &str, name: &str, hash: &str) -> Value {
 }
 
 /// A config reference of an instance, with a generation unless the config cannot be used.
-fn told(namespace: &str, name: &str, hash: &str, generation: u64) -> Value {
+pub(crate) fn told(namespace: &str, name: &str, hash: &str, generation: u64) -> Value {
     let mut told = json!({
         "group": GROUP, "resource": "addondeploymentconfigs", "namespace": namespace, "name": name,
         "desiredConfig": pin(namespace, name, hash),
@@ -58,7 +58,7 @@ fn told(namespace: &str, name: &str, hash: &str, generation: u64) -> Value {
     told
 }
 
-async fn until_told(world: &World, cluster: &str, expected: Value) {
+pub(crate) async fn until_told(world: &World, cluster: &str, expected: Value) {
     let is = |status: &Value| status["configReferences"] == expected;
     until_status(world, cluster, &format!("{expected:#}"), is).await;
 }
@@ -75,7 +75,7 @@ async fn until_status(world: &World, cluster: &str, what: &str, is: impl Fn(&Val
     assert!(waited.is_ok(), "not {what}: {:#}", json!(world.get(&object).await));
 }
 
-async fn until_condition(world: &World, cluster: &str, kind: &str, expected: [&str; 3]) {
+pub(crate) async fn until_condition(world: &World, cluster: &str, kind: &str, expected: [&str; 3]) {
     let is = |status: &Value| {
         let all = status["conditions"].as_array().cloned().unwrap_or_default();
         let condition = all.into_iter().find(|one| one["type"] == kind).unwrap_or_default();
@@ -109,20 +109,34 @@ fn default_reference(name: &str, hash: &str) -> Value {
 }
 
 /// What the add-on's own manager writes: the works, and its part of the statuses.
-struct OwnManager<'w>(&'w World);
+pub(crate) struct OwnManager<'w>(pub(crate) &'w World);
 
 impl OwnManager<'_> {
-    fn work(cluster: &str) -> Value {
+    pub(crate) fn work(cluster: &str) -> Value {
+        Self::work_on(cluster, cluster)
+    }
+
+    /// The work of a cluster's instance in the namespace of a hosting cluster.
+    pub(crate) fn work_on(hosting: &str, cluster: &str) -> Value {
+        let mut labels = json!({"open-cluster-management.io/addon-name": ADDON});
+        let mut name = format!("addon-{ADDON}-deploy-0");
+        if hosting != cluster {
+            labels["open-cluster-management.io/addon-namespace"] = json!(cluster);
+            name = format!("addon-{ADDON}-deploy-hosting-{cluster}-0");
+        }
         within(
-            cluster,
+            hosting,
             json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
-                "metadata": {"name": format!("addon-{ADDON}-deploy-0"),
-                    "labels": {"open-cluster-management.io/addon-name": ADDON}}}),
+                "metadata": {"name": name, "labels": labels}}),
         )
     }
 
     /// Renders what the instance was assigned: the manifests are always the same.
-    async fn deliver(&self, cluster: &str) {
+    pub(crate) async fn deliver(&self, cluster: &str) {
+        self.deliver_on(cluster, cluster).await;
+    }
+
+    pub(crate) async fn deliver_on(&self, hosting: &str, cluster: &str) {
         let object = instance(cluster, ADDON, json!({}));
         let status = self.0.get(&object).await.unwrap()["status"].clone();
         let mut hashes = serde_json::Map::new();
@@ -131,7 +145,7 @@ impl OwnManager<'_> {
             let name = format!("{}.{GROUP}/{}/{}", text("resource"), text("namespace"), text("name"));
             hashes.insert(name, one["desiredConfig"]["specHash"].clone());
         }
-        let mut work = Self::work(cluster);
+        let mut work = Self::work_on(hosting, cluster);
         work["metadata"]["annotations"] =
             json!({"open-cluster-management.io/config-spec-hash": json!(hashes).to_string()});
         let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -148,8 +162,11 @@ impl OwnManager<'_> {
     }
 
     /// What the work agent answers.
-    async fn report(&self, cluster: &str, applied: &str, available: Option<&str>) {
-        let mut work = Self::work(cluster);
+    pub(crate) async fn report(&self, cluster: &str, applied: &str, available: Option<&str>) {
+        self.report_on(Self::work(cluster), applied, available).await;
+    }
+
+    pub(crate) async fn report_on(&self, mut work: Value, applied: &str, available: Option<&str>) {
         let there = self.0.get(&work).await.unwrap();
         let condition = |kind: &str, status: &str| {
             json!({"type": kind, "status": status, "reason": "Told", "message": "",
@@ -163,7 +180,7 @@ impl OwnManager<'_> {
     }
 
     /// States a condition on the instance, beside those of others.
-    async fn say(&self, cluster: &str, condition: Value) {
+    pub(crate) async fn say(&self, cluster: &str, condition: Value) {
         self.edit(cluster, |status| {
             let mut all = status["conditions"].as_array().cloned().unwrap_or_default();
             all.retain(|one| one["type"] != condition["type"]);
@@ -507,7 +524,7 @@ async fn a_templates_version_is_in_its_content() {
 }
 
 #[tokio::test]
-async fn a_new_instance_gets_its_clusters_annotations_but_is_not_moved_to_another_cluster() {
+async fn an_instance_gets_its_clusters_annotations_but_is_not_moved_to_another_cluster() {
     let world = World::on_ocm().await;
     world.clusters("fleet", &names("c", 2)).await;
     let mut cluster = crate::world::managed_cluster("c-00");
@@ -517,7 +534,7 @@ async fn a_new_instance_gets_its_clusters_annotations_but_is_not_moved_to_anothe
         "example.com/other": "1",
     });
     world.put(cluster).await;
-    let manager = world.manager("first");
+    let (manager, counts) = world.counted_manager("first");
     let strategy = json!({"type": "Placements", "placements": [
         {"name": "fleet", "namespace": "default", "rolloutStrategy": {"type": "All"}}]});
     world.put(object("ClusterManagementAddOn", ADDON, json!({"spec": {"installStrategy": strategy}}))).await;
@@ -529,6 +546,36 @@ async fn a_new_instance_gets_its_clusters_annotations_but_is_not_moved_to_anothe
         annotations.into_iter().filter(|(key, _)| !key.starts_with(manager)).collect::<Vec<_>>()
     };
     assert_eq!(of("c-00").await, [("addon.open-cluster-management.io/values".to_owned(), json!("{}"))]);
+    assert_eq!(of("c-01").await, []);
+
+    // Its user adds one, and its cluster changes: what is not the cluster's stays.
+    let user = "addon.open-cluster-management.io/user";
+    let mut own = instance("c-00", ADDON, json!({}));
+    own["metadata"]["annotations"] = json!({user: "1"});
+    world.put(own).await;
+    let mut cluster = crate::world::managed_cluster("c-00");
+    cluster["metadata"]["annotations"] = json!({
+        "addon.open-cluster-management.io/values": "{\"a\": 1}",
+        "addon.open-cluster-management.io/more": "2",
+        "addon.open-cluster-management.io/hosting-cluster-name": "c-02",
+    });
+    world.put(cluster.clone()).await;
+    let expected = [
+        ("addon.open-cluster-management.io/more".to_owned(), json!("2")),
+        (user.to_owned(), json!("1")),
+        ("addon.open-cluster-management.io/values".to_owned(), json!("{\"a\": 1}")),
+    ];
+    let followed = async {
+        while of("c-00").await != expected {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let followed = tokio::time::timeout(GIVE_UP, followed).await;
+    assert!(followed.is_ok(), "{:?}", of("c-00").await);
+    crate::ocm_rollout::at_rest(&counts, Duration::from_secs(2)).await;
+    world.remove_annotation(&cluster, "addon.open-cluster-management.io/more").await;
+    crate::ocm_rollout::at_rest(&counts, Duration::from_secs(2)).await;
+    assert_eq!(of("c-00").await, expected);
     assert_eq!(of("c-01").await, []);
     manager.stop().await;
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork, PlacementDecision};
+use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork, PlacementDecision, crds};
 use aviary_controller::{Clock, Manager, Metrics, Settings};
 use aviary_engine::observed::Options;
-use aviary_hub::Hub;
+use aviary_hub::{Converter, Hub, HubOptions};
 use aviary_testing::{name_of, objects};
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
@@ -30,6 +30,8 @@ pub(crate) struct World {
     pub(crate) client: Client,
     /// With the rights of a manager, where there is such a thing.
     pub(crate) managers: Client,
+    /// Its add-on kinds are served as v1beta1 too, if they are those of Open Cluster Management.
+    pub(crate) converts: bool,
     _server: Server,
 }
 
@@ -77,7 +79,11 @@ impl World {
     /// else.
     pub(crate) async fn on_ocm() -> Self {
         let world = Self::without_kinds().await;
-        aviary_testing::prepare_ocm_hub(&world.client, None).await;
+        // The embedded hub converts by itself, and calls nobody. A server would call a webhook.
+        let client_config = json!({"url": "https://127.0.0.1:1/convert"});
+        let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": client_config});
+        let conversion = json!({"strategy": "Webhook", "webhook": webhook});
+        aviary_testing::prepare_ocm_hub(&world.client, world.converts.then_some(&conversion)).await;
         world
     }
 
@@ -89,12 +95,20 @@ impl World {
                 Self {
                     client: shared::client(&file).await,
                     managers: shared::client(&managers).await,
+                    converts: false,
                     _server: Server::Shared { _turn: turn },
                 }
             }
             None => {
-                let hub = Hub::ephemeral(Default::default()).await.unwrap();
-                Self { client: hub.client(), managers: hub.client(), _server: Server::Embedded { _hub: hub } }
+                let converter = Converter::new(|object, to| {
+                    aviary_api::convert::convert(object, to).map_err(|error| error.to_string())
+                });
+                let converters =
+                    crds::CONVERTED.iter().map(|name| ((*name).to_owned(), converter.clone())).collect();
+                let options = HubOptions { converters, ..HubOptions::default() };
+                let hub = Hub::ephemeral(options).await.unwrap();
+                let (client, managers) = (hub.client(), hub.client());
+                Self { client, managers, converts: true, _server: Server::Embedded { _hub: hub } }
             }
         }
     }
@@ -173,6 +187,12 @@ impl World {
     /// The same with its status, where it has one.
     pub(crate) async fn put_whole(&self, object: Value) {
         aviary_testing::put_whole(&self.client, &object).await;
+    }
+
+    /// Takes an annotation from an object.
+    pub(crate) async fn remove_annotation(&self, object: &Value, key: &str) {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: null}}}));
+        self.dynamic(object).patch(name_of(object), &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Takes an object away, and waits until that very one is gone: another of its name may be made at once. One that is not there is gone.

@@ -43,6 +43,7 @@ struct InstanceKey {
     status: SharedId,
     generation: i64,
     install_namespace: TextId,
+    hosting: Option<TextId>,
     works: WorksKey,
     /// Since when its workloads are available, where a soak depends on it and it is news.
     available_since: Option<Timestamp>,
@@ -52,6 +53,7 @@ struct InstanceKey {
     guarded: bool,
     other_owner: bool,
     lacks_owner: bool,
+    lacks_annotations: bool,
     made_by: Maker,
     made_by_ocm: bool,
 }
@@ -161,6 +163,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 status: summary.status,
                 generation: summary.generation,
                 install_namespace: summary.install_namespace,
+                hosting: summary.hosting,
                 works: self.works_key(row.works, summary.uid),
                 available_since: self.available_since(row, summary.soak),
                 overrides: if summary.has_own { self.overrides(row, instance.value) } else { None },
@@ -168,6 +171,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 guarded: summary.guarded,
                 other_owner: summary.owner.is_some_and(|owner| owner != self.addon),
                 lacks_owner: summary.owner.is_none(),
+                lacks_annotations: self.lacks_annotations(row, instance.value),
                 made_by: summary.made_by,
                 made_by_ocm: summary.made_by_ocm,
             }
@@ -197,6 +201,13 @@ impl<'a, 'r> Cohorts<'a, 'r> {
             RefusedWrite::Delete => has_instance && is_leaving,
         };
         applies.then(|| self.refusals.intern(Arc::new(refusal.clone())))
+    }
+
+    fn lacks_annotations(&self, row: &ClusterRow<'a>, instance: &Instance) -> bool {
+        let cluster = row.cluster.filter(|cluster| cluster.summary.annotates);
+        cluster.is_some_and(|cluster| {
+            self.observed().served.is_ocm() && instance.missing_annotations(cluster.value).next().is_some()
+        })
     }
 
     /// Left out where no soak depends on it: it differs from cluster to cluster.
@@ -269,16 +280,21 @@ struct ObjectsById<'a> {
     states: HashMap<SharedId, &'a WorkState, ById>,
     hashes: HashMap<SharedId, &'a WorkHashes, ById>,
     namespaces: HashMap<TextId, &'a str, ById>,
+    hosting: HashMap<TextId, &'a str, ById>,
+    /// Aviary renders the works of the add-on.
+    renders: bool,
 }
 
 impl<'a> ObjectsById<'a> {
     fn new(templates: Templates<'a>) -> Self {
         Self {
+            renders: templates.observed().renders_templates(),
             templates,
             statuses: HashMap::default(),
             states: HashMap::default(),
             hashes: HashMap::default(),
             namespaces: HashMap::default(),
+            hosting: HashMap::default(),
         }
     }
 
@@ -286,6 +302,7 @@ impl<'a> ObjectsById<'a> {
         if let Some(RowEntry { summary, value }) = row.instance {
             self.statuses.insert(summary.status, &value.status);
             self.namespaces.insert(summary.install_namespace, &value.install_namespace);
+            self.hosting.extend(summary.hosting.zip(value.hosting.as_deref()));
         }
         for work in row.works.iter().flat_map(|works| works.value.iter()) {
             self.states.insert(work.state.id(), &work.state);
@@ -303,7 +320,8 @@ impl<'a> ObjectsById<'a> {
     ) -> Option<InstanceFacts<'a>> {
         let status = *self.statuses.get(&key.status)?;
         let install_namespace = *self.namespaces.get(&key.install_namespace)?;
-        let works: Vec<WorkFacts<'a>> = works.iter().filter_map(|work| self.work(work)).collect();
+        let hosting = key.hosting.and_then(|hosting| self.hosting.get(&hosting)).copied();
+        let works = self.works(works, hosting);
         let rendering = self.templates.prepare(status.told());
         let clock = RevisionClock::carried_by(status);
         let has_arrived = clock.as_ref().is_some_and(|clock| clock.has_arrived);
@@ -332,16 +350,18 @@ impl<'a> ObjectsById<'a> {
                     && (may_lack_probes || !one.is_without_probes())
             });
         let &InstanceKey { generation, terminating, guarded, other_owner, available_since, .. } = key;
-        let &InstanceKey { lacks_owner, made_by, made_by_ocm, .. } = key;
+        let &InstanceKey { lacks_owner, lacks_annotations, made_by, made_by_ocm, .. } = key;
         Some(InstanceFacts {
             status,
             generation,
             install_namespace,
+            refused_hosting: hosting.filter(|_| self.renders),
             terminating,
             guarded,
             hook_work: HookWork::of(&self.templates.observed().addon.name, &works),
             other_owner,
             lacks_owner,
+            lacks_annotations,
             made_by,
             made_by_ocm,
             overrides,
@@ -353,6 +373,12 @@ impl<'a> ObjectsById<'a> {
             available_since,
             is_unprobed,
         })
+    }
+
+    /// The works that count for an instance that names this hosting cluster.
+    fn works(&self, keys: &[WorkKey], hosting: Option<&str>) -> Vec<WorkFacts<'a>> {
+        let works = keys.iter().filter_map(|work| self.work(work));
+        works.filter(|work| work.state.is_of(hosting, self.renders)).collect()
     }
 
     fn work(&self, key: &WorkKey) -> Option<WorkFacts<'a>> {

@@ -20,6 +20,7 @@ use crate::observed::{
     ClusterSummary, Instance, InstanceStatus, Maker, Refusal, RefusedWrite, Unreachable, Work, WorkHashes,
     WorkState,
 };
+use crate::problem::Problem;
 use crate::render::Rendering;
 
 /// How long after its start a revision is given before bad health counts as a failure and is
@@ -93,6 +94,8 @@ pub struct InstanceFacts<'a> {
     pub generation: i64,
     /// The namespace of the agent, unless its configs say otherwise.
     pub install_namespace: &'a str,
+    /// The other cluster on which it asks to run, although Aviary renders the add-on.
+    pub refused_hosting: Option<&'a str>,
     /// It is being deleted.
     pub terminating: bool,
     /// Pre-delete hooks run before it goes.
@@ -103,6 +106,8 @@ pub struct InstanceFacts<'a> {
     pub other_owner: bool,
     /// It has no add-on as owner yet.
     pub lacks_owner: bool,
+    /// On a hub of OCM: it lacks annotations that its cluster has for it.
+    pub lacks_annotations: bool,
     pub made_by: Maker,
     /// OCM's manager made it for an install strategy.
     pub made_by_ocm: bool,
@@ -139,6 +144,11 @@ impl InstanceFacts<'_> {
     /// Whether it was assigned this revision, ignoring overridden kinds.
     pub fn is_told(&self, revision: &Revision) -> bool {
         self.evidence.told && told_same(self.status, revision.pins(), self.overrides.as_deref())
+    }
+
+    /// It cannot run where it asks to.
+    pub(crate) fn hosting_problem(&self) -> Option<Problem> {
+        self.refused_hosting.map(|cluster| Problem::HostingRefused { cluster: cluster.into() })
     }
 
     /// Whether all its overrides were assigned.

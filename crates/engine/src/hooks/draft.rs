@@ -69,7 +69,8 @@ impl HookDraft<'_> {
 
     fn retry(&self, instance: &Instance, works: &[Work], drafts: &mut Drafts) {
         let name = work_name(self.addon);
-        let failed = works.iter().filter(|work| *work.name == *name && !work.deleting);
+        let is_own = |work: &&Work| *work.name == *name && work.is_of(None, true);
+        let failed = works.iter().filter(|work| is_own(work) && !work.deleting);
         let surplus = failed.map(|work| SurplusWork {
             cluster: instance.cluster.clone(),
             name: work.name.clone(),

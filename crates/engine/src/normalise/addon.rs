@@ -113,10 +113,9 @@ fn placement(entry: &PlacementStrategy, problems: &mut Vec<Problem>) -> InstallP
     let template = entry.addon_template.clone().unwrap_or_default();
     // `addonTemplate.configs` and `configs` mean the same. If both are given, `configs` wins.
     let mut configs = config_refs(&template.configs, problems);
-    for config in config_refs(&entry.configs, problems) {
-        configs.retain(|known| known.kind != config.kind);
-        configs.push(config);
-    }
+    let own = config_refs(&entry.configs, problems);
+    configs.retain(|known| own.iter().all(|config| config.kind != known.kind));
+    configs.extend(own);
     let (rollout, faults) = rollout_strategy(&name, entry.rollout_strategy.as_ref());
     problems.extend(faults.iter().cloned());
     InstallPlacement {

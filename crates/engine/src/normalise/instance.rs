@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use aviary_api::ManagedClusterAddOn;
 use aviary_api::addon::ManagedClusterAddOnStatus;
 use aviary_api::managers::are_only_by_ocm;
-use aviary_api::names::{self, labels};
+use aviary_api::names::{self, annotations, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::cluster::followed;
 use super::{conditions, config_refs, pin, text, unresolved_config, version};
 use crate::configs::{ConfigRef, GroupResource};
 use crate::name::{ClusterName, NameError, Text};
@@ -34,6 +35,8 @@ pub fn instance(object: &ManagedClusterAddOn) -> Result<(Instance, Vec<Problem>)
         made_by_ocm: marker.is_none() && are_only_by_ocm(metadata.managed_fields.as_ref()),
         install_namespace: text(spec.install_namespace.as_ref())
             .unwrap_or_else(|| names::DEFAULT_INSTALL_NAMESPACE.into()),
+        hosting: hosting(metadata),
+        addon_annotations: metadata.annotations.iter().flat_map(followed).collect(),
         overrides: config_refs(&spec.configs, &mut problems),
         version: version(spec.desired_version.as_ref(), spec.install_version.as_ref(), &mut problems),
         status: object.status.as_ref().map(status).unwrap_or_default(),
@@ -43,6 +46,16 @@ pub fn instance(object: &ManagedClusterAddOn) -> Result<(Instance, Vec<Problem>)
         && problems.is_empty();
     instance.made_by_ocm &= says_nothing;
     Ok((instance, problems))
+}
+
+/// The hosting cluster that it names, if that is another than its own. The name may be anything, and
+/// goes into messages.
+fn hosting(metadata: &ObjectMeta) -> Option<Text> {
+    const LONGEST_NAME: usize = 253;
+    let named = metadata.annotations.as_ref()?.get(annotations::HOSTING_CLUSTER_NAME)?;
+    let other =
+        Some(named).filter(|named| !named.is_empty() && metadata.namespace.as_ref() != Some(*named))?;
+    Some(other.chars().take(LONGEST_NAME).collect::<String>().into())
 }
 
 const ADDON_KIND: &str = "ClusterManagementAddOn";

@@ -14,7 +14,7 @@ pub use addon::addon;
 pub use cluster::{DecisionPart, PlacementPart, cluster, decision, placement, selection, selection_of};
 pub use instance::instance;
 pub use policy::{policy, record};
-pub use work::{work, work_hashes};
+pub use work::{cluster_of_work, work, work_hashes};
 
 use std::sync::Arc;
 
@@ -124,21 +124,25 @@ fn config_ref(config: &AddOnConfig) -> ConfigRef {
     }
 }
 
-/// The configs of one list. Of two of the same kind, the later one is used, and reported.
+/// The configs of one list. Several of the same kind are reported, and at most two of them kept: the
+/// last one is used, if any is.
 fn config_refs<'a>(
     configs: impl IntoIterator<Item = &'a AddOnConfig>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ConfigRef> {
     let mut refs: Vec<ConfigRef> = Vec::new();
     for config in configs.into_iter().map(config_ref) {
-        match refs.iter_mut().find(|known| known.kind == config.kind) {
-            Some(known) if *known == config => {}
-            Some(known) => {
+        match refs.iter().rposition(|known| known.kind == config.kind) {
+            Some(last) if refs.get(last) == Some(&config) => continue,
+            Some(last) => {
                 problems.push(Problem::ConfigListedTwice { config: config.clone() });
-                *known = config;
+                if refs.iter().take(last).any(|known| known.kind == config.kind) {
+                    refs.remove(last);
+                }
             }
-            None => refs.push(config),
+            None => {}
         }
+        refs.push(config);
     }
     refs
 }

@@ -14,9 +14,17 @@ use crate::configs::GroupResource;
 use crate::hash::{self, Hash};
 use crate::health::{self, ObjectMark, read::WorkHealth};
 use crate::hooks;
-use crate::name::Text;
+use crate::name::{ClusterName, Text};
 use crate::observed::{Seen, Work, WorkHashes, WorkState};
 use crate::shared::Shared;
+
+/// The cluster whose instance a work belongs to. The works of a hosted add-on are in the namespace of
+/// the hosting cluster; a label names the cluster of their instance.
+pub fn cluster_of_work(object: &ManifestWork) -> Option<ClusterName> {
+    let labelled = object.metadata.labels.as_ref().and_then(|labels| labels.get(labels::ADDON_NAMESPACE));
+    let labelled = labelled.and_then(|cluster| ClusterName::parse(cluster).ok());
+    labelled.or_else(|| ClusterName::parse(object.metadata.namespace.as_deref()?).ok())
+}
 
 /// Reads a work, with the name of the add-on that it belongs to.
 pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
@@ -28,6 +36,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     let manifests = object.spec.manifests();
     let cluster = metadata.namespace.as_deref().unwrap_or_default();
+    let is_hosted = cluster_of_work(object).is_some_and(|of| of.as_str() != cluster);
     let name = metadata.name.as_deref().unwrap_or_default();
     let WorkHealth { health, probed, intact, available_since } = match *name == hooks::work_name(&addon) {
         true => WorkHealth {
@@ -40,6 +49,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
     };
     let state = WorkState {
         name: name.into(),
+        hosted_on: is_hosted.then(|| cluster.into()),
         deleting: metadata.deletion_timestamp.is_some(),
         version: text(labels.get(labels::ADDON_VERSION).or_else(|| labels.get(labels::DRAFT_ADDON_VERSION))),
         rendered_from: text(annotation(annotations::RENDERED_FROM)),
@@ -135,6 +145,25 @@ mod tests {
     fn read(object: &Value) -> Work {
         let guarded: Guarded<ManifestWork> = serde_json::from_str(&object.to_string()).unwrap();
         work(&guarded.0.unwrap()).unwrap().1
+    }
+
+    #[test]
+    fn a_work_belongs_to_the_cluster_of_its_label_or_else_of_its_namespace() {
+        let of = |label: Option<&str>| {
+            let mut labels = json!({labels::ADDON_NAME: "a"});
+            if let Some(label) = label {
+                labels[labels::ADDON_NAMESPACE] = json!(label);
+            }
+            let object = json!({"metadata": {"name": "w", "namespace": "h1", "labels": labels}, "spec": {}});
+            let guarded: Guarded<ManifestWork> = serde_json::from_str(&object.to_string()).unwrap();
+            let object = guarded.0.unwrap();
+            let hosted_on = work(&object).unwrap().1.hosted_on.clone();
+            (cluster_of_work(&object).unwrap().to_string(), hosted_on)
+        };
+        assert_eq!(of(Some("c1")), ("c1".to_owned(), Some("h1".into())));
+        for label in [None, Some("h1"), Some(""), Some("No Cluster")] {
+            assert_eq!(of(label), ("h1".to_owned(), None), "{label:?}");
+        }
     }
 
     /// A newer OCM may add fields, values of enums and types: the evidence of the conditions stays.

@@ -63,6 +63,13 @@ impl Work {
         }
     }
 
+    /// It counts as a work of the instance: it is in the namespace of the instance's cluster; or in
+    /// that of the hosting cluster that the instance names, and the add-on has its own manager.
+    /// Other clusters' agents can label their works as they like.
+    pub(crate) fn is_of(&self, hosting: Option<&str>, is_rendered: bool) -> bool {
+        self.state.is_of(hosting, is_rendered)
+    }
+
     /// Its manifests are unchanged since we wrote them.
     pub(crate) fn is_untouched(&self) -> bool {
         match (&self.rendered_digest, &self.digest) {
@@ -76,6 +83,8 @@ impl Work {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WorkState {
     pub name: Text,
+    /// The hosting cluster in whose namespace it is; `None` if it is in that of its own cluster.
+    pub hosted_on: Option<Text>,
     pub deleting: bool,
     pub version: Option<Text>,
     /// The annotation that names the inputs it was rendered from.
@@ -87,6 +96,12 @@ pub struct WorkState {
     pub probed: bool,
     /// The objects that it applies.
     pub objects: Vec<ObjectMark>,
+}
+
+impl WorkState {
+    pub(crate) fn is_of(&self, hosting: Option<&str>, is_rendered: bool) -> bool {
+        self.hosted_on.as_deref().is_none_or(|on| !is_rendered && hosting == Some(on))
+    }
 }
 
 impl Deref for Work {

@@ -20,11 +20,12 @@ pub(super) fn write(
     drafts: &mut Drafts,
 ) {
     let Some(Ok(prepared)) = &facts.rendering else { return };
+    let works = works.iter().filter(|work| work.is_of(None, true));
     let present = WorksPresent {
         instance,
         prepared,
         rendering: facts.rendering.as_ref(),
-        works: works.iter().map(|work| (work, WorkFacts::of(work, instance))).collect(),
+        works: works.map(|work| (work, WorkFacts::of(work, instance))).collect(),
         reprobes,
         may_lack_probes: facts.clock.as_ref().is_none_or(RevisionClock::may_lack_probes),
     };

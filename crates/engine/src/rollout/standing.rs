@@ -478,8 +478,9 @@ fn aside(instance: &InstanceFacts<'_>) -> Option<CohortStanding> {
     if instance.other_owner {
         return Some(CohortStanding::Aside(Wait::OtherOwner));
     }
-    let problem = instance.overrides.as_ref()?.unresolved.as_ref()?;
-    Some(CohortStanding::LeftOut(Wait::Problem(Arc::new(problem.clone()))))
+    let unresolved = || instance.overrides.as_ref()?.unresolved.clone();
+    let problem = instance.hosting_problem().or_else(unresolved)?;
+    Some(CohortStanding::LeftOut(Wait::Problem(Arc::new(problem))))
 }
 
 fn is_told(instance: &InstanceFacts<'_>, target: Option<&Arc<TargetRevision>>) -> bool {

@@ -153,6 +153,8 @@ fn instance(
         has_other_owners: false,
         made_by_ocm: false,
         install_namespace: install_namespace.clone(),
+        hosting: None,
+        addon_annotations: Default::default(),
         overrides: Vec::new(),
         version: None,
         status: status.clone(),
@@ -193,6 +195,7 @@ fn status(revision: &Revision, begin: Timestamp) -> InstanceStatus {
 fn work(name: &Text, revision: &Revision) -> Work {
     let state = WorkState {
         name: name.clone(),
+        hosted_on: None,
         deleting: false,
         version: None,
         rendered_from: None,

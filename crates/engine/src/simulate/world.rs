@@ -125,6 +125,8 @@ impl World {
                 has_other_owners: false,
                 made_by_ocm: false,
                 install_namespace: create.install_namespace.clone(),
+                hosting: None,
+                addon_annotations: create.annotations.clone(),
                 overrides: Vec::new(),
                 version: None,
                 status: InstanceStatus::default(),
@@ -154,6 +156,7 @@ impl World {
             return false;
         }
         instance.finalizers.clone_from(&write.finalizers);
+        instance.addon_annotations.extend(write.annotations.clone());
         if write.owns {
             instance.owner = Some(self.observed.addon.uid.clone());
         }
@@ -187,6 +190,7 @@ impl World {
         // The inputs stand for the manifests: equal inputs render to equal manifests.
         let state = WorkState {
             name: write.name.as_str().into(),
+            hosted_on: None,
             deleting: false,
             version: write.version().cloned(),
             rendered_from: Some(inputs.clone()),
@@ -249,6 +253,7 @@ impl World {
         if works.is_empty() {
             let state = WorkState {
                 name: "own-manager".into(),
+                hosted_on: None,
                 deleting: false,
                 version: None,
                 rendered_from: None,

@@ -48,6 +48,7 @@ pub(crate) fn next(
     let progress = progress(instance, decided, changed);
     draft.versions(&progress);
     draft.report(&progress, changed);
+    draft.judge_hosting();
     if !draft.is_left_as_found(&progress) {
         draft.keep_clock(decided.starts || changed);
     }
@@ -427,6 +428,19 @@ impl StatusDraft<'_> {
             if !as_found && (is_moving || !self.is_quiet(said, words.0 == "True")) {
                 self.state(conditions::AVAILABLE, words);
             }
+        }
+    }
+
+    /// Whether it may run on the hosting cluster that it names. Of an add-on with its own manager, that
+    /// manager decides it.
+    fn judge_hosting(&mut self) {
+        const KIND: &str = conditions::HOSTING_CLUSTER_VALIDITY;
+        if let Some(problem) = self.instance.hosting_problem() {
+            self.state(KIND, ("False", problem.code(), problem.to_string().into()));
+        } else if self.fleet.renders
+            && self.status.condition(KIND).is_some_and(|said| said.reason == Reason::HostingClusterInvalid)
+        {
+            self.status.conditions.retain(|one| one.kind != KIND);
         }
     }
 

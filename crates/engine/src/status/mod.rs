@@ -43,12 +43,13 @@ pub(crate) const VOCABULARY: &[&str] = &[
 ];
 
 /// The conditions of an instance that we write.
-pub(crate) const OURS: [&str; 5] = [
+pub(crate) const OURS: [&str; 6] = [
     conditions::PROGRESSING,
     conditions::CONFIGURED,
     conditions::AVAILABLE,
     conditions::REVISION_HEALTHY,
     conditions::HOOK_COMPLETED,
+    conditions::HOSTING_CLUSTER_VALIDITY,
 ];
 
 /// The longest message of a condition. Names and texts of others are in them.

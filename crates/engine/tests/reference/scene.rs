@@ -250,6 +250,8 @@ impl Scene {
             has_other_owners: false,
             made_by_ocm: false,
             install_namespace: "agents".into(),
+            hosting: None,
+            addon_annotations: BTreeMap::new(),
             overrides: Vec::new(),
             version: None,
             status: InstanceStatus::default(),

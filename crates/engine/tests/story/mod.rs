@@ -31,6 +31,8 @@
 //! hub ocm                        the hub has OCM's CRDs, and our records
 //! policy NAME WORD…              an AddOnRolloutPolicy: paused canary=PLACEMENT placements=P,P maxFailures=N minSuccessTime=D
 //!                                progressDeadline=D; without words, it is deleted
+//! host CLUSTER HOSTING           the instance asks to be hosted there; without HOSTING, it does not any more
+//! works CLUSTER HOSTING          its works are in the namespace of that cluster
 //! wait DURATION                  time passes
 //! back DURATION                  the clock is put back
 //! pass [N]                       N passes of the plan; agents do nothing
@@ -231,6 +233,8 @@ impl Story {
             }
             "annotate" => self.annotate(rest),
             "edit" => self.edit_work(rest),
+            "host" => self.host(rest),
+            "works" => self.move_works(rest),
             "wait" => {
                 let by = aviary_engine::duration::parse(rest).unwrap().unwrap_or(Duration::ZERO);
                 self.now = self.now.checked_add(by).unwrap();
@@ -548,6 +552,19 @@ impl Story {
                 work.applied = Seen::NotYet;
                 work.available = Seen::NotYet;
             }
+        }
+    }
+
+    fn host(&mut self, rest: &str) {
+        let (name, hosting) = rest.split_once(' ').unwrap_or((rest, ""));
+        let mut instance = self.world.observed.instances.get_mut(&cluster(name)).expect("an instance");
+        instance.hosting = Some(hosting).filter(|hosting| !hosting.is_empty()).map(Into::into);
+    }
+
+    fn move_works(&mut self, rest: &str) {
+        let (name, hosting) = rest.split_once(' ').expect("works CLUSTER HOSTING");
+        for work in self.world.observed.works.get_mut(&cluster(name)).expect("works").iter_mut() {
+            work.hosted_on = Some(hosting.into());
         }
     }
 

@@ -258,7 +258,10 @@ fn works(observed: &Observed, cluster: &ClusterName, status: Option<&StatusField
         })
     };
     let story = |work: &Work| WorkStory {
-        name: work.name.to_string(),
+        name: match &work.hosted_on {
+            Some(namespace) => format!("{namespace}/{}", work.name),
+            None => work.name.to_string(),
+        },
         generation: work.generation,
         applied: seen(&work.applied),
         available: seen(&work.available),

@@ -196,7 +196,9 @@ fn failed(observed: &Observed, placement: Option<&str>, now: Timestamp) -> Vec<F
             _ => continue,
         };
         let works = observed.works.get(&report.cluster).map(|works| works.as_slice()).unwrap_or_default();
-        let ours = works.iter().filter(|work| work.rendered_from.is_some() && !work.deleting);
+        let ours = works
+            .iter()
+            .filter(|work| work.rendered_from.is_some() && work.hosted_on.is_none() && !work.deleting);
         let tried = ours
             .filter(|work| matches!(work.applied, Seen::No { .. }))
             .map(|work| work.name.clone())
