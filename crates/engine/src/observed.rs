@@ -21,6 +21,7 @@ use crate::attempts::Attempt;
 use crate::by_cluster::{ByCluster, Summarised};
 use crate::clock::{AVAILABLE_SINCE, ClockStart};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
+use crate::content::{Content, Density};
 use crate::hash::Hash;
 use crate::health::{Health, ObjectMark};
 use crate::limit::Limit;
@@ -140,9 +141,9 @@ impl Observed {
         if let Some(Lookup::Found(live)) = self.configs.get(&pin.config)
             && live.hash == pin.hash
         {
-            return Some(&live.content);
+            return Some(&*live.content);
         }
-        self.templates.iter().find(|template| template.hash == pin.hash).map(|template| &template.content)
+        self.templates.iter().find(|template| template.hash == pin.hash).map(|template| &*template.content)
     }
 }
 
@@ -489,7 +490,7 @@ pub enum Lookup {
 pub struct LiveConfig {
     pub hash: Hash,
     pub generation: i64,
-    pub content: Arc<Value>,
+    pub content: Content,
     pub unkeepable: Option<Unkeepable>,
 }
 
@@ -500,7 +501,7 @@ pub enum Unkeepable {
     TooLarge { kib: usize },
     #[error("its content nests deeper than {} levels", Self::MOST_LEVELS)]
     TooDeep,
-    #[error("its content has more than {} values", Self::MOST_VALUES)]
+    #[error("its content has more than {} values or {} maps", Self::MOST_VALUES, Self::MOST_MAPS)]
     TooDense,
 }
 
@@ -516,28 +517,16 @@ impl Unkeepable {
     /// bytes in memory, even where it has two in the text.
     pub const MOST_VALUES: usize = 100_000;
 
+    /// The most maps that are not empty. A map takes 700 bytes in memory, even where it has eight
+    /// in the text. A megabyte of CRDs has about 10,000.
+    pub const MOST_MAPS: usize = 20_000;
+
     /// Checks content that has this many bytes.
     pub fn of(content: &Value, bytes: usize) -> Option<Self> {
         if bytes > Self::MOST_KIB * 1024 {
             return Some(Self::TooLarge { kib: bytes.div_ceil(1024) });
         }
-        let mut pending = vec![(content, 1)];
-        let mut values = 0;
-        while let Some((value, level)) = pending.pop() {
-            values += 1;
-            if values + pending.len() > Self::MOST_VALUES {
-                return Some(Self::TooDense);
-            }
-            match value {
-                Value::Array(_) | Value::Object(_) if level > Self::MOST_LEVELS => {
-                    return Some(Self::TooDeep);
-                }
-                Value::Array(items) => pending.extend(items.iter().map(|item| (item, level + 1))),
-                Value::Object(fields) => pending.extend(fields.values().map(|field| (field, level + 1))),
-                _ => {}
-            }
-        }
-        None
+        Density::check(content).err()
     }
 }
 
@@ -548,7 +537,7 @@ pub struct Template {
     pub version: Option<Text>,
     pub hash: Hash,
     pub generation: i64,
-    pub content: Arc<Value>,
+    pub content: Content,
     pub unkeepable: Option<Unkeepable>,
 }
 
