@@ -14,6 +14,7 @@ mod hooks;
 mod install;
 mod ocm;
 mod ocm_templates;
+mod oracles;
 mod properties;
 mod real_agent;
 mod reference;
