@@ -17,6 +17,7 @@ pub mod int_or_percent;
 mod lenient;
 pub mod managers;
 pub mod names;
+mod object_text;
 mod schema;
 pub mod visible;
 pub mod work;
@@ -31,4 +32,5 @@ pub use cluster::{
 pub use condition::Condition;
 pub use guarded::Guarded;
 pub use int_or_percent::IntOrString;
+pub use object_text::ObjectText;
 pub use work::ManifestWork;

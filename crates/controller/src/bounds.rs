@@ -20,9 +20,14 @@ use crate::requests::is_watch;
 const MIB: usize = 1 << 20;
 /// A whole list, or a discovery document.
 const MOST_OF_A_LIST: usize = 64 * MIB;
-/// One page of a list. Parsing needs much more memory: four times as much for text, and 35 times
-/// for JSON of brackets and commas. A manager has 256 MiB.
+/// One page of a list. Parsing needs four times as much memory for text, and more for JSON of many
+/// small values: those are bounded, too. A manager has 256 MiB.
 pub(crate) const MOST_OF_A_PAGE: usize = 4 * MIB;
+/// The values of one page: up to a hundred bytes each.
+pub(crate) const MOST_VALUES_OF_A_PAGE: usize = 500_000;
+/// The maps of one page that are not empty: up to 700 bytes each. Managed fields are counted, but
+/// not kept.
+pub(crate) const MOST_MAPS_OF_A_PAGE: usize = 80_000;
 /// One object, or one event of a watch. The default limit of etcd is 1.5 MiB.
 pub(crate) const MOST_OF_AN_OBJECT: usize = 8 * MIB;
 /// The body of an error.

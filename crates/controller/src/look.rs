@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::time::Duration;
 
+use aviary_api::ObjectText;
 use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
 use aviary_engine::name::{PlacementName, Text};
 use aviary_engine::observed::{Lookup, Observed, Options};
 use futures_util::future::{join, join_all};
 use jiff::Timestamp;
 use kube::Client;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::ApiResource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -136,8 +137,11 @@ impl View {
         self.complete_kinds().await?;
         for (kind, resource) in self.served.clone() {
             for config in self.referenced(&kind, |found| matches!(found, Lookup::Missing)) {
-                if let Some(object) = lists::fetch(&self.client, &config, &resource).await? {
-                    self.stores.take(lists::config_event(&kind, &object));
+                let object = lists::fetch(&self.client, &config, &resource).await?;
+                match object.map(|object| lists::config_event(&kind, &object)) {
+                    Some(Ok(event)) => self.stores.take(event),
+                    Some(Err(invalid)) => self.unread.push(lists::unread(&kind, &invalid)),
+                    None => {}
                 }
             }
         }
@@ -231,7 +235,7 @@ impl View {
         let mut supposed = Suppose { kind, object, is_watched: false, event: None };
         watched_kinds(&mut supposed);
         let Suppose { is_watched, event, .. } = supposed;
-        let config = || Some(lists::config_event(kind, &typed::<DynamicObject>(object)?));
+        let config = || lists::config_event(kind, &typed::<ObjectText>(object)?).ok();
         if let Some(event) = if is_watched { event } else { config() } {
             self.stores.take(event);
         }

@@ -1,20 +1,22 @@
 //! Pages of lists that fit into memory. A list request limits the number of objects, not their
 //! size.
 //!
-//! Owns the `limit` of list requests. A page that exceeds its bound (`bounds`) is requested again
-//! with half as many objects, from the same continue token. So large objects cannot prevent a list
+//! Owns the `limit` of list requests. A page that exceeds its bound (`bounds`), or that would take
+//! too much memory once it is parsed, is requested again with half as many objects, from the same
+//! continue token. So large objects cannot prevent a list
 //! from being read. Works below kube's watchers, which do not notice it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use aviary_engine::content::Density;
 use http::{Method, Request, Response, Uri};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use tower::service_fn;
 
-use crate::bounds::{AnswerTooLong, MOST_OF_A_PAGE};
+use crate::bounds::{AnswerTooLong, MOST_MAPS_OF_A_PAGE, MOST_OF_A_PAGE, MOST_VALUES_OF_A_PAGE};
 use crate::requests::is_watch;
 
 /// Wraps a client so that all its paged lists can be read. The client must limit the size of its
@@ -59,7 +61,13 @@ impl Pages {
             match body.collect().await {
                 Ok(page) => {
                     let page = page.to_bytes();
-                    self.note(path, asked, next_limit(limit, page.len()));
+                    let density = Density::of_text(&page);
+                    if limit > 1 && has_more_than(1, density) {
+                        limit = limit.div_ceil(2);
+                        continue;
+                    }
+                    let has_room = page.len() < MOST_OF_A_PAGE / 4 && !has_more_than(4, density);
+                    self.note(path, asked, if has_room { limit.saturating_mul(2) } else { limit });
                     return Ok(Response::from_parts(head, Body::from(page)));
                 }
                 Err(error) if limit > 1 && AnswerTooLong::caused(&error) => limit = limit.div_ceil(2),
@@ -83,9 +91,9 @@ impl Pages {
     }
 }
 
-/// After a page far below the bound, the next one may be larger.
-fn next_limit(limit: u32, size: usize) -> u32 {
-    if size < MOST_OF_A_PAGE / 4 { limit.saturating_mul(2) } else { limit }
+/// Whether a page has more than this part of the values that are parsed at once.
+fn has_more_than(part: usize, Density { values, maps }: Density) -> bool {
+    values > MOST_VALUES_OF_A_PAGE / part || maps > MOST_MAPS_OF_A_PAGE / part
 }
 
 /// How many objects a request asks for, if it asks for a page of a list.
@@ -111,7 +119,7 @@ fn with_limit(uri: &Uri, limit: u32) -> Uri {
 mod tests {
     use kube::api::{Api, DynamicObject, ListParams};
     use kube::core::{ApiResource, GroupVersionKind};
-    use serde_json::json;
+    use serde_json::{Value, json};
     use tower::Layer;
 
     use super::*;
@@ -120,6 +128,13 @@ mod tests {
 
     /// A hub that has objects of these sizes, and the limits that it was asked with.
     fn hub(sizes: &'static [usize]) -> (Client, Arc<Mutex<Vec<usize>>>) {
+        hub_of(sizes.len(), |number| json!("x".repeat(sizes[number])))
+    }
+
+    fn hub_of(
+        count: usize,
+        content: impl Fn(usize) -> Value + Clone + Send + 'static,
+    ) -> (Client, Arc<Mutex<Vec<usize>>>) {
         let asked: Arc<Mutex<Vec<usize>>> = Arc::default();
         let noted = Arc::clone(&asked);
         let service = service_fn(move |request: Request<Body>| {
@@ -132,17 +147,17 @@ mod tests {
             };
             let (limit, from) = (of("limit").unwrap(), of("continue").unwrap_or(0));
             noted.lock().unwrap().push(limit);
-            let items: Vec<_> = (from..sizes.len())
+            let items: Vec<_> = (from..count)
                 .take(limit)
                 .map(|number| {
                     json!({
                         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{number}")},
-                        "data": {"text": "x".repeat(sizes[number])},
+                        "data": {"content": content(number)},
                     })
                 })
                 .collect();
             let next = from + items.len();
-            let token = if next < sizes.len() { next.to_string() } else { String::new() };
+            let token = if next < count { next.to_string() } else { String::new() };
             let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"continue": token}, "items": items});
             async move { Ok::<_, kube::Error>(Response::new(Body::from(list.to_string().into_bytes()))) }
         });
@@ -178,6 +193,15 @@ mod tests {
         asked.lock().unwrap().clear();
         list(client).await.unwrap();
         assert!(asked.lock().unwrap().iter().all(|limit| *limit <= 4), "the page that fits is remembered");
+    }
+
+    #[tokio::test]
+    async fn a_list_of_dense_objects_is_read_in_smaller_pages() {
+        // Each has 160 KB, and takes 14 MB.
+        let (client, asked) = hub_of(12, |_| json!(vec![json!({"a": 1}); MOST_MAPS_OF_A_PAGE / 4]));
+        assert_eq!(list(client).await.unwrap().len(), 12);
+        let limits = asked.lock().unwrap().clone();
+        assert_eq!(limits, [500, 250, 125, 63, 32, 16, 8, 4, 2, 2, 2, 2, 2, 2]);
     }
 
     #[tokio::test]

@@ -186,8 +186,10 @@ fn clipped(addon: &str) -> &str {
 }
 
 pub(crate) fn content(owner: Owner<'_>, keep: &Keep) -> Value {
-    let stored = Stored::Config { of: stored_pin(&keep.pin), content: (*keep.content).clone() };
+    // The content is put in afterwards: parsed, it may be large, and is copied only once.
+    let stored = Stored::Config { of: stored_pin(&keep.pin), content: Value::Null };
     let mut object = object(owner, &content_name(owner.addon, &keep.pin.hash), 0, &stored);
+    object["data"]["config"]["content"] = (*keep.content).clone();
     if keep.held {
         object["metadata"]["finalizers"] = json!([HOOK_CONTENT]);
     }

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use aviary_api::names::{annotations, labels};
 use aviary_api::{
-    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement,
-    PlacementDecision,
+    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, ObjectText,
+    Placement, PlacementDecision,
 };
 use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
+use aviary_engine::content::Density;
 use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise::{self, DecisionPart, PlacementPart};
 use aviary_engine::observed::{AddOn, Cluster, Instance, LiveConfig, Record, Template, Work};
@@ -23,10 +24,12 @@ use aviary_engine::problem::Problem;
 use aviary_engine::served::Served;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::Api;
-use kube::core::{DynamicObject, ObjectMeta};
+use kube::core::ObjectMeta;
+use kube::core::error_boundary::InvalidObject;
 use kube::{Client, Resource, ResourceExt};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::revisions::{self, Kept};
 
@@ -254,6 +257,7 @@ pub(crate) struct SeenDecision {
 
 #[derive(Debug)]
 pub(crate) struct SeenConfig {
+    /// With its content as text.
     pub(crate) live: LiveConfig,
     /// If the config is a template, its add-on.
     pub(crate) template: Option<(Text, Template)>,
@@ -372,18 +376,59 @@ pub(crate) fn own(kind: &GroupResource, value: &Value) -> Option<SeenConfig> {
     Some(SeenConfig { live: normalise::config(&Value::Null), template: None, offers: None, own: Some(own) })
 }
 
-pub(crate) fn config(kind: &GroupResource, object: &DynamicObject) -> SeenConfig {
-    let value = serde_json::to_value(object).unwrap_or(Value::Null);
-    if kind == GroupResource::policies() || kind == GroupResource::records() {
-        return own(kind, &value).unwrap_or_else(|| unreadable(kind, &value));
+/// Reads a config. Its text is counted before it is parsed: its author must not choose how much
+/// memory that takes.
+pub(crate) fn config(kind: &GroupResource, object: &ObjectText) -> Result<SeenConfig, InvalidObject> {
+    let is_own = kind == GroupResource::policies() || kind == GroupResource::records();
+    if Density::of_text(object.text.as_bytes()).is_too_much() {
+        let outline = outline(object);
+        return Ok(match is_own {
+            true => unreadable(kind, &outline),
+            false => {
+                let generation = object.metadata.generation.unwrap_or(0);
+                let live = normalise::dense_config(&object.text, generation);
+                let template = (kind == GroupResource::templates())
+                    .then(|| normalise::template_of(&outline, live.clone()));
+                let offers = (kind == GroupResource::hub_configs()).then(Vec::new);
+                SeenConfig { live, template, offers, own: None }
+            }
+        });
     }
-    let live = normalise::config(&value);
-    let template = (kind == GroupResource::templates()).then(|| normalise::template_of(&value, live.clone()));
+    let value: Value = serde_json::from_str(&object.text)
+        .map_err(|error| InvalidObject { error: error.to_string(), metadata: object.metadata.clone() })?;
+    if is_own {
+        return Ok(own(kind, &value).unwrap_or_else(|| unreadable(kind, &value)));
+    }
     let offers = (kind == GroupResource::hub_configs()).then(|| {
         let listed = value.pointer("/status/supportedVersions").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(Value::as_str).map(Text::from).collect()
     });
-    SeenConfig { live, template, offers, own: None }
+    let facts = (kind == GroupResource::templates()).then(|| normalise::template_facts(&value));
+    let live = normalise::config_as_text(value);
+    let template = facts.map(|facts| facts.template(live.clone()));
+    Ok(SeenConfig { live, template, offers, own: None })
+}
+
+/// What is needed of an object with too many values: its name, and whose template it is.
+fn outline(object: &ObjectText) -> Value {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Outline {
+        spec: Spec,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Spec {
+        addon_name: String,
+        version: Option<String>,
+    }
+    let Outline { spec: Spec { addon_name, version } } =
+        serde_json::from_str(&object.text).unwrap_or_default();
+    let ObjectMeta { name, uid, resource_version, .. } = &object.metadata;
+    json!({
+        "metadata": {"name": name, "uid": uid, "resourceVersion": resource_version},
+        "spec": {"addonName": addon_name, "version": version},
+    })
 }
 
 /// A policy that cannot be read holds what it may cover. A record that cannot be read is empty.

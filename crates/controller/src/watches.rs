@@ -8,15 +8,16 @@ use std::fmt::Debug;
 
 use aviary_api::names::{self, labels};
 use aviary_api::{
-    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement,
-    PlacementDecision,
+    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, ObjectText,
+    Placement, PlacementDecision,
 };
 use aviary_engine::configs::GroupResource;
 use futures_util::{StreamExt, pin_mut};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource};
 use kube::core::PartialObjectMeta;
+use kube::core::error_boundary::InvalidObject;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
@@ -138,7 +139,7 @@ pub(crate) async fn follow<K: Watched<E>, E: StoreEvent>(
 ) {
     let resource = GroupResource::new(&K::group(&()), &K::plural(&()));
     let source = Source { api, config, resource: &resource, reach };
-    stream(source, events, K::read, K::EVENT).await;
+    stream(source, events, |object| Ok(K::read(object)), K::EVENT).await;
 }
 
 /// Follows the configs of one kind.
@@ -149,9 +150,9 @@ pub(crate) async fn follow_configs(
     reach: Option<Reach>,
     events: mpsc::Sender<WatchEvent>,
 ) {
-    let api: Api<Guarded<DynamicObject>> = Api::all_with(client, &resource);
+    let api: Api<Guarded<ObjectText>> = Api::all_with(client, &resource);
     let source = Source { api, config: watcher::Config::default(), resource: &kind, reach };
-    let read = |object: DynamicObject| Some(seen::config(&kind, &object));
+    let read = |object: ObjectText| seen::config(&kind, &object).map(Some);
     let wrap = |change| WatchEvent::Config(kind.clone(), change);
     stream(source, events, read, wrap).await;
 }
@@ -167,7 +168,7 @@ struct Source<'a, K> {
 async fn stream<K, T, E>(
     source: Source<'_, K>,
     events: mpsc::Sender<E>,
-    read: impl Fn(K) -> Option<T>,
+    read: impl Fn(K) -> Result<Option<T>, InvalidObject>,
     wrap: impl Fn(Change<T>) -> E,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -254,10 +255,10 @@ impl Retries {
 fn put<K: Resource, T>(
     resource: &GroupResource,
     object: Guarded<K>,
-    read: impl Fn(K) -> Option<T>,
+    read: impl Fn(K) -> Result<Option<T>, InvalidObject>,
 ) -> Change<T> {
     let version = ObjectVersion::of(object.meta());
-    match object.0.map(read) {
+    match object.0.and_then(read) {
         Ok(Some(seen)) => Change::Put(version, seen),
         Ok(None) => Change::Unreadable(version),
         Err(error) => {

@@ -69,6 +69,13 @@ pub fn content(object: &Value) -> Value {
     }
 }
 
+/// Leaves the content of an object.
+pub(crate) fn retain_content(object: &mut Value) {
+    if let Value::Object(fields) = object {
+        fields.retain(|key, _| !is_identity(key));
+    }
+}
+
 fn is_identity(key: &str) -> bool {
     matches!(key, "apiVersion" | "kind" | "metadata" | "status")
 }

@@ -268,9 +268,11 @@ impl<'a> Checker<'a> {
         }
         self.applied_on_evidence(old, new);
         self.configs_within_reach(new);
+        self.keeps_missing_override(old, new);
         if moves(old, new) {
             self.within_budget(cluster, old);
             self.behind_canary(cluster, old, new);
+            self.joined_behind_gate(cluster, old);
         }
     }
 
@@ -341,6 +343,34 @@ impl<'a> Checker<'a> {
         let told = new.status.told_revision();
         if known_good != Some(&told) {
             self.broken("S2", format!("{cluster} gets {told:?}, known good is {known_good:?}"));
+        }
+    }
+
+    /// S26: an override whose object is missing is not replaced by what the placement says.
+    fn keeps_missing_override(&mut self, old: &Instance, new: &Instance) {
+        let is_missing =
+            |config: &&ConfigRef| !matches!(self.before.configs.get(*config), Some(Lookup::Found(_)));
+        let is_of = |instance: &Instance, config: &ConfigRef| {
+            instance.status.told().any(|pin| *pin.config == *config)
+        };
+        let missing = new.overrides.iter().filter(is_missing);
+        let lost: Vec<&ConfigRef> =
+            missing.filter(|config| is_of(old, config) && !is_of(new, config)).collect();
+        for config in lost {
+            self.broken("S26", format!("{} leaves its override {config}, which is missing", new.cluster));
+        }
+    }
+
+    /// S27: a cluster that joined with its instance stays on what it has while the gate is closed.
+    fn joined_behind_gate(&mut self, cluster: &ClusterName, old: &Instance) {
+        let Some(spec) = governor(self.before, cluster) else { return };
+        let mut canaries = spec.rollout.canaries();
+        let inside = canaries.any(|canary| includes(self.before.placements.get(canary), cluster));
+        let is_closed = self
+            .recorded(&spec.name)
+            .is_some_and(|recorded| recorded.desired.is_some() && recorded.desired != recorded.known_good);
+        if is_closed && !inside && is_installed(self.before, old) && has_joined(self.before, spec, old) {
+            self.broken("S27", format!("{cluster} joined {} and moves behind its closed gate", spec.name));
         }
     }
 
@@ -646,14 +676,20 @@ fn is_left_out(observed: &Observed, spec: &InstallPlacement, instance: &Instance
         Some(Lookup::Found(_)) => false,
         _ => true,
     };
-    let came_from = RevisionClock::carried_by(&instance.status).and_then(|clock| clock.placement);
     instance.overrides.iter().any(cannot_be_had)
         || is_refused_at_rest(observed, instance)
         || (instance.hosting.is_some() && observed.renders_templates())
         || instance.version.as_ref().is_some_and(not_offered)
-        || (spec.rollout.canary.is_some()
-            && !is_rolling(observed, spec)
-            && came_from.is_some_and(|placement| placement != spec.name))
+        || has_joined(observed, spec, instance)
+}
+
+/// Whether it was last moved by another placement, and this one has a gate and has not begun to
+/// move everybody.
+fn has_joined(observed: &Observed, spec: &InstallPlacement, instance: &Instance) -> bool {
+    let came_from = RevisionClock::carried_by(&instance.status).and_then(|clock| clock.placement);
+    spec.rollout.canary.is_some()
+        && !is_rolling(observed, spec)
+        && came_from.is_some_and(|placement| placement != spec.name)
 }
 
 /// The hub refuses to write its status, so nobody can move it, and nobody has.

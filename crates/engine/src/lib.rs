@@ -15,6 +15,7 @@ pub mod attempts;
 pub mod by_cluster;
 pub mod clock;
 pub mod configs;
+pub mod content;
 pub mod difference;
 pub mod duration;
 mod evidence;

@@ -23,6 +23,7 @@ use crate::attempts::Attempt;
 use crate::by_cluster::{ByCluster, Summarised};
 use crate::clock::{AVAILABLE_SINCE, ClockStart};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
+use crate::content::Content;
 use crate::hash::Hash;
 use crate::health::{Health, ObjectMark};
 use crate::limit::Limit;
@@ -142,9 +143,9 @@ impl Observed {
         if let Some(Lookup::Found(live)) = self.configs.get(&pin.config)
             && live.hash == pin.hash
         {
-            return Some(&live.content);
+            return Some(&*live.content);
         }
-        self.templates.iter().find(|template| template.hash == pin.hash).map(|template| &template.content)
+        self.templates.iter().find(|template| template.hash == pin.hash).map(|template| &*template.content)
     }
 }
 
@@ -498,7 +499,7 @@ pub enum Lookup {
 pub struct LiveConfig {
     pub hash: Hash,
     pub generation: i64,
-    pub content: Arc<Value>,
+    pub content: Content,
     pub unkeepable: Option<Unkeepable>,
 }
 
@@ -509,7 +510,7 @@ pub struct Template {
     pub version: Option<Text>,
     pub hash: Hash,
     pub generation: i64,
-    pub content: Arc<Value>,
+    pub content: Content,
     pub unkeepable: Option<Unkeepable>,
 }
 

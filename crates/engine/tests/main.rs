@@ -15,6 +15,7 @@ mod install;
 mod invariants;
 mod ocm;
 mod ocm_templates;
+mod oracles;
 mod properties;
 mod real_agent;
 mod reference;

@@ -34,6 +34,8 @@ impl Executor {
             Err(kube::Error::Api(status)) if status.code == 409 => self.revisions().get(&name).await,
             answer => answer,
         };
+        // As large as the answer, which is parsed next.
+        drop(object);
         match answer {
             Ok(found) if is_of_another(&found, owner) => self.clear_away(&found).await,
             answer => WriteResult::of_put(answer),

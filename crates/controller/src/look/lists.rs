@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use aviary_api::Guarded;
+use aviary_api::{Guarded, ObjectText};
 use aviary_engine::configs::{ConfigRef, GroupResource};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::api::{Api, ApiResource, ListParams};
 use kube::core::error_boundary::InvalidObject;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -47,7 +47,9 @@ impl KindVisitor for Lists<'_> {
         let params = ListParams { label_selector, field_selector, ..ListParams::default() };
         let api = K::api(self.client, &self.scope.namespace);
         let resource = GroupResource::new(&K::group(&()), &K::plural(&()));
-        self.lists.push(async move { list(api, params, &resource, K::read, K::EVENT).await }.boxed());
+        self.lists.push(
+            async move { list(api, params, &resource, |object| Ok(K::read(object)), K::EVENT).await }.boxed(),
+        );
     }
 }
 
@@ -56,7 +58,7 @@ async fn list<K, T>(
     api: Api<Guarded<K>>,
     params: ListParams,
     resource: &GroupResource,
-    read: impl Fn(K) -> Option<T> + Send,
+    read: impl Fn(K) -> Result<Option<T>, InvalidObject> + Send,
     wrap: impl Fn(Change<T>) -> WatchEvent + Send,
 ) -> Result<Listed, LookError>
 where
@@ -77,7 +79,7 @@ where
             };
             for object in objects.items {
                 let version = ObjectVersion::of(object.meta());
-                match object.0.map(&read) {
+                match object.0.and_then(&read) {
                     Ok(seen) => listed.events.extend(seen.map(|seen| wrap(Change::Put(version, seen)))),
                     Err(invalid) => listed.unread.push(unread(resource, &invalid)),
                 }
@@ -92,7 +94,7 @@ where
     }
 }
 
-fn unread(resource: &GroupResource, invalid: &InvalidObject) -> String {
+pub(super) fn unread(resource: &GroupResource, invalid: &InvalidObject) -> String {
     let Key { namespace, name } = Key::of(&invalid.metadata);
     format!("{resource} {namespace}/{name}: {invalid}")
 }
@@ -106,33 +108,37 @@ pub(super) async fn configs(
 ) -> Result<Listed, LookError> {
     let wrap = |change| WatchEvent::Config(kind.clone(), change);
     let Some(wanted) = wanted else {
-        let api: Api<Guarded<DynamicObject>> = Api::all_with(client.clone(), resource);
-        let read = |object: DynamicObject| Some(seen::config(kind, &object));
+        let api: Api<Guarded<ObjectText>> = Api::all_with(client.clone(), resource);
+        let read = |object: ObjectText| seen::config(kind, &object).map(Some);
         return list(api, ListParams::default(), kind, read, wrap).await;
     };
-    let mut events = vec![wrap(Change::Begin)];
+    let mut listed = Listed { events: vec![wrap(Change::Begin)], unread: Vec::new() };
     for config in wanted {
-        let object = fetch(client, &config, resource).await?;
-        events.extend(object.map(|object| config_event(kind, &object)));
+        let Some(object) = fetch(client, &config, resource).await? else { continue };
+        match config_event(kind, &object) {
+            Ok(event) => listed.events.push(event),
+            Err(invalid) => listed.unread.push(unread(kind, &invalid)),
+        }
     }
-    events.push(wrap(Change::End));
-    Ok(Listed { events, unread: Vec::new() })
+    listed.events.push(wrap(Change::End));
+    Ok(listed)
 }
 
 pub(super) async fn fetch(
     client: &Client,
     config: &ConfigRef,
     resource: &ApiResource,
-) -> Result<Option<DynamicObject>, LookError> {
-    let api: Api<DynamicObject> = match &config.namespace {
+) -> Result<Option<ObjectText>, LookError> {
+    let api: Api<Guarded<ObjectText>> = match &config.namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),
     };
     let failed = |error| LookError::new(format!("read {config}"), error);
-    api.get_opt(&config.name).await.map_err(failed)
+    let found = api.get_opt(&config.name).await.map_err(failed)?;
+    Ok(found.and_then(|object| object.0.ok()))
 }
 
-pub(super) fn config_event(kind: &GroupResource, object: &DynamicObject) -> WatchEvent {
-    let change = Change::Put(ObjectVersion::of(&object.metadata), seen::config(kind, object));
-    WatchEvent::Config(kind.clone(), change)
+pub(super) fn config_event(kind: &GroupResource, object: &ObjectText) -> Result<WatchEvent, InvalidObject> {
+    let change = Change::Put(ObjectVersion::of(&object.metadata), seen::config(kind, object)?);
+    Ok(WatchEvent::Config(kind.clone(), change))
 }

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aviary_engine::configs::{ConfigRef, GroupResource};
+use aviary_engine::content::Content;
 use aviary_engine::name::Text;
 use aviary_engine::observed::{LiveConfig, Lookup, Offers, Template};
+use serde_json::Value;
 
 use crate::progress::Booked;
 use crate::seen::{Change, Key, Refused, SeenConfig};
@@ -13,35 +15,37 @@ use crate::stores::own::is_own;
 use crate::stores::{KindState, Relist, Stores};
 
 /// A config as it is kept. Parsed JSON takes many times the memory of its text, so only what some
-/// add-on looks up is parsed.
+/// add-on looks up is parsed. A template is parsed only for a plan that reads it, which most plans
+/// do not: what is rendered comes from the stored revisions.
 #[derive(Clone, Debug)]
 pub(super) enum HeldConfig {
     Open(LiveConfig),
     Parked {
         /// Without its content.
         live: LiveConfig,
-        text: Box<[u8]>,
+        text: Arc<str>,
     },
 }
 
 impl HeldConfig {
     fn parked(live: LiveConfig) -> Self {
-        match serde_json::to_vec(&*live.content) {
-            Ok(text) => {
-                let text = text.into_boxed_slice();
-                Self::Parked { live: LiveConfig { content: Arc::default(), ..live }, text }
-            }
-            Err(_) => Self::Open(live),
-        }
+        let text = live.content.text().cloned().unwrap_or_else(|| live.content.to_string().into());
+        Self::Parked { live: LiveConfig { content: Content::default(), ..live }, text }
     }
 
-    fn opened(&self) -> LiveConfig {
+    fn open(live: LiveConfig) -> Self {
+        // Parsed here, so that it is parsed once and not by every plan.
+        let _: &Arc<Value> = &live.content;
+        Self::Open(live)
+    }
+
+    /// Its content is parsed when it is read.
+    fn lent(&self) -> LiveConfig {
         match self {
             Self::Open(live) => live.clone(),
-            Self::Parked { live, text } => LiveConfig {
-                content: Arc::new(serde_json::from_slice(text).unwrap_or_default()),
-                ..live.clone()
-            },
+            Self::Parked { live, text } => {
+                LiveConfig { content: Content::of_text(Arc::clone(text)), ..live.clone() }
+            }
         }
     }
 
@@ -153,8 +157,8 @@ impl Stores {
             self.listed_versions.insert(config.clone(), offers);
         }
         self.mark_referrers(&config);
-        let held = match self.is_looked_up(&config) {
-            true => HeldConfig::Open(live),
+        let held = match self.is_kept_open(&config) {
+            true => HeldConfig::open(live),
             false => HeldConfig::parked(live),
         };
         self.configs.insert(config, held);
@@ -182,23 +186,21 @@ impl Stores {
         self.dirty.extend(referrers.map(|(name, _)| name.clone()));
     }
 
-    fn is_looked_up(&self, config: &ConfigRef) -> bool {
-        // The content of a template is shared with the template itself.
-        config.kind == *GroupResource::templates()
-            || self.addons.values().any(|entry| entry.looked_up.contains(config))
+    fn is_kept_open(&self, config: &ConfigRef) -> bool {
+        may_be_open(config) && self.addons.values().any(|entry| entry.looked_up.contains(config))
     }
 
     /// An add-on looks up other configs than before. Those that it needs are opened, and those that
     /// nobody needs any more are parked. What it shared with other add-ons concerns those.
     pub(super) fn change_looked_up(&mut self, before: &BTreeSet<ConfigRef>, after: &BTreeSet<ConfigRef>) {
-        for config in after {
+        for config in after.iter().filter(|config| may_be_open(config)) {
             if let Some(held @ HeldConfig::Parked { .. }) = self.configs.get_mut(config) {
-                *held = HeldConfig::Open(held.opened());
+                *held = HeldConfig::open(held.lent());
             }
         }
         for config in before.difference(after) {
             self.mark_referrers(config);
-            if !self.is_looked_up(config)
+            if !self.is_kept_open(config)
                 && let Some(held) = self.configs.get_mut(config)
                 && let HeldConfig::Open(live) = held
             {
@@ -221,7 +223,7 @@ impl Stores {
                 | KindState::Forbidden { namespaced: true },
             ) if config.namespace.is_none() => Lookup::NeedsNamespace,
             Some(KindState::Forbidden { .. }) => Lookup::Forbidden,
-            Some(_) => self.configs.get(config).map_or(Lookup::Missing, |held| Lookup::Found(held.opened())),
+            Some(_) => self.configs.get(config).map_or(Lookup::Missing, |held| Lookup::Found(held.lent())),
         }
     }
 
@@ -253,23 +255,28 @@ impl Stores {
     }
 }
 
+/// Templates are large and plans seldom read them.
+fn may_be_open(config: &ConfigRef) -> bool {
+    config.kind != *GroupResource::templates()
+}
+
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod tests {
-    use kube::core::DynamicObject;
-    use serde_json::{Value, json};
+    use aviary_api::ObjectText;
+    use serde_json::json;
 
     use super::*;
     use crate::seen;
 
     fn seen_config(name: &str, spec: &Value) -> (ConfigRef, SeenConfig) {
         let kind = GroupResource::deployment_configs().clone();
-        let object: DynamicObject = serde_json::from_value(json!({
+        let object: ObjectText = serde_json::from_value(json!({
             "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnDeploymentConfig",
             "metadata": {"name": name, "namespace": "default"}, "spec": spec,
         }))
         .unwrap();
-        let seen = seen::config(&kind, &object);
+        let seen = seen::config(&kind, &object).unwrap();
         (ConfigRef { kind, namespace: Some("default".into()), name: name.into() }, seen)
     }
 
@@ -304,7 +311,7 @@ mod tests {
         let (wanted, seen) = seen_config("c7", &brackets);
         let after = BTreeSet::from([wanted.clone()]);
         stores.change_looked_up(&BTreeSet::new(), &after);
-        assert_eq!(stores.configs.get(&wanted).unwrap().opened().content, seen.live.content);
+        assert_eq!(stores.configs.get(&wanted).unwrap().lent().content, seen.live.content);
         assert!(kept(&stores).1 > 50_000);
         stores.change_looked_up(&after, &BTreeSet::new());
         assert_eq!(kept(&stores), (bytes, values));
@@ -317,5 +324,44 @@ mod tests {
         assert!(seen.live.unkeepable.is_some());
         stores.put_config(config, seen);
         assert_eq!(kept(&stores), (4, 1));
+    }
+
+    #[test]
+    fn templates_are_kept_as_text_also_where_an_addon_references_them() {
+        let mut stores = Stores::default();
+        let kind = GroupResource::templates();
+        for number in 0..20 {
+            let object: ObjectText = serde_json::from_value(json!({
+                "metadata": {"name": format!("t{number}")},
+                "spec": {"addonName": "a", "version": format!("v{number}.0.0"), "all": vec![json!([]); 50_000]},
+            }))
+            .unwrap();
+            let config = ConfigRef { kind: kind.clone(), namespace: None, name: format!("t{number}").into() };
+            stores.put_config(config, seen::config(kind, &object).unwrap());
+        }
+        let parsed = kept(&stores).1;
+        assert_eq!(parsed, 20);
+        let all: BTreeSet<ConfigRef> = stores.configs.keys().cloned().collect();
+        stores.change_looked_up(&BTreeSet::new(), &all);
+        assert_eq!(kept(&stores).1, parsed);
+        let lent = stores.templates_of(&"a".into());
+        assert_eq!(lent.len(), 20);
+        assert_eq!(lent[0].content["spec"]["all"].as_array().map(Vec::len), Some(50_000));
+        assert!(stores.templates_of(&"a".into()).iter().all(|template| !template.content.is_parsed()));
+    }
+
+    #[test]
+    fn the_author_of_a_dense_template_is_told_although_it_is_never_parsed() {
+        let kind = GroupResource::templates();
+        let object: ObjectText = serde_json::from_value(json!({
+            "metadata": {"name": "dense", "generation": 3},
+            "spec": {"addonName": "a", "version": "v1", "all": vec![json!({"a": 1}); 170_000]},
+        }))
+        .unwrap();
+        let SeenConfig { live, template, .. } = seen::config(kind, &object).unwrap();
+        let (addon, template) = template.unwrap();
+        assert_eq!((&*addon, template.version.as_deref(), live.generation), ("a", Some("v1"), 3));
+        assert_eq!(template.unkeepable, Some(aviary_engine::observed::Unkeepable::TooDense));
+        assert_eq!(live.unkeepable, Some(aviary_engine::observed::Unkeepable::TooDense));
     }
 }

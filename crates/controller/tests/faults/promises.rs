@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use aviary_api::names::labels;
 use aviary_api::{
-    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, Placement, PlacementDecision,
+    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, ObjectText, Placement,
+    PlacementDecision,
 };
 use aviary_engine::configs::{GroupResource, Pin};
 use aviary_engine::hooks::work_name;
@@ -16,7 +17,6 @@ use aviary_engine::render::{Templates, WorkSite};
 use aviary_testing::as_authored;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ fn event(key: &Key, object: &Value, gone: bool) -> Option<WatchEvent> {
             let kind = config_kind(index);
             let change = match gone {
                 true => Change::Gone(at),
-                false => Change::Put(at, seen::config(&kind, &typed::<DynamicObject>(object)?)),
+                false => Change::Put(at, seen::config(&kind, &typed::<ObjectText>(object)?).ok()?),
             };
             Some(WatchEvent::Config(kind, change))
         }

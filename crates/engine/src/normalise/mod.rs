@@ -22,6 +22,7 @@ use aviary_api::addon::{AddOnConfig, ConfigSpecHash};
 use serde_json::Value;
 
 use crate::configs::{ConfigRef, GroupResource, Pin};
+use crate::content::Content;
 use crate::hash::{self, Hash};
 use crate::name::{Text, Word};
 use crate::observed::{LiveConfig, ObservedCondition, Template, Unkeepable};
@@ -40,7 +41,30 @@ pub fn config(object: &Value) -> LiveConfig {
         generation: object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0),
         unkeepable,
         // Content that cannot be stored as a revision is never assigned, so it is not kept here.
-        content: Arc::new(if unkeepable.is_some() { Value::Null } else { content }),
+        content: if unkeepable.is_some() { Content::default() } else { content.into() },
+    }
+}
+
+/// The same, without a second copy of the content, which is left as text.
+pub fn config_as_text(mut object: Value) -> LiveConfig {
+    let (hash, bytes) = hash::spec_hash_and_size(&object);
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+    hash::retain_content(&mut object);
+    let unkeepable = Unkeepable::of(&object, bytes);
+    let content = match unkeepable {
+        Some(_) => Content::default(),
+        None => Content::of_text(object.to_string().into()),
+    };
+    LiveConfig { hash, generation, content, unkeepable }
+}
+
+/// A config whose text has too many values to be parsed.
+pub fn dense_config(text: &str, generation: i64) -> LiveConfig {
+    LiveConfig {
+        hash: hash::of_bytes(text.as_bytes()),
+        generation,
+        content: Content::default(),
+        unkeepable: Some(Unkeepable::TooDense),
     }
 }
 
@@ -51,13 +75,30 @@ pub fn template(object: &Value) -> (Text, Template) {
 
 /// The same, for an object that has been read as a config: both share their content.
 pub fn template_of(object: &Value, live: LiveConfig) -> (Text, Template) {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let LiveConfig { hash, generation, content, unkeepable } = live;
+    template_facts(object).template(live)
+}
+
+/// What is known of an AddOnTemplate besides its content.
+#[derive(Clone, Debug)]
+pub struct TemplateFacts {
+    addon: Text,
+    name: Text,
+    version: Option<Text>,
+}
+
+pub fn template_facts(object: &Value) -> TemplateFacts {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
     let version = versions::of_template(object).map(Text::from);
-    (
-        text("/spec/addonName").into(),
-        Template { name: text("/metadata/name").into(), version, hash, generation, content, unkeepable },
-    )
+    TemplateFacts { addon: text("/spec/addonName"), name: text("/metadata/name"), version }
+}
+
+impl TemplateFacts {
+    /// The template, with the name of the add-on that it is for.
+    pub fn template(self, live: LiveConfig) -> (Text, Template) {
+        let Self { addon, name, version } = self;
+        let LiveConfig { hash, generation, content, unkeepable } = live;
+        (addon, Template { name, version, hash, generation, content, unkeepable })
+    }
 }
 
 fn condition(condition: &aviary_api::Condition) -> ObservedCondition {

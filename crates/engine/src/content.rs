@@ -1,0 +1,185 @@
+//! The content of a config, which is parsed when something reads it, and how much memory that
+//! takes.
+//!
+//! Parsed JSON may take a hundred times the memory of its text: a map of one number has eight bytes
+//! in the text and several hundred in memory. So text that strangers write is counted before it is
+//! parsed, and kept as text while nothing reads it.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use crate::observed::Unkeepable;
+
+/// Content that is shared, and parsed once for all that share it.
+#[derive(Clone, Default)]
+pub struct Content {
+    text: Option<Arc<str>>,
+    value: OnceLock<Arc<Value>>,
+}
+
+impl Content {
+    /// Content that is not parsed yet.
+    pub fn of_text(text: Arc<str>) -> Self {
+        Self { text: Some(text), value: OnceLock::new() }
+    }
+
+    /// The text that it is parsed from; `None` if it never was text.
+    pub fn text(&self) -> Option<&Arc<str>> {
+        self.text.as_ref()
+    }
+
+    pub fn is_parsed(&self) -> bool {
+        self.value.get().is_some()
+    }
+}
+
+impl From<Value> for Content {
+    fn from(value: Value) -> Self {
+        Self { text: None, value: OnceLock::from(Arc::new(value)) }
+    }
+}
+
+/// Parses it, if nobody has read it before.
+impl Deref for Content {
+    type Target = Arc<Value>;
+
+    fn deref(&self) -> &Arc<Value> {
+        let parse = |text: &Arc<str>| serde_json::from_str::<Value>(text).unwrap_or_default();
+        self.value.get_or_init(|| Arc::new(self.text.as_ref().map(parse).unwrap_or_default()))
+    }
+}
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// How many values JSON has. Keys are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Density {
+    /// Every list, map, text and number.
+    pub values: usize,
+    /// The maps that are not empty. Each takes more memory than any other value.
+    pub maps: usize,
+}
+
+impl Density {
+    /// Counts without parsing. The text may be of any length, and need not be valid.
+    pub fn of_text(text: &[u8]) -> Self {
+        let mut density = Self { values: 1, maps: 0 };
+        let mut rest = text;
+        while let Some((&byte, after)) = rest.split_first() {
+            rest = after;
+            match byte {
+                b'"' => rest = behind_string(rest),
+                b',' => density.values += 1,
+                b'{' | b'[' => {
+                    rest = rest.trim_ascii_start();
+                    let is_empty = matches!(rest.first(), Some(b'}' | b']'));
+                    density.values += usize::from(!is_empty);
+                    density.maps += usize::from(!is_empty && byte == b'{');
+                }
+                _ => {}
+            }
+        }
+        density
+    }
+
+    /// Counts content, and gives up where it has too many values or levels.
+    pub(crate) fn check(content: &Value) -> Result<Self, Unkeepable> {
+        let mut pending = vec![(content, 1)];
+        let mut density = Self::default();
+        while let Some((value, level)) = pending.pop() {
+            density.values += 1;
+            if let Value::Array(_) | Value::Object(_) = value
+                && level > Unkeepable::MOST_LEVELS
+            {
+                return Err(Unkeepable::TooDeep);
+            }
+            match value {
+                Value::Array(items) => pending.extend(items.iter().map(|item| (item, level + 1))),
+                Value::Object(fields) => {
+                    density.maps += usize::from(!fields.is_empty());
+                    pending.extend(fields.values().map(|field| (field, level + 1)));
+                }
+                _ => {}
+            }
+            let so_far = Self { values: density.values + pending.len(), ..density };
+            if so_far.is_too_much() {
+                return Err(Unkeepable::TooDense);
+            }
+        }
+        Ok(density)
+    }
+
+    /// Whether content of this density is not stored as a revision.
+    pub fn is_too_much(self) -> bool {
+        self.values > Unkeepable::MOST_VALUES || self.maps > Unkeepable::MOST_MAPS
+    }
+}
+
+/// What follows the string that has begun.
+fn behind_string(text: &[u8]) -> &[u8] {
+    let mut rest = text;
+    loop {
+        let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) else { return &[] };
+        let is_end = rest.get(at) == Some(&b'"');
+        rest = rest.get(at + 1 + usize::from(!is_end)..).unwrap_or_default();
+        if is_end {
+            return rest;
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_has_as_many_values_as_what_it_is_parsed_to() {
+        for value in [
+            json!({}),
+            json!([]),
+            json!("a,b{[\"\\"),
+            json!([1, [], {}, [[]], "\\\",{"]),
+            json!({"a\"{,": {"b": [1, 2, {"c": null}]}, "d": {}, "e": "\\"}),
+        ] {
+            let expected = Density::check(&value).unwrap();
+            for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+                assert_eq!(Density::of_text(text.as_bytes()), expected, "{text}");
+            }
+        }
+        assert_eq!(Density::of_text(b"[ ]"), Density { values: 1, maps: 0 });
+        assert_eq!(Density::of_text(b"{\"cut off\\"), Density { values: 2, maps: 1 });
+    }
+
+    #[test]
+    fn content_with_too_many_maps_is_too_dense_although_it_has_few_values() {
+        let content = |maps: usize| json!({"all": vec![json!({"a": 1}); maps]});
+        assert_eq!(Unkeepable::of(&content(Unkeepable::MOST_MAPS - 1), 1), None);
+        assert_eq!(Unkeepable::of(&content(Unkeepable::MOST_MAPS), 1), Some(Unkeepable::TooDense));
+    }
+
+    #[test]
+    fn content_is_parsed_when_it_is_read_and_not_before() {
+        let kept = Content::of_text("{\"a\":[1]}".into());
+        let lent = kept.clone();
+        assert_eq!(lent["a"][0], 1);
+        assert!(lent.is_parsed() && !kept.is_parsed());
+        assert_eq!(kept, Content::from(json!({"a": [1]})));
+        assert_eq!(**Content::of_text("{".into()), Value::Null);
+    }
+}
