@@ -15,6 +15,7 @@ pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unbound;
+pub mod well_known;
 
 pub use instruct::{NoEffect, ObjectMark};
 
