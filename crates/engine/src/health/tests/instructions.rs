@@ -251,6 +251,46 @@ fn an_author_cannot_forge_evidence() {
     assert!(problem.to_string().contains("is reserved: remove it from Deployment"), "{problem}");
 }
 
+/// An agent stops altogether at a work that it cannot decode. This spelling of `celExpressions` was
+/// ours once.
+#[test]
+fn a_template_that_an_agent_cannot_decode_is_not_rendered() {
+    let rule = |rule: Value| json!([{"resourceIdentifier": named("deployments", "greeter"), "conditionRules": [rule]}]);
+    let expressions = |expressions: Value| {
+        rule(json!({"type": "CEL", "condition": "Available", "celExpressions": expressions}))
+    };
+    refusal(
+        &[deployment()],
+        expressions(json!([{"expression": "object.status.ready == true"}])),
+        &expect![[
+            r#"TemplateMalformed: template tpl: manifestConfigs[0].conditionRules[0].celExpressions[0]: must be a string, not an object: OCM's celExpressions is a list of strings, so write "object.status.ready == true""#
+        ]],
+    );
+    refusal(
+        &[deployment()],
+        rule(json!({"type": "CEL", "condition": "Available", "celExpression": ["true"]})),
+        &expect![
+            "TemplateMalformed: template tpl: manifestConfigs[0].conditionRules[0].celExpression: OCM has no such field; did you mean celExpressions?"
+        ],
+    );
+    let work = Template::of(&[deployment()]).configs(expressions(json!(["true"]))).work();
+    assert_eq!(work["spec"]["manifestConfigs"][0]["conditionRules"][0]["celExpressions"], json!(["true"]));
+}
+
+/// OCM's webhook refuses such a work, however little the template says beside its manifests.
+#[test]
+fn a_template_of_nothing_but_manifests_is_checked_too() {
+    let mut generated = deployment();
+    generated["metadata"]["generateName"] = json!("greeter-");
+    refusal(
+        &[generated],
+        Value::Null,
+        &expect![
+            "TemplateMalformed: template tpl: workload.manifests[0].metadata.generateName: must not be set: a work needs the whole name"
+        ],
+    );
+}
+
 #[test]
 fn a_complete_rule_needs_a_work_of_its_own() {
     let configs = json!([{
