@@ -82,6 +82,12 @@ impl Health {
         }
     }
 
+    /// The object that it is about, such as `Deployment greeter/greeter`. What is wrong with it follows
+    /// after a colon, and may change with every report.
+    pub(crate) fn object(&self) -> Option<&str> {
+        self.why().map(|why| why.split_once(": ").map_or(&**why, |(object, _)| object))
+    }
+
     /// Nothing speaks against settling. A cluster that has settled keeps its health while no more is
     /// missing than the workload itself tolerates.
     pub(crate) fn is_good(&self, has_settled: bool) -> bool {
