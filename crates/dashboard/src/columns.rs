@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     fn why(decision: Decision) -> Arc<Why> {
-        Arc::new(Why { placement: Some(0), decision, told: Some("v1".into()), was_told: None })
+        Arc::new(Why { placement: Some(0), decision, told: Some("v1".into()), was_told: None, object: None })
     }
 
     /// Clusters c0, c1, … with these reasons.

@@ -259,6 +259,23 @@ impl Flight {
         }
     }
 
+    /// What an agent reported that keeps it from settling.
+    pub(crate) fn reported(&self) -> Option<&Text> {
+        match self {
+            Self::Unavailable { why }
+            | Self::Progressing { why }
+            | Self::HealthUnknown { why }
+            | Self::Failed { why } => Some(why),
+            Self::TimedOut { why, .. } => why.as_ref(),
+            Self::Installing
+            | Self::Updating
+            | Self::Soaking { .. }
+            | Self::Unproven { .. }
+            | Self::Refused(_)
+            | Self::Offline { .. } => None,
+        }
+    }
+
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Failed { .. } | Self::TimedOut { .. } | Self::Refused(_))
     }

@@ -239,6 +239,16 @@ impl<'a> Fleet<'a> {
         positions.into_iter().filter_map(|at| self.lines.get(at as usize)).map(|line| line.name).collect()
     }
 
+    /// The first cluster of these cohorts, in order of name, and its cohort.
+    pub(crate) fn first_of<'f>(
+        &'f self,
+        cohorts: impl Iterator<Item = &'f Cohort<'a>>,
+    ) -> Option<(&'a ClusterName, &'f Cohort<'a>)> {
+        let firsts = cohorts.filter_map(|cohort| Some((*cohort.members.iter().min()?, cohort)));
+        let (at, cohort) = firsts.min_by_key(|(at, _)| *at)?;
+        Some((self.lines.get(at as usize)?.name, cohort))
+    }
+
     /// Whether a listed placement is unknown or still changing.
     pub(crate) fn uncertain(&self) -> bool {
         self.problems.iter().any(|problem| {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use aviary_api::names::conditions::REVISION_HEALTHY;
 
-use self::arrival::{has_arrived, has_arrived_except};
+use self::arrival::{has_arrived, has_arrived_except, is_applied, is_healthy};
 use crate::clock::{Doubt, RevisionClock};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision, version_in};
 use crate::hash::Hash;
@@ -276,9 +276,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// S9: applied only on evidence at the current generation.
+    /// S9 and S20: applied only on evidence at the current generation, and on evidence of health.
     fn applied_on_evidence(&mut self, old: &Instance, new: &Instance) {
-        let proved = has_arrived(self.before, old);
+        let (applied, healthy) = (is_applied(self.before, old), is_healthy(self.before, old));
         for reference in &new.status.references {
             let was = old.status.references.iter().find(|known| known.kind == reference.kind);
             let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
@@ -286,7 +286,13 @@ impl<'a> Checker<'a> {
             if now_applied.is_none() || now_applied == was.and_then(|was| hash(&was.applied)) {
                 continue;
             }
-            if !proved || now_applied != was.and_then(|was| hash(&was.desired)) {
+            if applied && !healthy {
+                self.broken(
+                    "S20",
+                    format!("{} on {} counts as applied and is not healthy", reference.kind, old.cluster),
+                );
+            }
+            if !applied || now_applied != was.and_then(|was| hash(&was.desired)) {
                 self.broken(
                     "S9",
                     format!("{} on {} counts as applied without evidence", reference.kind, old.cluster),

@@ -478,6 +478,8 @@ pub struct Why {
     pub told: Option<Text>,
     /// The same before this pass, as the hub records it.
     pub was_told: Option<Text>,
+    /// The object that keeps it from being healthy, such as `Deployment greeter/greeter`.
+    pub object: Option<Text>,
 }
 
 #[derive(Clone, Debug)]

@@ -167,7 +167,9 @@ impl Report {
                     None => Arc::clone(why),
                     Some(decision) => {
                         let told = why.was_told.clone();
-                        Arc::new(Why { placement: why.placement, decision, was_told: told.clone(), told })
+                        let object = why.object.clone();
+                        let was_told = told.clone();
+                        Arc::new(Why { placement: why.placement, decision, told, was_told, object })
                     }
                 }
             });

@@ -74,6 +74,57 @@ fn rule_1_a_version_that_is_never_ready_stays_in_the_budget_of_the_canary() {
     );
 }
 
+/// Statuses name the object, and not its numbers, which change with every report. The event, which is
+/// published once, has them.
+#[test]
+fn rule_1_statuses_events_and_the_report_name_the_object_that_fails() {
+    let mut story = Story::new();
+    story.run(&format!(
+        "{CANARY}
+        bad v2 broken
+        rollout canary version=v2 RollingUpdate 2 minSuccessTime=1m
+        rollout prod version=v2 Canary 2 canary=canary
+        settle
+        wait 2m"
+    ));
+    let before = story.told.len();
+    story.run("events");
+    story.told.truncate(before);
+    story.run("settle\n events\n show status\n show conditions");
+    expect![[r#"
+        event  default/canary RolloutHalted: stopped, 2 failed, 2 of 2 slots taken; c1 failed: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available; its progress deadline has passed
+        canary  False UpgradeFailed  2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: c1, c2; c1: Deployment open-cluster-management-agent-addon/agent
+            desired v2 good v1 applied v1
+        prod  True WaitingForCanary  waitingForCanary... canary default/canary: 4 of 4 not passed, first c1
+            desired v2 good v1 applied v1
+        versions v3 v2 v1 default v3
+        Valid  True Valid  the spec is valid
+        PlacementsResolved  True Resolved  all placements are known
+        Progressing  False UpgradeFailed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: c1, c2; c1: Deployment open-cluster-management-agent-addon/agent
+        Succeeded  False UpgradeFailed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: c1, c2; c1: Deployment open-cluster-management-agent-addon/agent
+        Reconciling  False Stalled  the rollout continues when the cause is fixed
+        Stalled  True UpgradeFailed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: c1, c2; c1: Deployment open-cluster-management-agent-addon/agent
+    "#]].assert_eq(&story.told[before..]);
+    let planned = plan(&story.world.observed, story.now);
+    let told = planned
+        .report
+        .clusters
+        .iter()
+        .map(|one| format!("{} {}\n", one.cluster, one.object.as_deref().unwrap_or("-")));
+    expect![[r#"
+        c1 Deployment open-cluster-management-agent-addon/agent
+        c2 Deployment open-cluster-management-agent-addon/agent
+        c3 -
+        c4 -
+        p1 -
+        p2 -
+        p3 -
+        p4 -
+    "#]]
+    .assert_eq(&told.collect::<String>());
+    assert!(planned.is_at_rest());
+}
+
 #[test]
 fn rule_2_a_crash_within_the_soak_never_passes() {
     check(

@@ -10,11 +10,15 @@ use crate::story::{Story, cluster};
 use aviary_engine::explain::Decision;
 use aviary_engine::hash;
 use aviary_engine::health::{Health, ObjectMark};
+use aviary_engine::invariants::{self, Deed};
 use aviary_engine::normalise;
-use aviary_engine::observed::Seen;
+use aviary_engine::observed::{InstanceStatus, Seen, StatusFields};
 use aviary_engine::plan::plan;
 use expect_test::expect;
 use serde_json::{Value, json};
+
+const STRATEGIES: [&str; 6] =
+    ["UpdateAll", "All", "RollingUpdate 50%", "Canary 50% canary=canary", "Progressive 50%", "PerGroup"];
 
 /// A work as the first version rendered it: no digests on its objects, no probes.
 fn of_the_first_version(mut object: Value) -> Value {
@@ -54,9 +58,7 @@ fn take_back_to_the_first_version(story: &mut Story) -> usize {
 
 #[test]
 fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes() {
-    for strategy in
-        ["UpdateAll", "All", "RollingUpdate 50%", "Canary 50% canary=canary", "Progressive 50%", "PerGroup"]
-    {
+    for strategy in STRATEGIES {
         let mut story = Story::new();
         story.run(&format!(
             "template v1 v2
@@ -81,34 +83,89 @@ fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes()
     }
 }
 
-/// Somebody strips a work of its probes while its cluster is in flight. What its conditions say then
-/// proves nothing, and the work is written again.
+/// A rollout to v2 with one cluster in flight, which somebody strips of its probes; with or without
+/// the mark of what its work is rendered from.
+fn stripped_in_flight(keeps_mark: bool) -> Story {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2
+        place prod: p1..p3
+        rollout prod version=v1 RollingUpdate 1
+        settle
+        rollout prod version=v2 RollingUpdate 1
+        pass 2",
+    );
+    let name = cluster("p1");
+    let mut without = story.world.observed.clone();
+    without.works.get_mut(&name).expect("works").clear();
+    let rendered = works(&without, &story);
+    let object = rendered.into_iter().find(|one| one["metadata"]["namespace"] == "p1").expect("its work");
+    let mut object = of_the_first_version(object);
+    if !keeps_mark {
+        let annotations = object["metadata"]["annotations"].as_object_mut().expect("annotations");
+        annotations.remove("addon.open-cluster-management.io/rendered-from").expect("the mark");
+    }
+    let work = serde_json::from_value(object).expect("a ManifestWork");
+    let (_, mut work) = normalise::work(&work).expect("a work of the add-on");
+    work.owner = Some(story.world.observed.instances.get(&name).expect("an instance").uid.clone());
+    *story.world.observed.works.get_mut(&name).expect("works") = vec![work];
+    story
+}
+
+/// What the checker finds if a manager writes that a cluster has what it was assigned.
+fn found_when_applied(story: &Story, name: &str) -> Vec<&'static str> {
+    let name = cluster(name);
+    let with_applied = |is_applied: bool| {
+        let mut observed = story.world.observed.clone();
+        let mut instance = observed.instances.get_mut(&name).expect("an instance");
+        let mut status = StatusFields::clone(&instance.status);
+        for reference in &mut status.references {
+            reference.applied = reference.desired.clone().filter(|_| is_applied);
+        }
+        instance.status = InstanceStatus::new(status);
+        drop(instance);
+        observed
+    };
+    let found = invariants::check_deed(&with_applied(false), Deed::Instance(&name), &with_applied(true));
+    // One for each kind of config.
+    let mut rules: Vec<&str> = found.into_iter().map(|violation| violation.rule).collect();
+    rules.dedup();
+    rules
+}
+
+/// S20, planted: a manager that believes the conditions of a work without probes.
 #[test]
-fn rule_7_a_work_that_loses_its_probes_in_flight_proves_nothing() {
+fn s20_finds_a_cluster_that_settles_on_a_work_without_its_probes() {
     for keeps_mark in [true, false] {
+        assert_eq!(found_when_applied(&stripped_in_flight(keeps_mark), "p1"), ["S20"]);
+    }
+    // The same write on evidence; before there is any; and on bad evidence.
+    for (agent, found) in [("ack p1", &[][..]), ("", &["S9"]), ("unready p1", &["S20"])] {
         let mut story = Story::new();
-        story.run(
+        story.run(&format!(
             "template v1 v2
             place prod: p1..p3
             rollout prod version=v1 RollingUpdate 1
             settle
             rollout prod version=v2 RollingUpdate 1
-            pass 2",
-        );
-        let name = cluster("p1");
-        let mut without = story.world.observed.clone();
-        without.works.get_mut(&name).expect("works").clear();
-        let rendered = works(&without, &story);
-        let object = rendered.into_iter().find(|one| one["metadata"]["namespace"] == "p1").expect("its work");
-        let mut object = of_the_first_version(object);
-        if !keeps_mark {
-            let annotations = object["metadata"]["annotations"].as_object_mut().expect("annotations");
-            annotations.remove("addon.open-cluster-management.io/rendered-from").expect("the mark");
-        }
-        let work = serde_json::from_value(object).expect("a ManifestWork");
-        let (_, mut work) = normalise::work(&work).expect("a work of the add-on");
-        work.owner = Some(story.world.observed.instances.get(&name).expect("an instance").uid.clone());
-        *story.world.observed.works.get_mut(&name).expect("works") = vec![work];
+            pass 2
+            {agent}"
+        ));
+        assert_eq!(found_when_applied(&story, "p1"), found, "{agent}");
+    }
+    // Works that the first version rendered are accepted.
+    let mut story = Story::new();
+    story.run("template v1\n place prod: p1\n rollout prod version=v1\n settle");
+    take_back_to_the_first_version(&mut story);
+    assert!(found_when_applied(&story, "p1").is_empty());
+}
+
+/// Somebody strips a work of its probes while its cluster is in flight. What its conditions say then
+/// proves nothing, and the work is written again.
+#[test]
+fn rule_7_a_work_that_loses_its_probes_in_flight_proves_nothing() {
+    for keeps_mark in [true, false] {
+        let story = stripped_in_flight(keeps_mark);
         let planned = plan(&story.world.observed, story.now);
         let settled = planned.report.clusters.iter().filter(|one| one.decision == Decision::Settled).count();
         assert_eq!(settled, 0, "{:?}", planned.report.clusters);

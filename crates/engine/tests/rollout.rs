@@ -336,7 +336,7 @@ fn rule_9_tolerated_failures_give_their_slot_back_and_more_than_that_halt() {
             event  default/prod RolloutStarted: rolling out v1 to 4 clusters
             event  default/prod RolloutCompleted: all 4 clusters have v1
             event  default/prod RolloutStarted: rolling out v2 to 4 clusters
-            event  default/prod RolloutHalted: halted, 2 failed and 1 tolerated
+            event  default/prod RolloutHalted: halted, 2 failed and 1 tolerated; p1 failed: work reports Applied=False: boom
         "#]],
     );
 }

@@ -181,7 +181,7 @@ fn rule_5_events_tell_transitions_once() {
             event  default/prod RolloutStarted: rolling out v1 to 2 clusters
             event  default/prod RolloutCompleted: all 2 clusters have v1
             event  default/prod RolloutStarted: rolling out v2 to 2 clusters
-            event  default/prod RolloutHalted: stopped, 1 failed, 1 of 1 slots taken
+            event  default/prod RolloutHalted: stopped, 1 failed, 1 of 1 slots taken; a1 failed: work reports Applied=False: boom
             event  default/prod RolloutCompleted: all 2 clusters have v2
         "#]],
     );

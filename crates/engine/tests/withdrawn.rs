@@ -67,7 +67,7 @@ fn rule_6_a_withdrawn_revision_waits_for_the_canary_again() {
                 desired yyy good yyy applied yyy
             event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
             event  default/canary RolloutStarted: rolling out v0.11.0 to 1 cluster
-            event  default/canary RolloutFailed: completed with failures, 1 failed
+            event  default/canary RolloutFailed: completed with failures, 1 failed; c1 failed: work reports Applied=False: boom
             event  default/prod CanaryPassed: v0.11.0 passed the canary
             event  default/canary RolloutCompleted: its cluster has v0.11.0
             event  default/prod RolloutCompleted: all 8 clusters have v0.11.0

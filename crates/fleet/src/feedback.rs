@@ -4,6 +4,7 @@
 //! state.
 
 use aviary_api::work::FeedbackRule;
+use aviary_engine::health::well_known;
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ pub(crate) fn collect(
     let mut unknown = None;
     for rule in rules {
         if rule.type_ == "WellKnownStatus" {
-            match well_known(kind) {
+            match well_known::paths(&kind.group, &kind.kind) {
                 Some(paths) => paths.iter().for_each(|(name, path)| ask(name, path)),
                 None => {
                     unknown = Some(format!(
@@ -77,30 +78,6 @@ pub(crate) fn collect(
     }
     faults.extend(unknown);
     if faults.is_empty() { Feedback::Found(values) } else { Feedback::Incomplete(values, faults.join("; ")) }
-}
-
-/// The fields of WellKnownStatus.
-fn well_known(kind: &GroupVersionKind) -> Option<&'static [(&'static str, &'static str)]> {
-    Some(match (kind.group.as_str(), kind.kind.as_str()) {
-        ("apps", "Deployment") => &[
-            ("ReadyReplicas", ".status.readyReplicas"),
-            ("Replicas", ".status.replicas"),
-            ("AvailableReplicas", ".status.availableReplicas"),
-        ],
-        ("apps", "DaemonSet") => &[
-            ("NumberReady", ".status.numberReady"),
-            ("DesiredNumberScheduled", ".status.desiredNumberScheduled"),
-            ("NumberAvailable", ".status.numberAvailable"),
-        ],
-        ("batch", "Job") => &[
-            ("JobComplete", r#".status.conditions[?(@.type=="Complete")].status"#),
-            ("JobSucceeded", ".status.succeeded"),
-        ],
-        ("", "Pod") => {
-            &[("PodReady", r#".status.conditions[?(@.type=="Ready")].status"#), ("PodPhase", ".status.phase")]
-        }
-        _ => return None,
-    })
 }
 
 /// Fills in what an API server would: the generation, and defaults of fields that are asked for.

@@ -178,7 +178,7 @@ async fn events_tell_each_transition_once_whoever_leads() {
             "RolloutCompleted: default/prod: all 3 clusters have v1.0.0",
             "RolloutStarted: default/prod: rolling out v2.0.0 to 3 clusters",
             "CanaryPassed: default/prod: v2.0.0 passed the canary",
-            "RolloutHalted: default/prod: stopped, 1 failed, 1 of 1 slots taken",
+            "RolloutHalted: default/prod: stopped, 1 failed, 1 of 1 slots taken; a1 failed: work reports Applied=False: boom",
             "RolloutCompleted: default/prod: all 3 clusters have v2.0.0",
             "RolledBack: default/prod: rolling back to v1.0.0 on 3 clusters",
             "RolloutCompleted: default/prod: all 3 clusters have v1.0.0",

@@ -161,7 +161,7 @@ const PLANTED: &[(Defect, &str, &str)] = &[
     (Defect::F3, "cluster_joins_that_sorts_first", "S1: "),
     (Defect::F5, "placement_is_deleted", "S6: "),
     (Defect::F6, "variables_and_node_placement", "S18: "),
-    (Defect::AvailableIsHealthy, "canary_never_gets_ready", "S9: "),
+    (Defect::AvailableIsHealthy, "canary_never_gets_ready", "S20: "),
     (Defect::TakeOverRewrites, "works_of_another_manager", "S24: "),
 ];
 

@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::clock::{Doubt, RevisionClock};
 use crate::configs::{Overrides, Pin, Revision};
 use crate::evidence::{Evidence, told_same};
+use crate::explain::Decision;
 use crate::health::Health;
 use crate::hooks::HookWork;
 use crate::name::same;
@@ -181,6 +182,18 @@ impl InstanceFacts<'_> {
     pub(crate) fn taken_over_since(&self) -> Option<Timestamp> {
         let progressing = self.status.condition(PROGRESSING).filter(|said| said.status == "False");
         self.is_taken_over().then(|| progressing.and_then(|said| said.since).unwrap_or(Timestamp::MIN))
+    }
+
+    /// The object that keeps it from being healthy, whatever is decided for it.
+    pub(crate) fn ailing_object(&self, decision: &Decision) -> Option<&str> {
+        let Evidence { health, healthy, answered, delivered, .. } = &self.evidence;
+        let is_said = match decision {
+            Decision::InFlight(flight) => flight.reported().is_some_and(|why| health.why() == Some(why)),
+            // On the revision that it has.
+            Decision::Hold(_) => *delivered && *answered && !healthy,
+            Decision::Create | Decision::Delete(_) | Decision::Start(_) | Decision::Settled => false,
+        };
+        health.object().filter(|_| is_said)
     }
 
     /// Its clock, if it is one of this revision.

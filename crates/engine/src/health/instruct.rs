@@ -13,6 +13,7 @@ use aviary_api::work::{ManifestConfigOption, ServerSideApplyConfig, UpdateStrate
 use serde_json::{Map, Value, json};
 
 use super::probes::{self, DIGEST, PREFIX, Probe};
+use super::well_known::without_repeated_names;
 use crate::hash;
 
 /// Reported instead of a digest of an object that cannot carry one.
@@ -299,7 +300,7 @@ impl Entry {
         if asks {
             rules.push(json!({"type": "JSONPaths", "jsonPaths": paths}));
         }
-        rules.extend(without_repeated_names(lists("feedbackRules")));
+        rules.extend(without_repeated_names(lists("feedbackRules"), id));
         let mut identifier = json!({"group": id.group, "resource": resource, "name": id.name});
         if !id.namespace.is_empty() {
             identifier["namespace"] = id.namespace.into();
@@ -365,27 +366,6 @@ fn glob(pattern: &str, text: &str) -> bool {
 fn unique(values: Vec<&Value>, key: &str) -> Vec<Value> {
     let mut seen = BTreeSet::new();
     values.into_iter().filter(|value| seen.insert(value.get(key).map(Value::to_string))).cloned().collect()
-}
-
-/// The feedback rules of several entries, in which no name of a JSON path occurs twice.
-fn without_repeated_names(rules: Vec<&Value>) -> Vec<Value> {
-    let mut names = BTreeSet::new();
-    let mut well_known = false;
-    let mut kept = Vec::new();
-    for rule in rules {
-        let mut rule = rule.clone();
-        match rule.get_mut("jsonPaths").and_then(Value::as_array_mut) {
-            Some(paths) => {
-                paths.retain(|path| names.insert(path.get("name").map(Value::to_string)));
-                if !paths.is_empty() {
-                    kept.push(rule);
-                }
-            }
-            None if !std::mem::replace(&mut well_known, true) => kept.push(rule),
-            None => {}
-        }
-    }
-    kept
 }
 
 /// What is wrong with the `manifestConfigs` of a template of so many manifests.

@@ -15,6 +15,7 @@ pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unbound;
+pub mod well_known;
 
 pub use instruct::{NoEffect, ObjectMark};
 
@@ -79,6 +80,12 @@ impl Health {
             Self::NotProbed | Self::Healthy => None,
             Self::Progressing { why, .. } | Self::Unknown { why } | Self::Failed { why } => Some(why),
         }
+    }
+
+    /// The object that it is about, such as `Deployment greeter/greeter`. What is wrong with it
+    /// follows after a colon, and may change with every report.
+    pub(crate) fn object(&self) -> Option<&str> {
+        self.why().map(|why| why.split_once(": ").map_or(&**why, |(object, _)| object))
     }
 
     /// Nothing speaks against settling. A cluster that has settled keeps its health while no more

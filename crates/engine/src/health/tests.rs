@@ -61,12 +61,16 @@ impl Template {
     fn render(&self) -> Result<Value, Problem> {
         let mut observed = Observed::default();
         observed.addon.name = ADDON.into();
+        let mut agent = json!({"workload": {"manifests": self.manifests}});
+        if !self.configs.is_null() {
+            agent["manifestConfigs"] = self.configs.clone();
+        }
         let template = json!({
             "metadata": {"name": "tpl"},
             "spec": {
                 "addonName": ADDON,
                 "version": "v1.0.0",
-                "agentSpec": {"workload": {"manifests": self.manifests}, "manifestConfigs": self.configs},
+                "agentSpec": agent,
             },
         });
         let deployment = json!({"spec": {"customizedVariables": self.variables}});

@@ -21,6 +21,20 @@ pub(super) fn has_arrived_except(
     instance: &Instance,
     own: &BTreeSet<GroupResource>,
 ) -> bool {
+    is_applied_except(observed, instance, own) && is_healthy(observed, instance)
+}
+
+/// S20: where Aviary renders the works, the health of every work is proved.
+pub(super) fn is_healthy(observed: &Observed, instance: &Instance) -> bool {
+    works_of(observed, &instance.cluster).all(|work| is_proved_healthy(observed, instance, work))
+}
+
+/// S9: every work carries the assigned hashes, and is applied and available at its generation.
+pub(super) fn is_applied(observed: &Observed, instance: &Instance) -> bool {
+    is_applied_except(observed, instance, &BTreeSet::new())
+}
+
+fn is_applied_except(observed: &Observed, instance: &Instance, own: &BTreeSet<GroupResource>) -> bool {
     let told = told_except(instance, own);
     // A work without hashes that has the assigned version proves only the kinds that select the
     // version.
@@ -37,16 +51,11 @@ pub(super) fn has_arrived_except(
     };
     let mut works = works_of(observed, &instance.cluster).peekable();
     works.peek().is_some()
-        && works.all(|work| {
-            carries(work)
-                && work.applied == Seen::Yes
-                && work.available == Seen::Yes
-                && is_proved_healthy(observed, instance, work)
-        })
+        && works.all(|work| carries(work) && work.applied == Seen::Yes && work.available == Seen::Yes)
 }
 
-/// S20: where a work asks for the health of its objects, nothing but a healthy answer counts. A
-/// cluster that has settled on its revision may lack what its workload tolerates.
+/// Where a work asks for the health of its objects, nothing but a healthy answer counts. A cluster
+/// that has settled on its revision may lack what its workload tolerates.
 fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> bool {
     let had_arrived = || {
         let completed = governor(observed, &instance.cluster).is_none_or(|spec| {
@@ -64,8 +73,19 @@ fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> b
         completed && RevisionClock::carried_by(&instance.status).is_some_and(|clock| clock.has_arrived)
     };
     match work.health {
-        Health::NotProbed | Health::Healthy => true,
+        Health::Healthy => true,
+        Health::NotProbed => !must_be_probed(instance),
         Health::Progressing { tolerable, .. } => tolerable && had_arrived(),
         Health::Unknown { .. } | Health::Failed { .. } => false,
     }
+}
+
+/// Whether only works with probes prove that it is healthy: Aviary renders them, and this version has
+/// assigned the revision, so it has rendered them since. Works of the first version, which named no
+/// placement in its clocks, and of other managers, which have none, are accepted without probes; so is
+/// whatever becomes of a work after its cluster was healthy.
+fn must_be_probed(instance: &Instance) -> bool {
+    let is_rendered = instance.status.told().any(|pin| pin.config.kind == *GroupResource::templates());
+    let clock = RevisionClock::carried_by(&instance.status);
+    is_rendered && clock.is_some_and(|clock| clock.placement.is_some() && !clock.has_arrived)
 }

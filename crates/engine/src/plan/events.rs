@@ -7,74 +7,99 @@ use crate::fleet::{Fleet, Governor};
 use crate::observed::ObservedCondition;
 use crate::reason::{EventReason, Reason};
 use crate::rollout::{Failure, PlacementOutcome, Promotion, State};
+use crate::status::addon::{Progress, clipped};
 use crate::verdict::counted;
+
+/// What one event says.
+type Told = (EventReason, String);
 
 /// The events since the recorded status. Each event comes from a change of the recorded state, so
 /// it is published once.
 pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Vec<Event> {
-    let mut events = Vec::new();
-    let mut tell =
-        |reason, message| events.push(Event { placement: governor.spec.name.clone(), reason, message });
+    let told = [
+        started(fleet, governor, outcome),
+        promoted(fleet, outcome),
+        completed(fleet, governor, outcome),
+        failed(fleet, governor, outcome),
+    ];
+    let told = told.into_iter().flatten();
+    told.map(|(reason, message)| Event { placement: governor.spec.name.clone(), reason, message }).collect()
+}
+
+fn started(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Option<Told> {
     let recorded = governor.recorded;
     let clusters = outcome.counts.governed;
-    let progressing =
-        recorded.and_then(|recorded| ObservedCondition::find(&recorded.conditions, PROGRESSING));
     // A placement may be decided after its revision is desired: only then does the rollout start.
-    let was_empty = progressing.is_some_and(|condition| {
-        condition.message.starts_with("0/0 ") || condition.message.contains(" 0/0 ")
-    });
-    if let Ok(desired) = &outcome.aim.desired
-        && !desired.is_empty()
-        && (was_empty || recorded.and_then(|recorded| recorded.desired.as_ref()) != Some(desired))
-    {
-        let shown = label(fleet.observed, desired);
-        // Clusters that already run it are not touched.
-        let left = counted(clusters - outcome.counts.done - outcome.counts.left_out, "cluster");
-        let is_rollback = governor.completed.contains(desired);
-        match (is_rollback, clusters, outcome.counts.done + outcome.counts.left_out == clusters) {
-            // There is nothing to report about clusters that are not there.
-            (_, 0, _) => {}
-            (true, _, true) => {
-                tell(EventReason::RolledBack, format!("{shown} is desired again; no cluster had left it"));
-            }
-            (true, _, false) => tell(EventReason::RolledBack, format!("rolling back to {shown} on {left}")),
-            (false, _, true) => {
-                tell(
-                    EventReason::RolloutStarted,
-                    format!("{shown} is desired; every cluster has it already"),
-                );
-            }
-            (false, _, false) => tell(EventReason::RolloutStarted, format!("rolling out {shown} to {left}")),
+    let was_empty = recorded_condition(governor, PROGRESSING)
+        .and_then(|condition| Progress::read(&condition.message))
+        .is_some_and(|progress| progress.governed == 0);
+    let desired = outcome.aim.desired.as_ref().ok().filter(|desired| !desired.is_empty())?;
+    if !was_empty && recorded.and_then(|recorded| recorded.desired.as_ref()) == Some(desired) {
+        return None;
+    }
+    let shown = label(fleet.observed, desired);
+    // Clusters that already run it are not touched.
+    let left = counted(clusters - outcome.counts.done - outcome.counts.left_out, "cluster");
+    let is_rollback = governor.completed.contains(desired);
+    match (is_rollback, clusters, outcome.counts.done + outcome.counts.left_out == clusters) {
+        // There is nothing to report about clusters that are not there.
+        (_, 0, _) => None,
+        (true, _, true) => {
+            Some((EventReason::RolledBack, format!("{shown} is desired again; no cluster had left it")))
         }
-    }
-    if let (Some(Promotion::CanaryPassed), Some(passed)) = (outcome.aim.promotion, &outcome.known_good) {
-        tell(EventReason::CanaryPassed, format!("{} passed the canary", label(fleet.observed, passed)));
-    }
-    let before = recorded.and_then(|recorded| recorded.applied.as_ref());
-    if let Some(applied) = outcome.applied.as_ref().filter(|applied| !applied.is_empty())
-        && before != Some(applied)
-        && [outcome.known_good.as_ref(), recorded.and_then(|recorded| recorded.known_good.as_ref())]
-            .contains(&Some(applied))
-    {
-        let (shown, all) = (label(fleet.observed, applied), clusters - outcome.counts.left_out);
-        match all {
-            0 => {}
-            1 => tell(EventReason::RolloutCompleted, format!("its cluster has {shown}")),
-            _ => tell(EventReason::RolloutCompleted, format!("all {all} clusters have {shown}")),
+        (true, _, false) => Some((EventReason::RolledBack, format!("rolling back to {shown} on {left}"))),
+        (false, _, true) => {
+            Some((EventReason::RolloutStarted, format!("{shown} is desired; every cluster has it already")))
         }
+        (false, _, false) => Some((EventReason::RolloutStarted, format!("rolling out {shown} to {left}"))),
     }
+}
+
+fn promoted(fleet: &Fleet<'_>, outcome: &PlacementOutcome) -> Option<Told> {
+    let passed = outcome.known_good.as_ref()?;
+    let is_promotion = matches!(outcome.aim.promotion, Some(Promotion::CanaryPassed));
+    let message = || format!("{} passed the canary", label(fleet.observed, passed));
+    is_promotion.then(|| (EventReason::CanaryPassed, message()))
+}
+
+fn completed(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Option<Told> {
+    let recorded = governor.recorded;
+    let applied = outcome.applied.as_ref().filter(|applied| !applied.is_empty())?;
+    let was_known = recorded.and_then(|recorded| recorded.applied.as_ref()) == Some(applied);
+    let good = [outcome.known_good.as_ref(), recorded.and_then(|recorded| recorded.known_good.as_ref())];
+    if was_known || !good.contains(&Some(applied)) {
+        return None;
+    }
+    let (shown, all) = (label(fleet.observed, applied), outcome.counts.governed - outcome.counts.left_out);
+    match all {
+        0 => None,
+        1 => Some((EventReason::RolloutCompleted, format!("its cluster has {shown}"))),
+        _ => Some((EventReason::RolloutCompleted, format!("all {all} clusters have {shown}"))),
+    }
+}
+
+fn failed(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Option<Told> {
     // OCM's words for progress do not say so; there, it has a condition of its own.
-    let stalled = recorded.and_then(|recorded| ObservedCondition::find(&recorded.conditions, STALLED));
-    let was_failed = progressing.is_some_and(|condition| condition.reason.is(Reason::is_failure))
-        || stalled.is_some_and(ObservedCondition::is_true);
-    if let State::Failed(failure) = &outcome.state
-        && !was_failed
-    {
-        let stands = matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. });
-        tell(
-            if stands { EventReason::RolloutHalted } else { EventReason::RolloutFailed },
-            failure.to_string(),
-        );
+    let was_failed = recorded_condition(governor, PROGRESSING)
+        .is_some_and(|condition| condition.reason.is(Reason::is_failure))
+        || recorded_condition(governor, STALLED).is_some_and(ObservedCondition::is_true);
+    let State::Failed(failure) = &outcome.state else { return None };
+    if was_failed {
+        return None;
     }
-    events
+    let stands = matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. });
+    let reason = if stands { EventReason::RolloutHalted } else { EventReason::RolloutFailed };
+    let first = match failure {
+        Failure::Problem(_) => None,
+        _ => outcome.first_failed(fleet, governor),
+    };
+    let message = match first {
+        Some(first) => format!("{failure}; {} {}", first.cluster, clipped(&first.flight.to_string())),
+        None => failure.to_string(),
+    };
+    Some((reason, message))
+}
+
+fn recorded_condition<'a>(governor: &Governor<'a>, kind: &str) -> Option<&'a ObservedCondition> {
+    ObservedCondition::find(&governor.recorded?.conditions, kind)
 }

@@ -170,7 +170,10 @@ impl<'f> Scribe<'f> {
         };
         let was_told = facts.instance.as_ref().and_then(|instance| label(instance.status));
         let decision = decided.into_owned().decision;
-        ClusterAnswer { next, why: Arc::new(Why { placement: facts.governor(), decision, told, was_told }) }
+        let object = facts.instance.as_ref().and_then(|instance| instance.ailing_object(&decision));
+        let object = object.map(Text::from);
+        let why = Why { placement: facts.governor(), decision, told, was_told, object };
+        ClusterAnswer { next, why: Arc::new(why) }
     }
 
     fn next(&self, facts: &ClusterFacts<'_>, instance: &InstanceFacts<'_>, decided: &Move) -> Option<Next> {

@@ -7,7 +7,8 @@ use aviary_api::names::{annotations, labels};
 use aviary_api::work::check_spec;
 use serde_json::{Map, Value, json};
 
-use super::{Prepared, WORK_LIMIT, WorkSite, identity, variables};
+use super::check::identity;
+use super::{Prepared, WORK_LIMIT, WorkSite, variables};
 use crate::hash;
 use crate::health::instruct::ObjectId;
 use crate::hooks::{DEADLINE, read, work_name};

@@ -6,19 +6,20 @@
 //! to "the latest by name".
 
 mod accepted;
+mod check;
 mod decorate;
 pub(crate) mod hooks;
 mod node_placement;
 mod orphans;
 mod variables;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aviary_api::names::{self, annotations, labels};
-use aviary_api::work::{ManifestConfigOption, check_spec};
+use aviary_api::work::ManifestConfigOption;
 use serde_json::{Map, Value, json};
 
 use crate::configs::{GroupResource, Pin, version_in};
@@ -196,116 +197,6 @@ impl Prepared {
         prepared.check()?;
         prepared.check_works()?;
         Ok(prepared)
-    }
-
-    /// Renders every manifest once, to find all that can be wrong with it and into which work it
-    /// goes; keeps none of them.
-    fn check(&mut self) -> Result<(), Problem> {
-        let template = || self.template.clone();
-        if self.raw_manifests().is_empty() {
-            return Err(Problem::TemplateEmpty { template: template() });
-        }
-        let options = self.agent().into_iter().flatten().filter(|(key, _)| *key != "workload");
-        let options: usize = options.map(|(key, value)| key.len() + hash::canonical(value).len()).sum();
-        if options > OPTIONS_LIMIT {
-            return Err(Problem::OptionsTooLarge { template: template() });
-        }
-        check_manifests(&self.template, self.raw_manifests())?;
-        self.check_hooks()?;
-        let all = 0..self.manifest_sources().count();
-        self.deployed = all.filter(|at| self.hooks.binary_search(at).is_err()).collect();
-        if self.deployed.is_empty() {
-            let why = "it has only pre-delete hooks: add what is to be installed".to_owned();
-            return Err(Problem::TemplateMalformed { template: self.template.clone(), why });
-        }
-        let template = || self.template.clone();
-        let mut split = Split::default();
-        let author = self.author_configs().unwrap_or_default();
-        let shared = options.max(hash::canonical(&Value::Array(author.clone())).len());
-        let instructions = Instructions {
-            addon: &self.addon,
-            install_namespace: names::DEFAULT_INSTALL_NAMESPACE,
-            author: &author,
-            definitions: self.definitions(),
-        };
-        let mut probed = Vec::with_capacity(self.deployed.len());
-        let mut seen = BTreeSet::new();
-        for (at, manifest) in self.manifest_sources().enumerate() {
-            let too_large = || Problem::ManifestTooLarge {
-                template: template(),
-                manifest: identity(manifest).unwrap_or_default(),
-            };
-            let filled = self.fill(manifest).map_err(|unfilled| match unfilled {
-                Unfilled::Unknown(variable) => Problem::VariableUnknown { template: template(), variable },
-                Unfilled::TooLarge => too_large(),
-            })?;
-            // Sizes are taken at their largest, so that the split is the same for every cluster.
-            let text = hash::canonical(&filled);
-            let size = text.len() + variables::cluster_names_in(&text) * names::MAX_NAME;
-            if size > WORK_LIMIT {
-                return Err(too_large());
-            }
-            if let Some(key) = instruct::reserved_annotation(&filled) {
-                let why = format!(
-                    "the annotation {key} is reserved: remove it from {}",
-                    identity(manifest).unwrap_or_default()
-                );
-                return Err(Problem::TemplateMalformed { template: template(), why });
-            }
-            // Another namespace may have given two objects the same name.
-            if let Ok(manifest) = identity(&filled)
-                && !seen.insert(manifest.clone())
-            {
-                return Err(Problem::ManifestDuplicate { template: template(), manifest });
-            }
-            split.count(size);
-            if self.deployed.binary_search(&at).is_ok() {
-                let one = ProbedManifest::of(&filled, &author);
-                let caused = instructions.caused_by(&filled, one.as_ref());
-                if shared + size + caused > STORED_LIMIT {
-                    return Err(Problem::OptionsTooLarge { template: template() });
-                }
-                split.add(size, caused, shared);
-                probed.push(one);
-            }
-            if split.total > TEMPLATE_LIMIT {
-                return Err(Problem::TemplateTooLarge { template: template() });
-            }
-        }
-        self.first_works = split.by_size;
-        self.split = split.finish();
-        self.probed = probed;
-        Ok(())
-    }
-
-    /// Renders every work once, for a cluster of the longest name, and checks it as OCM would: an
-    /// agent that cannot decode a work stops altogether.
-    fn check_works(&self) -> Result<(), Problem> {
-        let malformed = |why: String| Problem::TemplateMalformed { template: self.template.clone(), why };
-        let author = self.author_configs().map_err(|unfilled| match unfilled {
-            Unfilled::Unknown(variable) => {
-                Problem::VariableUnknown { template: self.template.clone(), variable }
-            }
-            Unfilled::TooLarge => {
-                malformed("manifestConfigs are too large once their variables are filled in".to_owned())
-            }
-        })?;
-        if let Some(fault) = instruct::fault(&author, self.deployed.len()) {
-            return Err(malformed(fault));
-        }
-        let Ok(cluster) = ClusterName::parse(&"c".repeat(names::MAX_NAME)) else { return Ok(()) };
-        self.check_hook_work(&cluster, names::DEFAULT_INSTALL_NAMESPACE)?;
-        if self.agent().is_some_and(|agent| agent.keys().all(|key| key == "workload")) {
-            return Ok(());
-        }
-        (0..self.works()).try_for_each(|index| {
-            let (spec, _) = self.spec(index, &cluster, names::DEFAULT_INSTALL_NAMESPACE);
-            let faults = check_spec(&Value::Object(spec)).err().unwrap_or_default();
-            match faults.first() {
-                None => Ok(()),
-                Some(fault) => Err(malformed(format!("{}: {}", fault.field, fault.message))),
-            }
-        })
     }
 
     /// The author's `manifestConfigs`: all but the cluster's names is filled in.
@@ -585,86 +476,4 @@ fn is_label_value(text: &str) -> bool {
         && edge(text.as_bytes().first())
         && edge(text.as_bytes().last())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-}
-
-fn check_manifests(template: &Text, manifests: &[Value]) -> Result<(), Problem> {
-    let mut seen = BTreeSet::new();
-    for (index, manifest) in manifests.iter().enumerate() {
-        let identity = identity(manifest).map_err(|why| Problem::TemplateMalformed {
-            template: template.clone(),
-            why: format!("manifests[{index}] {why}"),
-        })?;
-        if !seen.insert(identity.clone()) {
-            return Err(Problem::ManifestDuplicate { template: template.clone(), manifest: identity });
-        }
-    }
-    Ok(())
-}
-
-/// What makes a manifest the one it is.
-fn identity(manifest: &Value) -> Result<String, String> {
-    let text = |value: Option<&Value>, what: &str| {
-        value
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-            .ok_or(format!("has no {what}"))
-    };
-    let metadata = manifest.get("metadata");
-    let version = text(manifest.get("apiVersion"), "apiVersion")?;
-    let kind = text(manifest.get("kind"), "kind")?;
-    let name = text(metadata.and_then(|metadata| metadata.get("name")), "metadata.name")?;
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    let namespace =
-        metadata.and_then(|metadata| metadata.get("namespace")).and_then(Value::as_str).unwrap_or_default();
-    let kind = if group.is_empty() { kind } else { format!("{kind}.{group}") };
-    Ok(if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") })
-}
-
-/// Fills works with manifests, in order.
-#[derive(Default)]
-struct Split {
-    works: Vec<Range<usize>>,
-    start: usize,
-    next: usize,
-    filled: usize,
-    /// The bytes of a work once its agent has reported.
-    stored: usize,
-    /// The bytes of all manifests.
-    total: usize,
-    /// How many works there are if only the size of manifests counts.
-    by_size: usize,
-    filled_by_size: usize,
-}
-
-impl Split {
-    /// Counts a manifest, deployed or not.
-    fn count(&mut self, size: usize) {
-        if self.by_size == 0 || self.filled_by_size + size > WORK_LIMIT {
-            self.by_size += 1;
-            self.filled_by_size = 0;
-        }
-        self.filled_by_size += size + 1;
-        self.total += size;
-    }
-
-    /// Adds a manifest of this size, which causes so many bytes elsewhere in its work, to a work that
-    /// has so many bytes of its own.
-    fn add(&mut self, size: usize, caused: usize, shared: usize) {
-        let is_full = self.filled + size > WORK_LIMIT
-            || self.next - self.start >= MOST_OBJECTS
-            || shared + self.stored + size + caused > STORED_LIMIT;
-        if is_full && self.next > self.start {
-            self.works.push(self.start..self.next);
-            (self.start, self.filled, self.stored) = (self.next, 0, 0);
-        }
-        self.next += 1;
-        self.filled += size + 1;
-        self.stored += size + caused;
-    }
-
-    fn finish(mut self) -> Vec<Range<usize>> {
-        self.works.push(self.start..self.next);
-        self.works
-    }
 }

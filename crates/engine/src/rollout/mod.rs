@@ -16,9 +16,9 @@ use jiff::Timestamp;
 
 use crate::configs::Revision;
 use crate::evidence::told_includes;
-use crate::explain::{Decision, Wait};
+use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
-use crate::name::ClusterName;
+use crate::name::{ClusterName, Text};
 use crate::problem::Problem;
 use budget::Ledger;
 use gate::Aim;
@@ -103,6 +103,50 @@ pub(crate) struct Unhealthy {
     pub count: usize,
     /// The first few of them.
     pub first: Vec<ClusterName>,
+    /// What is not healthy on the first of them, if its agent says so.
+    pub object: Option<Text>,
+}
+
+/// The first cluster of a placement that failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstFailed<'f> {
+    pub cluster: &'f ClusterName,
+    pub flight: &'f Flight,
+    /// The object that failed, if that is why.
+    pub object: Option<&'f str>,
+}
+
+impl PlacementOutcome {
+    /// The cohorts that failed.
+    pub(crate) fn failed<'f, 'a: 'f>(
+        &'f self,
+        fleet: &'f Fleet<'a>,
+        governor: &'f Governor<'a>,
+    ) -> impl Iterator<Item = &'f Cohort<'a>> + Clone {
+        let all = fleet.cohorts_of(governor).zip(&self.moves);
+        all.filter(|(_, runs)| failure(runs).is_some()).map(|(cohort, _)| cohort)
+    }
+
+    pub(crate) fn first_failed<'f>(
+        &'f self,
+        fleet: &'f Fleet<'_>,
+        governor: &'f Governor<'_>,
+    ) -> Option<FirstFailed<'f>> {
+        let (cluster, first) = fleet.first_of(self.failed(fleet, governor))?;
+        let (_, runs) =
+            fleet.cohorts_of(governor).zip(&self.moves).find(|(cohort, _)| std::ptr::eq(*cohort, first))?;
+        let (decision, flight) = failure(runs)?;
+        let object = first.facts.instance.as_ref().and_then(|instance| instance.ailing_object(decision));
+        Some(FirstFailed { cluster, flight, object })
+    }
+}
+
+/// How the clusters of a cohort failed, if they did.
+fn failure(runs: &[MoveRun]) -> Option<(&Decision, &Flight)> {
+    runs.iter().find_map(|run| match &run.decided.decision {
+        decision @ Decision::InFlight(flight) if flight.is_failure() => Some((decision, flight)),
+        _ => None,
+    })
 }
 
 /// The state of the rollout as a whole.
@@ -228,7 +272,7 @@ pub(crate) fn decide<'a>(
     let unrecorded = instances.filter_map(|instance| instance.recorded_until(now));
     let recheck_at = view.standings.iter().filter_map(CohortStanding::recheck_at).chain(unrecorded).min();
     let withdrawn = governor.newly_withdrawn().to_vec();
-    let unhealthy = unhealthy(&view);
+    let unhealthy = unhealthy(&view, &moves);
     let aim = view.aim;
     PlacementOutcome {
         aim,
@@ -257,13 +301,19 @@ fn is_first_good(view: &RolloutView<'_>) -> bool {
         && view.cohorts().any(|(cohort, standing)| is_installed(cohort, standing))
 }
 
-fn unhealthy(view: &RolloutView<'_>) -> Unhealthy {
+fn unhealthy(view: &RolloutView<'_>, moves: &[Vec<MoveRun>]) -> Unhealthy {
     const NAMED: usize = 10;
-    let unwell = view.cohorts().filter(|(_, standing)| standing.is_unhealthy());
-    let first = view.fleet.first_names(unwell.map(|(cohort, _)| cohort), NAMED);
+    let unwell = || view.cohorts().filter(|(_, standing)| standing.is_unhealthy()).map(|(cohort, _)| cohort);
+    let object = view.fleet.first_of(unwell()).and_then(|(_, first)| {
+        let mut all = view.cohorts().zip(moves);
+        let (_, runs) = all.find(|((cohort, _), _)| std::ptr::eq(*cohort, first))?;
+        let instance = first.facts.instance.as_ref()?;
+        runs.iter().find_map(|run| instance.ailing_object(&run.decided.decision))
+    });
     Unhealthy {
         count: view.count(|_, standing| standing.is_unhealthy()),
-        first: first.into_iter().cloned().collect(),
+        first: view.fleet.first_names(unwell(), NAMED).into_iter().cloned().collect(),
+        object: object.map(Text::from),
     }
 }
 

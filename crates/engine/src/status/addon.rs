@@ -3,6 +3,7 @@
 //!
 //! Bounded whatever the fleet's size: counts, and at most ten named clusters.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -24,7 +25,7 @@ use crate::name::{ClusterName, Text, Word};
 use crate::observed::{AddOnStatus, InstallRule, Recorded, RolloutSummary};
 use crate::problem::Problem;
 use crate::reason::Reason;
-use crate::rollout::{Counts, Failure, MoveRun, PlacementOutcome, State, Unhealthy};
+use crate::rollout::{Counts, Failure, PlacementOutcome, State, Unhealthy};
 use crate::tally::ClusterTally;
 use crate::verdict;
 use crate::versions;
@@ -144,39 +145,51 @@ fn judge(
     outcomes: &[PlacementOutcome],
     free: &PlacementOutcome,
 ) -> Success {
-    let placements = || fleet.governors.iter().zip(outcomes);
-    for (governor, outcome) in placements() {
+    stuck(fleet, outcomes)
+        .or_else(|| unsettled(fleet, outcomes))
+        .or_else(|| incomplete(fleet, install))
+        .unwrap_or_else(|| ungoverned(fleet, free))
+}
+
+/// What somebody must fix first.
+fn stuck(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<Success> {
+    for (governor, outcome) in fleet.governors.iter().zip(outcomes) {
         let unknown = !governor.known;
         if unknown || matches!(outcome.state, State::Failed(_)) {
             let (_, reason, message) = summary(fleet, governor, outcome);
-            return Success::Stuck { reason, message: format!("{}: {message}", governor.spec.name) };
+            return Some(Success::Stuck { reason, message: format!("{}: {message}", governor.spec.name) });
         }
     }
-    if let Some(problem) = fleet.problems.iter().find(|problem| !problem.is_warning()) {
-        return Success::Stuck { reason: problem.code(), message: problem.to_string() };
-    }
+    let problem = fleet.problems.iter().find(|problem| !problem.is_warning())?;
+    Some(Success::Stuck { reason: problem.code(), message: problem.to_string() })
+}
+
+/// A placement that has not completed its revision.
+fn unsettled(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<Success> {
     // Before its clusters are known, a placement has completed nothing.
     let uncertain =
         fleet.governors.iter().find_map(|governor| verdict::uncertain(fleet.observed, governor.spec));
     if let Some((reason, message)) = uncertain {
-        return Success::NotYet { reason, message };
+        return Some(Success::NotYet { reason, message });
     }
     // A rollout stays completed while clusters join; the add-on has not succeeded on those yet.
-    let unsettled = placements().find(|(_, outcome)| {
+    let (governor, outcome) = fleet.governors.iter().zip(outcomes).find(|(_, outcome)| {
         outcome.counts.fresh > 0
             || !matches!(outcome.state, State::Empty | State::InstallSucceeded | State::UpgradeSucceeded)
-    });
-    if let Some((governor, outcome)) = unsettled {
-        let (truth, reason, message) = summary(fleet, governor, outcome);
-        let name = &governor.spec.name;
-        return match truth {
-            "True" => Success::NotYet { reason, message: format!("{name}: {message}") },
-            _ => Success::NotYet {
-                reason: Reason::Installing,
-                message: format!("{name}: {} installing...", outcome.counts.fresh),
-            },
-        };
-    }
+    })?;
+    let (truth, reason, message) = summary(fleet, governor, outcome);
+    let name = &governor.spec.name;
+    Some(match truth {
+        "True" => Success::NotYet { reason, message: format!("{name}: {message}") },
+        _ => Success::NotYet {
+            reason: Reason::Installing,
+            message: format!("{name}: {} installing...", outcome.counts.fresh),
+        },
+    })
+}
+
+/// Instances that do not exist yet, and writes that the hub refuses.
+fn incomplete(fleet: &Fleet<'_>, install: &Install) -> Option<Success> {
     let is_missing = |decision: &Option<Decision>| {
         matches!(decision, Some(Decision::Create | Decision::Hold(Wait::NamespaceMissing)))
     };
@@ -184,14 +197,18 @@ fn judge(
     let missing: usize = decided.map(|(cohort, _)| cohort.members.len()).sum();
     if missing > 0 {
         let message = format!("{} no instance yet", counted_as(missing, "cluster has", "clusters have"));
-        return Success::NotYet { reason: Reason::Installing, message };
+        return Some(Success::NotYet { reason: Reason::Installing, message });
     }
     let count = count_refused(fleet);
-    if count > 0 {
+    (count > 0).then(|| {
         let clusters = counted_as(count, "cluster", "clusters");
         let message = format!("the hub refuses what is to be written for {clusters}");
-        return Success::NotYet { reason: Reason::WriteRefused, message };
-    }
+        Success::NotYet { reason: Reason::WriteRefused, message }
+    })
+}
+
+/// Instances that no placement governs.
+fn ungoverned(fleet: &Fleet<'_>, free: &PlacementOutcome) -> Success {
     // With placements, an instance that none of them governs is a user's, or on its way out.
     let Counts { governed, settled, left_out, .. } = match fleet.observed.addon.strategy {
         InstallRule::Placements(_) => Counts::default(),
@@ -271,41 +288,82 @@ fn recorded(
 
 /// A completed rollout stays completed. Unhealthy clusters are reported in a separate condition.
 fn health(unhealthy: &Unhealthy) -> Stated {
-    let Unhealthy { count, first } = unhealthy;
+    let Unhealthy { count, first, object } = unhealthy;
     if *count == 0 {
         let message = "no cluster is unhealthy".into();
         return Stated { kind: HEALTHY, status: "True", reason: Reason::Healthy, message };
     }
     let shown: Vec<String> = first.iter().map(ToString::to_string).collect();
-    let message = format!("{count} unhealthy: {}", and_more(&shown.join(", "), count - shown.len()));
+    let names = and_more(&shown.join(", "), count - shown.len());
+    let message = format!("{count} unhealthy: {names}{}", on_first(first.first(), object.as_deref()));
     Stated { kind: HEALTHY, status: "False", reason: Reason::ClustersUnhealthy, message: message.into() }
+}
+
+/// What is not healthy on the first cluster. Only its name: the numbers change with every report, and
+/// the status must not be written for each.
+fn on_first(cluster: Option<&ClusterName>, object: Option<&str>) -> String {
+    let shown = cluster.zip(object);
+    shown.map(|(cluster, object)| format!("; {cluster}: {}", clipped(object))).unwrap_or_default()
+}
+
+/// What an agent says, cut to a length that fits into a message.
+pub(crate) fn clipped(text: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 256;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
 }
 
 fn and_more(shown: &str, more: usize) -> String {
     if more == 0 { shown.to_owned() } else { format!("{shown} and {more} more") }
 }
 
+/// How many clusters of a placement have its revision. Messages begin with it; a hub keeps no other
+/// counts of a placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) done: usize,
+    pub(crate) governed: usize,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.done, self.governed)
+    }
+}
+
+impl Progress {
+    /// The counts in a recorded message, in our words or in OCM's.
+    pub(crate) fn read(message: &str) -> Option<Self> {
+        message.split(' ').find_map(|word| {
+            let (done, governed) = word.split_once('/')?;
+            Some(Self { done: done.parse().ok()?, governed: governed.parse().ok()? })
+        })
+    }
+}
+
 /// One sentence on a placement.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacementSentence {
-    /// How many clusters are on target, and of how many; not every sentence says so.
-    on_target: Option<(usize, usize)>,
+    /// Not every sentence has it.
+    progress: Option<Progress>,
     text: Word,
 }
 
 impl PlacementSentence {
     /// The sentence before `starts` more clusters were assigned the target.
     pub(crate) fn take_back(&mut self, starts: usize) {
-        if let Some((on_target, _)) = &mut self.on_target {
-            *on_target = on_target.saturating_sub(starts);
+        if let Some(progress) = &mut self.progress {
+            progress.done = progress.done.saturating_sub(starts);
         }
     }
 }
 
 impl fmt::Display for PlacementSentence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((on_target, governed)) = self.on_target {
-            write!(f, "{on_target}/{governed} ")?;
+        if let Some(progress) = self.progress {
+            write!(f, "{progress} ")?;
         }
         f.write_str(&self.text)
     }
@@ -320,14 +378,14 @@ pub(crate) fn summary(
     let counts = &outcome.counts;
     // If the desired revision cannot be resolved, no cluster counts as on target.
     let on_target = if outcome.aim.problem().is_some() { 0 } else { counts.on_target };
-    let on_target = Some((on_target, counts.governed));
-    let (status, reason, text) = progress(fleet, governor, outcome);
+    let progress = Progress { done: on_target, governed: counts.governed };
+    let (status, reason, text) = sentence(fleet, governor, outcome);
     let is_counted = reason != Reason::WaitingForCanary;
-    (status, reason, PlacementSentence { on_target: on_target.filter(|_| is_counted), text })
+    (status, reason, PlacementSentence { progress: is_counted.then_some(progress), text })
 }
 
 /// The same, without its counts.
-fn progress(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Words {
+fn sentence(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Words {
     let first = outcome.applied.is_none() && outcome.counts.upgraded == 0;
     let failed = |why: String| match first {
         true => ("False", Reason::InstallFailed, Word::from(format!("install failed: {why}"))),
@@ -355,12 +413,12 @@ fn progress(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutco
     }
 }
 
-/// The first few clusters that failed.
+/// The first few clusters that failed, and which object did on the first.
 fn failed_clusters(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> String {
-    let is_failure =
-        |run: &MoveRun| matches!(&run.decided.decision, Decision::InFlight(flight) if flight.is_failure());
-    let all = fleet.cohorts_of(governor).zip(&outcome.moves);
-    named(fleet, all.filter(|(_, runs)| runs.iter().any(is_failure)).map(|(cohort, _)| cohort)).0
+    let (names, _) = named(fleet, outcome.failed(fleet, governor));
+    let first = outcome.first_failed(fleet, governor);
+    let on_first = first.map(|first| on_first(Some(first.cluster), first.object));
+    format!("{names}{}", on_first.unwrap_or_default())
 }
 
 /// At most ten clusters of these cohorts, how many more there are, and how many in all.

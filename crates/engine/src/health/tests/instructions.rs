@@ -127,6 +127,68 @@ fn rules_of_the_author_are_merged_into_our_entry() {
     "#]].assert_eq(&entries(&work));
 }
 
+/// An API server refuses a report in which a name occurs twice, and the agent then reports nothing.
+#[test]
+fn a_name_of_the_well_known_status_is_not_repeated() {
+    let path = |name: &str| json!({"name": name, "path": ".metadata.name"});
+    let well_known = || json!({"type": "WellKnownStatus"});
+    let paths = |names: &[&str]| {
+        let paths: Vec<Value> = names.iter().map(|name| path(name)).collect();
+        json!({"type": "JSONPaths", "jsonPaths": paths})
+    };
+    let mut shown = String::new();
+    for (version, kind, resource, taken) in [
+        ("apps/v1", "Deployment", "deployments", &["ReadyReplicas", "mine"][..]),
+        ("apps/v1", "Deployment", "deployments", &["Replicas", "ReadyReplicas", "AvailableReplicas"]),
+        ("apps/v1", "DaemonSet", "daemonsets", &["NumberReady", "NumberAvailable"]),
+        ("batch/v1", "Job", "jobs", &["JobComplete"]),
+        ("v1", "Pod", "pods", &["PodPhase"]),
+        // A name of another kind, and a kind without a well-known status.
+        ("v1", "Pod", "pods", &["ReadyReplicas"]),
+        ("apps/v1", "StatefulSet", "statefulsets", &["ReadyReplicas"]),
+    ] {
+        for of_author in [[paths(taken), well_known()], [well_known(), paths(taken)]] {
+            let group = version.split_once('/').map_or("", |(group, _)| group);
+            let entries = of_author.map(|rule| {
+                json!({
+                    "resourceIdentifier": {"group": group, "resource": resource, "name": "greet*", "namespace": "*"},
+                    "feedbackRules": [rule],
+                })
+            });
+            let work = Template::of(&[object(version, kind)]).configs(json!(entries)).work();
+            let rules = work["spec"]["manifestConfigs"][0]["feedbackRules"].as_array().unwrap();
+            let told = rules[1..].iter().map(|rule| match rule["jsonPaths"].as_array() {
+                Some(paths) => paths
+                    .iter()
+                    .map(|path| format!(" {}={}", text(path, "name"), text(path, "path")))
+                    .collect(),
+                None => format!(" {}", text(rule, "type")),
+            });
+            shown.push_str(&format!("{kind}:{}\n", told.collect::<Vec<String>>().join(" +")));
+        }
+    }
+    expect![[r#"
+        Deployment: ReadyReplicas=.metadata.name mine=.metadata.name + Replicas=.status.replicas AvailableReplicas=.status.availableReplicas
+        Deployment: WellKnownStatus + mine=.metadata.name
+        Deployment: Replicas=.metadata.name ReadyReplicas=.metadata.name AvailableReplicas=.metadata.name
+        Deployment: WellKnownStatus
+        DaemonSet: NumberReady=.metadata.name NumberAvailable=.metadata.name + DesiredNumberScheduled=.status.desiredNumberScheduled
+        DaemonSet: WellKnownStatus
+        Job: JobComplete=.metadata.name + JobSucceeded=.status.succeeded
+        Job: WellKnownStatus
+        Pod: PodPhase=.metadata.name + PodReady=.status.conditions[?(@.type=="Ready")].status
+        Pod: WellKnownStatus
+        Pod: ReadyReplicas=.metadata.name + WellKnownStatus
+        Pod: WellKnownStatus + ReadyReplicas=.metadata.name
+        StatefulSet: ReadyReplicas=.metadata.name + WellKnownStatus
+        StatefulSet: WellKnownStatus + ReadyReplicas=.metadata.name
+    "#]].assert_eq(&shown);
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap()
+}
+
 fn refusal(manifests: &[Value], configs: Value, expected: &Expect) {
     let problem = Template::of(manifests).configs(configs).render().unwrap_err();
     expected.assert_eq(&format!("{}: {problem}", problem.code()));
@@ -156,6 +218,46 @@ fn an_author_cannot_forge_evidence() {
     annotated["metadata"]["annotations"] = json!({key: "forged"});
     let problem = Template::of(&[annotated]).render().unwrap_err();
     assert!(problem.to_string().contains("is reserved: remove it from Deployment"), "{problem}");
+}
+
+/// An agent stops altogether at a work that it cannot decode. This spelling of `celExpressions` was
+/// ours once.
+#[test]
+fn a_template_that_an_agent_cannot_decode_is_not_rendered() {
+    let rule = |rule: Value| json!([{"resourceIdentifier": named("deployments", "greeter"), "conditionRules": [rule]}]);
+    let expressions = |expressions: Value| {
+        rule(json!({"type": "CEL", "condition": "Available", "celExpressions": expressions}))
+    };
+    refusal(
+        &[deployment()],
+        expressions(json!([{"expression": "object.status.ready == true"}])),
+        &expect![[
+            r#"TemplateMalformed: template tpl: manifestConfigs[0].conditionRules[0].celExpressions[0]: must be a string, not an object: OCM's celExpressions is a list of strings, so write "object.status.ready == true""#
+        ]],
+    );
+    refusal(
+        &[deployment()],
+        rule(json!({"type": "CEL", "condition": "Available", "celExpression": ["true"]})),
+        &expect![
+            "TemplateMalformed: template tpl: manifestConfigs[0].conditionRules[0].celExpression: OCM has no such field; did you mean celExpressions?"
+        ],
+    );
+    let work = Template::of(&[deployment()]).configs(expressions(json!(["true"]))).work();
+    assert_eq!(work["spec"]["manifestConfigs"][0]["conditionRules"][0]["celExpressions"], json!(["true"]));
+}
+
+/// OCM's webhook refuses such a work, however little the template says beside its manifests.
+#[test]
+fn a_template_of_nothing_but_manifests_is_checked_too() {
+    let mut generated = deployment();
+    generated["metadata"]["generateName"] = json!("greeter-");
+    refusal(
+        &[generated],
+        Value::Null,
+        &expect![
+            "TemplateMalformed: template tpl: workload.manifests[0].metadata.generateName: must not be set: a work needs the whole name"
+        ],
+    );
 }
 
 #[test]
