@@ -111,7 +111,8 @@ async fn deletions(failing: impl Fn(&str) -> Failing + Clone + Send + Sync + 'st
 
 #[tokio::test]
 async fn a_hub_that_goes_away_in_a_wave_is_not_asked_for_the_rest() {
-    for failing in [Failing::Connection, Failing::Gateway(502), Failing::Gateway(503), Failing::Gateway(504)] {
+    for failing in [Failing::Connection, Failing::Gateway(502), Failing::Gateway(503), Failing::Gateway(504)]
+    {
         let (sent, tally) = deletions(move |_| failing).await;
         assert!(sent <= 64, "at most what was under way is sent: {sent}");
         assert_eq!((tally.written, tally.failed), (0, 1000), "all are tried again");

@@ -379,13 +379,13 @@ pub(crate) fn summary(
     // If the desired revision cannot be resolved, no cluster counts as on target.
     let on_target = if outcome.aim.problem().is_some() { 0 } else { counts.on_target };
     let progress = Progress { done: on_target, governed: counts.governed };
-    let (status, reason, text) = sentence(fleet, governor, outcome);
+    let (status, reason, text) = without_counts(fleet, governor, outcome);
     let is_counted = reason != Reason::WaitingForCanary;
     (status, reason, PlacementSentence { progress: is_counted.then_some(progress), text })
 }
 
 /// The same, without its counts.
-fn sentence(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Words {
+fn without_counts(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Words {
     let first = outcome.applied.is_none() && outcome.counts.upgraded == 0;
     let failed = |why: String| match first {
         true => ("False", Reason::InstallFailed, Word::from(format!("install failed: {why}"))),
