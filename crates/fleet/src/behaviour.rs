@@ -96,7 +96,7 @@ mod tests {
     fn failures(behaviour: &Behaviour, labels: &BTreeMap<String, String>, version: &str) -> usize {
         let fails = |number: &usize| {
             let answer = behaviour.answer(&cluster(*number), labels, Some(version), "r1");
-            matches!(answer, Some((_, Answer::Unready)))
+            matches!(answer, Some((_, Answer::Unready(_))))
         };
         (0..1000).filter(fails).count()
     }

@@ -26,6 +26,10 @@ pub(crate) enum ObjectState {
     Unready,
     /// The same, for longer than the object's own deadline.
     Exceeded,
+    /// The pods of the new version exit at start, and one of them has replaced a pod of the old one.
+    Looping,
+    /// The same, for longer than the object's own deadline.
+    LoopingOn,
     /// Its pods were ready and are not any more.
     Down,
 }
@@ -119,7 +123,7 @@ fn with_defaults(kind: &GroupVersionKind, object: &mut Value) {
 
 /// The status of an object in this state, with the numbers that real clusters report.
 fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value {
-    use ObjectState::{Down, Exceeded, Healthy, Unready};
+    use ObjectState::{Down, Exceeded, Healthy, Looping, LoopingOn, Unready};
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(1);
     let condition =
         |type_: &str, holds: bool| json!({"type": type_, "status": if holds { "True" } else { "False" }});
@@ -129,7 +133,7 @@ fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value 
             // Pods are replaced in place, the last one first, and it waits for a broken one.
             let (updated, available) = match state {
                 Healthy => (wanted, wanted),
-                Unready | Exceeded => (wanted.min(1), (wanted - 1).max(0)),
+                Unready | Exceeded | Looping | LoopingOn => (wanted.min(1), (wanted - 1).max(0)),
                 Down => (wanted, 0),
             };
             without_zeros(json!({
@@ -151,25 +155,26 @@ fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value 
             let (total, updated, available) = match state {
                 Healthy => (wanted, wanted, wanted),
                 Unready | Exceeded => (wanted + 1, wanted.min(1), wanted),
+                Looping | LoopingOn => (wanted, wanted.min(1), (wanted - 1).max(0)),
                 Down => (wanted, wanted, 0),
             };
             let reason = match state {
                 Healthy | Down => "NewReplicaSetAvailable",
-                Unready => "ReplicaSetUpdated",
-                Exceeded => "ProgressDeadlineExceeded",
+                Unready | Looping => "ReplicaSetUpdated",
+                Exceeded | LoopingOn => "ProgressDeadlineExceeded",
             };
-            let mut progressing = condition("Progressing", state != Exceeded);
+            let mut progressing = condition("Progressing", reason != "ProgressDeadlineExceeded");
             progressing["reason"] = reason.into();
             without_zeros(json!({
                 "observedGeneration": 1, "replicas": total, "updatedReplicas": updated,
                 "readyReplicas": available, "availableReplicas": available,
-                "conditions": [condition("Available", state != Down), progressing],
+                "conditions": [condition("Available", available > 0 || wanted == 0), progressing],
             }))
         }
         ("apps", "DaemonSet") => {
             let (updated, available) = match state {
                 Healthy => (3, 3),
-                Unready | Exceeded => (1, 2),
+                Unready | Exceeded | Looping | LoopingOn => (1, 2),
                 Down => (3, 0),
             };
             without_zeros(json!({
@@ -181,8 +186,8 @@ fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value 
             Healthy => {
                 json!({"succeeded": number("/spec/completions"), "conditions": [condition("Complete", true)]})
             }
-            Unready => json!({"active": 1}),
-            Exceeded | Down => json!({"failed": 1, "conditions": [condition("Failed", true)]}),
+            Unready | Looping => json!({"active": 1}),
+            Exceeded | LoopingOn | Down => json!({"failed": 1, "conditions": [condition("Failed", true)]}),
         },
         ("", "Pod") => json!({"phase": "Running", "conditions": [condition("Ready", state == Healthy)]}),
         ("", "PersistentVolumeClaim") => json!({"phase": "Bound"}),

@@ -24,6 +24,8 @@ pub(crate) struct Item {
     healthy: Feedback,
     unready: Feedback,
     exceeded: Feedback,
+    looping: Feedback,
+    looping_on: Feedback,
     down: Feedback,
 }
 
@@ -34,6 +36,8 @@ impl Item {
             ObjectState::Healthy => &self.healthy,
             ObjectState::Unready => &self.unready,
             ObjectState::Exceeded => &self.exceeded,
+            ObjectState::Looping => &self.looping,
+            ObjectState::LoopingOn => &self.looping_on,
             ObjectState::Down => &self.down,
         }
     }
@@ -74,6 +78,8 @@ fn item(ordinal: usize, manifest: &Value, work: &ManifestWork) -> Item {
         healthy: feedback(ObjectState::Healthy),
         unready: feedback(ObjectState::Unready),
         exceeded: feedback(ObjectState::Exceeded),
+        looping: feedback(ObjectState::Looping),
+        looping_on: feedback(ObjectState::LoopingOn),
         down: feedback(ObjectState::Down),
     }
 }

@@ -4,7 +4,7 @@ use aviary_api::ManifestWork;
 use aviary_api::names::conditions::{APPLIED, AVAILABLE};
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::shared::Shared;
-use aviary_engine::simulate::agents::Answer;
+use aviary_engine::simulate::agents::{Answer, Pods};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ impl WorkReport {
     pub(crate) fn is_refusal(&self) -> bool {
         match self.answer {
             Answer::Refused => true,
-            Answer::Unready | Answer::Exceeded => !self.outline.is_probed,
+            Answer::Unready(_) | Answer::Exceeded(_) => !self.outline.is_probed,
             Answer::Available { .. } | Answer::Unavailable | Answer::Crashed => false,
         }
     }
@@ -105,8 +105,10 @@ impl WorkReport {
     fn object_state(&self) -> ObjectState {
         match self.answer {
             Answer::Available { .. } | Answer::Refused => ObjectState::Healthy,
-            Answer::Unready => ObjectState::Unready,
-            Answer::Exceeded => ObjectState::Exceeded,
+            Answer::Unready(Pods::NeverReady) => ObjectState::Unready,
+            Answer::Unready(Pods::Exit) => ObjectState::Looping,
+            Answer::Exceeded(Pods::NeverReady) => ObjectState::Exceeded,
+            Answer::Exceeded(Pods::Exit) => ObjectState::LoopingOn,
             Answer::Unavailable | Answer::Crashed => ObjectState::Down,
         }
     }
