@@ -1,4 +1,5 @@
 //! Simulated fleets, on the embedded hub.
 
 mod on_a_hub;
+mod races;
 mod rehearsed;

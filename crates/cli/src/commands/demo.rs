@@ -273,7 +273,7 @@ fn behaviour(args: &Args) -> Behaviour {
             ..Profile::default()
         },
         failures: vec![SimulatedFailure { scope: FailureScope::Version(BAD.into()), share: 1.0 }],
-        lies: Vec::new(),
+        ..Behaviour::default()
     }
 }
 

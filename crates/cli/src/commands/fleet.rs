@@ -276,6 +276,7 @@ fn behaviour(args: &Args) -> Behaviour {
         },
         failures: by_version.chain(by_label).collect(),
         lies: args.lie.iter().map(|LieArg(lie, share)| (*lie, *share)).collect(),
+        ..Behaviour::default()
     }
 }
 
