@@ -20,7 +20,7 @@ use aviary_api::ClusterManagementAddOn;
 use aviary_controller::{Manager, Settings};
 use aviary_engine::observed;
 use aviary_engine::simulate::agents::{FailureKind, Profile};
-use aviary_fleet::{Behaviour, FailureScope, LabelShare, Member, SimulatedFailure, SimulatedFleet};
+use aviary_fleet::{Behaviour, FailureScope, LabelShare, Member, Races, SimulatedFailure, SimulatedFleet};
 use aviary_hub::security::{Identity, Role};
 use aviary_hub::{Endpoint, Hub};
 use aviary_serve::write_private;
@@ -273,6 +273,8 @@ fn behaviour(args: &Args) -> Behaviour {
             ..Profile::default()
         },
         failures: vec![SimulatedFailure { scope: FailureScope::Version(BAD.into()), share: 1.0 }],
+        // The record takes what is reported as applied for what runs, and would call it unhealthy.
+        races: Races { stale_applied: 0.0, unobserved: 0.0, ..Races::MEASURED },
         ..Behaviour::default()
     }
 }
