@@ -61,7 +61,7 @@ fn the_story_is_told_to_its_end() {
         1. Fresh install: v0.10.0 on all 40 clusters at once; an install is not throttled.
         2. Rolling upgrade: v0.10.1, at most 25% of each placement at once, that is 8 and 2 clusters.
         3. Canary upgrade: v0.11.0 on the 8 canary clusters first; the other 32 wait until all of them are healthy.
-        4. Bad version: the pods of v0.12.0 never become ready; the canary catches it, and the other 32 clusters never get it.
+        4. Bad version: the pods of v0.12.0 exit at start, again and again; the canary catches it, and the other 32 clusters never get it.
         5. Rollback: back to v0.11.0; only the clusters that had been upgraded are changed.
 
           step  version  clusters touched  took  writes  peak in flight of budget  outcome

@@ -148,6 +148,41 @@ fn many_fleets_tell_how_long_it_takes() {
 }
 
 #[test]
+fn every_kind_of_failure_stops_in_the_canary() {
+    let desk = desk("rehearse-kinds");
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/canary");
+    let mut told = String::new();
+    for kind in ["never-ready", "exits", "crashes", "refuses", "silent"] {
+        let line = format!("rehearse -f {examples} --clusters 40 --fail 100% --failure {kind} -o json");
+        let output = desk.output(&line);
+        assert_eq!(output.status.code(), Some(1), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let run = &report["addOns"][0]["first"];
+        let starts = run["starts"].as_array().expect("starts");
+        let is_canary = |start: &serde_json::Value| {
+            start["cluster"].as_str().is_some_and(|name| name.starts_with("canary-placement"))
+        };
+        assert!(!starts.is_empty() && starts.iter().all(is_canary), "{kind}: {starts:?}");
+        let reasons = run["unsettled"].as_array().expect("reasons").iter();
+        for reason in reasons.filter(|reason| reason["reason"] != "BudgetFull") {
+            told += &format!("{kind}: {} {} {}\n", reason["count"], reason["reason"], reason["message"]);
+        }
+    }
+    expect![[r#"
+        never-ready: 36 "WaitingForCanary" "canary default/canary-placement: 4 of 4 not passed, first canary-placement-1"
+        never-ready: 1 "Failed" "failed: Deployment open-cluster-management-agent-addon/helloworld-agent: 0 of 1 replicas updated, 1 available; its progress deadline has passed"
+        exits: 36 "WaitingForCanary" "canary default/canary-placement: 4 of 4 not passed, first canary-placement-1"
+        exits: 1 "Failed" "failed: Deployment open-cluster-management-agent-addon/helloworld-agent: 0 of 1 updated replicas available; its progress deadline has passed"
+        crashes: 36 "WaitingForCanary" "canary default/canary-placement: 4 of 4 not passed, first canary-placement-1"
+        crashes: 1 "Unavailable" "applied but not available: Deployment open-cluster-management-agent-addon/helloworld-agent: 0 of 1 updated replicas available"
+        refuses: 36 "WaitingForCanary" "canary default/canary-placement: 4 of 4 not passed, first canary-placement-1"
+        refuses: 1 "Failed" "failed: work reports Applied=False: rehearsed failure"
+        silent: 36 "WaitingForCanary" "canary default/canary-placement: 4 of 4 not passed, first canary-placement-1"
+        silent: 1 "Updating" "updating"
+    "#]].assert_eq(&told);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
     let desk = desk("rehearse-seed").file("addon.yaml", ADDON);
     let run = |seed: u32| {

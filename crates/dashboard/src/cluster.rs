@@ -6,8 +6,8 @@ use aviary_api::ManifestWork;
 use aviary_api::names::labels;
 use aviary_api::work::FieldValue;
 use aviary_engine::configs::{Pin, Revision};
-use aviary_engine::name::ClusterName;
-use aviary_engine::observed::{Observed, ObservedCondition};
+use aviary_engine::name::{ClusterName, Text};
+use aviary_engine::observed::{Observed, ObservedCondition, Work};
 use aviary_engine::plan::{self, Plan};
 use aviary_engine::reason::Reason;
 use kube::api::{Api, ListParams};
@@ -72,7 +72,7 @@ impl ClusterOverview {
         let desired =
             report.placement.and_then(|index| plan.report.placements.get(index)?.desired.as_deref());
         let works = observed.works.get(name).map(|works| works.as_slice()).unwrap_or_default();
-        let unprobed = works.iter().any(|work| work.rendered_from.is_some() && !work.probed);
+        let ours = instance.map(|instance| &instance.uid).filter(|_| observed.renders_templates());
         Some(Self {
             cluster: name.to_string(),
             placement: placement.map(|spec| spec.name.to_string()),
@@ -84,10 +84,22 @@ impl ClusterOverview {
             applied,
             labels: cluster.map(|cluster| cluster.labels.clone()).unwrap_or_default(),
             available,
-            health: unprobed.then_some("not probed: rendered by an earlier version of Aviary"),
+            health: not_probed(works, ours),
             conditions: conditions.into_iter().flatten().map(of_instance).collect(),
         })
     }
+}
+
+/// Why the agent is not asked for the health of the objects. `instance` is the UID of the instance, if
+/// Aviary renders its works: it accepts works that another manager rendered for that instance.
+fn not_probed(works: &[Work], instance: Option<&Text>) -> Option<&'static str> {
+    let mut without = works.iter().filter(|work| !work.probed);
+    let is_accepted = |work: &Work| instance.is_some() && work.owner.as_ref() == instance;
+    without.find_map(|work| match &work.rendered_from {
+        Some(_) => Some("not probed: rendered by an earlier version of Aviary"),
+        None if is_accepted(work) => Some("not probed: rendered by another manager"),
+        None => None,
+    })
 }
 
 #[derive(Debug, Serialize)]
@@ -241,9 +253,53 @@ fn value_of(value: &FieldValue) -> String {
 
 #[cfg(test)]
 mod tests {
+    use aviary_engine::health::Health;
+    use aviary_engine::observed::{Seen, WorkState};
+    use aviary_engine::shared::Shared;
     use serde_json::json;
 
     use super::*;
+
+    fn work_of(owner: &str, rendered_from: Option<&str>, probed: bool) -> Work {
+        let state = WorkState {
+            name: "addon-helloworld-deploy-0".into(),
+            deleting: false,
+            version: None,
+            rendered_from: rendered_from.map(Into::into),
+            applied: Seen::Yes,
+            available: Seen::Yes,
+            health: Health::NotProbed,
+            probed,
+            objects: Vec::new(),
+        };
+        Work {
+            uid: "work".into(),
+            resource_version: "1".into(),
+            generation: 1,
+            owner: Some(owner.into()),
+            rendered_digest: None,
+            digest: None,
+            hashes: None,
+            available_since: None,
+            state: Shared::new(state),
+        }
+    }
+
+    #[test]
+    fn works_without_probes_say_who_rendered_them() {
+        let instance: Text = "instance".into();
+        let told = |work: Work, instance: Option<&Text>| not_probed(&[work], instance);
+        let earlier = Some("not probed: rendered by an earlier version of Aviary");
+        assert_eq!(told(work_of("instance", Some("1"), false), Some(&instance)), earlier);
+        assert_eq!(
+            told(work_of("instance", None, false), Some(&instance)),
+            Some("not probed: rendered by another manager"),
+            "accepted from OCM's manager"
+        );
+        assert_eq!(told(work_of("instance", Some("1"), true), Some(&instance)), None);
+        assert_eq!(told(work_of("somebody", None, false), Some(&instance)), None, "none of the instance's");
+        assert_eq!(told(work_of("instance", None, false), None), None, "its own manager renders this add-on");
+    }
 
     #[test]
     fn manifests_are_shown_without_secrets_and_within_a_limit() {

@@ -48,6 +48,8 @@ struct Simulation {
     /// Something has changed since the last plan.
     is_news: bool,
     recheck_at: Option<Timestamp>,
+    /// The manager's writes to objects of each cluster.
+    writes: BTreeMap<ClusterName, usize>,
 }
 
 impl Simulation {
@@ -71,6 +73,7 @@ impl Simulation {
             now: 0,
             is_news: true,
             recheck_at: None,
+            writes: BTreeMap::new(),
         }
     }
 
@@ -116,6 +119,9 @@ impl Simulation {
                 return;
             }
             for write in decided.writes() {
+                if let Some(cluster) = cluster_of(&write) {
+                    *self.writes.entry(cluster.clone()).or_default() += 1;
+                }
                 match &write {
                     Write::Work(work) => self.write_work(&work.cluster, work.object()),
                     write => assert!(self.story.world.commit(write), "refused: {write:?}"),
@@ -289,6 +295,19 @@ impl Simulation {
     }
 }
 
+/// The cluster of the object that is written.
+fn cluster_of(write: &Write) -> Option<&ClusterName> {
+    Some(match write {
+        Write::Create(create) => &create.cluster,
+        Write::Guard(write) => &write.cluster,
+        Write::Instance(write) => &write.cluster,
+        Write::Work(write) => &write.cluster,
+        Write::DeleteWork(surplus) => &surplus.cluster,
+        Write::Delete(delete) => &delete.cluster,
+        _ => return None,
+    })
+}
+
 /// The value at a path in the dialect of OCM's agent, as far as probes use it.
 fn at(object: &Value, path: &str) -> Option<Value> {
     let mut found = object;
@@ -346,5 +365,25 @@ fn a_good_version_reaches_everybody_in_100_of_100_runs() {
         simulation.run(1500);
         assert!(simulation.is_done(), "seed {seed}");
         assert_eq!(simulation.on("v2").len(), 12, "seed {seed}");
+    }
+}
+
+/// Every workload is on its way before it is ready, and its agent says so: that is one change of the
+/// kind of verdict on every cluster.
+#[test]
+fn what_is_written_per_cluster_is_bounded_though_workloads_take_their_time() {
+    for seed in 0..20 {
+        let mut simulation = Simulation::new(seed, Pods::Good);
+        for (version, seconds, least) in [("v1", 300, 4), ("v2", 1500, 3)] {
+            simulation.want(version);
+            simulation.writes.clear();
+            simulation.run(seconds);
+            assert!(simulation.is_done(), "seed {seed}: {version}");
+            assert_eq!(simulation.writes.len(), 12, "seed {seed}: {version}");
+            for (cluster, writes) in &simulation.writes {
+                let expected = least..=least + 1;
+                assert!(expected.contains(writes), "seed {seed}: {version} on {cluster}: {writes} writes");
+            }
+        }
     }
 }

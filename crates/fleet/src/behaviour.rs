@@ -15,6 +15,42 @@ pub struct Behaviour {
     /// The share of clusters that make each false report. A cluster makes at most one kind, and
     /// always the same.
     pub lies: Vec<(Lie, f64)>,
+    /// What agents report on a changed work before its objects are what they should be.
+    pub races: Races,
+}
+
+/// The share of changes after which an agent reports too early. Its status loop does not wait for its
+/// apply loop, and neither waits for the controllers of the objects.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Races {
+    /// First `Available` at the new generation, with the values of the older objects.
+    pub stale: f64,
+    /// Then `Applied` as well, still with the older values. A part of `stale`.
+    pub stale_applied: f64,
+    /// The objects are the new ones, but their `observedGeneration` is behind.
+    pub unobserved: f64,
+}
+
+impl Races {
+    /// As counted in 120 changes with OCM's agent.
+    pub const MEASURED: Self =
+        Self { stale: 112.0 / 120.0, stale_applied: 1.0 / 120.0, unobserved: 26.0 / 120.0 };
+    /// One report per change, as few as an agent can make.
+    pub const NONE: Self = Self { stale: 0.0, stale_applied: 0.0, unobserved: 0.0 };
+}
+
+impl Default for Races {
+    fn default() -> Self {
+        Self::MEASURED
+    }
+}
+
+/// A report that is too early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Early {
+    Stale,
+    StaleApplied,
+    Unobserved,
 }
 
 /// The share of clusters that fail, among those in scope.
@@ -75,6 +111,20 @@ impl Behaviour {
         })
     }
 
+    /// The reports that come before the one on the new objects, in their order.
+    pub(crate) fn early(&self, cluster: &ClusterName, revision: &str) -> Vec<Early> {
+        let Races { stale, stale_applied, unobserved } = self.races;
+        let agents = self.agents();
+        let status_first = agents.draw(cluster, &format!("status first {revision}"));
+        let is_unobserved = agents.draw(cluster, &format!("unobserved {revision}")) < unobserved;
+        let steps = [
+            (status_first < stale, Early::Stale),
+            (status_first < stale_applied, Early::StaleApplied),
+            (is_unobserved, Early::Unobserved),
+        ];
+        steps.into_iter().filter_map(|(happens, early)| happens.then_some(early)).collect()
+    }
+
     /// The largest share of all failures that apply.
     fn fail_share(&self, labels: &BTreeMap<String, String>, version: Option<&str>) -> f64 {
         let applies = |failure: &&SimulatedFailure| match &failure.scope {
@@ -96,7 +146,7 @@ mod tests {
     fn failures(behaviour: &Behaviour, labels: &BTreeMap<String, String>, version: &str) -> usize {
         let fails = |number: &usize| {
             let answer = behaviour.answer(&cluster(*number), labels, Some(version), "r1");
-            matches!(answer, Some((_, Answer::Unready)))
+            matches!(answer, Some((_, Answer::Unready(_))))
         };
         (0..1000).filter(fails).count()
     }
@@ -113,7 +163,7 @@ mod tests {
                     share: 0.5,
                 },
             ],
-            lies: Vec::new(),
+            ..Behaviour::default()
         };
         assert_eq!(failures(&behaviour, &BTreeMap::new(), "v2"), 1000);
         let few = failures(&behaviour, &BTreeMap::new(), "v1");
@@ -130,6 +180,19 @@ mod tests {
             let rehearsed = Agents::new(&profile).answer(&cluster(number), "r1");
             assert_eq!(behaviour.answer(&cluster(number), &BTreeMap::new(), None, "r1"), rehearsed);
         }
+    }
+
+    #[test]
+    fn agents_report_too_early_as_often_as_real_ones() {
+        let behaviour = Behaviour::default();
+        let count = |early: Early| {
+            (0..1200).filter(|number| behaviour.early(&cluster(*number), "r1").contains(&early)).count()
+        };
+        assert!((1090..1150).contains(&count(Early::Stale)), "{} of 1200", count(Early::Stale));
+        assert!((1..30).contains(&count(Early::StaleApplied)), "{} of 1200", count(Early::StaleApplied));
+        assert!((210..310).contains(&count(Early::Unobserved)), "{} of 1200", count(Early::Unobserved));
+        let once = Behaviour { races: Races::NONE, ..Behaviour::default() };
+        assert!((0..1200).all(|number| once.early(&cluster(number), "r1").is_empty()));
     }
 
     #[test]

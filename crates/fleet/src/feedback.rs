@@ -23,13 +23,22 @@ pub(crate) enum Feedback {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectState {
     Healthy,
+    /// Its controller has not seen the change: the status is that of the object before.
+    Unobserved,
     /// The pods of the new version do not become ready; those of the old one keep running.
     Unready,
     /// The same, for longer than the object's own deadline.
     Exceeded,
+    /// The pods of the new version exit at start, and one of them has replaced a pod of the old one.
+    Looping,
+    /// The same, for longer than the object's own deadline.
+    LoopingOn,
     /// Its pods were ready and are not any more.
     Down,
 }
+
+/// The generation of every object.
+const GENERATION: i64 = 2;
 
 /// Evaluates the rules on an object in this state, as an API server would return it.
 pub(crate) fn collect(
@@ -83,7 +92,7 @@ pub(crate) fn collect(
 /// Fills in what an API server would: the generation, and defaults of fields that are asked for.
 fn with_defaults(kind: &GroupVersionKind, object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("generation".into(), json!(1));
+        metadata.insert("generation".into(), json!(GENERATION));
     }
     let replicated = matches!(kind.kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet");
     if kind.group == "apps"
@@ -96,21 +105,20 @@ fn with_defaults(kind: &GroupVersionKind, object: &mut Value) {
 
 /// The status of an object in this state, with the numbers that real clusters report.
 fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value {
-    use ObjectState::{Down, Exceeded, Healthy, Unready};
+    use ObjectState::{Down, Exceeded, Healthy, Looping, LoopingOn, Unobserved, Unready};
+    let observed = GENERATION - i64::from(state == Unobserved);
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(1);
-    let condition =
-        |type_: &str, holds: bool| json!({"type": type_, "status": if holds { "True" } else { "False" }});
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "StatefulSet") => {
             let wanted = number("/spec/replicas");
             // Pods are replaced in place, the last one first, and it waits for a broken one.
             let (updated, available) = match state {
-                Healthy => (wanted, wanted),
-                Unready | Exceeded => (wanted.min(1), (wanted - 1).max(0)),
+                Healthy | Unobserved => (wanted, wanted),
+                Unready | Exceeded | Looping | LoopingOn => (wanted.min(1), (wanted - 1).max(0)),
                 Down => (wanted, 0),
             };
             without_zeros(json!({
-                "observedGeneration": 1, "replicas": wanted, "updatedReplicas": updated,
+                "observedGeneration": observed, "replicas": wanted, "updatedReplicas": updated,
                 "readyReplicas": available, "availableReplicas": available,
             }))
         }
@@ -119,49 +127,32 @@ fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value 
             // A new version replaces no pod.
             let available = if state == Down { 0 } else { wanted };
             without_zeros(json!({
-                "observedGeneration": 1, "replicas": wanted, "readyReplicas": available,
+                "observedGeneration": observed, "replicas": wanted, "readyReplicas": available,
                 "availableReplicas": available,
             }))
         }
-        ("apps", "Deployment") => {
-            let wanted = number("/spec/replicas");
-            let (total, updated, available) = match state {
-                Healthy => (wanted, wanted, wanted),
-                Unready | Exceeded => (wanted + 1, wanted.min(1), wanted),
-                Down => (wanted, wanted, 0),
-            };
-            let reason = match state {
-                Healthy | Down => "NewReplicaSetAvailable",
-                Unready => "ReplicaSetUpdated",
-                Exceeded => "ProgressDeadlineExceeded",
-            };
-            let mut progressing = condition("Progressing", state != Exceeded);
-            progressing["reason"] = reason.into();
-            without_zeros(json!({
-                "observedGeneration": 1, "replicas": total, "updatedReplicas": updated,
-                "readyReplicas": available, "availableReplicas": available,
-                "conditions": [condition("Available", state != Down), progressing],
-            }))
-        }
+        ("apps", "Deployment") => deployment_status(number("/spec/replicas"), observed, state),
         ("apps", "DaemonSet") => {
             let (updated, available) = match state {
-                Healthy => (3, 3),
-                Unready | Exceeded => (1, 2),
+                Healthy | Unobserved => (3, 3),
+                Unready | Exceeded | Looping | LoopingOn => (1, 2),
                 Down => (3, 0),
             };
             without_zeros(json!({
-                "observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3,
+                "observedGeneration": observed, "desiredNumberScheduled": 3, "currentNumberScheduled": 3,
                 "updatedNumberScheduled": updated, "numberReady": available, "numberAvailable": available,
             }))
         }
         ("batch", "Job") => match state {
-            Healthy => {
+            Healthy | Unobserved => {
                 json!({"succeeded": number("/spec/completions"), "conditions": [condition("Complete", true)]})
             }
-            Unready => json!({"active": 1}),
-            Exceeded | Down => json!({"failed": 1, "conditions": [condition("Failed", true)]}),
+            Unready | Looping => json!({"active": 1}),
+            Exceeded | LoopingOn | Down => json!({"failed": 1, "conditions": [condition("Failed", true)]}),
         },
-        ("", "Pod") => json!({"phase": "Running", "conditions": [condition("Ready", state == Healthy)]}),
+        ("", "Pod") => {
+            json!({"phase": "Running", "conditions": [condition("Ready", matches!(state, Healthy | Unobserved))]})
+        }
         ("", "PersistentVolumeClaim") => json!({"phase": "Bound"}),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             json!({"conditions": [condition("NamesAccepted", true), condition("Established", true)]})
@@ -169,6 +160,32 @@ fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value 
         ("apiregistration.k8s.io", "APIService") => json!({"conditions": [condition("Available", true)]}),
         _ => json!({}),
     }
+}
+
+fn deployment_status(wanted: i64, observed: i64, state: ObjectState) -> Value {
+    use ObjectState::{Down, Exceeded, Healthy, Looping, LoopingOn, Unobserved, Unready};
+    let (total, updated, available) = match state {
+        Healthy | Unobserved => (wanted, wanted, wanted),
+        Unready | Exceeded => (wanted + 1, wanted.min(1), wanted),
+        Looping | LoopingOn => (wanted, wanted.min(1), (wanted - 1).max(0)),
+        Down => (wanted, wanted, 0),
+    };
+    let reason = match state {
+        Healthy | Unobserved | Down => "NewReplicaSetAvailable",
+        Unready | Looping => "ReplicaSetUpdated",
+        Exceeded | LoopingOn => "ProgressDeadlineExceeded",
+    };
+    let mut progressing = condition("Progressing", reason != "ProgressDeadlineExceeded");
+    progressing["reason"] = reason.into();
+    without_zeros(json!({
+        "observedGeneration": observed, "replicas": total, "updatedReplicas": updated,
+        "readyReplicas": available, "availableReplicas": available,
+        "conditions": [condition("Available", available > 0 || wanted == 0), progressing],
+    }))
+}
+
+fn condition(type_: &str, holds: bool) -> Value {
+    json!({"type": type_, "status": if holds { "True" } else { "False" }})
 }
 
 /// Kubernetes leaves counters of 0 out.

@@ -18,7 +18,7 @@ mod requests;
 mod schedule;
 mod seen;
 
-pub use behaviour::{Behaviour, FailureScope, Lie, SimulatedFailure};
+pub use behaviour::{Behaviour, FailureScope, Lie, Races, SimulatedFailure};
 pub use fleet::{Clock, FleetTally, SimulatedFleet};
 pub use member::{LabelShare, Member, MemberError, members};
 pub use register::{RegisterError, Registered, Removed, SIMULATED_BY, SIMULATOR, remove};

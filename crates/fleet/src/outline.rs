@@ -22,8 +22,11 @@ pub(crate) struct Item {
     /// `resourceMeta` as reported.
     pub(crate) meta: Value,
     healthy: Feedback,
+    unobserved: Feedback,
     unready: Feedback,
     exceeded: Feedback,
+    looping: Feedback,
+    looping_on: Feedback,
     down: Feedback,
 }
 
@@ -32,14 +35,22 @@ impl Item {
     pub(crate) fn feedback(&self, state: ObjectState) -> &Feedback {
         match state {
             ObjectState::Healthy => &self.healthy,
+            ObjectState::Unobserved => &self.unobserved,
             ObjectState::Unready => &self.unready,
             ObjectState::Exceeded => &self.exceeded,
+            ObjectState::Looping => &self.looping,
+            ObjectState::LoopingOn => &self.looping_on,
             ObjectState::Down => &self.down,
         }
     }
 }
 
 impl WorkOutline {
+    /// Whether it shows when a controller has not seen a change yet.
+    pub(crate) fn has_observers(&self) -> bool {
+        self.items.iter().any(|item| item.healthy != item.unobserved)
+    }
+
     pub(crate) fn of(work: &ManifestWork) -> Self {
         let items = work.spec.manifests().iter().enumerate();
         let items: Vec<Item> = items.map(|(ordinal, manifest)| item(ordinal, manifest, work)).collect();
@@ -72,8 +83,11 @@ fn item(ordinal: usize, manifest: &Value, work: &ManifestWork) -> Item {
     Item {
         meta,
         healthy: feedback(ObjectState::Healthy),
+        unobserved: feedback(ObjectState::Unobserved),
         unready: feedback(ObjectState::Unready),
         exceeded: feedback(ObjectState::Exceeded),
+        looping: feedback(ObjectState::Looping),
+        looping_on: feedback(ObjectState::LoopingOn),
         down: feedback(ObjectState::Down),
     }
 }

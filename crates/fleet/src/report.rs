@@ -4,16 +4,20 @@ use aviary_api::ManifestWork;
 use aviary_api::names::conditions::{APPLIED, AVAILABLE};
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::shared::Shared;
-use aviary_engine::simulate::agents::Answer;
+use aviary_engine::simulate::agents::{Answer, Pods};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use crate::behaviour::Lie;
+use crate::behaviour::{Early, Lie};
 use crate::feedback::{Feedback, ObjectState};
 use crate::outline::{Item, WorkOutline};
 
 /// A generation that no object reaches.
 const FUTURE: i64 = 1_000_000_000_000_000_000;
+
+/// The message of an early report: by it, an agent that was restarted knows that it has more to say.
+const EARLY: &str = "All resources were available";
 
 /// A report of one agent on one work.
 #[derive(Debug)]
@@ -28,6 +32,10 @@ pub(crate) struct WorkReport {
     pub(crate) lie: Option<Lie>,
     pub(crate) outline: Shared<WorkOutline>,
     pub(crate) before: Before,
+    /// This report and those that follow it before the last one, which is not early.
+    pub(crate) early: Vec<Early>,
+    /// When the last one is due.
+    pub(crate) last_at: Instant,
 }
 
 /// The status of the work before the report.
@@ -35,6 +43,8 @@ pub(crate) struct WorkReport {
 pub(crate) struct Before {
     applied: Option<KnownCondition>,
     available: Option<KnownCondition>,
+    /// The last report was too early.
+    is_early: bool,
 }
 
 /// A condition without reason and message.
@@ -55,7 +65,9 @@ impl Before {
             let generation = condition.observed_generation.unwrap_or(0);
             Some(KnownCondition { holds, since: condition.last_transition()?, generation })
         };
-        Self { applied: said(APPLIED), available: said(AVAILABLE) }
+        let conditions = work.status.iter().flat_map(|status| &status.conditions);
+        let is_early = conditions.into_iter().any(|said| said.message.as_deref() == Some(EARLY));
+        Self { applied: said(APPLIED), available: said(AVAILABLE), is_early }
     }
 
     /// Whether the agent has nothing to add for this generation.
@@ -63,7 +75,12 @@ impl Before {
         let now = |said: &&KnownCondition| said.generation == generation;
         let applied = self.applied.as_ref().filter(now);
         let outage = self.available.as_ref().filter(now).is_some_and(|said| !said.holds);
-        applied.is_some() && !outage
+        applied.is_some() && !outage && !self.is_early
+    }
+
+    /// Whether the agent knows the work from an earlier generation.
+    pub(crate) fn is_of_older(&self, generation: i64) -> bool {
+        self.available.is_some_and(|said| said.generation < generation)
     }
 }
 
@@ -71,12 +88,16 @@ impl WorkReport {
     /// The status of the work after this report.
     pub(crate) fn after(&self, now: Timestamp) -> Before {
         let Self { before, answer, lie, .. } = self;
+        let stale = before.available.map(|said| KnownCondition { generation: self.generation, ..said });
         let say = |holds: bool, earlier: Option<KnownCondition>| {
             // The time changes only when the status changes.
             let since = earlier.filter(|said| said.holds == holds).map_or(now, |said| said.since);
             Some(KnownCondition { holds, since, generation: self.told_generation() })
         };
         let (applied, available) = match answer {
+            _ if self.is_early(Early::Stale) => (before.applied, stale),
+            _ if self.is_early(Early::StaleApplied) => (say(true, before.applied), stale),
+            _ if self.is_early(Early::Unobserved) => (say(true, before.applied), say(true, before.available)),
             // The previous version still runs; nothing is known about the current one.
             _ if self.is_refusal() => (say(false, before.applied), before.available),
             // The objects exist, whatever their pods do.
@@ -86,27 +107,31 @@ impl WorkReport {
             }
             _ => (say(true, before.applied), say(true, before.available)),
         };
+        let is_early = !self.early.is_empty();
         match lie {
-            Some(Lie::OnlyAvailable) => Before { applied: None, available },
-            _ => Before { applied, available },
+            Some(Lie::OnlyAvailable) => Before { applied: None, available, is_early },
+            _ => Before { applied, available, is_early },
         }
     }
 
-    /// The cluster does not accept the work. A bad version without workloads can only be refused.
+    fn is_early(&self, early: Early) -> bool {
+        self.early.first() == Some(&early)
+    }
+
+    /// The cluster does not accept the work.
     pub(crate) fn is_refusal(&self) -> bool {
-        match self.answer {
-            Answer::Refused => true,
-            Answer::Unready | Answer::Exceeded => !self.outline.is_probed,
-            Answer::Available { .. } | Answer::Unavailable | Answer::Crashed => false,
-        }
+        self.early.is_empty() && is_refused(&self.answer, &self.outline)
     }
 
     /// The state of the workloads.
     fn object_state(&self) -> ObjectState {
         match self.answer {
+            _ if self.is_early(Early::Unobserved) => ObjectState::Unobserved,
             Answer::Available { .. } | Answer::Refused => ObjectState::Healthy,
-            Answer::Unready => ObjectState::Unready,
-            Answer::Exceeded => ObjectState::Exceeded,
+            Answer::Unready(Pods::NeverReady) => ObjectState::Unready,
+            Answer::Unready(Pods::Exit) => ObjectState::Looping,
+            Answer::Exceeded(Pods::NeverReady) => ObjectState::Exceeded,
+            Answer::Exceeded(Pods::Exit) => ObjectState::LoopingOn,
             Answer::Unavailable | Answer::Crashed => ObjectState::Down,
         }
     }
@@ -134,7 +159,9 @@ impl WorkReport {
             };
             condition(APPLIED, said, reason, message)
         });
+        let is_early = said.is_early;
         let available = said.available.map(|said| match said.holds {
+            true if is_early => condition(AVAILABLE, said, "ResourcesAvailable", EARLY),
             true => condition(AVAILABLE, said, "ResourcesAvailable", "All resources are available"),
             false => {
                 let message = format!("{count} of {count} resources are not available");
@@ -142,9 +169,22 @@ impl WorkReport {
             }
         });
         let conditions: Vec<Value> = applied.into_iter().chain(available).collect();
+        if self.is_early(Early::Stale) || self.is_early(Early::StaleApplied) {
+            // What stands there is of the older objects.
+            return json!({"conditions": conditions});
+        }
         let manifests: Vec<Value> =
             self.outline.items.iter().map(|item| manifest(item, &said, now, self.object_state())).collect();
         json!({"conditions": conditions, "resourceStatus": {"manifests": manifests}})
+    }
+}
+
+/// Whether a cluster does not accept a work. A bad version without workloads can only be refused.
+pub(crate) fn is_refused(answer: &Answer, outline: &WorkOutline) -> bool {
+    match answer {
+        Answer::Refused => true,
+        Answer::Unready(_) | Answer::Exceeded(_) => !outline.is_probed,
+        Answer::Available { .. } | Answer::Unavailable | Answer::Crashed => false,
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Owns the state of every agent and one queue of times for all of them. Reads no clock and writes
 //! nothing: times are arguments, and reports are returned. Only one report per work is in progress
-//! at a time, so an older one can never overtake a newer one.
+//! at a time, so an older one can never overtake a newer one. On a changed work an agent may report
+//! too early first, and then again.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
@@ -19,10 +20,10 @@ use aviary_engine::simulate::agents::Answer;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::behaviour::{Behaviour, Lie};
+use crate::behaviour::{Behaviour, Early, Lie};
 use crate::member::Member;
 use crate::outline::WorkOutline;
-use crate::report::{Before, WorkReport};
+use crate::report::{Before, WorkReport, is_refused};
 
 /// How long to wait before a failed report is retried.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -82,6 +83,16 @@ struct Waiting {
     lie: Option<Lie>,
     outline: Shared<WorkOutline>,
     before: Before,
+    early: Vec<Early>,
+    last_at: Instant,
+}
+
+impl Waiting {
+    /// When the next report is due: an early one comes halfway to the last.
+    fn due(&self, now: Instant) -> Instant {
+        let left = self.last_at.saturating_duration_since(now);
+        if self.early.is_empty() { self.last_at.max(now) } else { now + left / 2 }
+    }
 }
 
 impl ReportSchedule {
@@ -172,8 +183,14 @@ impl ReportSchedule {
             let outline = self.outlines.share(Shared::new(WorkOutline::of(work)));
             let lie = self.behaviour.lie(&key.cluster);
             let uid = given_uid.into();
-            known.waiting = Some(Box::new(Waiting { uid, answer, lie, outline, before }));
-            self.due.push(Reverse(Due { at: now + after, turn: known.turn, key: key.clone() }));
+            let early = match lie.is_none() && before.is_of_older(generation) {
+                true => self.early(&key.cluster, work, &answer, &outline),
+                false => Vec::new(),
+            };
+            let last_at = now + after;
+            let waiting = Waiting { uid, answer, lie, outline, before, early, last_at };
+            self.due.push(Reverse(Due { at: waiting.due(now), turn: known.turn, key: key.clone() }));
+            known.waiting = Some(Box::new(waiting));
         }
         self.works.insert(key, known);
         true
@@ -208,27 +225,44 @@ impl ReportSchedule {
             }
             let Some(waiting) = known.waiting.take() else { continue };
             known.writing = true;
-            let Waiting { uid, answer, lie, outline, before } = *waiting;
+            let Waiting { uid, answer, lie, outline, before, early, last_at } = *waiting;
             let (ScheduleKey { cluster, work }, generation) = (key, known.generation);
-            return Some(WorkReport { cluster, work, uid, turn, generation, answer, lie, outline, before });
+            return Some(WorkReport {
+                cluster,
+                work,
+                uid,
+                turn,
+                generation,
+                answer,
+                lie,
+                outline,
+                before,
+                early,
+                last_at,
+            });
         }
         None
     }
 
     /// A report was written. The agent may have another report later.
-    pub(crate) fn written(&mut self, report: WorkReport, time: Timestamp, now: Instant) {
-        let before = report.after(time);
-        let next = self.behaviour.agents().after(&report.cluster, &report.answer);
-        match next {
-            Some((after, answer)) => self.say_later(report, answer, before, now + after, now),
+    pub(crate) fn written(&mut self, mut report: WorkReport, time: Timestamp, now: Instant) {
+        report.before = report.after(time);
+        if !report.early.is_empty() {
+            report.early.remove(0);
+            return self.say_later(report, now);
+        }
+        match self.behaviour.agents().after(&report.cluster, &report.answer) {
+            Some((after, answer)) => {
+                (report.answer, report.last_at) = (answer, now + after);
+                self.say_later(report, now);
+            }
             None => drop(self.done(&report, now)),
         }
     }
 
     /// A report was not written, for a temporary reason.
     pub(crate) fn failed(&mut self, report: WorkReport, now: Instant) {
-        let (answer, before) = (report.answer.clone(), report.before);
-        self.say_later(report, answer, before, now + PAUSE, now);
+        self.say_at(report, |_| now + PAUSE, now);
     }
 
     /// The work of a report does not exist any more.
@@ -236,11 +270,17 @@ impl ReportSchedule {
         self.done(report, now);
     }
 
-    fn say_later(&mut self, report: WorkReport, answer: Answer, before: Before, at: Instant, now: Instant) {
+    fn say_later(&mut self, report: WorkReport, now: Instant) {
+        self.say_at(report, |waiting| waiting.due(now), now);
+    }
+
+    fn say_at(&mut self, report: WorkReport, at: impl Fn(&Waiting) -> Instant, now: Instant) {
         let turn = self.turns + 1;
         let Some(known) = self.done(&report, now) else { return };
-        let WorkReport { cluster, work, uid, lie, outline, .. } = report;
-        known.waiting = Some(Box::new(Waiting { uid, answer, lie, outline, before }));
+        let WorkReport { cluster, work, uid, answer, lie, outline, before, early, last_at, .. } = report;
+        let waiting = Waiting { uid, answer, lie, outline, before, early, last_at };
+        let at = at(&waiting);
+        known.waiting = Some(Box::new(waiting));
         known.turn = turn;
         self.turns = turn;
         self.due.push(Reverse(Due { at, turn, key: ScheduleKey { cluster, work } }));
@@ -262,6 +302,25 @@ impl ReportSchedule {
         let labels = self.members.get(cluster)?;
         let version = work.metadata.labels.as_ref().and_then(|labels| labels.get(ADDON_VERSION));
         self.behaviour.answer(cluster, labels, version.map(String::as_str), &revision(work))
+    }
+
+    /// The early reports on a changed work. What is refused is never applied, and only the
+    /// controllers of some kinds can be behind.
+    fn early(
+        &self,
+        cluster: &ClusterName,
+        work: &ManifestWork,
+        answer: &Answer,
+        outline: &WorkOutline,
+    ) -> Vec<Early> {
+        let refused = is_refused(answer, outline);
+        let mut early = self.behaviour.early(cluster, &revision(work));
+        early.retain(|early| match early {
+            Early::Stale => true,
+            Early::StaleApplied => !refused,
+            Early::Unobserved => !refused && outline.has_observers(),
+        });
+        early
     }
 
     fn key(&mut self, work: &ManifestWork) -> Option<ScheduleKey> {

@@ -33,24 +33,34 @@ use tokio::task::JoinHandle;
 const GIVE_UP: Duration = Duration::from_secs(60);
 
 /// A task that can be stopped.
-struct Running(oneshot::Sender<()>, JoinHandle<()>);
+pub(crate) struct Running(oneshot::Sender<()>, JoinHandle<()>);
 
 impl Running {
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         let _ = self.0.send(());
         self.1.await.unwrap();
     }
 }
 
-async fn put(client: &Client, object: Value) {
+pub(crate) async fn put(client: &Client, object: Value) {
     aviary_testing::put(client, &object).await;
 }
 
-fn addon(version: &str, budget: &str) -> Value {
+pub(crate) fn addon(version: &str, budget: &str) -> Value {
     objects::addon_behind_canary("hello", version, budget, budget)
 }
 
 async fn hub() -> (Hub, Client) {
+    hub_with(|version| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "there"}, "data": {"version": version},
+        })
+    })
+    .await
+}
+
+/// A hub with two versions of an add-on, each of one manifest.
+pub(crate) async fn hub_with(manifest: impl Fn(&str) -> Value) -> (Hub, Client) {
     let hub = Hub::ephemeral(Default::default()).await.unwrap();
     let client = hub.client();
     aviary_testing::prepare_hub(&client).await;
@@ -58,10 +68,8 @@ async fn hub() -> (Hub, Client) {
         aviary_testing::put(&client, &objects::placement_by_labels(name, &json!({name: label}))).await;
     }
     for version in ["v1", "v2"] {
-        let manifest = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "there"}, "data": {"version": version},
-        });
-        aviary_testing::put(&client, &objects::template_of("hello", version, &json!([manifest]))).await;
+        let manifests = json!([manifest(version)]);
+        aviary_testing::put(&client, &objects::template_of("hello", version, &manifests)).await;
         aviary_testing::put(&client, &objects::hub_config(version, version)).await;
     }
     (hub, client)
@@ -75,13 +83,13 @@ fn fleet(client: &Client, profile: Profile) -> SimulatedFleet {
     SimulatedFleet::new(client.clone(), members("c", 40, &labels, 1).unwrap(), behaviour)
 }
 
-fn start(fleet: &SimulatedFleet) -> Running {
+pub(crate) fn start(fleet: &SimulatedFleet) -> Running {
     let (stop, stopped) = oneshot::channel();
     let fleet = fleet.clone();
     Running(stop, tokio::spawn(async move { fleet.run(async { drop(stopped.await) }).await }))
 }
 
-fn manage(client: &Client) -> Running {
+pub(crate) fn manage(client: &Client) -> Running {
     let settings = Settings {
         namespace: "open-cluster-management".into(),
         identity: "test".into(),

@@ -19,8 +19,8 @@ use anyhow::{Context as _, anyhow, bail};
 use aviary_api::ClusterManagementAddOn;
 use aviary_controller::{Manager, Settings};
 use aviary_engine::observed;
-use aviary_engine::simulate::agents::Profile;
-use aviary_fleet::{Behaviour, FailureScope, LabelShare, Member, SimulatedFailure, SimulatedFleet};
+use aviary_engine::simulate::agents::{FailureKind, Profile};
+use aviary_fleet::{Behaviour, FailureScope, LabelShare, Member, Races, SimulatedFailure, SimulatedFleet};
 use aviary_hub::security::{Identity, Role};
 use aviary_hub::{Endpoint, Hub};
 use aviary_serve::write_private;
@@ -267,9 +267,16 @@ fn members(cast: Cast, seed: u64) -> anyhow::Result<Vec<Member>> {
 fn behaviour(args: &Args) -> Behaviour {
     let Latency(from, to) = args.latency;
     Behaviour {
-        profile: Profile { seed: args.seed, latency: (from, to), ..Profile::default() },
+        profile: Profile {
+            seed: args.seed,
+            latency: (from, to),
+            failure: FailureKind::Exits,
+            ..Profile::default()
+        },
         failures: vec![SimulatedFailure { scope: FailureScope::Version(BAD.into()), share: 1.0 }],
-        lies: Vec::new(),
+        // The record takes what is reported as applied for what runs, and would call it unhealthy.
+        races: Races { stale_applied: 0.0, unobserved: 0.0, ..Races::MEASURED },
+        ..Behaviour::default()
     }
 }
 

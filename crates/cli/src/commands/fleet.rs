@@ -75,8 +75,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
-    /// How it fails: its pods are never ready, or become ready and crash; the cluster refuses it;
-    /// or the agent stays silent
+    /// How it fails: its pods are never ready, exit at start, or become ready and crash; the cluster
+    /// refuses it; or the agent stays silent
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     failure: FailureArg,
 
@@ -276,6 +276,7 @@ fn behaviour(args: &Args) -> Behaviour {
         },
         failures: by_version.chain(by_label).collect(),
         lies: args.lie.iter().map(|LieArg(lie, share)| (*lie, *share)).collect(),
+        ..Behaviour::default()
     }
 }
 

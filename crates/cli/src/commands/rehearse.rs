@@ -83,8 +83,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
-    /// How it fails: its pods are never ready, or become ready and crash; the cluster refuses it;
-    /// or the agent stays silent
+    /// How it fails: its pods are never ready, exit at start, or become ready and crash; the cluster
+    /// refuses it; or the agent stays silent
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     failure: FailureArg,
 
@@ -123,6 +123,7 @@ pub(crate) struct Args {
 pub(crate) enum FailureArg {
     #[default]
     NeverReady,
+    Exits,
     Crashes,
     Refuses,
     Silent,
@@ -132,6 +133,7 @@ impl From<FailureArg> for FailureKind {
     fn from(arg: FailureArg) -> Self {
         match arg {
             FailureArg::NeverReady => Self::NeverReady,
+            FailureArg::Exits => Self::Exits,
             FailureArg::Crashes => Self::Crashes,
             FailureArg::Refuses => Self::Refuses,
             FailureArg::Silent => Self::Silent,

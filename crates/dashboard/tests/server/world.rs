@@ -132,7 +132,7 @@ impl World {
         let behaviour = Behaviour {
             profile: Profile { seed: 7, latency, ..Profile::default() },
             failures: vec![SimulatedFailure { scope: FailureScope::Version("v3.0.0".into()), share: 1.0 }],
-            lies: Vec::new(),
+            ..Behaviour::default()
         };
         let fleet = SimulatedFleet::new(world.client.clone(), members, behaviour);
         fleet.register(|| ()).await.unwrap();

@@ -52,6 +52,8 @@ pub enum FailureKind {
     /// Its pods never become ready.
     #[default]
     NeverReady,
+    /// Its pods exit at start, again and again.
+    Exits,
     /// Its pods become ready, and crash a while later.
     Crashes,
     /// The cluster does not accept its objects.
@@ -68,13 +70,23 @@ pub enum Answer {
     /// Applied, and its pods have stopped for a moment.
     Unavailable,
     /// Applied, and its pods are not ready.
-    Unready,
+    Unready(Pods),
     /// The same, for longer than the workload's own deadline.
-    Exceeded,
+    Exceeded(Pods),
     /// Applied, and its pods were ready and crash now.
     Crashed,
     /// Not applied.
     Refused,
+}
+
+/// Why the pods of a version are not ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pods {
+    /// They run. No pod of the version before has made way for them.
+    NeverReady,
+    /// They are in a crash loop. Each counts as available while it starts, and so has replaced a pod
+    /// of the version before.
+    Exit,
 }
 
 /// What happens later to a healthy cluster to which nothing new is assigned.
@@ -100,24 +112,32 @@ impl Answer {
                 Self::Unavailable | Self::Crashed => {
                     (Seen::Yes, no("work reports Available=False: rehearsed outage"), Health::Healthy)
                 }
-                Self::Unready | Self::Exceeded | Self::Refused => refused(),
+                Self::Unready(_) | Self::Exceeded(_) | Self::Refused => refused(),
             };
         };
         let why = |detail: &str| format!("{object}: {detail}").into();
         let health = match self {
             Self::Available { .. } => Health::Healthy,
             Self::Refused => return refused(),
-            Self::Unready => {
-                Health::Progressing { why: why("0 of 1 replicas updated, 1 available"), tolerable: false }
+            Self::Unready(pods) => Health::Progressing { why: why(pods.detail()), tolerable: false },
+            Self::Exceeded(pods) => {
+                Health::Failed { why: why(&format!("{}; its progress deadline has passed", pods.detail())) }
             }
-            Self::Exceeded => Health::Failed {
-                why: why("0 of 1 replicas updated, 1 available; its progress deadline has passed"),
-            },
             Self::Unavailable | Self::Crashed => {
-                Health::Progressing { why: why("0 of 1 updated replicas available"), tolerable: false }
+                Health::Progressing { why: why(Pods::Exit.detail()), tolerable: false }
             }
         };
         (Seen::Yes, Seen::Yes, health)
+    }
+}
+
+impl Pods {
+    /// The counts of a Deployment with one replica, as the probe words them.
+    fn detail(self) -> &'static str {
+        match self {
+            Self::NeverReady => "0 of 1 replicas updated, 1 available",
+            Self::Exit => "0 of 1 updated replicas available",
+        }
     }
 }
 
@@ -149,7 +169,8 @@ impl<'a> Agents<'a> {
         let fails = self.draw(cluster, &format!("fail {revision}")) < fail;
         let flaps = self.draw(cluster, &format!("flap {revision}")) < self.profile.flap;
         let answer = match self.profile.failure {
-            FailureKind::NeverReady if fails => Answer::Unready,
+            FailureKind::NeverReady if fails => Answer::Unready(Pods::NeverReady),
+            FailureKind::Exits if fails => Answer::Unready(Pods::Exit),
             FailureKind::Crashes if fails => Answer::Available { then: Then::Crashes },
             FailureKind::Refuses if fails => Answer::Refused,
             FailureKind::Silent if fails => return None,
@@ -167,9 +188,9 @@ impl<'a> Agents<'a> {
             Answer::Unavailable => {
                 (self.latency(cluster, "recovery"), Answer::Available { then: Then::Stays })
             }
-            Answer::Unready => (PROGRESS_DEADLINE, Answer::Exceeded),
+            Answer::Unready(pods) => (PROGRESS_DEADLINE, Answer::Exceeded(*pods)),
             Answer::Available { then: Then::Stays }
-            | Answer::Exceeded
+            | Answer::Exceeded(_)
             | Answer::Crashed
             | Answer::Refused => return None,
         })

@@ -67,7 +67,7 @@ fn what_an_agent_does_not_report_is_no_value() {
 /// ready (`make test-clusters`).
 #[test]
 fn workloads_have_the_numbers_of_a_real_cluster() {
-    use ObjectState::{Down, Healthy, Unready};
+    use ObjectState::{Down, Exceeded, Healthy, Looping, LoopingOn, Unready};
     let told = |kind: &str, state: ObjectState| {
         let object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, "spec": {"replicas": 3}});
         let status = status(&GroupVersionKind::gvk("apps", "v1", kind), &object, state);
@@ -77,9 +77,21 @@ fn workloads_have_the_numbers_of_a_real_cluster() {
     };
     assert_eq!(told("Deployment", Unready), ([1, 4, 3], true));
     assert_eq!(told("Deployment", Down), ([3, 3, 0], true));
+    assert_eq!(told("Deployment", Looping), ([1, 3, 2], true));
     assert_eq!(told("StatefulSet", Healthy), ([3, 3, 3], false));
     assert_eq!(told("StatefulSet", Unready), ([1, 3, 2], false));
     assert_eq!(told("ReplicaSet", Unready), ([0, 3, 3], false));
+    let said = |state: ObjectState| {
+        let object = json!({"spec": {"replicas": 3}});
+        let status = status(&GroupVersionKind::gvk("apps", "v1", "Deployment"), &object, state);
+        let text = |pointer: &str| status.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+        ["/conditions/0/status", "/conditions/1/status", "/conditions/1/reason"].map(text).join(" ")
+    };
+    assert_eq!(said(Healthy), "True True NewReplicaSetAvailable");
+    assert_eq!(said(Exceeded), "True False ProgressDeadlineExceeded");
+    assert_eq!(said(Looping), "True True ReplicaSetUpdated");
+    assert_eq!(said(LoopingOn), "True False ProgressDeadlineExceeded");
+    assert_eq!(said(Down), "False True NewReplicaSetAvailable");
 }
 
 #[test]

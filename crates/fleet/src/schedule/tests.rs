@@ -1,13 +1,14 @@
 //! Tests the agents without a hub and with simulated times.
 
-use aviary_engine::simulate::agents::Profile;
+use aviary_engine::simulate::agents::{FailureKind, Profile};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::behaviour::Races;
 
 fn schedule(profile: Profile, lies: Vec<(Lie, f64)>) -> ReportSchedule {
     let name = ClusterName::parse("c1").unwrap();
-    let behaviour = Behaviour { profile, failures: Vec::new(), lies };
+    let behaviour = Behaviour { profile, lies, races: Races::NONE, ..Behaviour::default() };
     ReportSchedule::new(behaviour, &[Member { name, labels: BTreeMap::new() }])
 }
 
@@ -192,6 +193,127 @@ fn lies_are_told_as_asked() {
     assert_eq!(said(Lie::FutureGeneration), both("1000000000000000000"));
     assert_eq!(said(Lie::OnlyAvailable), Some(vec!["Available=True@2 1970-01-01T00:00:00Z".to_owned()]));
     assert_eq!(said(Lie::Silence), None);
+}
+
+/// A work with a probed Deployment of this revision, as far as an agent has reported on it.
+#[allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+fn probed(generation: i64, revision: &str, status: Value) -> ManifestWork {
+    let mut work = work(generation, status);
+    let path = |name: &str, path: &str| json!({"name": name, "path": path});
+    let spec = json!({
+        "workload": {"manifests": [{"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "agent", "namespace": "there", "annotations": {"revision": revision}},
+            "spec": {"replicas": 3}}]},
+        "manifestConfigs": [{
+            "resourceIdentifier":
+                {"group": "apps", "resource": "deployments", "name": "agent", "namespace": "there"},
+            "feedbackRules": [{"type": "JSONPaths", "jsonPaths": [
+                path("revision", ".metadata.annotations.revision"), path("generation", ".metadata.generation"),
+                path("observed", ".status.observedGeneration"), path("updated", ".status.updatedReplicas"),
+            ]}],
+        }],
+    });
+    work.spec = serde_json::from_value(spec).unwrap();
+    work
+}
+
+/// The generations of the conditions of a status, and the reported values.
+fn summary(status: &Value) -> String {
+    let conditions = status["conditions"].as_array().unwrap().iter();
+    let conditions = conditions.map(|one| format!("{}@{}", one["type"], one["observedGeneration"]));
+    let values = status["resourceStatus"]["manifests"][0]["statusFeedback"]["values"].as_array().unwrap();
+    let values = values.iter().map(|value| {
+        let value = &value["fieldValue"];
+        if value["string"].is_null() { value["integer"].to_string() } else { value["string"].to_string() }
+    });
+    conditions.chain(values).collect::<Vec<String>>().join(" ").replace('"', "")
+}
+
+/// Every status that the hub gets to see after a change from v1 to v2, and when.
+fn statuses_of_a_change(profile: Profile, races: Races) -> Vec<(u64, String)> {
+    let name = ClusterName::parse("c1").unwrap();
+    let behaviour = Behaviour { profile, races, ..Behaviour::default() };
+    let mut schedule = ReportSchedule::new(behaviour, &[Member { name, labels: BTreeMap::new() }]);
+    let start = Instant::now();
+    let mut now = start;
+    let mut status = json!({});
+    let mut seen = Vec::new();
+    for (generation, revision) in [(1, "v1"), (2, "v2")] {
+        let changed = now;
+        schedule.see(&probed(generation, revision, status.clone()), now);
+        seen.clear();
+        // The rest is what becomes of the workload later.
+        while let Some(at) = schedule.next_due().filter(|at| *at <= changed + Duration::from_secs(16)) {
+            now = at;
+            let report = schedule.take_due(now).unwrap();
+            let patch = report.patch(time(0));
+            for (key, value) in patch["status"].as_object().unwrap() {
+                status[key] = value.clone();
+            }
+            seen.push(((now - changed).as_secs(), summary(&status)));
+            schedule.written(report, time(0), now);
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_change_is_first_reported_with_the_values_of_the_older_objects() {
+    let all = Races { stale: 1.0, stale_applied: 1.0, unobserved: 1.0 };
+    let told = |after: u64, text: &str| (after, text.to_owned());
+    assert_eq!(
+        statuses_of_a_change(latency(16, 16), all),
+        [
+            told(8, "Applied@1 Available@2 v1 2 2 3"),
+            told(12, "Applied@2 Available@2 v1 2 2 3"),
+            told(14, "Applied@2 Available@2 v2 2 1 3"),
+            told(16, "Applied@2 Available@2 v2 2 2 3"),
+        ]
+    );
+    let bad = Profile { fail: 1.0, ..latency(16, 16) };
+    assert_eq!(statuses_of_a_change(bad, all).pop(), Some(told(16, "Applied@2 Available@2 v2 2 2 1")));
+    assert_eq!(
+        statuses_of_a_change(latency(16, 16), Races::NONE),
+        [told(16, "Applied@2 Available@2 v2 2 2 3")]
+    );
+}
+
+#[test]
+fn a_work_that_is_refused_is_not_reported_as_applied_before() {
+    let all = Races { stale: 1.0, stale_applied: 1.0, unobserved: 1.0 };
+    let refusing = Profile { fail: 1.0, failure: FailureKind::Refuses, ..latency(16, 16) };
+    let mut schedule = schedule(refusing, Vec::new());
+    schedule.behaviour.races = all;
+    let said = |type_: &str| json!({"type": type_, "status": "True", "observedGeneration": 1, "lastTransitionTime": "2020-01-01T00:00:00Z"});
+    let mut now = Instant::now();
+    schedule.see(&probed(2, "v2", json!({"conditions": [said("Applied"), said("Available")]})), now);
+    let mut seen = Vec::new();
+    while let Some(at) = schedule.next_due() {
+        now = at;
+        let report = schedule.take_due(now).unwrap();
+        seen.push((report.is_refusal(), told(&report, time(0)).remove(0)));
+        schedule.written(report, time(0), now);
+    }
+    let applied = |text: &str| format!("Applied={text}:00:00Z");
+    assert_eq!(seen, [(false, applied("True@1 2020-01-01T00")), (true, applied("False@2 1970-01-01T00"))]);
+}
+
+#[test]
+fn an_agent_that_was_restarted_between_two_reports_makes_the_last_one() {
+    let all = Races { stale: 1.0, stale_applied: 1.0, unobserved: 1.0 };
+    let said = |type_: &str| json!({"type": type_, "status": "True", "observedGeneration": 1, "lastTransitionTime": "2020-01-01T00:00:00Z"});
+    let mut agent = schedule(latency(0, 0), Vec::new());
+    agent.behaviour.races = all;
+    let now = Instant::now();
+    let mut work = probed(2, "v2", json!({"conditions": [said("Applied"), said("Available")]}));
+    agent.see(&work, now);
+    let mut has_more_to_say = Vec::new();
+    while let Some(report) = agent.take_due(now) {
+        work.status = serde_json::from_value(report.patch(time(0))["status"].clone()).unwrap();
+        has_more_to_say.push(schedule(latency(0, 0), Vec::new()).see(&work, now));
+        agent.written(report, time(0), now);
+    }
+    assert_eq!(has_more_to_say, [true, true, true, false]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -63,7 +64,7 @@ impl MeasuredManager {
             .stderr(also)
             .spawn()
             .with_context(|| format!("failed to start {}", self.name()))?;
-        Ok(RunningManager { child, log })
+        Ok(RunningManager { child, log, peak_anonymous: AtomicU64::new(0) })
     }
 }
 
@@ -71,6 +72,22 @@ impl MeasuredManager {
 pub(super) struct RunningManager {
     child: Child,
     log: PathBuf,
+    peak_anonymous: AtomicU64,
+}
+
+/// In bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PeakMemory {
+    /// The kernel keeps this peak.
+    pub(super) resident: u64,
+    /// The largest sample: the kernel keeps no peak of it.
+    pub(super) anonymous: u64,
+}
+
+impl PeakMemory {
+    pub(super) fn max(self, other: Self) -> Self {
+        Self { resident: self.resident.max(other.resident), anonymous: self.anonymous.max(other.anonymous) }
+    }
 }
 
 impl Drop for RunningManager {
@@ -92,12 +109,12 @@ impl RunningManager {
         Ok(Duration::from_millis(ticks * 10))
     }
 
-    /// Its peak memory, in bytes.
-    pub(super) fn peak_memory(&self) -> anyhow::Result<u64> {
+    /// Its peak memory so far. Takes a sample: call this often.
+    pub(super) fn peak_memory(&self) -> anyhow::Result<PeakMemory> {
         let status = self.proc("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-        let kilobytes = line.split_whitespace().next().and_then(|text| text.parse::<u64>().ok());
-        Ok(kilobytes.unwrap_or(0) * 1024)
+        let sample = bytes_of(&status, "RssAnon:");
+        let before = self.peak_anonymous.fetch_max(sample, Ordering::Relaxed);
+        Ok(PeakMemory { resident: bytes_of(&status, "VmHWM:"), anonymous: before.max(sample) })
     }
 
     fn proc(&self, file: &str) -> anyhow::Result<String> {
@@ -130,5 +147,31 @@ impl RunningManager {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok(())
+    }
+}
+
+/// A line of `/proc/PID/status` that is in kilobytes.
+fn bytes_of(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    let kilobytes = line.split_whitespace().next().and_then(|text| text.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_by_name_and_a_line_that_is_not_there_is_nothing() {
+        let status = "Name:\taviary\nVmHWM:\t   34816 kB\nRssAnon:\t    5120 kB\n";
+        assert_eq!(bytes_of(status, "VmHWM:"), 34 << 20);
+        assert_eq!(bytes_of(status, "RssAnon:"), 5 << 20);
+        assert_eq!(bytes_of("", "RssAnon:"), 0);
+    }
+
+    #[test]
+    fn the_peak_of_two_processes_is_that_of_each_figure() {
+        let peak = |resident, anonymous| PeakMemory { resident, anonymous };
+        assert_eq!(peak(3, 1).max(peak(2, 2)), peak(3, 2));
     }
 }

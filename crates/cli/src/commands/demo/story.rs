@@ -46,7 +46,7 @@ struct Act {
     ending: ExpectedEnding,
 }
 
-/// The version that no cluster can apply.
+/// The version whose pods exit at start. Agents report it as applied and available all the same.
 pub(super) const BAD: &str = "v0.12.0";
 /// The first version.
 pub(super) const FIRST: &str = "v0.10.0";
@@ -132,7 +132,7 @@ impl Act {
                 "Canary upgrade: {version} on the {canary} canary clusters first; the other {fleet} wait until all of them are healthy."
             ),
             (ExpectedEnding::Caught, _) => format!(
-                "Bad version: the pods of {version} never become ready; the canary catches it, and the other {fleet} clusters never get it."
+                "Bad version: the pods of {version} exit at start, again and again; the canary catches it, and the other {fleet} clusters never get it."
             ),
             (ExpectedEnding::RolledBack, _) => {
                 format!("Rollback: back to {version}; only the clusters that had been upgraded are changed.")
