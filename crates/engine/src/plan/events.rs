@@ -6,7 +6,7 @@ use super::{Event, label};
 use crate::fleet::{Fleet, Governor};
 use crate::observed::ObservedCondition;
 use crate::reason::{EventReason, Reason};
-use crate::rollout::{Failure, PlacementOutcome, Promotion, State};
+use crate::rollout::{PlacementOutcome, Promotion, State};
 use crate::verdict::counted;
 
 /// The events since the recorded status. Each event comes from a change of the recorded state, so
@@ -70,9 +70,9 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
     if let State::Failed(failure) = &outcome.state
         && !was_failed
     {
-        let stands = matches!(failure, Failure::Halted { .. } | Failure::Stalled { .. });
+        let is_halted = outcome.state.is_halted();
         tell(
-            if stands { EventReason::RolloutHalted } else { EventReason::RolloutFailed },
+            if is_halted { EventReason::RolloutHalted } else { EventReason::RolloutFailed },
             failure.to_string(),
         );
     }
