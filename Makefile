@@ -12,9 +12,10 @@ export PATH := $(TOOLS)/bin:$(PATH)
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## Run all tests; installs kubectl and chromium if they are missing
+test: ## Run all tests; installs kubectl, chromium, zsh and fish if they are missing
 	hack/install-kubectl.sh
 	hack/install-chromium.sh
+	hack/install-shells.sh
 	$(CARGO) test --locked --workspace
 
 test-kubernetes: ## Run on a real kube-apiserver: conformance, shipped manifests, end-to-end tests, roles

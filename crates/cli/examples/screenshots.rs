@@ -164,6 +164,9 @@ async fn main() {
     browser.screen(PHONE).await;
     settle(&browser).await;
     take(&browser, &directory, "phone.png").await;
+    browser.screen(Screen { dark: true, ..PHONE }).await;
+    settle(&browser).await;
+    take(&browser, &directory, "phone-dark.png").await;
     browser.screen(WIDE).await;
 
     // The gate is open, and the fleet is upgraded.
@@ -179,7 +182,13 @@ async fn main() {
     take(&browser, &directory, "addon-fleet.png").await;
 
     // After the last step, the bad version again, without a rollback.
-    browser.until_text(".addon-header .lede", "not healthy yet").await;
+    // Clusters are not healthy yet in the good upgrade too, so what counts is the version.
+    browser
+        .until(
+            "the bad version",
+            "return [...document.querySelectorAll('.wants')].some((one) => one.innerText.includes('wants v0.12.0'))",
+        )
+        .await;
     browser.until("the way back", "return document.querySelector('.addon-view[data-state=Done]')").await;
     add_on(
         &client,

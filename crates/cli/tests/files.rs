@@ -253,6 +253,35 @@ fn the_same_object_or_file_twice() {
 }
 
 #[test]
+fn a_directory_is_read_without_those_in_it_unless_asked() {
+    let desk = desk("directories")
+        .file("deploy/one.yaml", CONFIG)
+        .file("deploy/notes.txt", "not: read: at: all")
+        .file("deploy/more/two.yml", CONFIG.replace("name: a", "name: b"));
+    let told: String =
+        ["lint deploy", "lint deploy -R", "lint -f deploy/ --recursive"].map(|line| desk.run(line)).concat();
+    expect![[r#"
+        $ aviary lint deploy
+        1 document: nothing wrong.
+        $ aviary lint deploy -R
+        2 documents: nothing wrong.
+        $ aviary lint -f deploy/ --recursive
+        2 documents: nothing wrong.
+    "#]]
+    .assert_eq(&told);
+    let desk = desk.file("above/deploy/one.yaml", CONFIG);
+    desk.check(
+        "lint above",
+        &expect![[r#"
+            $ aviary lint above
+            0 documents: 1 error. Fix and run again: aviary lint -f above
+            ! above: is a directory without any .yaml, .yml or .json file; -R also reads the directories in it
+            exit 1
+        "#]],
+    );
+}
+
+#[test]
 fn a_plan_without_an_add_on() {
     desk("nothing_to_plan").file("one.yaml", CONFIG).check(
         "plan -f one.yaml",

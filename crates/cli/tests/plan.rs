@@ -37,6 +37,23 @@ fn a_fresh_install_goes_to_all_400_clusters_at_once() {
         "#]]);
 }
 
+/// A budget does not slow down first installs, and whoever set one should know.
+#[test]
+fn a_first_install_of_more_clusters_than_the_budget_is_warned_about() {
+    let plan = |budget: &str| {
+        let addon = addon(&[placement("aws-placement", "hub-config-xxx", &rolling(budget))]);
+        desk("first_install_warning")
+            .file("addon.yaml", stream(&[hub_config("hub-config-xxx", "v0.10.0"), addon]))
+            .file("decisions.yaml", stream(&decisions("aws-placement", &names("aws", 8))))
+            .run(&format!("plan -f addon.yaml decisions.yaml {NOW}"))
+    };
+    let warning = "default/aws-placement: 8 clusters are installed at once: the rollout strategy limits updates, not first installs";
+    let told = plan("25%");
+    assert!(told.contains(warning) && told.contains("FirstInstallsNotThrottled"), "{told}");
+    let told = plan("100%");
+    assert!(!told.contains("FirstInstallsNotThrottled"), "{told}");
+}
+
 /// 400 clusters, of which the first 100 are assigned v0.11.0 and the first 40 run it.
 fn in_the_middle() -> Vec<Value> {
     let [old, new] = [hub_config("hub-config-xxx", "v0.10.0"), hub_config("hub-config-yyy", "v0.11.0")];

@@ -1,5 +1,8 @@
 //! The output of `aviary rehearse`.
 
+use std::fs;
+use std::path::Path;
+
 use crate::transcript::desk;
 use crate::transcript::worlds::{
     addon, decisions, hub_config, instance, names, placement, progression, rolling, stream, work,
@@ -97,7 +100,7 @@ fn a_bad_revision_stops_in_the_canary() {
               default/aws-placement          450     113     0        0       0      450  waitingForCanary... canary default/canary-placement: 50 of 50 not passed, first canary-placement-01
               default/canary-placement        50      13    13        0      13       37  13/50 upgrade failed: stopped, 13 failed, 13 of 13 slots taken: canary-placement-01, canary-placement-02, canary-placement-03, canary-placement-04, canary-placement-05, canary-placement-06, canary-placement-07, canary-placement-08, canary-placement-09, canary-placement-10 and 3 more
 
-            Stalls after 56s; 500 clusters not updated. 34 passes, 525 writes.
+            Stalls after 56s; 500 clusters not settled. 34 passes, 525 writes.
                  450  canary default/canary-placement: 50 of 50 not passed, first canary-placement-01  aws-placement-001, aws-placement-002, aws-placement-003 and 447 more
                   37  budget full: 13 of 13 slots taken: 13 failed  canary-placement-14, canary-placement-15, canary-placement-16 and 34 more
                   13  failed: work reports Applied=False: rehearsed failure  canary-placement-01, canary-placement-02, canary-placement-03 and 10 more
@@ -290,4 +293,28 @@ fn wrong_usage_says_what_is_right() {
         ! bad.yaml: document 1 (ClusterManagementAddOn helloworld): spec.installStrategy.placements[1].rolloutStrategy.rollingUpdate.maxConcurrentlyUpdating: Invalid value: "string": must be a whole number of at least 1, or a whole percentage from 1% to 100%
         exit 1
     "#]].assert_eq(&told.join("\n"));
+}
+
+/// `…` stands for what the page leaves out.
+#[test]
+fn the_readme_shows_what_a_rehearsal_prints() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("README.md")).unwrap();
+    let canary = root.join("examples/canary").display().to_string();
+    let desk = desk("rehearse-readme");
+    let mut shown = 0;
+    for block in page.split("$ cargo run --release -- rehearse ").skip(1) {
+        let (arguments, rest) = block.split_once('\n').unwrap();
+        let output = desk.run(&format!("rehearse {}", arguments.replace("examples/canary", &canary)));
+        let printed: Vec<&str> = output.lines().map(str::trim).collect();
+        for line in rest.lines().take_while(|line| *line != "```").filter(|line| *line != "…") {
+            let is_printed = match line.trim().strip_suffix('…') {
+                Some(start) => printed.iter().any(|all| all.starts_with(start.trim_end())),
+                None => line.is_empty() || printed.contains(&line.trim()),
+            };
+            assert!(is_printed, "README.md says {line:?}; aviary rehearse {arguments} prints\n{output}");
+            shown += 1;
+        }
+    }
+    assert!(shown > 5, "README.md shows {shown} lines");
 }

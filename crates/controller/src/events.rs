@@ -66,39 +66,69 @@ impl Events {
     }
 
     pub(crate) async fn publish_one(&self, about: &Target, reason: EventReason, note: &str) {
-        let at = self.next_time();
-        let seconds = Timestamp::from_second(at.as_second()).unwrap_or(at);
-        let event = Event {
-            metadata: ObjectMeta { name: Some(name(about, at)), ..ObjectMeta::default() },
-            type_: Some(if reason.is_warning() { "Warning" } else { "Normal" }.into()),
-            reason: Some(reason.to_string()),
-            message: Some(as_note(note)),
-            action: Some("Rollout".into()),
-            event_time: Some(MicroTime(at)),
-            first_timestamp: Some(Time(seconds)),
-            last_timestamp: Some(Time(seconds)),
-            count: Some(1),
-            source: Some(EventSource { component: Some(COMPONENT.into()), ..EventSource::default() }),
-            reporting_component: Some(COMPONENT.into()),
-            reporting_instance: Some(self.identity.clone()),
-            involved_object: ObjectReference {
-                api_version: Some(ClusterManagementAddOn::api_version(&()).into_owned()),
-                kind: Some(ClusterManagementAddOn::kind(&()).into_owned()),
-                name: Some(about.name.to_string()),
-                uid: Some(about.uid.to_string()),
-                ..ObjectReference::default()
-            },
-            ..Event::default()
+        let event = EventDraft {
+            addon: &about.name,
+            uid: Some(&about.uid),
+            kind: if reason.is_warning() { "Warning" } else { "Normal" },
+            reason: reason.as_str(),
+            note,
+            action: "Rollout",
+            component: COMPONENT,
+            instance: &self.identity,
         };
+        let event = event.at(self.next_time());
         if let Err(error) = self.api.create(&PostParams::default(), &event).await {
             tracing::warn!(addon = %about.name, %reason, %error, "an event could not be published");
         }
     }
 }
 
-/// The name of an Event. Names of one add-on sort by time, because every time has as many digits.
-fn name(about: &Target, at: Timestamp) -> String {
-    format!("{}.{:016x}", about.name, at.as_microsecond())
+/// An Event about an add-on, by any component: all of one add-on are listed in one order.
+#[derive(Debug)]
+pub struct EventDraft<'a> {
+    pub addon: &'a str,
+    /// `kubectl describe` shows only Events with the UID.
+    pub uid: Option<&'a str>,
+    /// `Normal` or `Warning`.
+    pub kind: &'static str,
+    pub reason: &'a str,
+    pub note: &'a str,
+    pub action: &'static str,
+    pub component: &'static str,
+    pub instance: &'a str,
+}
+
+impl EventDraft<'_> {
+    /// Events of one add-on sort by name, because every time has as many digits.
+    pub fn at(&self, at: Timestamp) -> Event {
+        let Self { addon, uid, kind, reason, note, action, component, instance } = *self;
+        let seconds = Timestamp::from_second(at.as_second()).unwrap_or(at);
+        Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{addon}.{:016x}", at.as_microsecond())),
+                ..ObjectMeta::default()
+            },
+            type_: Some(kind.into()),
+            reason: Some(reason.into()),
+            message: Some(as_note(note)),
+            action: Some(action.into()),
+            event_time: Some(MicroTime(at)),
+            first_timestamp: Some(Time(seconds)),
+            last_timestamp: Some(Time(seconds)),
+            count: Some(1),
+            source: Some(EventSource { component: Some(component.into()), ..EventSource::default() }),
+            reporting_component: Some(component.into()),
+            reporting_instance: Some(instance.into()),
+            involved_object: ObjectReference {
+                api_version: Some(ClusterManagementAddOn::api_version(&()).into_owned()),
+                kind: Some(ClusterManagementAddOn::kind(&()).into_owned()),
+                name: Some(addon.into()),
+                uid: uid.map(Into::into),
+                ..ObjectReference::default()
+            },
+            ..Event::default()
+        }
+    }
 }
 
 /// A text that Kubernetes accepts as a note, and that is safe to show on a terminal.

@@ -42,6 +42,7 @@ use tokio::sync::{oneshot, watch};
 
 pub use bounds::{AnswerTooLong, BoundAnswers, Bounded, BoundedService};
 pub use election::{Election, while_elected};
+pub use events::EventDraft;
 pub use look::{CompletedRevision, Follower, LookError, Scope, View};
 pub use manager::ManagerHealth;
 pub use metrics::Metrics;

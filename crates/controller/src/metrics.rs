@@ -163,6 +163,7 @@ struct Standing {
     in_flight: usize,
     slots_used: usize,
     budget: usize,
+    is_halted: bool,
     settled: usize,
     failed: usize,
     waiting: usize,
@@ -311,6 +312,7 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
                 in_flight: placement.tally.in_flight,
                 slots_used: placement.counts.slots_held,
                 budget: placement.counts.budget,
+                is_halted: placement.state.is_halted(),
                 settled: placement.counts.settled,
                 failed: placement.counts.failed,
                 waiting: placement.counts.waiting,
@@ -386,6 +388,9 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
     let slots = governed().map(|(of, standing)| (of, count(standing.slots_used)));
     let help = "Slots of the budget that are taken, by clusters in flight, failed or unhealthy";
     gauges.put("rollout_slots_used", help, None, slots)?;
+    let halted = governed().map(|(of, standing)| (of, i64::from(standing.is_halted)));
+    let help = "1 while failed clusters keep the others from starting: more failed than is tolerated, or they hold every slot";
+    gauges.put("rollout_halted", help, None, halted)?;
     let waits = governed().map(|(of, standing)| {
         let since = standing.since.filter(|_| standing.waiting > 0);
         let wait = now.zip(since).map_or(0, |(now, since)| now.duration_since(since).as_secs().max(0));

@@ -12,7 +12,7 @@ const SHAPES = {
   ],
   failed: () => [svg('path', { d: 'M3 3l10 10M13 3L3 13', stroke: 'currentColor', 'stroke-width': 3.2, 'stroke-linecap': 'square' })],
   waiting: () => [svg('rect', { x: 2, y: 2, width: 12, height: 12, rx: 2, fill: 'none', stroke: 'currentColor', 'stroke-width': 1.6 })],
-  removing: () => [svg('path', { d: 'M2 8h12', stroke: 'currentColor', 'stroke-width': 3 })],
+  leaving: () => [svg('path', { d: 'M2 8h12', stroke: 'currentColor', 'stroke-width': 3 })],
   paused: () => [svg('path', { d: 'M5 2.500v11M11 2.500v11', stroke: 'currentColor', 'stroke-width': 3.4 })],
 };
 
@@ -62,7 +62,7 @@ export function drawMark(context, kind, x, y, size, palette) {
       context.lineTo(x + inset, y + size - inset);
       return context.stroke();
     }
-    case 'removing': {
+    case 'leaving': {
       const high = Math.max(2, Math.round(size / 4));
       return context.fillRect(x, y + Math.round((size - high) / 2), size, high);
     }

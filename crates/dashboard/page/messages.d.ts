@@ -1,7 +1,7 @@
 // What the server sends, as its `messages.rs` writes it. For editors and `tsc` only: the page does not load this file. A test compares both.
 
 /** What a cluster does. */
-export type ClusterKind = 'settled' | 'inFlight' | 'failed' | 'waiting' | 'removing';
+export type ClusterKind = 'settled' | 'inFlight' | 'failed' | 'waiting' | 'leaving';
 
 export interface Counts {
   settled: number;

@@ -75,7 +75,7 @@ export class Placements {
         attribute(held, 'hidden', !placement.paused);
         // A closed gate shows the same, with its reason.
         const shut = placement.gate && !placement.gate.open;
-        optional(message, shut && placement.message.includes(placement.gate.message) ? '' : placement.message);
+        optional(message, shut && placement.message.includes(placement.gate.message) ? '' : withoutCount(placement.message));
         gate.update(placement.gate);
         progress.update({ settled: placement.done, inFlight: placement.inFlight, failed: placement.failed, waiting: placement.waiting });
         text(figures, `${number(placement.done)} of ${number(placement.governed)}`);
@@ -92,6 +92,14 @@ export class Placements {
       },
     };
   }
+}
+
+/**
+ * The message without its count: the figure beside the bar counts something else, the settled clusters.
+ * @param {string} message
+ */
+function withoutCount(message) {
+  return message.replace(/^\d+\/\d+ /, '');
 }
 
 /**

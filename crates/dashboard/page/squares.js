@@ -364,7 +364,7 @@ export class Legend {
     const counts = new Map();
     for (const kind of kinds) counts.set(kind, (counts.get(kind) ?? 0) + 1);
     KINDS.forEach((kind, at) => text(this.counts[at], number(counts.get(kind) ?? 0)));
-    // Removing is rare: it is there when it is needed.
-    attribute(this.buttons[KINDS.indexOf('removing')], 'hidden', !counts.has('removing'));
+    // Leaving is rare: it is there when it is needed.
+    attribute(this.buttons[KINDS.indexOf('leaving')], 'hidden', !counts.has('leaving'));
   }
 }

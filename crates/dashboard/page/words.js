@@ -7,10 +7,10 @@
  * What a cluster can be, in the order in which squares, bars and charts show it.
  * @type {ClusterKind[]}
  */
-export const KINDS = ['settled', 'inFlight', 'failed', 'waiting', 'removing'];
+export const KINDS = ['settled', 'inFlight', 'failed', 'waiting', 'leaving'];
 
 /** @type {Record<ClusterKind, string>} */
-export const WORDS = { settled: 'settled', inFlight: 'in flight', failed: 'failed', waiting: 'waiting', removing: 'removing' };
+export const WORDS = { settled: 'settled', inFlight: 'in flight', failed: 'failed', waiting: 'waiting', leaving: 'leaving' };
 
 /**
  * States of add-ons and placements: the word, and the mark that stands for it.
@@ -20,14 +20,14 @@ const STATES = {
   Done: ['Done', 'settled'],
   Progressing: ['Progressing', 'inFlight'],
   Failed: ['Failed', 'failed'],
-  LeftAlone: ['Not managed', 'removing'],
+  LeftAlone: ['Not managed', 'leaving'],
   Installing: ['Installing', 'inFlight'],
   Installed: ['Installed', 'settled'],
   Upgrading: ['Upgrading', 'inFlight'],
   Upgraded: ['Upgraded', 'settled'],
   WaitingForCanary: ['Waiting for canary', 'waiting'],
   Paused: ['Paused', 'paused'],
-  Empty: ['Empty', 'removing'],
+  Empty: ['Empty', 'leaving'],
 };
 
 export function stateOf(state, paused = false) {

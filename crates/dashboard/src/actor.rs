@@ -5,20 +5,21 @@
 
 use aviary_api::ClusterManagementAddOn;
 use aviary_api::visible::visible;
+use aviary_controller::EventDraft;
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{Api, ObjectMeta, PostParams};
-use kube::{Client, Resource};
+use k8s_openapi::api::core::v1::Event;
+use kube::Client;
+use kube::api::{Api, PostParams};
 
 use crate::action::{Action, ActionVerb};
 
 /// The namespace of Events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
-/// Kubernetes limits notes to 1024 bytes.
-const LONGEST_NOTE: usize = 1000;
+/// The reporting controller.
+const COMPONENT: &str = "aviary-dashboard";
+/// How many Events of one microsecond are expected at most.
+const MOST_TRIES: usize = 4;
 const LONGEST_NAME: usize = 200;
 
 /// The name that the hub knows the user of a client by; `None` if it does not say.
@@ -36,27 +37,36 @@ pub(crate) async fn record(client: &Client, addon: &str, action: &Action, now: T
     let who = name(client).await.unwrap_or_else(|| "an unknown user".to_owned());
     let (reason, what) = told(action);
     tracing::info!(user = who, addon, action = reason, "{what}");
-    let event = Event {
-        metadata: ObjectMeta { generate_name: Some(format!("{addon}-")), ..ObjectMeta::default() },
-        type_: Some("Normal".into()),
-        reason: Some(reason.into()),
-        note: Some(visible(&format!("{who} {what} with the dashboard")).at_most(LONGEST_NOTE).to_string()),
-        action: Some("Operate".into()),
-        event_time: Some(MicroTime(now)),
-        reporting_controller: Some("aviary-dashboard".into()),
-        reporting_instance: Some("aviary-dashboard".into()),
-        regarding: Some(ObjectReference {
-            api_version: Some(ClusterManagementAddOn::api_version(&()).into_owned()),
-            kind: Some(ClusterManagementAddOn::kind(&()).into_owned()),
-            name: Some(addon.to_owned()),
-            ..ObjectReference::default()
-        }),
-        ..Event::default()
+    let note = format!("{who} {what} with the dashboard");
+    let addons: Api<ClusterManagementAddOn> = Api::all(client.clone());
+    let uid = addons.get_metadata(addon).await.ok().and_then(|addon| addon.metadata.uid);
+    let event = EventDraft {
+        addon,
+        uid: uid.as_deref(),
+        kind: "Normal",
+        reason,
+        note: &note,
+        action: "Operate",
+        component: COMPONENT,
+        instance: COMPONENT,
     };
-    let events: Api<Event> = Api::namespaced(client.clone(), NAMESPACE);
-    if let Err(error) = events.create(&PostParams::default(), &event).await {
+    if let Err(error) = create(client, &event, now).await {
         tracing::warn!(addon, %error, "an action could not be recorded as an event");
     }
+}
+
+/// The name of an Event is its time. If that is taken, the next microsecond is used.
+async fn create(client: &Client, event: &EventDraft<'_>, mut at: Timestamp) -> Result<(), kube::Error> {
+    let events: Api<Event> = Api::namespaced(client.clone(), NAMESPACE);
+    for _ in 1..MOST_TRIES {
+        match events.create(&PostParams::default(), &event.at(at)).await {
+            Err(kube::Error::Api(said)) if said.code == 409 => {
+                at = Timestamp::from_microsecond(at.as_microsecond() + 1).unwrap_or(at);
+            }
+            done => return done.map(drop),
+        }
+    }
+    events.create(&PostParams::default(), &event.at(at)).await.map(drop)
 }
 
 /// The reason of the Event, and what was done.

@@ -274,7 +274,7 @@ fn strategy(rollout: &Rollout) -> String {
     line
 }
 
-/// What is not settled, and why: failed, removing, in flight, waiting; the largest group first.
+/// What is not settled, and why: failed, leaving, in flight, waiting; the largest group first.
 fn reasons(plan: &Plan) -> Vec<ReasonLine> {
     let unsettled = plan.report.clusters.iter().filter(|cluster| cluster.decision != Decision::Settled);
     let mut groups = verdict::groups(unsettled);

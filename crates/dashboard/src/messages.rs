@@ -23,7 +23,7 @@ pub(crate) enum ClusterKind {
     InFlight,
     Failed,
     Waiting,
-    Removing,
+    Leaving,
 }
 
 impl ClusterKind {
@@ -33,7 +33,7 @@ impl ClusterKind {
             ClusterState::InFlight => Self::InFlight,
             ClusterState::Failed => Self::Failed,
             ClusterState::Waiting => Self::Waiting,
-            ClusterState::Leaving => Self::Removing,
+            ClusterState::Leaving => Self::Leaving,
         }
     }
 
@@ -44,7 +44,7 @@ impl ClusterKind {
             Self::InFlight => "inFlight",
             Self::Failed => "failed",
             Self::Waiting => "waiting",
-            Self::Removing => "removing",
+            Self::Leaving => "leaving",
         }
     }
 }

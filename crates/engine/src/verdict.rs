@@ -67,17 +67,18 @@ pub fn judge(
         return (Verdict::Failed, problem.to_string());
     }
     let settled = settled + &broken_overrides(report, problems);
+    let paused = paused(observed);
     let unsettled = tally.unsettled().saturating_sub(left_out(report).count());
     if unsettled > tally.failed {
-        return (Verdict::Progressing, format!("{settled}{}", paused(observed, plan)));
+        return (Verdict::Progressing, format!("{settled}{paused}"));
     }
     if let Some(pending) = not_taken_up(observed, plan) {
         return (Verdict::Progressing, pending);
     }
     match tally.failed {
-        0 => (Verdict::Done, settled),
+        0 => (Verdict::Done, settled + &paused),
         // Nothing moves a failed cluster, also in a placement that had completed before.
-        failed => (Verdict::Failed, format!("{settled}, {failed} failed")),
+        failed => (Verdict::Failed, format!("{settled}, {failed} failed{paused}")),
     }
 }
 
@@ -132,11 +133,10 @@ pub(crate) fn uncertain(observed: &Observed, spec: &InstallPlacement) -> Option<
     Some((Reason::PlacementInMotion, message))
 }
 
-/// Names the paused placements that still have clusters to start.
-fn paused(observed: &Observed, plan: &Plan) -> String {
-    let placements = observed.addon.strategy.placements().iter().zip(&plan.report.placements);
-    let paused = placements.filter(|(spec, report)| spec.rollout.paused && report.tally.waiting > 0);
-    let names: Vec<String> = paused.map(|(spec, _)| spec.name.to_string()).collect();
+/// Names the paused placements, also while there is nothing to start: the next change would not.
+fn paused(observed: &Observed) -> String {
+    let paused = observed.addon.strategy.placements().iter().filter(|spec| spec.rollout.paused);
+    let names: Vec<String> = paused.map(|spec| spec.name.to_string()).collect();
     if names.is_empty() { String::new() } else { format!("; paused: {}", names.join(", ")) }
 }
 

@@ -324,6 +324,48 @@ fn drafts_rollback_to_a_specific_version() {
     );
 }
 
+/// What counts is the version that the cluster has, not the one that was wanted before.
+#[test]
+fn drafts_a_change_of_a_config_after_a_rollback_is_no_rollback() {
+    check(
+        &format!(
+            "{DRAFT}
+            deploy open-cluster-management/d IMAGE=x
+            rollout global-placement version=v1 deploy=open-cluster-management/d
+            settle
+            rollout global-placement version=v2 deploy=open-cluster-management/d
+            settle
+            rollout global-placement version=v1 deploy=open-cluster-management/d
+            settle
+            deploy open-cluster-management/d IMAGE=y
+            pass
+            show cluster1
+            settle
+            note an upgrade that is taken back before any cluster has completed it
+            rollout global-placement version=v2 deploy=open-cluster-management/d
+            pass
+            rollout global-placement version=v1 deploy=open-cluster-management/d
+            pass
+            show cluster1"
+        ),
+        &expect![[r#"
+            cluster1  addondeploymentconfigs desired d@4b406ee2 applied d@cd8dd4bc
+            cluster1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+            cluster1  version desired v1 current unknown last v2
+            cluster1  Progressing True Upgrading: Upgrading addon to version v1.
+            cluster1  Configured True ConfigurationsConfigured: all configurations are resolved
+            cluster1  Available True WorksAvailable: all works are available
+            -- an upgrade that is taken back before any cluster has completed it
+            cluster1  addondeploymentconfigs desired d@4b406ee2 applied d@4b406ee2
+            cluster1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+            cluster1  version desired v1 current unknown last v2
+            cluster1  Progressing True Rollingback: Rollingback addon to version v1.
+            cluster1  Configured True ConfigurationsConfigured: all configurations are resolved
+            cluster1  Available True WorksAvailable: all works are available
+        "#]],
+    );
+}
+
 #[test]
 fn drafts_rollback_to_an_invalid_version() {
     check(

@@ -42,7 +42,7 @@ complete -F _aviary_names -o bashdefault -o default aviary
             r#"
 _aviary_names() {
     local -a names
-    names=(${(f)"$(${words[1]} complete -- ${words[2,CURRENT]} 2>/dev/null)"})
+    names=(${(f)"$(${words[1]} complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
     (( $#names )) && compadd -a names
     _aviary "$@"
 }
@@ -51,7 +51,13 @@ compdef _aviary_names aviary
         }
         Shell::Fish => {
             r#"
-complete -c aviary -f -a '(aviary complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+function __aviary_names
+    aviary complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c aviary -f -a '(__aviary_names)'
+# The values of options: fish completes those only by the option itself.
+complete -c aviary -n '__fish_seen_subcommand_from rollout' -s p -l placement -x -a '(__aviary_names)'
+complete -c aviary -n '__fish_seen_subcommand_from retry' -l cluster -x -a '(__aviary_names)'
 "#
         }
         _ => "",

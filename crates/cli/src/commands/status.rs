@@ -24,7 +24,7 @@ Show the progress of rollouts: the add-on, its placements, and the clusters that
 
 The report is computed from the current state of the hub, by the same code as the manager's decisions. Without ADDON it has one \
 line per add-on. With -w it is updated until everything is done or something has failed: on a terminal it is redrawn, \
-otherwise every change prints a line. A change counts as done only after the manager has observed it. --for waits for something else.
+otherwise every change prints one line, however long. A change counts as done only after the manager has observed it. --for waits for something else.
 
 Every cluster is in one of these states. Settled: it runs the desired revision and has been healthy for long enough. In flight: it is \
 assigned a revision, and has neither settled on it nor failed. Failed: it is assigned a revision and failed. Waiting: it is not \
@@ -295,7 +295,7 @@ fn next(args: &Args, report: &StatusReport, program: &str) -> String {
         (Outcome::Done, Some(_)) => format!("{program} rollout history {name}{hub}"),
         (Outcome::Done, None) => format!("{program} status {name}{hub}"),
         (Outcome::Failed, Some(_)) => {
-            format!("{program} explain {name}{hub} # or {program} rollout undo {name} to roll back")
+            format!("{program} explain {name}{hub} # or {program} rollout undo {name}{hub} to roll back")
         }
         (_, Some(_)) => format!("{program} explain {name}{hub} # why it is stuck"),
         (_, None) => format!("{program} status {name}{hub} # which clusters, and why"),

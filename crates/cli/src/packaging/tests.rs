@@ -334,6 +334,15 @@ fn every_alert_names_a_part_of_the_operations_page() {
     }
 }
 
+/// Failed clusters halt a rollout in two ways, of which only one shows in the reasons of clusters.
+#[test]
+fn the_alert_for_a_halted_rollout_fires_however_it_was_halted() {
+    let objects = package(Flavor::Standalone);
+    let rules = of_kind(&objects, "PrometheusRule")[0]["spec"]["groups"][0]["rules"].as_array().unwrap();
+    let rule = rules.iter().find(|rule| rule["alert"] == "AviaryRolloutHalted").unwrap();
+    assert_eq!(rule["expr"], "aviary_rollout_halted > 0");
+}
+
 /// A misspelt reason would never fire.
 #[test]
 fn alerts_speak_of_reasons_and_states_that_exist() {
@@ -348,7 +357,7 @@ fn alerts_speak_of_reasons_and_states_that_exist() {
     for reason in &reasons {
         assert!(page.contains(&format!("`{reason}`")), "{reason} is no reason of the operations page");
     }
-    assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["DeletionHeld", "Halted", "HealthUnknown"]);
+    assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["DeletionHeld", "HealthUnknown"]);
 }
 
 #[test]

@@ -46,7 +46,10 @@ async fn every_state_has_a_shape_of_its_own() {
     let legend = browser.texts(".legend .key").await;
     let legend: Vec<String> =
         legend.iter().map(|key| key.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    assert_eq!(legend, ["1 settled", "1 in flight", "1 failed", "1 waiting", "1 removing"]);
+    assert_eq!(legend, ["1 settled", "1 in flight", "1 failed", "1 waiting", "1 leaving"]);
+    // The figure beside the bar counts settled clusters. A second count in the message would contradict it.
+    assert_eq!(browser.texts(".placement-bar .numbers").await, ["1 of 4"]);
+    assert_eq!(browser.texts(".placement .message").await, ["upgrading..."]);
     browser.end(&[]).await;
 }
 

@@ -199,7 +199,7 @@ pub(crate) fn summary(detail: &Value) -> Value {
 pub(crate) struct Share {
     pub(crate) placement: &'static str,
     pub(crate) prefix: &'static str,
-    /// Settled, in flight, failed, waiting, removing.
+    /// Settled, in flight, failed, waiting, leaving.
     pub(crate) kinds: [usize; 5],
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn detail(shares: &[Share]) -> Value {
         }
         let [done, in_flight, failed, waiting, _] = share.kinds;
         placements.push(json!({
-            "name": share.placement, "position": index, "state": "Upgrading", "message": format!("{done}/{} upgrading...", done + in_flight + failed + waiting),
+            "name": share.placement, "position": index, "state": "Upgrading", "message": format!("{}/{} upgrading...", done + in_flight + failed, done + in_flight + failed + waiting),
             "strategy": "RollingUpdate 25%", "budget": 2, "slotsUsed": in_flight + failed, "inFlight": in_flight, "governed": done + in_flight + failed + waiting,
             "done": done, "failed": failed, "waiting": waiting, "gate": null, "paused": false, "wants": "rev-b", "target": "rev-b", "knownGood": "rev-a",
         }));
@@ -244,7 +244,7 @@ pub(crate) fn detail(shares: &[Share]) -> Value {
     let [settled, in_flight, failed, waiting, _] = all;
     let mut dictionary: Vec<&str> = REASONS.to_vec();
     dictionary.push("rev-b");
-    dictionary.extend(["settled", "inFlight", "failed", "waiting", "removing"]);
+    dictionary.extend(["settled", "inFlight", "failed", "waiting", "leaving"]);
     json!({
         "now": "2026-01-01T00:10:00Z", "name": "hello", "displayName": "Hello", "description": "Says hello", "state": "Progressing",
         "message": "It rolls out.", "version": "v2", "oldestWaitSince": "2026-01-01T00:00:00Z", "paused": false,

@@ -11,7 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{Config, watcher};
 use kube::{Client, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agents::Agents;
 use crate::harness::{Hub, Process, hub};
@@ -20,15 +20,15 @@ use crate::show;
 const GIVE_UP: Duration = Duration::from_secs(60);
 
 /// A hub with eight clusters and four canaries, a manager, and agents that do not report yet.
-struct World {
-    hub: Hub,
+pub(crate) struct World {
+    pub(crate) hub: Hub,
     client: Client,
-    agents: Agents,
+    pub(crate) agents: Agents,
     _manager: Process,
 }
 
 impl World {
-    async fn new(name: &str) -> Self {
+    pub(crate) async fn new(name: &str) -> Self {
         let mut clusters = String::new();
         let canaries = (1..=4).map(|number| (format!("can{number}"), "{cloud: aws, stage: canary}"));
         for (name, labels) in (1..=8).map(|number| (format!("aws{number}"), "{cloud: aws}")).chain(canaries) {
@@ -49,7 +49,7 @@ impl World {
     }
 
     /// Applies one of the examples. Returns the name that its config has now.
-    fn apply(&self, step: &str) -> String {
+    pub(crate) fn apply(&self, step: &str) -> String {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kustomize").join(step);
         let built = self.hub.output(&format!("kustomize '{}'", folder.display()), b"");
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
@@ -64,6 +64,11 @@ impl World {
 
     async fn until_told(&self, expected: &str) {
         let expected = show::plain(expected);
+        self.until(&expected, |addon| show::plain(&show::placements(addon))).await;
+    }
+
+    /// Waits until a part of the add-on, as a text, is this.
+    pub(crate) async fn until(&self, expected: &str, part: impl Fn(&Value) -> String) {
         let api: Api<ClusterManagementAddOn> = Api::all(self.client.clone());
         let mut seen = String::new();
         let mut addons = std::pin::pin!(watcher(api, Config::default()).applied_objects());
@@ -71,7 +76,7 @@ impl World {
             while seen != expected {
                 let addon = addons.next().await.unwrap().unwrap();
                 assert_eq!(addon.name_any(), "helloworld");
-                seen = show::plain(&show::placements(&json!(addon)));
+                seen = part(&json!(addon));
             }
         };
         if tokio::time::timeout(GIVE_UP, wait).await.is_err() {

@@ -1,8 +1,10 @@
 //! Watching and waiting.
 
 use expect_test::expect;
+use kube::ResourceExt as _;
 
 use crate::harness::{Hub, hub};
+use crate::kustomize::World;
 
 const WORKS: &str = "/apis/work.open-cluster-management.io/v1/namespaces/default/manifestworks";
 
@@ -127,4 +129,57 @@ fn kubectl_waits_for_a_deletion() {
     let (told, code) = wait.rest();
     assert_eq!((told.contains("condition met"), code), (true, Some(0)), "{told}");
     hub.stop();
+}
+
+/// The condition and the columns that a manager maintains, from the first apply to a rollout that
+/// stops.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_waits_for_a_rollout_and_shows_how_far_it_is() {
+    let world = World::new("wait-rollout").await;
+    let in_flight = async |count: &str| {
+        world.until(count, |addon| addon["status"]["rollout"]["inFlight"].to_string()).await;
+    };
+    world.apply("fresh-install");
+    in_flight("12").await;
+    let hub = &world.hub;
+    let wait = "wait --for=condition=Succeeded cma/helloworld";
+    hub.refuses(&format!("{wait} --timeout=1s"), &["timed out waiting"]);
+    hub.check(
+        "get cma",
+        &expect![[r#"
+            $ kubectl get cma
+            NAME         STATE        DESIRED   SETTLED   IN FLIGHT   FAILED   AGE
+            helloworld   Installing   v0.10.0   0/12      12          0        AGE
+        "#]],
+    );
+    let waiting = hub.beside(&format!("{wait} --timeout=60s -v=6"));
+    waiting.complains(&["clustermanagementaddons", "200 OK"]);
+    world.agents.let_go();
+    let met = "clustermanagementaddon.addon.open-cluster-management.io/helloworld condition met\n".to_owned();
+    assert_eq!(waiting.rest(), (met, Some(0)));
+    hub.check(
+        "get cma",
+        &expect![[r#"
+            $ kubectl get cma
+            NAME         STATE     DESIRED   SETTLED   IN FLIGHT   FAILED   AGE
+            helloworld   Settled   v0.10.0   12/12     0           0        AGE
+        "#]],
+    );
+    world.agents.answer(|_| None);
+    world.apply("rolling-update");
+    in_flight("3").await;
+    hub.refuses(&format!("{wait} --timeout=1s"), &["timed out waiting"]);
+    world.agents.answer(|work| {
+        let wave = ["aws1", "aws2", "aws3"].map(|name| Some(name.to_owned()));
+        wave.contains(&work.namespace()).then(|| Err("no such image".into()))
+    });
+    world.until("3", |addon| addon["status"]["rollout"]["failed"].to_string()).await;
+    hub.check(
+        "get cma",
+        &expect![[r#"
+            $ kubectl get cma
+            NAME         STATE           DESIRED   SETTLED   IN FLIGHT   FAILED   AGE
+            helloworld   UpgradeFailed   v0.11.0   0/12      0           3        AGE
+        "#]],
+    );
 }

@@ -113,3 +113,22 @@ fn undo_warns_that_argo_cd_restores_what_is_in_its_repository() {
     let warning = "Warning: Argo CD manages this add-on and will restore what is in its repository";
     assert!(told.contains(warning), "{told}");
 }
+
+#[test]
+fn history_names_the_field_manager_of_the_last_change() {
+    let world = World::quiet("gitops-history").looked_after();
+    world.block_on(world.fleet());
+    let addons: Api<ClusterManagementAddOn> = Api::all(world.client.clone());
+    let apply = PatchParams::apply("alice-at-her-desk").force();
+    world.block_on(addons.patch("helloworld", &apply, &Patch::Apply(addon("one")))).unwrap();
+    world.until_all("install completed with no errors.");
+    let told = world.run("rollout history helloworld");
+    assert!(told.contains("\nLast change: the add-on by alice-at-her-desk at TIME\n"), "{told}");
+    let told = world.json("rollout history helloworld -o json", 0);
+    let author = &told["changedBy"][0];
+    assert_eq!((&author["manager"], &author["changed"]), (&json!("alice-at-her-desk"), &json!("the add-on")));
+    // The manager writes statuses, which are nobody's changes.
+    let managers: Vec<&Value> =
+        told["changedBy"].as_array().unwrap().iter().map(|one| &one["manager"]).collect();
+    assert!(!managers.contains(&&json!("aviary-manager")), "{told:#}");
+}

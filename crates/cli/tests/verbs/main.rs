@@ -8,6 +8,7 @@
     reason = "what fails here must fail the test"
 )]
 
+mod completion;
 mod dashboard;
 mod endless;
 mod errors;

@@ -280,6 +280,16 @@ fn a_version_in_shorthand_is_gone_back_to_and_forth() {
         plan.report.placements[0].message == "12/12 upgrade completed with no errors."
             && plan.report.placements[0].desired.as_deref() == Some("v1.0.0")
     });
+    let history = world.json("rollout history helloworld --placement fleet -o json", 0);
+    let revisions = history["placements"][0]["revisions"].as_array().unwrap();
+    let left = revisions.iter().find(|revision| revision["number"] == 2).unwrap();
+    assert_eq!(
+        (&left["version"], &left["outcome"], &left["marks"]),
+        (&json!("v2.0.0"), &json!("RolledBack"), &json!(["Withdrawn"]))
+    );
+    let history = world.run("rollout history helloworld --placement fleet");
+    let left = history.lines().find(|line| line.contains("v2.0.0")).unwrap();
+    assert!(left.contains("withdrawn"), "{history}");
     world.check("rollout undo helloworld --placement fleet", &expect![[r#"
         $ aviary rollout undo helloworld --placement fleet
         ! aviary: there is nothing to roll back to: default/fleet has already been rolled back; to go forward again use --to-revision 2, which is an upgrade like any other
@@ -289,7 +299,7 @@ fn a_version_in_shorthand_is_gone_back_to_and_forth() {
         "rollout undo helloworld --placement fleet --to-revision 2",
         &expect![[r#"
             $ aviary rollout undo helloworld --placement fleet --to-revision 2
-            default/fleet rolls back from v1.0.0 to v2.0.0, its revision 2
+            default/fleet goes forward from v1.0.0 to v2.0.0, its revision 2
               addonhubconfigs.addon.open-cluster-management.io: one -> v2.0.0
             Next: aviary status helloworld -w
         "#]],

@@ -1,5 +1,7 @@
 //! `aviary status`.
 
+use std::fs;
+
 use expect_test::expect;
 use serde_json::json;
 
@@ -142,6 +144,11 @@ fn what_has_failed_is_exit_4() {
         Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
         exit 4
     "#]]);
+    let kubeconfig = fs::read_to_string(world.desk.path("hub.kubeconfig")).unwrap();
+    let world = world.file("other.kubeconfig", &kubeconfig);
+    let told = world.run("status helloworld --kubeconfig other.kubeconfig");
+    let hint = "Next: aviary explain helloworld --kubeconfig other.kubeconfig # or aviary rollout undo helloworld --kubeconfig other.kubeconfig to roll back";
+    assert!(told.contains(hint), "{told}");
     let told = world.json("status helloworld -o json", 4);
     assert_eq!(told["version"], 1);
     let addon = &told["addOns"][0];

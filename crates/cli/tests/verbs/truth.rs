@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use aviary_api::ManagedClusterAddOn;
 use aviary_testing::objects;
 
-use crate::world::{Running, World, addon};
+use crate::transcript::worlds::stream;
+use crate::world::{Running, World, addon, hub_config};
 
 fn of(value: &Value, keys: [&str; 5]) -> [u64; 5] {
     keys.map(|key| value[key].as_u64().unwrap())
@@ -327,6 +328,21 @@ fn a_pause_is_visible_and_hints_keep_the_options() {
     assert!(undo.contains(next), "{undo}");
 }
 
+#[test]
+fn a_pause_stays_visible_when_everything_has_settled() {
+    let world = World::installed("truth-paused-done");
+    world.run("rollout pause helloworld");
+    world.until("the pause", |observed, _| {
+        observed.addon.strategy.placements().iter().all(|spec| spec.rollout.paused)
+    });
+    let paused = "16 of 16 clusters settled; paused: default/fleet, default/canary";
+    for arguments in ["status", "status helloworld", "status helloworld -w"] {
+        let told = world.run(arguments).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(paused), "{told}");
+        assert!(!told.contains("exit "), "everything is done: {told}");
+    }
+}
+
 /// Overrides one kind of config of the instance on a cluster.
 fn override_on(world: &World, cluster: &str, config: &str) {
     let config =
@@ -394,11 +410,12 @@ fn status_explain_and_history_fit_into_80_columns() {
         "explain helloworld canary-00",
         "explain helloworld fleet-03",
         "rollout history helloworld",
+        "rollout undo helloworld --dry-run",
     ] {
         let output = world.output(command);
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(printed.lines().count() > 3, "{command}: {printed}");
-        for line in printed.lines().filter(|line| !line.starts_with("Next: ")) {
+        for line in printed.lines().filter(|line| !line.contains("Next: ")) {
             assert!(line.chars().count() <= 80, "{command}: {line}");
         }
     }
@@ -418,6 +435,9 @@ fn names_and_versions_are_suggested_and_completed() {
     assert!(said("status hellowrold").contains("did you mean helloworld?"));
     assert!(said("explain helloworld flet-01").contains("did you mean fleet-01?"));
     assert!(said("rollout pause helloworld -p canari").contains("did you mean canary?"));
+    let world = world.file("typo.yaml", &stream(&[hub_config("two", "v2.0.1"), addon("two")]));
+    let told = world.run("plan helloworld -f typo.yaml");
+    assert!(told.contains("invalid version v2.0.1") && told.contains("did you mean v2.0.0?"), "{told}");
     let bash = r#"source <("$AVIARY" completion bash)
         aviary() { "$AVIARY" "$@"; }
         typed() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()

@@ -88,6 +88,7 @@ async fn a_rollout_is_told_by_state_and_reason_and_forgotten_with_its_addon() {
     all_have("v1.0.0").await;
     assert_eq!(value(&metrics, "aviary_leader"), Some(1.0));
     assert_eq!(value(&metrics, &of_fleet("aviary_rollout_budget")), Some(3.0));
+    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_halted")), Some(0.0));
 
     agents.answer(|_| None);
     world.put(wants("two")).await;
@@ -155,6 +156,12 @@ async fn a_failed_cluster_holds_a_slot_and_is_not_in_flight() {
     assert_eq!(value(&metrics, &of_fleet("aviary_rollout_in_flight")), Some(0.0));
     assert_eq!(value(&metrics, &of_fleet("aviary_rollout_slots_used")), Some(2.0));
     assert_eq!(value(&metrics, &of_fleet("aviary_rollout_budget")), Some(2.0));
+    // Its waiting clusters say that the budget is full: they cannot tell that the rollout is halted.
+    assert_eq!(value(&metrics, &of_fleet("aviary_rollout_halted")), Some(1.0));
+
+    world.put(wants("one")).await;
+    world.until("helloworld", "the way back", |addon| message(addon, "fleet").starts_with("4/4 ")).await;
+    until_value(&metrics, &of_fleet("aviary_rollout_halted"), 0.0).await;
     manager.stop().await;
 }
 

@@ -54,8 +54,8 @@ fn of_revisions_only_the_counts_are_told_where_nothing_else_changed() {
 
 #[test]
 fn the_dictionary_has_the_names_that_messages_have() {
-    use ClusterKind::{Failed, InFlight, Removing, Settled, Waiting};
-    for kind in [Settled, InFlight, Failed, Waiting, Removing] {
+    use ClusterKind::{Failed, InFlight, Leaving, Settled, Waiting};
+    for kind in [Settled, InFlight, Failed, Waiting, Leaving] {
         assert_eq!(json!(kind), kind.name());
     }
 }

@@ -1,5 +1,7 @@
 //! The routes without streams: info, one cluster, and actions.
 
+use k8s_openapi::api::core::v1::Event as CoreEvent;
+use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
 use crate::world::{World, addon, hub};
@@ -94,6 +96,29 @@ async fn an_action_is_recorded_with_the_name_of_its_user() {
         state["events"].as_array().unwrap().iter().filter(|one| is_action(one)).collect();
     assert_eq!(events.len(), 1, "a dry run is no action");
     assert_eq!(events[0]["message"], "system:admin paused the rollout of default/fleet with the dashboard");
+}
+
+/// The manager publishes Events in between: all of them, whoever wrote them, have the same order by
+/// name, by `lastTimestamp` and by `eventTime`.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_actions_sort_among_those_of_the_manager() {
+    let world = World::installed(4, 2).await;
+    for verb in ["pause", "resume", "pause"] {
+        let action = json!({"action": verb, "placement": "default/fleet", "dryRun": false});
+        assert_eq!(world.post("/api/addons/helloworld/actions", action).await.0, 200);
+    }
+    let api: Api<CoreEvent> = Api::namespaced(world.client.clone(), "default");
+    let mut events = api.list(&ListParams::default()).await.unwrap().items;
+    events.sort_by_key(|event| event.event_time.as_ref().map(|at| at.0));
+    let reasons: Vec<&str> = events.iter().filter_map(|event| event.reason.as_deref()).collect();
+    assert!(reasons.ends_with(&["Paused", "Resumed", "Paused"]), "{reasons:?}");
+    assert!(reasons.len() > 3, "the manager has published Events: {reasons:?}");
+    let names: Vec<_> = events.iter().map(|event| event.metadata.name.clone()).collect();
+    assert!(names.is_sorted(), "{names:?}");
+    assert!(events.iter().all(|event| event.count == Some(1) && event.involved_object.uid.is_some()));
+    let times: Vec<_> =
+        events.iter().map(|event| event.last_timestamp.as_ref().expect("kubectl sorts by it").0).collect();
+    assert!(times.is_sorted(), "{times:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

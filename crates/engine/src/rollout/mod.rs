@@ -164,6 +164,13 @@ pub enum State {
     Failed(Failure),
 }
 
+impl State {
+    /// Whether failed clusters keep the others from starting.
+    pub fn is_halted(&self) -> bool {
+        matches!(self, Self::Failed(Failure::Halted { .. } | Failure::Stalled { .. }))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     Problem(Problem),

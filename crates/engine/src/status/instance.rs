@@ -8,12 +8,12 @@ use jiff::Timestamp;
 use super::ocm::{self, Awaited};
 use super::{Stated, set};
 use crate::clock::{ClockStart, Doubt, RevisionClock};
-use crate::configs::{ConfigRef, GroupResource, Overrides, Pin};
+use crate::configs::{ConfigRef, GroupResource, Overrides, Pin, Revision};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{ClusterFacts, Fleet, InstanceFacts, quiet_until};
 use crate::health::Health;
 use crate::name::{Text, Word};
-use crate::observed::{InstanceStatus, ObservedCondition, Reference};
+use crate::observed::{InstanceStatus, ObservedCondition, Reference, StatusFields};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Move, live_generation};
@@ -320,14 +320,43 @@ impl StatusDraft<'_> {
     /// The one place that picks a vocabulary: OCM's on its hubs, the drafts' where a version was
     /// given by the drafts' shorthand, otherwise that of the final design document.
     fn wording(&self, progress: &InstanceProgress) -> Option<Words> {
-        let last = self.status.last_version.as_deref();
         if self.is_ocm() {
-            ocm::progressing(progress, self.awaited())
-        } else if self.by_shorthand() {
-            drafts(progress, self.status.desired_version.as_deref(), last)
-        } else {
-            final_words(progress, last)
+            return ocm::progressing(progress, self.awaited());
         }
+        let goes_back = self.goes_back(progress);
+        match self.by_shorthand() {
+            true => drafts(progress, &self.status, goes_back),
+            false => final_words(progress, goes_back),
+        }
+    }
+
+    /// Whether the instance moves, or should move, to an older version than it has.
+    fn goes_back(&self, progress: &InstanceProgress) -> bool {
+        let last = || self.status.last_version.clone();
+        let (to, from) = match progress {
+            // It returns to what is applied before another revision got there: it is on its way from
+            // the version that was wanted before.
+            InstanceProgress::Moving { .. } if self.status.told_revision() == self.applied() => {
+                (self.status.desired_version.as_ref(), last())
+            }
+            InstanceProgress::Moving { .. } => {
+                (self.status.desired_version.as_ref(), self.applied_version().or_else(last))
+            }
+            InstanceProgress::Stuck { problem: Problem::VersionUnsupported { version, .. }, .. } => {
+                (Some(version), self.applied_version().or_else(last))
+            }
+            _ => return false,
+        };
+        to.zip(from).is_some_and(|(to, from)| *from != *UNKNOWN_VERSION && versions::is_before(to, &from))
+    }
+
+    fn applied(&self) -> Revision {
+        let references = self.status.references.iter();
+        Revision::new(references.filter_map(|reference| reference.applied.clone()).collect())
+    }
+
+    fn applied_version(&self) -> Option<Text> {
+        versions::of_revision(self.fleet.observed, &self.applied())
     }
 
     fn awaited(&self) -> Awaited {
@@ -630,7 +659,7 @@ const OCM_COMPLETED: &str = "Completed";
 pub(super) type Words = (&'static str, Reason, Word);
 
 /// The vocabulary of the final design document.
-fn final_words(progress: &InstanceProgress, last: Option<&str>) -> Option<Words> {
+fn final_words(progress: &InstanceProgress, goes_back: bool) -> Option<Words> {
     Some(match progress {
         InstanceProgress::Untold => return None,
         InstanceProgress::Moving { first: true } => ("True", Reason::Installing, "installing...".into()),
@@ -652,20 +681,21 @@ fn final_words(progress: &InstanceProgress, last: Option<&str>) -> Option<Words>
         }
         InstanceProgress::Stuck { first, problem, .. } => {
             let reason = if *first { Reason::InstallFailed } else { Reason::UpgradeFailed };
-            ("False", reason, stuck(*first, problem, last).into())
+            ("False", reason, stuck(*first, problem, goes_back).into())
         }
     })
 }
 
 /// The vocabulary of the earlier drafts.
-fn drafts(progress: &InstanceProgress, desired: Option<&str>, last: Option<&str>) -> Option<Words> {
-    let version = desired.unwrap_or(UNKNOWN_VERSION);
+fn drafts(progress: &InstanceProgress, status: &StatusFields, goes_back: bool) -> Option<Words> {
+    let version = status.desired_version.as_deref().unwrap_or(UNKNOWN_VERSION);
+    let last = status.last_version.as_deref();
     Some(match progress {
         InstanceProgress::Untold => return None,
         InstanceProgress::Moving { first } if *first || last.is_none_or(|last| last == UNKNOWN_VERSION) => {
             ("True", Reason::Installing, format!("Installing addon to version {version}.").into())
         }
-        InstanceProgress::Moving { .. } if goes_back(version, last) => {
+        InstanceProgress::Moving { .. } if goes_back => {
             ("True", Reason::Rollingback, format!("Rollingback addon to version {version}.").into())
         }
         InstanceProgress::Moving { .. } => {
@@ -683,18 +713,14 @@ fn drafts(progress: &InstanceProgress, desired: Option<&str>, last: Option<&str>
             ("False", Reason::ConfigurationUnsupported, problem.to_string().into())
         }
         InstanceProgress::Stuck { first, problem, .. } => {
-            ("False", Reason::Failed, stuck(*first, problem, last).into())
+            ("False", Reason::Failed, stuck(*first, problem, goes_back).into())
         }
     })
 }
 
-fn goes_back(version: &str, last: Option<&str>) -> bool {
-    last.is_some_and(|last| last != UNKNOWN_VERSION && versions::is_before(version, last))
-}
-
-fn stuck(first: bool, problem: &Problem, last: Option<&str>) -> String {
+fn stuck(first: bool, problem: &Problem, goes_back: bool) -> String {
     match problem {
-        Problem::VersionUnsupported { version, .. } => match (first, goes_back(version, last)) {
+        Problem::VersionUnsupported { version, .. } => match (first, goes_back) {
             (true, _) => format!("could not install invalid version {version}"),
             (false, true) => format!("could not rollback to invalid version {version}"),
             (false, false) => format!("could not upgrade to invalid version {version}"),

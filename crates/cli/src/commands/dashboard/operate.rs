@@ -171,16 +171,21 @@ fn going_back(observed: &Observed, plan: &Plan, undone: &undo::Undone) -> (Strin
     let governed: usize = placements.iter().map(|(report, _)| report.counts.governed).sum();
     let to: Vec<String> =
         undone.placements.iter().map(|one| format!("{} to {}", one.placement, one.to)).collect();
+    let (going, gate) = match undone.placements.iter().any(|one| one.forward) {
+        true => ("Going forward", "This is an upgrade like any other."),
+        false => ("Rolling back", "No canary delays this."),
+    };
     let blast = format!(
-        "Rolling back, {}: {all} of {} have to move; those that already have it are not touched. No canary delays this.",
+        "{going}, {}: {all} of {} have to move; those that already have it are not touched. {gate}",
         to.join(" and "),
         counted(governed, "cluster")
     );
     let mut lines: Vec<String> = Vec::new();
     for (one, (report, pace)) in undone.placements.iter().zip(&placements) {
         let from = one.from.as_deref().map(|from| format!(" from {from}")).unwrap_or_default();
+        let goes = if one.forward { "goes forward" } else { "rolls back" };
         lines.push(format!(
-            "{} rolls back{from} to {}, its revision {}: {} of {} move, {pace}",
+            "{} {goes}{from} to {}, its revision {}: {} of {} move, {pace}",
             one.placement,
             one.to,
             one.number,

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use aviary_api::visible::write_visible;
 
-use super::report::{AddOnRehearsal, Moment, PlacementEnd, RehearsalReport, shown};
+use super::report::{
+    AddOnRehearsal, Moment, PEAK_EXPLAINED, PlacementEnd, PlacementMoment, RehearsalReport, shown,
+};
 use crate::output::counted;
 
 /// The size of a chart, in SVG units.
@@ -72,7 +74,7 @@ fn render_addon(out: &mut String, addon: &AddOnRehearsal) {
             let left: usize = first.unsettled.iter().map(|group| group.count).sum();
             (
                 "ill",
-                format!("Stalls after {}; {} not updated.", shown(first.seconds), counted(left, "cluster")),
+                format!("Stalls after {}; {} not settled.", shown(first.seconds), counted(left, "cluster")),
             )
         }
     };
@@ -89,12 +91,15 @@ fn render_addon(out: &mut String, addon: &AddOnRehearsal) {
             shown(runs.worst_seconds),
         );
     }
-    out.push_str("<p class=\"sub\">In the charts, from below:<span class=\"key done\"></span>updated<span class=\"key moving\"></span>in flight<span class=\"key failed\"></span>failed<span class=\"key waiting\"></span>waiting</p>\n");
+    out.push_str("<p class=\"sub\">In the charts, from below:<span class=\"key done\"></span>settled<span class=\"key moving\"></span>in flight<span class=\"key failed\"></span>failed<span class=\"key waiting\"></span>waiting</p>\n");
     for (index, end) in first.placements.iter().enumerate() {
         timeline(out, &first.timeline, index, end, first.seconds);
         exposure(out, &first.timeline, index, end, first.seconds);
     }
     placements(out, &first.placements);
+    if addon.peak_exceeds_budget() {
+        let _ = writeln!(out, "<p class=\"sub\">{}</p>", escaped(PEAK_EXPLAINED));
+    }
     unsettled(out, addon);
 }
 
@@ -120,8 +125,8 @@ fn points(timeline: &[Moment], placement: usize, all: usize) -> Vec<Point> {
         .filter(|(index, _)| index % step == 0 || *index == last)
         .filter_map(|(_, moment)| {
             let at = moment.placements.get(placement)?;
-            let moving = at.in_flight.saturating_sub(at.failed);
-            Some(Point { seconds: moment.seconds, all, done: at.done, moving, failed: at.failed })
+            let PlacementMoment { done, in_flight: moving, failed } = *at;
+            Some(Point { seconds: moment.seconds, all, done, moving, failed })
         })
         .collect()
 }
@@ -146,7 +151,7 @@ fn timeline(out: &mut String, moments: &[Moment], placement: usize, end: &Placem
     out.push_str("</svg>\n");
     let _ = writeln!(
         out,
-        "<figcaption>{}: {} of {} updated at the end.</figcaption>\n</figure>",
+        "<figcaption>{}: {} of {} settled at the end.</figcaption>\n</figure>",
         escaped(&end.message),
         points.last().map_or(0, |at| at.done),
         end.governed
@@ -241,7 +246,7 @@ impl Chart {
             let _ = write!(path, "V{:.1}H{:.1}", self.y(low(at)), self.x(at.seconds));
         }
         let title = match class {
-            "done" => "updated",
+            "done" => "settled",
             "moving" => "in flight",
             "waiting" => "waiting",
             _ => "failed",
@@ -310,7 +315,11 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use aviary_engine::reason::Reason;
+    use expect_test::expect;
+
     use super::*;
+    use crate::commands::rehearse::report::{RunReport, RunsReport};
 
     #[test]
     fn whatever_a_name_holds_it_stays_text() {
@@ -318,5 +327,72 @@ mod tests {
             escaped("</title><script>alert('\"&\u{0}')</script>"),
             r"&lt;/title&gt;&lt;script&gt;alert(&#39;&quot;&amp;\u{0}&#39;)&lt;/script&gt;"
         );
+    }
+
+    /// A placement of 10 clusters with a budget of 4, at the end.
+    fn end(peak_exposed: usize) -> PlacementEnd {
+        PlacementEnd {
+            placement: "default/prod".into(),
+            governed: 10,
+            settled: 10,
+            failed: 0,
+            waiting: 0,
+            budget: 4,
+            peak_exposed,
+            reason: Reason::UpgradeSucceed,
+            message: "10/10 upgrade completed with no errors.".into(),
+            well: true,
+        }
+    }
+
+    /// The counts of a reading exclude each other: 1 + 3 + 2 of 10 clusters, of which 4 wait. A
+    /// cluster is 15 units high in the timeline, and 30 in the exposure, whose most is 5.
+    #[test]
+    fn the_charts_draw_every_count_as_it_was_reported() {
+        let reading = |seconds, done, in_flight, failed| Moment {
+            seconds,
+            placements: vec![PlacementMoment { done, in_flight, failed }],
+        };
+        let moments = [reading(0, 1, 3, 2), reading(100, 10, 0, 0)];
+        let mut page = String::new();
+        timeline(&mut page, &moments, 0, &end(5), 100);
+        exposure(&mut page, &moments, 0, &end(5), 100);
+        let drawn: String = page
+            .lines()
+            .filter(|line| line.contains("<title>") || line.contains("figcaption"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        expect![[r#"
+            <path class="done" d="M56.0 150.0H56.0V135.0H916.0V0.0H916.0V150.0H916.0V150.0H56.0Z"><title>settled</title></path>
+            <path class="moving" d="M56.0 135.0H56.0V90.0H916.0V0.0H916.0V0.0H916.0V135.0H56.0Z"><title>in flight</title></path>
+            <path class="failed" d="M56.0 90.0H56.0V60.0H916.0V0.0H916.0V0.0H916.0V90.0H56.0Z"><title>failed</title></path>
+            <path class="waiting" d="M56.0 60.0H56.0V0.0H916.0V0.0H916.0V0.0H916.0V60.0H56.0Z"><title>waiting</title></path>
+            <figcaption>10/10 upgrade completed with no errors.: 10 of 10 settled at the end.</figcaption>
+            <path class="moving" d="M56.0 150.0H56.0V60.0H916.0V150.0H916.0V150.0H916.0V150.0H56.0Z"><title>in flight</title></path>
+            <path class="failed" d="M56.0 60.0H56.0V0.0H916.0V150.0H916.0V150.0H916.0V60.0H56.0Z"><title>failed</title></path>
+            <figcaption>Peak: 5 clusters; the dashed line is the budget of 4.</figcaption>
+        "#]].assert_eq(&drawn);
+    }
+
+    #[test]
+    fn a_peak_above_the_budget_is_explained() {
+        for (peak, is_explained) in [(4, false), (5, true)] {
+            let first = RunReport {
+                seconds: 100,
+                settled: true,
+                ran_out: false,
+                passes: 1,
+                writes: 1,
+                placements: vec![end(peak)],
+                timeline: Vec::new(),
+                starts: Vec::new(),
+                unsettled: Vec::new(),
+            };
+            let runs =
+                RunsReport { count: 1, settled: 1, p50_seconds: 100, p90_seconds: 100, worst_seconds: 100 };
+            let mut page = String::new();
+            render_addon(&mut page, &AddOnRehearsal { name: "helloworld".into(), clusters: 10, runs, first });
+            assert_eq!(page.contains("give their slot back"), is_explained, "{page}");
+        }
     }
 }

@@ -10,6 +10,10 @@ use aviary_engine::simulate::{Rehearsal, Sample};
 use aviary_engine::tally::ClusterTally;
 use serde::Serialize;
 
+/// What a peak is, for a peak above the budget.
+pub(crate) const PEAK_EXPLAINED: &str = "peak: the most clusters in flight or failed at once. It can exceed the budget: failed clusters within \
+     maxFailures give their slot back, and first installs need no slot.";
+
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RehearsalReport {
@@ -147,6 +151,12 @@ impl RehearsalReport {
 
     pub(crate) fn all_settled(&self) -> bool {
         self.add_ons.iter().all(|addon| addon.runs.settled == addon.runs.count)
+    }
+}
+
+impl AddOnRehearsal {
+    pub(crate) fn peak_exceeds_budget(&self) -> bool {
+        self.first.placements.iter().any(|end| end.peak_exposed > end.budget)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A rehearsal as text: the timeline, the exposure of the fleet, and the result.
 
-use super::report::{AddOnRehearsal, Moment, ProfileReport, RehearsalReport, shown};
+use super::report::{AddOnRehearsal, Moment, PEAK_EXPLAINED, ProfileReport, RehearsalReport, shown};
 use crate::output::{Paint, Printout, Style, Table, counted, first_few};
 
 /// The number of rows of a timeline.
@@ -31,12 +31,8 @@ fn render_addon(out: &mut Printout, addon: &AddOnRehearsal, profile: &ProfileRep
     out.line("  # settled  > in flight  x failed  . waiting");
     out.gap();
     out.add(&placements(addon, paint));
-    if addon.first.placements.iter().any(|end| end.peak_exposed > end.budget) {
-        out.wrapped(
-            "  ",
-            "  ",
-            "peak: the most clusters in flight or failed at once. It can exceed the budget: failed clusters within maxFailures give their slot back, and first installs need no slot.",
-        );
+    if addon.peak_exceeds_budget() {
+        out.wrapped("  ", "  ", PEAK_EXPLAINED);
     }
     out.gap();
     render_end(out, addon, paint);
@@ -124,7 +120,7 @@ fn render_end(out: &mut Printout, addon: &AddOnRehearsal, paint: Paint) {
         (false, false) => {
             let left: usize = first.unsettled.iter().map(|group| group.count).sum();
             let text =
-                format!("Stalls after {}; {} not updated.", shown(first.seconds), counted(left, "cluster"));
+                format!("Stalls after {}; {} not settled.", shown(first.seconds), counted(left, "cluster"));
             paint.paint(Style::Red, &text)
         }
     };

@@ -116,6 +116,9 @@ pub(in crate::commands) struct UndonePlacement {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) from: Option<String>,
     pub(in crate::commands) to: String,
+    /// It was rolled back from: going there again is an upgrade.
+    #[serde(skip)]
+    pub(in crate::commands) forward: bool,
     references: Vec<ChangedReference>,
 }
 
@@ -196,6 +199,7 @@ pub(in crate::commands) async fn apply(
             number: one.kept.number,
             from: one.from.as_ref().and_then(|from| label(view, from)),
             to: label(view, &one.kept.revision).unwrap_or_default(),
+            forward: one.kept.withdrawn,
             references,
         });
     }
@@ -471,18 +475,13 @@ fn render(told: &Undone, args: &Args, program: &str) -> Printout {
     let mut text = Printout::default();
     for one in &told.placements {
         let from = one.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
-        text.line(format_args!(
-            "{} rolls back{from} to {}, its revision {}{mark}",
-            one.placement, one.to, one.number
-        ));
+        let goes = if one.forward { "goes forward" } else { "rolls back" };
+        let line = format!("{} {goes}{from} to {}, its revision {}{mark}", one.placement, one.to, one.number);
+        text.wrapped("", "  ", &line);
         for reference in &one.references {
             let shown = |name: &Option<String>| name.clone().unwrap_or_else(|| "none".to_owned());
-            text.line(format_args!(
-                "  {}: {} -> {}",
-                reference.kind,
-                shown(&reference.from),
-                shown(&reference.to)
-            ));
+            let (from, to) = (shown(&reference.from), shown(&reference.to));
+            text.wrapped("  ", "    ", &format!("{}: {from} -> {to}", reference.kind));
         }
     }
     for one in &told.restored {

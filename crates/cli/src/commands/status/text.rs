@@ -77,7 +77,8 @@ impl Page {
         let says_more = |addon: &&AddOnState| {
             let is_wrong = addon.problems.iter().any(|problem| problem.severity == Severity::Error);
             let is_done = addon.outcome() == Outcome::Done && addon.settled == addon.clusters;
-            !is_done || addon.state == Verdict::LeftAlone || is_wrong
+            let is_paused = addon.placements.iter().any(|placement| placement.summary.paused);
+            !is_done || is_paused || addon.state == Verdict::LeftAlone || is_wrong
         };
         for addon in report.add_ons.iter().filter(says_more).filter(|_| !self.wide) {
             self.out.wrapped("", "  ", &format!("{}: {}", addon.name, addon.message));
