@@ -21,7 +21,7 @@ use crate::attempts::Attempt;
 use crate::by_cluster::{ByCluster, Summarised};
 use crate::clock::{AVAILABLE_SINCE, ClockStart};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
-use crate::content::{Content, Density};
+use crate::content::{ConfigContent, Density};
 use crate::hash::Hash;
 use crate::health::{Health, ObjectMark};
 use crate::limit::Limit;
@@ -490,7 +490,7 @@ pub enum Lookup {
 pub struct LiveConfig {
     pub hash: Hash,
     pub generation: i64,
-    pub content: Content,
+    pub content: ConfigContent,
     pub unkeepable: Option<Unkeepable>,
 }
 
@@ -537,7 +537,7 @@ pub struct Template {
     pub version: Option<Text>,
     pub hash: Hash,
     pub generation: i64,
-    pub content: Content,
+    pub content: ConfigContent,
     pub unkeepable: Option<Unkeepable>,
 }
 
