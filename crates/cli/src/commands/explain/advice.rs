@@ -10,6 +10,9 @@ use crate::output::first_few;
 
 const REFUSED: &str = "make room in the object that the reason names, or change what refuses it; the manager tries again within a minute";
 
+/// A leader may skip an add-on for reasons that only it knows.
+const NEXT: &str = "nothing: the leading manager does this next, unless it skips the add-on: its /readyz and the metric aviary_addon_skipped report that, and why";
+
 /// The add-on and the command line for which actions are suggested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Advisor<'a> {
@@ -36,9 +39,7 @@ impl Advisor<'_> {
             Decision::Create
             | Decision::Delete(_)
             | Decision::Start(_)
-            | Decision::Hold(Wait::NotCreated | Wait::NotStarted) => {
-                "nothing: the leading manager does this next; if nothing happens within a minute, check its /readyz to see whether it skips the add-on, and why".to_owned()
-            }
+            | Decision::Hold(Wait::NotCreated | Wait::NotStarted) => NEXT.to_owned(),
             Decision::InFlight(flight) => self.flying(flight, cluster.as_str()),
             Decision::Hold(wait) => self.waiting(wait, placement),
         }
@@ -117,7 +118,7 @@ impl Advisor<'_> {
             Wait::OtherOwner => {
                 "nothing: it is garbage-collected with its former add-on, and then created again".to_owned()
             }
-            Wait::NotCreated | Wait::NotStarted => "nothing: the leading manager does this next".to_owned(),
+            Wait::NotCreated | Wait::NotStarted => NEXT.to_owned(),
             Wait::NothingKnownGood => {
                 "nothing can be installed before a revision is known good: resume the rollout or fix its strategy".to_owned()
             }
