@@ -17,12 +17,12 @@ pub struct ObjectText {
 impl<'de> Deserialize<'de> for ObjectText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Named {
+        struct WithMetadata {
             #[serde(default)]
             metadata: ObjectMeta,
         }
         let text: Box<str> = Box::<RawValue>::deserialize(from)?.into();
-        let Named { metadata } = serde_json::from_str(&text).map_err(serde::de::Error::custom)?;
+        let WithMetadata { metadata } = serde_json::from_str(&text).map_err(serde::de::Error::custom)?;
         Ok(Self { metadata, text })
     }
 }

@@ -413,16 +413,16 @@ pub(crate) fn config(kind: &GroupResource, object: &ObjectText) -> Result<SeenCo
 fn outline(object: &ObjectText) -> Value {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Outline {
-        spec: Spec,
+    struct DenseConfig {
+        spec: DenseSpec,
     }
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
-    struct Spec {
+    struct DenseSpec {
         addon_name: String,
         version: Option<String>,
     }
-    let Outline { spec: Spec { addon_name, version } } =
+    let DenseConfig { spec: DenseSpec { addon_name, version } } =
         serde_json::from_str(&object.text).unwrap_or_default();
     let ObjectMeta { name, uid, resource_version, .. } = &object.metadata;
     json!({

@@ -15,12 +15,12 @@ use crate::observed::Unkeepable;
 
 /// Content that is shared, and parsed once for all that share it.
 #[derive(Clone, Default)]
-pub struct Content {
+pub struct ConfigContent {
     text: Option<Arc<str>>,
     value: OnceLock<Arc<Value>>,
 }
 
-impl Content {
+impl ConfigContent {
     /// Content that is not parsed yet.
     pub fn of_text(text: Arc<str>) -> Self {
         Self { text: Some(text), value: OnceLock::new() }
@@ -36,14 +36,14 @@ impl Content {
     }
 }
 
-impl From<Value> for Content {
+impl From<Value> for ConfigContent {
     fn from(value: Value) -> Self {
         Self { text: None, value: OnceLock::from(Arc::new(value)) }
     }
 }
 
 /// Parses it, if nobody has read it before.
-impl Deref for Content {
+impl Deref for ConfigContent {
     type Target = Arc<Value>;
 
     fn deref(&self) -> &Arc<Value> {
@@ -52,13 +52,13 @@ impl Deref for Content {
     }
 }
 
-impl PartialEq for Content {
+impl PartialEq for ConfigContent {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for ConfigContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
     }
@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn content_is_parsed_when_it_is_read_and_not_before() {
-        let kept = Content::of_text("{\"a\":[1]}".into());
+        let kept = ConfigContent::of_text("{\"a\":[1]}".into());
         let lent = kept.clone();
         assert_eq!(lent["a"][0], 1);
         assert!(lent.is_parsed() && !kept.is_parsed());
-        assert_eq!(kept, Content::from(json!({"a": [1]})));
-        assert_eq!(**Content::of_text("{".into()), Value::Null);
+        assert_eq!(kept, ConfigContent::from(json!({"a": [1]})));
+        assert_eq!(**ConfigContent::of_text("{".into()), Value::Null);
     }
 }

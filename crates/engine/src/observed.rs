@@ -23,7 +23,7 @@ use crate::attempts::Attempt;
 use crate::by_cluster::{ByCluster, Summarised};
 use crate::clock::{AVAILABLE_SINCE, ClockStart};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
-use crate::content::Content;
+use crate::content::ConfigContent;
 use crate::hash::Hash;
 use crate::health::{Health, ObjectMark};
 use crate::limit::Limit;
@@ -499,7 +499,7 @@ pub enum Lookup {
 pub struct LiveConfig {
     pub hash: Hash,
     pub generation: i64,
-    pub content: Content,
+    pub content: ConfigContent,
     pub unkeepable: Option<Unkeepable>,
 }
 
@@ -510,7 +510,7 @@ pub struct Template {
     pub version: Option<Text>,
     pub hash: Hash,
     pub generation: i64,
-    pub content: Content,
+    pub content: ConfigContent,
     pub unkeepable: Option<Unkeepable>,
 }
 

@@ -1,11 +1,15 @@
 //! `aviary explain`.
 
 use aviary_api::ClusterManagementAddOn;
+use axum::http::{Request, Response};
 use expect_test::expect;
+use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
+use kube::client::Body;
 use serde_json::json;
+use tower::service_fn;
 
-use crate::world::{World, addon};
+use crate::world::{LIMIT, World, addon};
 
 #[test]
 fn a_canary_that_refuses_is_why() {
@@ -278,4 +282,45 @@ fn a_write_that_the_hub_refuses_is_not_promised() {
         group["advice"].as_str().is_some_and(|advice| advice.starts_with("nothing: the leading manager"))
     });
     assert!(!promised, "{all}");
+}
+
+#[test]
+fn what_the_leader_does_next_is_not_promised_for_an_add_on_that_it_skips() {
+    let world = World::quiet("explain-skipped");
+    world.block_on(world.fleet());
+    world.give(addon("one"));
+    let client = world.block_on(async { without_addon_status(&world.client) });
+    let (world, mut health) = world.looked_after_through(client);
+    let skipped = async {
+        let skipped = health.wait_for(|health| !health.skipped.is_empty());
+        tokio::time::timeout(LIMIT, skipped).await.expect("it is skipped").unwrap().clone()
+    };
+    let told = world.block_on(skipped).skipped.to_string();
+    assert!(told.starts_with("add-on helloworld is skipped: "), "{told}");
+
+    let next = "nothing: the leading manager does this next, unless it skips the add-on: its /readyz and the metric aviary_addon_skipped report that, and why";
+    let one = world.json("explain helloworld canary-01 -o json", 0);
+    assert_eq!(one["decision"]["advice"], next, "{one}");
+    let all = world.json("explain helloworld -o json", 0);
+    let groups = all["reasons"].as_array().unwrap();
+    assert!(groups.iter().any(|group| group["advice"] == next), "{all}");
+}
+
+/// A client with which no status of an add-on can be written.
+fn without_addon_status(inner: &Client) -> Client {
+    let inner = inner.clone();
+    let service = service_fn(move |request: Request<Body>| {
+        let inner = inner.clone();
+        async move {
+            let path = request.uri().path();
+            if !path.contains("/clustermanagementaddons/") || !path.ends_with("/status") {
+                return inner.send(request).await;
+            }
+            let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500,
+                "message": "etcdserver: request is too large"});
+            let answer = Response::builder().status(500).body(Body::from(refusal.to_string().into_bytes()));
+            Ok(answer.unwrap())
+        }
+    });
+    Client::new(service, "default")
 }

@@ -144,3 +144,39 @@ fn files_alone_ask_no_hub() {
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["addOns"][0]["file"], "one.yaml");
 }
+
+#[test]
+fn a_change_that_the_canary_does_not_compare_is_warned_about_by_plan_and_explain() {
+    let settings = |name: &str, value: &str| {
+        json!({
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnDeploymentConfig",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"customizedVariables": [{"name": "X", "value": value}]},
+        })
+    };
+    // The drafts' configs: the canary has settings of its own.
+    let mut wants = addon("one");
+    for (placement, config) in ["global-config", "canary-config"].into_iter().enumerate() {
+        let configs = &mut wants["spec"]["installStrategy"]["placements"][placement]["configs"];
+        configs.as_array_mut().unwrap().push(json!({
+            "group": "addon.open-cluster-management.io", "resource": "addondeploymentconfigs",
+            "namespace": "default", "name": config,
+        }));
+    }
+    let world = World::quiet("plan-not-covered")
+        .file("changed.yaml", &stream(&[settings("global-config", "2")]))
+        .looked_after();
+    world.block_on(world.fleet());
+    world.give(settings("global-config", "1"));
+    world.give(settings("canary-config", "1"));
+    world.give(wants);
+    world.until_all("install completed with no errors.");
+    world.dismiss_manager();
+    let warning = "canary default/canary does not cover this change of addondeploymentconfigs.addon.open-cluster-management.io: its clusters reference other objects, so the change rolls out without it";
+    let words = |told: String| told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let planned = words(world.run("plan helloworld -f changed.yaml"));
+    assert!(planned.contains("NotCoveredByCanary") && planned.contains(warning), "{planned}");
+    world.give(settings("global-config", "2"));
+    let explained = words(world.run("explain helloworld"));
+    assert!(explained.contains("NotCoveredByCanary") && explained.contains(warning), "{explained}");
+}

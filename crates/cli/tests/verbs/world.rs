@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, mpsc};
 use std::time::Duration;
 
 use aviary_api::ManifestWork;
-use aviary_controller::{Manager, Scope, Settings, View};
+use aviary_controller::{Manager, ManagerHealth, Scope, Settings, View};
 use aviary_engine::observed::{Observed, Options};
 use aviary_engine::plan::{Plan, plan};
 use aviary_hub::security::Role;
@@ -25,12 +25,13 @@ use regex::Regex;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Handle, Runtime};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::transcript::{Desk, desk, told};
 
 /// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 const ADDONS: &str = "addon.open-cluster-management.io";
 
 /// How agents react to versions.
@@ -149,6 +150,12 @@ impl World {
 
     /// Starts a manager and the agents.
     pub(crate) fn looked_after(self) -> Self {
+        let client = self.client.clone();
+        self.looked_after_through(client).0
+    }
+
+    /// The same, with a manager that has this client, and the manager's health.
+    pub(crate) fn looked_after_through(self, client: Client) -> (Self, watch::Receiver<ManagerHealth>) {
         let settings = Settings {
             namespace: "open-cluster-management".into(),
             identity: "manager-1".into(),
@@ -158,11 +165,12 @@ impl World {
             options: Options::default(),
             clock: Arc::new(Timestamp::now),
         };
-        let manager = Manager::new(self.client.clone(), settings);
+        let manager = Manager::new(client, settings);
+        let health = manager.health();
         let manager = self.runtime.spawn(manager.run(std::future::pending()));
         *self.manager.lock().unwrap() = Some(manager.abort_handle());
         self.runtime.spawn(agents(self.client.clone(), Arc::clone(&self.mood)));
-        self
+        (self, health)
     }
 
     pub(crate) async fn fleet(&self) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aviary_engine::configs::{ConfigRef, GroupResource};
-use aviary_engine::content::Content;
+use aviary_engine::content::ConfigContent;
 use aviary_engine::name::Text;
 use aviary_engine::observed::{LiveConfig, Lookup, Offers, Template};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(super) enum HeldConfig {
 impl HeldConfig {
     fn parked(live: LiveConfig) -> Self {
         let text = live.content.text().cloned().unwrap_or_else(|| live.content.to_string().into());
-        Self::Parked { live: LiveConfig { content: Content::default(), ..live }, text }
+        Self::Parked { live: LiveConfig { content: ConfigContent::default(), ..live }, text }
     }
 
     fn open(live: LiveConfig) -> Self {
@@ -44,7 +44,7 @@ impl HeldConfig {
         match self {
             Self::Open(live) => live.clone(),
             Self::Parked { live, text } => {
-                LiveConfig { content: Content::of_text(Arc::clone(text)), ..live.clone() }
+                LiveConfig { content: ConfigContent::of_text(Arc::clone(text)), ..live.clone() }
             }
         }
     }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
-use kube::api::{Api, DeleteParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::client::Body;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
@@ -100,6 +100,30 @@ async fn a_leader_whose_lease_is_deleted_goes_on_in_a_higher_term() {
     let after = term(&completed(&world, "upgrade").await);
     assert!(after > reached, "{after} after {reached}");
     second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_is_reset_stops_neither_this_leader_nor_the_next() {
+    let world = World::new().await;
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    let (second, reached) = upgraded_by_a_second_leader(&world).await;
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), NAMESPACE);
+    let reset = Patch::Merge(json!({"spec": {"leaseTransitions": 0}}));
+    leases.patch("aviary-manager", &PatchParams::default(), &reset).await.unwrap();
+    world.put(wants("three")).await;
+    world.until_instances("helloworld", "v3.0.0", |all| all_have(all, "v3.0.0")).await;
+    second.stop().await;
+
+    leases.patch("aviary-manager", &PatchParams::default(), &reset).await.unwrap();
+    let third = world.manager("third");
+    third.first_pass().await;
+    world.put(template("v4.0.0")).await;
+    world.put(hub_config("four", "v4.0.0")).await;
+    world.put(wants("four")).await;
+    world.until_instances("helloworld", "v4.0.0", |all| all_have(all, "v4.0.0")).await;
+    let after = term(&completed(&world, "upgrade").await);
+    assert!(after > reached, "{after} after {reached}");
+    third.stop().await;
 }
 
 fn all_have(all: &[aviary_api::ManagedClusterAddOn], version: &str) -> bool {

@@ -61,6 +61,67 @@ fn reason(status: &Value, kind: &str) -> String {
     condition(&status["conditions"], kind)["reason"].as_str().unwrap_or_default().to_owned()
 }
 
+/// The node selector of the Deployment in the work of a cluster.
+async fn node_selector(world: &World, cluster: &str) -> Value {
+    json!(work(world, cluster).await)["spec"]["workload"]["manifests"][1]["spec"]["template"]["spec"]["nodeSelector"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn item_1_settings_that_are_deleted_leave_their_node_selector_in_the_work() {
+    let world = world().await;
+    let mut with_deployment = template("v1.0.0");
+    let manifests = &mut with_deployment["spec"]["agentSpec"]["workload"]["manifests"];
+    manifests.as_array_mut().unwrap().push(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent", "namespace": "default"},
+        "spec": {"template": {"spec": {"containers": [{"name": "agent", "image": "agent"}]}}},
+    }));
+    world.put(with_deployment).await;
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    world.clusters("prod", &names("a", 1..=2, 1)).await;
+    let arm64 = json!({"kubernetes.io/arch": "arm64"});
+    let own = || {
+        let spec = json!({"spec": {"nodePlacement": {"nodeSelector": arm64}}});
+        within("a1", object("AddOnDeploymentConfig", "own", spec))
+    };
+    world.put(own()).await;
+    let configs = json!({"configs": [reference("addondeploymentconfigs", Some("a1"), "own")]});
+    world.put(instance("a1", "helloworld", configs)).await;
+    let manager = world.manager("only");
+    world.put(addon(&[place("prod", "one", update_all())])).await;
+    let installed = |addon: &_| message(addon, "prod") == "2/2 install completed with no errors.";
+    world.until("helloworld", "installed", installed).await;
+    let before = work(&world, "a1").await;
+    assert_eq!(node_selector(&world, "a1").await, arm64);
+
+    world.delete(own()).await;
+    until_one(&world, "a1", "it is missing", |status| reason(status, "Progressing") == "UpgradeFailed").await;
+    witness(&world, "a1").await;
+    assert_eq!(node_selector(&world, "a1").await, arm64);
+    assert_eq!(work(&world, "a1").await.metadata.generation, before.metadata.generation);
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn item_1_a_fresh_instance_gets_nothing_before_its_override_is_there() {
+    let world = world().await;
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    world.clusters("prod", &names("a", 1..=2, 1)).await;
+    let mine = json!({"configs": [reference("addonhubconfigs", None, "mine")]});
+    world.put(instance("a1", "helloworld", mine)).await;
+    let manager = world.manager("only");
+    world.put(addon(&[place("prod", "one", update_all())])).await;
+    until_one(&world, "a1", "it is missing", |status| reason(status, "Progressing") == "InstallFailed").await;
+    until_written(&world, "a2", "v1.0.0").await;
+    witness(&world, "a1").await;
+    let works: Api<ManifestWork> = Api::namespaced(world.client.clone(), "a1");
+    let all = works.list(&ListParams::default()).await.unwrap().items;
+    assert!(all.iter().all(|work| work.name_any().starts_with("addon-witness-")), "{all:?}");
+
+    world.put(hub_config("mine", "v2.0.0")).await;
+    until_written(&world, "a1", "v2.0.0").await;
+    manager.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn item_2_broken_overrides_stop_the_rollout_of_nobody_else() {
     let world = world().await;

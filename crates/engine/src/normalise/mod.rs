@@ -22,7 +22,7 @@ use aviary_api::addon::{AddOnConfig, ConfigSpecHash};
 use serde_json::Value;
 
 use crate::configs::{ConfigRef, GroupResource, Pin};
-use crate::content::Content;
+use crate::content::ConfigContent;
 use crate::hash::{self, Hash};
 use crate::name::{Text, Word};
 use crate::observed::{LiveConfig, ObservedCondition, Template, Unkeepable};
@@ -41,7 +41,7 @@ pub fn config(object: &Value) -> LiveConfig {
         generation: object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0),
         unkeepable,
         // Content that cannot be stored as a revision is never assigned, so it is not kept here.
-        content: if unkeepable.is_some() { Content::default() } else { content.into() },
+        content: if unkeepable.is_some() { ConfigContent::default() } else { content.into() },
     }
 }
 
@@ -52,8 +52,8 @@ pub fn config_as_text(mut object: Value) -> LiveConfig {
     hash::retain_content(&mut object);
     let unkeepable = Unkeepable::of(&object, bytes);
     let content = match unkeepable {
-        Some(_) => Content::default(),
-        None => Content::of_text(object.to_string().into()),
+        Some(_) => ConfigContent::default(),
+        None => ConfigContent::of_text(object.to_string().into()),
     };
     LiveConfig { hash, generation, content, unkeepable }
 }
@@ -63,7 +63,7 @@ pub fn dense_config(text: &str, generation: i64) -> LiveConfig {
     LiveConfig {
         hash: hash::of_bytes(text.as_bytes()),
         generation,
-        content: Content::default(),
+        content: ConfigContent::default(),
         unkeepable: Some(Unkeepable::TooDense),
     }
 }

@@ -13,6 +13,9 @@ use crate::output::first_few;
 const REFUSED: &str = "make room in the object that the reason names, or change what refuses it; the manager tries again within a minute";
 const BY_ITSELF: &str = "nothing: it continues by itself when the reason no longer applies";
 
+/// A leader may skip an add-on for reasons that only it knows.
+const NEXT: &str = "nothing: the leading manager does this next, unless it skips the add-on: its /readyz and the metric aviary_addon_skipped report that, and why";
+
 /// The add-on and the command line for which actions are suggested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Advisor<'a> {
@@ -39,9 +42,7 @@ impl Advisor<'_> {
             Decision::Create
             | Decision::Delete(_)
             | Decision::Start(_)
-            | Decision::Hold(Wait::NotCreated | Wait::NotStarted) => {
-                "nothing: the leading manager does this next; if nothing happens within a minute, check its /readyz to see whether it skips the add-on, and why".to_owned()
-            }
+            | Decision::Hold(Wait::NotCreated | Wait::NotStarted) => NEXT.to_owned(),
             Decision::InFlight(flight) => self.flying(flight, cluster.as_str()),
             Decision::Hold(wait) => self.waiting(wait, placement),
         }
@@ -88,6 +89,7 @@ impl Advisor<'_> {
             ),
             Wait::Paused => format!("{program} rollout resume {addon}{of}{hub}"),
             Wait::Problem(problem) => for_problem(problem),
+            Wait::NotCreated | Wait::NotStarted => NEXT.to_owned(),
             wait => wait.remedy().map_or_else(|| BY_ITSELF.to_owned(), Cow::into_owned),
         }
     }

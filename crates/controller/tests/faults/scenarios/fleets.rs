@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::{
-    FOUR, NONE, THREE, TWO, cluster, decision, fleet, installed, joined, placement, scenario, small,
-    versions, want, want_behind, with_canary,
+    FOUR, NONE, THREE, TWO, cluster, decision, fleet, hub_config, installed, joined, placement, scenario,
+    small, template, versions, want, want_behind, with_canary,
 };
 use crate::agents::Rule::{Only, Well};
-use crate::objects::{addon, object, place, reference, rolling, update_all};
+use crate::objects::{addon, behind, object, place, reference, rolling, update_all};
 use crate::scenario::{Scenario, Step};
 use Step::{Agents, Delete, Join, Put, Rest, Select};
 
@@ -130,6 +130,18 @@ pub(super) fn all() -> Vec<Scenario> {
             ],
         ),
         scenario(
+            "newer_cluster_joins_behind_a_closed_gate",
+            [
+                versions(),
+                vec![template("v3.0.0"), hub_config("three", "v3.0.0")],
+                joined(FOUR),
+                vec![fleet(THREE), Select("canary", vec!["c1"]), Select("other", vec!["c4"])],
+                vec![beside_newer("one"), Rest],
+            ]
+            .concat(),
+            vec![Agents(Only(NONE)), beside_newer("two"), Rest, fleet(FOUR), Rest, Agents(Well), Rest],
+        ),
+        scenario(
             "cluster_moves_between_placements",
             [
                 versions(),
@@ -205,6 +217,15 @@ pub(super) fn all() -> Vec<Scenario> {
 /// Two placements, with a config each.
 fn apart(fleet: &str, other: &str) -> Step {
     Put(addon(&[place("fleet", fleet, rolling(1)), place("other", other, rolling(1))]))
+}
+
+/// A fleet behind its canary, and another placement with a newer version.
+fn beside_newer(config: &str) -> Step {
+    Put(addon(&[
+        place("other", "three", rolling(1)),
+        place("fleet", config, behind("canary", 1)),
+        place("canary", config, rolling(1)),
+    ]))
 }
 
 fn labelled(name: &str, env: &str) -> serde_json::Value {

@@ -129,6 +129,19 @@ pub(super) fn all() -> Vec<Scenario> {
             vec![want_behind("one"), Rest],
         ),
         scenario(
+            "canary_fails_what_was_withdrawn",
+            [with_canary(THREE), vec![want_behind("two"), Rest]].concat(),
+            vec![
+                want_behind("one"),
+                Rest,
+                Agents(Failing(&["c1"])),
+                want_behind("two"),
+                Rest,
+                Agents(Well),
+                Rest,
+            ],
+        ),
+        scenario(
             "paused_and_resumed",
             installed(THREE, rolling(1)),
             vec![

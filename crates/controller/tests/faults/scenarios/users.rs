@@ -6,7 +6,7 @@ use super::{
     FOUR, NONE, THREE, TWO, also, fleet, hub_config, installed, joined, scenario, small, template,
     template_of, versions, want,
 };
-use crate::agents::Rule::{Only, Well};
+use crate::agents::Rule::{Failing, Only, Well};
 use crate::objects::{
     GROUP, addon, instance, named_addon, object, place, reference, rolling, update_all, within,
 };
@@ -84,6 +84,38 @@ pub(super) fn all() -> Vec<Scenario> {
                 Agents(Well),
                 Rest,
                 Put(instance("c3", "helloworld", json!({"configs": null}))),
+                Rest,
+            ],
+        ),
+        scenario(
+            "override_is_missing_and_comes",
+            [
+                versions(),
+                vec![template("v3.0.0"), hub_config("own", "v3.0.0")],
+                joined(THREE),
+                vec![fleet(THREE), want("one", rolling(1)), Put(overridden("c3")), Rest],
+            ]
+            .concat(),
+            vec![
+                Delete(object("AddOnHubConfig", "own", json!({}))),
+                Rest,
+                want("two", rolling(1)),
+                Rest,
+                hub_config("own", "v3.0.0"),
+                Rest,
+            ],
+        ),
+        scenario(
+            "overrides_are_broken_before_a_rollout",
+            [installed(FOUR, rolling(2)), vec![template("v3.0.0"), hub_config("own", "v3.0.0")]].concat(),
+            vec![
+                Agents(Failing(TWO)),
+                Put(overridden("c1")),
+                Put(overridden("c2")),
+                Rest,
+                want("two", rolling(2)),
+                Rest,
+                Agents(Well),
                 Rest,
             ],
         ),
@@ -223,6 +255,11 @@ pub(super) fn all() -> Vec<Scenario> {
             ],
         ),
     ]
+}
+
+/// The instance on a cluster, with a config of its own.
+fn overridden(cluster: &str) -> Value {
+    instance(cluster, "helloworld", json!({"configs": [reference("addonhubconfigs", None, "own")]}))
 }
 
 fn edited_template() -> Value {
