@@ -265,6 +265,7 @@ mod tests {
             name: "addon-helloworld-deploy-0".into(),
             deleting: false,
             version: None,
+            hosted_on: None,
             rendered_from: rendered_from.map(Into::into),
             applied: Seen::Yes,
             available: Seen::Yes,

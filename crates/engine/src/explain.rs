@@ -281,6 +281,10 @@ impl Flight {
     }
 }
 
+/// The remedy where the manager is about to act. A leader may skip an add-on for reasons that only it
+/// knows.
+pub const NEXT: &str = "nothing: the leading manager does this next, unless it skips the add-on: its /readyz and the metric aviary_addon_skipped report that, and why";
+
 impl Wait {
     /// Whether the cluster waits for its desired revision, and for nothing else.
     pub(crate) fn is_for_revision(&self) -> bool {
@@ -375,7 +379,7 @@ impl Wait {
             Self::OtherOwner => {
                 "nothing: it is garbage-collected with its former add-on, and then created again"
             }
-            Self::NotCreated | Self::NotStarted => "nothing: the leading manager does this next",
+            Self::NotCreated | Self::NotStarted => NEXT,
             Self::NothingKnownGood => {
                 "nothing can be installed before a revision is known good: resume the rollout or fix its strategy"
             }

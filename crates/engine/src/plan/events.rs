@@ -87,7 +87,8 @@ fn failed(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome
     if was_failed {
         return None;
     }
-    let reason = if outcome.state.is_halted() { EventReason::RolloutHalted } else { EventReason::RolloutFailed };
+    let reason =
+        if outcome.state.is_halted() { EventReason::RolloutHalted } else { EventReason::RolloutFailed };
     let first = match failure {
         Failure::Problem(_) => None,
         _ => outcome.first_failed(fleet, governor),

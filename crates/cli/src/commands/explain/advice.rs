@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use aviary_engine::explain::{CanaryWait, Decision, Flight, Wait};
+use aviary_engine::explain::{CanaryWait, Decision, Flight, NEXT, Wait};
 use aviary_engine::observed::InstallPlacement;
 use aviary_engine::plan::ClusterReport;
 use aviary_engine::problem::Problem;
@@ -12,9 +12,6 @@ use crate::output::first_few;
 
 const REFUSED: &str = "make room in the object that the reason names, or change what refuses it; the manager tries again within a minute";
 const BY_ITSELF: &str = "nothing: it continues by itself when the reason no longer applies";
-
-/// A leader may skip an add-on for reasons that only it knows.
-const NEXT: &str = "nothing: the leading manager does this next, unless it skips the add-on: its /readyz and the metric aviary_addon_skipped report that, and why";
 
 /// The add-on and the command line for which actions are suggested.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +86,6 @@ impl Advisor<'_> {
             ),
             Wait::Paused => format!("{program} rollout resume {addon}{of}{hub}"),
             Wait::Problem(problem) => for_problem(problem),
-            Wait::NotCreated | Wait::NotStarted => NEXT.to_owned(),
             wait => wait.remedy().map_or_else(|| BY_ITSELF.to_owned(), Cow::into_owned),
         }
     }
