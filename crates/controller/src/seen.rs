@@ -378,7 +378,7 @@ pub(crate) fn own(kind: &GroupResource, value: &Value) -> Option<SeenConfig> {
 
 /// Reads a config. Its text is counted before it is parsed: its author must not choose how much
 /// memory that takes.
-pub(crate) fn config(kind: &GroupResource, object: &ObjectText) -> Result<SeenConfig, InvalidObject> {
+pub(crate) fn config(kind: &GroupResource, object: &ObjectText) -> Result<SeenConfig, Box<InvalidObject>> {
     let is_own = kind == GroupResource::policies() || kind == GroupResource::records();
     if Density::of_text(object.text.as_bytes()).is_too_much() {
         let outline = outline(object);
@@ -394,8 +394,9 @@ pub(crate) fn config(kind: &GroupResource, object: &ObjectText) -> Result<SeenCo
             }
         });
     }
-    let value: Value = serde_json::from_str(&object.text)
-        .map_err(|error| InvalidObject { error: error.to_string(), metadata: object.metadata.clone() })?;
+    let value: Value = serde_json::from_str(&object.text).map_err(|error| {
+        Box::new(InvalidObject { error: error.to_string(), metadata: object.metadata.clone() })
+    })?;
     if is_own {
         return Ok(own(kind, &value).unwrap_or_else(|| unreadable(kind, &value)));
     }

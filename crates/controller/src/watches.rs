@@ -168,7 +168,7 @@ struct Source<'a, K> {
 async fn stream<K, T, E>(
     source: Source<'_, K>,
     events: mpsc::Sender<E>,
-    read: impl Fn(K) -> Result<Option<T>, InvalidObject>,
+    read: impl Fn(K) -> Result<Option<T>, Box<InvalidObject>>,
     wrap: impl Fn(Change<T>) -> E,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -255,10 +255,10 @@ impl Retries {
 fn put<K: Resource, T>(
     resource: &GroupResource,
     object: Guarded<K>,
-    read: impl Fn(K) -> Result<Option<T>, InvalidObject>,
+    read: impl Fn(K) -> Result<Option<T>, Box<InvalidObject>>,
 ) -> Change<T> {
     let version = ObjectVersion::of(object.meta());
-    match object.0.and_then(read) {
+    match object.0.map_err(Box::new).and_then(read) {
         Ok(Some(seen)) => Change::Put(version, seen),
         Ok(None) => Change::Unreadable(version),
         Err(error) => {

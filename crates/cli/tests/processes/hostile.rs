@@ -36,7 +36,7 @@ async fn h1_a_template_that_expands_without_end_costs_the_manager_less_than_64_m
         .await;
     hub.put(addon(
         "huge",
-        json!([{"group": "addon.open-cluster-management.io",
+        &json!([{"group": "addon.open-cluster-management.io",
         "resource": "addondeploymentconfigs", "namespace": "default", "name": "huge"}]),
     ))
     .await;
@@ -49,7 +49,7 @@ async fn h1_a_template_of_nothing_but_small_values_costs_the_manager_less_than_6
     let desk = desk("processes-dense");
     let victim = Victim::start(&desk).await;
     victim.hub.put(template("dense", "dense", &[dense(170_000)])).await;
-    victim.hub.put(addon("dense", json!([]))).await;
+    victim.hub.put(addon("dense", &json!([]))).await;
     until_told(&victim.hub, "its content has more than").await;
     // The others go on.
     victim.hub.want("v2.0.0").await;
@@ -69,7 +69,7 @@ async fn h1_many_templates_as_dense_as_may_be_cost_the_manager_less_than_64_mb()
         one["spec"]["version"] = json!(format!("v{number}.0.0"));
         victim.hub.put(one).await;
     }
-    victim.hub.put(addon("many", json!([]))).await;
+    victim.hub.put(addon("many", &json!([]))).await;
     until_told(&victim.hub, "3/3 install completed with no errors.").await;
     victim.assert_small();
 }
@@ -116,7 +116,7 @@ fn dense(maps: usize) -> Value {
 }
 
 /// An add-on for all clusters.
-fn addon(name: &str, configs: Value) -> Value {
+fn addon(name: &str, configs: &Value) -> Value {
     json!({"apiVersion": VERSION, "kind": "ClusterManagementAddOn", "metadata": {"name": name},
         "spec": {"installStrategy": {"type": "Placements",
             "placements": [{"name": "all", "namespace": "default", "configs": configs}]}}})

@@ -58,7 +58,7 @@ async fn list<K, T>(
     api: Api<Guarded<K>>,
     params: ListParams,
     resource: &GroupResource,
-    read: impl Fn(K) -> Result<Option<T>, InvalidObject> + Send,
+    read: impl Fn(K) -> Result<Option<T>, Box<InvalidObject>> + Send,
     wrap: impl Fn(Change<T>) -> WatchEvent + Send,
 ) -> Result<Listed, LookError>
 where
@@ -79,7 +79,7 @@ where
             };
             for object in objects.items {
                 let version = ObjectVersion::of(object.meta());
-                match object.0.and_then(&read) {
+                match object.0.map_err(Box::new).and_then(&read) {
                     Ok(seen) => listed.events.extend(seen.map(|seen| wrap(Change::Put(version, seen)))),
                     Err(invalid) => listed.unread.push(unread(resource, &invalid)),
                 }
@@ -138,7 +138,10 @@ pub(super) async fn fetch(
     Ok(found.and_then(|object| object.0.ok()))
 }
 
-pub(super) fn config_event(kind: &GroupResource, object: &ObjectText) -> Result<WatchEvent, InvalidObject> {
+pub(super) fn config_event(
+    kind: &GroupResource,
+    object: &ObjectText,
+) -> Result<WatchEvent, Box<InvalidObject>> {
     let change = Change::Put(ObjectVersion::of(&object.metadata), seen::config(kind, object)?);
     Ok(WatchEvent::Config(kind.clone(), change))
 }
