@@ -7,6 +7,7 @@
 
 mod arrival;
 mod hooks;
+mod staying;
 mod takeover;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use aviary_api::names::conditions::REVISION_HEALTHY;
 
 use self::arrival::{has_arrived, has_arrived_except, is_applied, is_healthy};
+use self::staying::has_joined;
 use crate::clock::{Doubt, RevisionClock};
 use crate::configs::{ConfigRef, GroupResource, Pin, Revision, version_in};
 use crate::hash::Hash;
@@ -352,34 +354,6 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// S26: an override whose object is missing is not replaced by what the placement says.
-    fn keeps_missing_override(&mut self, old: &Instance, new: &Instance) {
-        let is_missing =
-            |config: &&ConfigRef| !matches!(self.before.configs.get(*config), Some(Lookup::Found(_)));
-        let is_of = |instance: &Instance, config: &ConfigRef| {
-            instance.status.told().any(|pin| *pin.config == *config)
-        };
-        let missing = new.overrides.iter().filter(is_missing);
-        let lost: Vec<&ConfigRef> =
-            missing.filter(|config| is_of(old, config) && !is_of(new, config)).collect();
-        for config in lost {
-            self.broken("S26", format!("{} leaves its override {config}, which is missing", new.cluster));
-        }
-    }
-
-    /// S27: a cluster that joined with its instance stays on what it has while the gate is closed.
-    fn joined_behind_gate(&mut self, cluster: &ClusterName, old: &Instance) {
-        let Some(spec) = governor(self.before, cluster) else { return };
-        let mut canaries = spec.rollout.canaries();
-        let inside = canaries.any(|canary| includes(self.before.placements.get(canary), cluster));
-        let is_closed = self
-            .recorded(&spec.name)
-            .is_some_and(|recorded| recorded.desired.is_some() && recorded.desired != recorded.known_good);
-        if is_closed && !inside && is_installed(self.before, old) && has_joined(self.before, spec, old) {
-            self.broken("S27", format!("{cluster} joined {} and moves behind its closed gate", spec.name));
-        }
-    }
-
     /// S3: works are rendered from the assigned revision.
     fn work(&mut self, cluster: &ClusterName, rendered: &Revision) {
         let told = self.before.instances.get(cluster).map(|instance| instance.status.told_revision());
@@ -687,15 +661,6 @@ fn is_left_out(observed: &Observed, spec: &InstallPlacement, instance: &Instance
         || (instance.hosting.is_some() && observed.renders_templates())
         || instance.version.as_ref().is_some_and(not_offered)
         || has_joined(observed, spec, instance)
-}
-
-/// Whether it was last moved by another placement, and this one has a gate and has not begun to
-/// move everybody.
-fn has_joined(observed: &Observed, spec: &InstallPlacement, instance: &Instance) -> bool {
-    let came_from = RevisionClock::carried_by(&instance.status).and_then(|clock| clock.placement);
-    spec.rollout.canary.is_some()
-        && !is_rolling(observed, spec)
-        && came_from.is_some_and(|placement| placement != spec.name)
 }
 
 /// The hub refuses to write its status, so nobody can move it, and nobody has.

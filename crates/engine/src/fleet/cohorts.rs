@@ -338,11 +338,6 @@ impl<'a> ObjectsById<'a> {
         if !accepted && let Some(taken) = first_taken(&works, rendering.as_ref()) {
             evidence.failure = Some(name_taken(&taken.name));
         }
-        let is_unprobed = works.iter().any(|work| {
-            work.is_without_probes()
-                && work.owner == WorkOwner::Instance
-                && work.belongs_to(rendering.as_ref())
-        });
         let works_stand = accepted
             || sole_work(&works, rendering.as_ref()).is_some_and(|(one, prepared)| {
                 is_rendered_as_told(one, prepared, status, install_namespace)
@@ -366,12 +361,12 @@ impl<'a> ObjectsById<'a> {
             made_by_ocm,
             overrides,
             clock,
+            is_unprobed: is_unprobed(&works, rendering.as_ref()),
             rendering,
             evidence,
             works_stand,
             accepted,
             available_since,
-            is_unprobed,
         })
     }
 
@@ -436,6 +431,13 @@ fn first_taken<'w, 'a>(
 ) -> Option<&'w WorkFacts<'a>> {
     let Some(Ok(prepared)) = rendering else { return None };
     works.iter().find(|work| work.is_foreign() && prepared.makes(&work.name))
+}
+
+/// Whether the health of one of the instance's own works is not asked for.
+fn is_unprobed(works: &[WorkFacts<'_>], rendering: Option<&Rendering>) -> bool {
+    works.iter().any(|work| {
+        work.is_without_probes() && work.owner == WorkOwner::Instance && work.belongs_to(rendering)
+    })
 }
 
 /// The only work, if the assigned revision renders to one and this is it.

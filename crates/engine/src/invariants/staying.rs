@@ -1,0 +1,46 @@
+//! S26 and S27: who stays on what it has.
+
+use super::{Checker, governor, includes, is_installed, is_rolling};
+use crate::clock::RevisionClock;
+use crate::configs::ConfigRef;
+use crate::name::ClusterName;
+use crate::observed::{InstallPlacement, Instance, Lookup, Observed};
+
+impl Checker<'_> {
+    /// S26: an override whose object is missing is not replaced by what the placement says.
+    pub(super) fn keeps_missing_override(&mut self, old: &Instance, new: &Instance) {
+        let is_missing =
+            |config: &&ConfigRef| !matches!(self.before.configs.get(*config), Some(Lookup::Found(_)));
+        let is_of = |instance: &Instance, config: &ConfigRef| {
+            instance.status.told().any(|pin| *pin.config == *config)
+        };
+        let missing = new.overrides.iter().filter(is_missing);
+        let lost: Vec<&ConfigRef> =
+            missing.filter(|config| is_of(old, config) && !is_of(new, config)).collect();
+        for config in lost {
+            self.broken("S26", format!("{} leaves its override {config}, which is missing", new.cluster));
+        }
+    }
+
+    /// S27: a cluster that joined with its instance stays on what it has while the gate is closed.
+    pub(super) fn joined_behind_gate(&mut self, cluster: &ClusterName, old: &Instance) {
+        let Some(spec) = governor(self.before, cluster) else { return };
+        let mut canaries = spec.rollout.canaries();
+        let inside = canaries.any(|canary| includes(self.before.placements.get(canary), cluster));
+        let is_closed = self
+            .recorded(&spec.name)
+            .is_some_and(|recorded| recorded.desired.is_some() && recorded.desired != recorded.known_good);
+        if is_closed && !inside && is_installed(self.before, old) && has_joined(self.before, spec, old) {
+            self.broken("S27", format!("{cluster} joined {} and moves behind its closed gate", spec.name));
+        }
+    }
+}
+
+/// Whether it was last moved by another placement, and this one has a gate and has not begun to
+/// move everybody.
+pub(super) fn has_joined(observed: &Observed, spec: &InstallPlacement, instance: &Instance) -> bool {
+    let came_from = RevisionClock::carried_by(&instance.status).and_then(|clock| clock.placement);
+    spec.rollout.canary.is_some()
+        && !is_rolling(observed, spec)
+        && came_from.is_some_and(|placement| placement != spec.name)
+}
