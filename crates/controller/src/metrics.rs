@@ -1,10 +1,11 @@
 //! Prometheus metrics: the state of every rollout, and the manager's requests to the hub.
 //!
-//! Owns the names. No label has a cluster's name: series grow with add-ons and placements, never
-//! with the fleet. The state of a rollout comes from the report of its last plan, so that
+//! Owns the names. Series grow with add-ons and placements, never with the fleet: no label has a
+//! cluster's name, and of the objects of an add-on, whose names may, at most ten have a series. The
+//! state of a rollout comes from the report of its last plan, so that
 //! conditions, `aviary explain` and metrics never disagree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,6 +31,12 @@ use crate::execute::Tally;
 /// The placement of clusters that none governs.
 const NO_PLACEMENT: &str = "";
 
+/// How many unhealthy objects of an add-on have a series of their own: those on most clusters.
+const MOST_OBJECTS: usize = 10;
+
+/// Stands for all other objects.
+const OTHER_OBJECTS: &str = "other";
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RolloutLabels {
     addon: String,
@@ -43,6 +50,14 @@ struct RolloutState {
     placement: String,
     state: &'static str,
     reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UnhealthyObject {
+    addon: String,
+    placement: String,
+    /// `Kind namespace/name`, as in messages.
+    object: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -160,6 +175,8 @@ impl Default for Metrics {
 struct Standing {
     /// How many clusters have each phase and reason.
     clusters: BTreeMap<(&'static str, &'static str), u32>,
+    /// On how many clusters each object keeps the cluster from being healthy.
+    objects: BTreeMap<Text, u32>,
     in_flight: usize,
     slots_used: usize,
     budget: usize,
@@ -328,7 +345,11 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
         let of = cluster.placement.and_then(|index| by_index.get_mut(index)).unwrap_or(&mut free);
         let (phase, reason) = (cluster.decision.phase(), cluster.decision.code());
         *of.clusters.entry((phase.as_str(), reason.as_str())).or_default() += 1;
+        if let Some(object) = &cluster.object {
+            *of.objects.entry(object.clone()).or_default() += 1;
+        }
     }
+    sum_other_objects(by_index.iter_mut().chain([&mut free]).map(|standing| &mut standing.objects).collect());
     let named = report.placements.iter().map(|placement| placement.name.to_string());
     let mut placements: BTreeMap<String, Standing> = named.zip(by_index).collect();
     if !free.clusters.is_empty() {
@@ -339,6 +360,25 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
         *problems.entry(problem.code().as_str()).or_default() += 1;
     }
     AddOnStanding { placements, problems, frozen: false, skipped: None }
+}
+
+/// Adds up all but the few objects of an add-on that are unhealthy on most clusters: the name of an
+/// object may contain that of its cluster, and series must not grow with the fleet.
+fn sum_other_objects(of_placements: Vec<&mut BTreeMap<Text, u32>>) {
+    let mut totals: BTreeMap<Text, u32> = BTreeMap::new();
+    for (object, count) in of_placements.iter().flat_map(|objects| objects.iter()) {
+        *totals.entry(object.clone()).or_default() += count;
+    }
+    let mut by_count: Vec<(Text, u32)> = totals.into_iter().collect();
+    by_count.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let named: BTreeSet<Text> = by_count.into_iter().take(MOST_OBJECTS).map(|(object, _)| object).collect();
+    for objects in of_placements {
+        let all = std::mem::take(objects);
+        for (object, count) in all {
+            let under = if named.contains(&object) { object } else { OTHER_OBJECTS.into() };
+            *objects.entry(under).or_default() += count;
+        }
+    }
 }
 
 impl Board {
@@ -353,6 +393,7 @@ impl Collector for Board {
         let addons = self.addons();
         let mut gauges = Gauges(encoder);
         encode_rollouts(&mut gauges, &addons, now)?;
+        encode_objects(&mut gauges, &addons)?;
         encode_addons(&mut gauges, &addons)
     }
 }
@@ -411,6 +452,19 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
     )
 }
 
+fn encode_objects(gauges: &mut Gauges<'_>, addons: &Standings) -> fmt::Result {
+    let objects = addons.iter().flat_map(|(addon, standing)| {
+        standing.placements.iter().flat_map(move |(placement, standing)| {
+            standing.objects.iter().map(move |(object, count)| {
+                let (addon, placement, object) = (addon.to_string(), placement.clone(), object.to_string());
+                (UnhealthyObject { addon, placement, object }, i64::from(*count))
+            })
+        })
+    });
+    let help = "Clusters that are not healthy, by the object that keeps them from it";
+    gauges.put("unhealthy_clusters", help, None, objects)
+}
+
 fn encode_addons(gauges: &mut Gauges<'_>, addons: &Standings) -> fmt::Result {
     let label = |addon: &Text| AddOnLabel { addon: addon.to_string() };
     let problems =
@@ -454,5 +508,62 @@ impl Gauges<'_> {
             ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use aviary_engine::explain::{Decision, Flight};
+    use aviary_engine::name::ClusterName;
+    use aviary_engine::plan::{ClusterReport, Report, Why};
+
+    use super::*;
+
+    /// A cluster that this object keeps from being healthy.
+    fn unhealthy(number: usize, object: Option<&str>) -> ClusterReport {
+        let decision = Decision::InFlight(Flight::Updating);
+        let why =
+            Why { placement: None, decision, told: None, was_told: None, object: object.map(Text::from) };
+        ClusterReport { cluster: ClusterName::parse(&format!("c{number}")).unwrap(), why: Arc::new(why) }
+    }
+
+    /// The lines about unhealthy objects, after a plan with this report.
+    fn told(clusters: Vec<ClusterReport>) -> Vec<String> {
+        let metrics = Metrics::default();
+        let mut observed = Observed::default();
+        observed.addon.name = "helloworld".into();
+        let plan = Plan { report: Report { clusters, ..Report::default() }, ..Plan::default() };
+        metrics.note_plan(&observed, &plan, Duration::ZERO, Timestamp::UNIX_EPOCH);
+        let text = metrics.tell(Timestamp::UNIX_EPOCH);
+        text.lines()
+            .filter(|line| line.starts_with("aviary_unhealthy_clusters{"))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn unhealthy_clusters_are_counted_by_the_object_that_is_to_blame() {
+        let greeter = Some("Deployment greeter/greeter");
+        let clusters = [greeter, Some("Job greeter/migrate"), None, greeter].into_iter().enumerate();
+        assert_eq!(
+            told(clusters.map(|(number, object)| unhealthy(number, object)).collect()),
+            [
+                r#"aviary_unhealthy_clusters{addon="helloworld",placement="",object="Deployment greeter/greeter"} 2"#,
+                r#"aviary_unhealthy_clusters{addon="helloworld",placement="",object="Job greeter/migrate"} 1"#,
+            ]
+        );
+        assert!(told(vec![unhealthy(0, None)]).is_empty(), "nothing is said of a healthy fleet");
+    }
+
+    /// An object may be named after its cluster.
+    #[test]
+    fn series_do_not_grow_with_the_objects_of_a_fleet() {
+        let own = (0..1000).map(|number| unhealthy(number, Some(&format!("Deployment c{number}/agent"))));
+        let shared = (1000..1003).map(|number| unhealthy(number, Some("Deployment shared/agent")));
+        let told = told(own.chain(shared).collect());
+        assert_eq!(told.len(), MOST_OBJECTS + 1, "{told:?}");
+        assert!(told.iter().any(|line| line.ends_with(r#"object="Deployment shared/agent"} 3"#)), "{told:?}");
+        assert!(told.iter().any(|line| line.ends_with(r#"object="other"} 991"#)), "{told:?}");
     }
 }

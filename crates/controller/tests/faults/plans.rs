@@ -54,6 +54,11 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ("hooks_run_before_an_instance_goes:namespace-removed@", &["rest "], HOOK_NAMESPACE),
     ("hook_is_evicted:namespace-removed@", &["rest "], HOOK_NAMESPACE),
     ("hooks_run_before_an_addon_goes:namespace-removed@", &["rest "], HOOK_NAMESPACE),
+    (
+        "overrides_are_broken_before_a_rollout:crd-removed@",
+        &["rest 2: ClusterManagementAddOn", "rest 2: ControllerRevision"],
+        "while the kind of the overrides is gone, their clusters are left out: the placement completes, and stays so",
+    ),
 ];
 const HOOK_DEADLINE: &str = "a clock that jumps ahead ends the time that hooks have";
 const HOOK_NAMESPACE: &str =
