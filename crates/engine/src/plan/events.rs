@@ -7,7 +7,7 @@ use crate::fleet::{Fleet, Governor};
 use crate::observed::ObservedCondition;
 use crate::reason::{EventReason, Reason};
 use crate::rollout::{Failure, PlacementOutcome, Promotion, State};
-use crate::status::addon::{PlacementProgress, clipped};
+use crate::status::addon::{ProgressCounts, clipped};
 use crate::verdict::counted;
 
 /// What one event says.
@@ -31,7 +31,7 @@ fn started(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcom
     let clusters = outcome.counts.governed;
     // A placement may be decided after its revision is desired: only then does the rollout start.
     let was_empty = recorded_condition(governor, PROGRESSING)
-        .and_then(|condition| PlacementProgress::read(&condition.message))
+        .and_then(|condition| ProgressCounts::read(&condition.message))
         .is_some_and(|progress| progress.governed == 0);
     let desired = outcome.aim.desired.as_ref().ok().filter(|desired| !desired.is_empty())?;
     if !was_empty && recorded.and_then(|recorded| recorded.desired.as_ref()) == Some(desired) {

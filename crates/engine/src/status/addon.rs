@@ -322,18 +322,18 @@ fn and_more(shown: &str, more: usize) -> String {
 /// How many clusters of a placement have its revision. Messages begin with it; a hub keeps no other
 /// counts of a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PlacementProgress {
+pub(crate) struct ProgressCounts {
     pub(crate) done: usize,
     pub(crate) governed: usize,
 }
 
-impl fmt::Display for PlacementProgress {
+impl fmt::Display for ProgressCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.done, self.governed)
     }
 }
 
-impl PlacementProgress {
+impl ProgressCounts {
     /// The counts in a recorded message, in our words or in OCM's.
     pub(crate) fn read(message: &str) -> Option<Self> {
         message.split(' ').find_map(|word| {
@@ -347,7 +347,7 @@ impl PlacementProgress {
 #[derive(Clone, Debug)]
 pub(crate) struct PlacementSentence {
     /// Not every sentence has it.
-    progress: Option<PlacementProgress>,
+    progress: Option<ProgressCounts>,
     text: Word,
 }
 
@@ -378,7 +378,7 @@ pub(crate) fn summary(
     let counts = &outcome.counts;
     // If the desired revision cannot be resolved, no cluster counts as on target.
     let on_target = if outcome.aim.problem().is_some() { 0 } else { counts.on_target };
-    let progress = PlacementProgress { done: on_target, governed: counts.governed };
+    let progress = ProgressCounts { done: on_target, governed: counts.governed };
     let (status, reason, text) = without_counts(fleet, governor, outcome);
     let is_counted = reason != Reason::WaitingForCanary;
     (status, reason, PlacementSentence { progress: is_counted.then_some(progress), text })

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{PlacementOutcome, State};
 
-use super::addon::PlacementProgress;
+use super::addon::ProgressCounts;
 use super::instance::{InstanceProgress, Words};
 
 pub(super) const COMPLETED: &str = "completed with no errors.";
@@ -107,13 +107,13 @@ pub(super) fn placement(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Pl
     };
     let ending = format!("{failed} failed {timed_out} timeout.");
     if has_succeeded && done == total && total > 0 {
-        let progress = PlacementProgress { done, governed: total };
+        let progress = ProgressCounts { done, governed: total };
         let message = format!(
             "selected clusters {selected}. configured addons {progress} completed with no errors, {ending}"
         );
         return ("False", Reason::Completed, message.into());
     }
-    let progress = PlacementProgress { done: done.max(on_target), governed: total };
+    let progress = ProgressCounts { done: done.max(on_target), governed: total };
     let message: Word =
         format!("selected clusters {selected}. configured addons {progress} progressing..., {ending}").into();
     ("True", Reason::Progressing, message)
