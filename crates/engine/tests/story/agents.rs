@@ -52,7 +52,8 @@ impl Story {
         }
     }
 
-    pub(super) fn agents_work(&mut self) -> bool {
+    /// Agents answer what they have not answered yet. Says whether there was anything.
+    pub(crate) fn agents_work(&mut self) -> bool {
         self.render_elsewhere();
         let waiting: Vec<ClusterName> = self
             .world

@@ -49,6 +49,7 @@
 )]
 
 mod agents;
+pub(crate) mod first_version;
 pub(crate) mod rendering;
 mod show;
 
