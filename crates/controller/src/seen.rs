@@ -22,6 +22,7 @@ pub(crate) use aviary_engine::placement::Key;
 use aviary_engine::policy::Policy;
 use aviary_engine::problem::Problem;
 use aviary_engine::served::Served;
+use aviary_engine::versions::LONGEST_ANNOTATED;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::Api;
 use kube::core::ObjectMeta;
@@ -410,7 +411,8 @@ pub(crate) fn config(kind: &GroupResource, object: &ObjectText) -> Result<SeenCo
     Ok(SeenConfig { live, template, offers, own: None })
 }
 
-/// What is needed of an object with too many values: its name, and whose template it is.
+/// What is needed of an object with too many values: its name, whose template it is, and the version,
+/// without which it would no longer be offered.
 fn outline(object: &ObjectText) -> Value {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -425,11 +427,54 @@ fn outline(object: &ObjectText) -> Value {
     }
     let DenseConfig { spec: DenseSpec { addon_name, version } } =
         serde_json::from_str(&object.text).unwrap_or_default();
+    let stated = version.filter(|version| !version.is_empty());
     let ObjectMeta { name, uid, resource_version, .. } = &object.metadata;
     json!({
         "metadata": {"name": name, "uid": uid, "resourceVersion": resource_version},
-        "spec": {"addonName": addon_name, "version": version},
+        "spec": {"addonName": addon_name, "version": stated.or_else(|| annotated_version(&object.text))},
     })
+}
+
+/// The version that the first manifest with such an annotation states. Nothing else is kept.
+fn annotated_version(text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct DenseTemplate {
+        spec: DenseAgent,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct DenseAgent {
+        agent_spec: DenseWorkload,
+    }
+    #[derive(Deserialize)]
+    struct DenseWorkload {
+        workload: DenseManifests,
+    }
+    #[derive(Deserialize)]
+    struct DenseManifests {
+        manifests: Vec<DenseManifest>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct DenseManifest {
+        metadata: DenseMetadata,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct DenseMetadata {
+        annotations: DenseAnnotations,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct DenseAnnotations {
+        #[serde(rename = "addon.open-cluster-management.io/template-version")]
+        version: Option<String>,
+    }
+    let template: DenseTemplate = serde_json::from_str(text).ok()?;
+    let manifests = template.spec.agent_spec.workload.manifests.into_iter();
+    let mut versions = manifests.filter_map(|manifest| manifest.metadata.annotations.version);
+    versions.find(|version| !version.is_empty() && version.len() <= LONGEST_ANNOTATED)
 }
 
 /// A policy that cannot be read holds what it may cover. A record that cannot be read is empty.

@@ -81,7 +81,13 @@ impl Density {
         while let Some((&byte, after)) = rest.split_first() {
             rest = after;
             match byte {
-                b'"' => rest = behind_string(rest),
+                b'"' => {
+                    let (string, behind) = rest_of_string(rest);
+                    if is_raw_value(string) {
+                        return Self { values: usize::MAX, maps: usize::MAX };
+                    }
+                    rest = behind;
+                }
                 b',' => density.values += 1,
                 b'{' | b'[' => {
                     rest = rest.trim_ascii_start();
@@ -128,17 +134,31 @@ impl Density {
     }
 }
 
-/// What follows the string that has begun.
-fn behind_string(text: &[u8]) -> &[u8] {
-    let mut rest = text;
-    loop {
-        let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) else { return &[] };
-        let is_end = rest.get(at) == Some(&b'"');
-        rest = rest.get(at + 1 + usize::from(!is_end)..).unwrap_or_default();
-        if is_end {
-            return rest;
+/// What is left of the string that has begun, and what follows it.
+fn rest_of_string(text: &[u8]) -> (&[u8], &[u8]) {
+    let mut at = 0;
+    while let Some(found) =
+        text.get(at..).and_then(|rest| rest.iter().position(|byte| matches!(byte, b'"' | b'\\')))
+    {
+        at += found;
+        if text.get(at) == Some(&b'"') {
+            return (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default());
         }
+        at += 2;
     }
+    (text, &[])
+}
+
+/// The key under which the parser takes a string for JSON and parses it, which nothing has counted.
+/// No honest object has it.
+fn is_raw_value(string: &[u8]) -> bool {
+    const KEY: &str = "$serde_json::private::RawValue";
+    // Each character may be written as an escape of six.
+    if !string.contains(&b'\\') || string.len() > 6 * KEY.len() {
+        return string == KEY.as_bytes();
+    }
+    let quoted = [b"\"", string, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).is_ok_and(|key| key == KEY)
 }
 
 #[cfg(test)]
@@ -164,6 +184,17 @@ mod tests {
         }
         assert_eq!(Density::of_text(b"[ ]"), Density { values: 1, maps: 0 });
         assert_eq!(Density::of_text(b"{\"cut off\\"), Density { values: 2, maps: 1 });
+    }
+
+    /// Otherwise the parser would expand text that was counted as one value.
+    #[test]
+    fn the_key_that_makes_the_parser_parse_a_string_is_too_dense() {
+        for key in ["$serde_json::private::RawValue", "\\u0024serde_json::private::Raw\\u0056alue"] {
+            let text = format!(r#"{{"a":[{{"{key}":"[{{\"a\":1}},{{\"a\":1}}]"}}]}}"#);
+            let parsed: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(parsed, json!({"a": [[{"a": 1}, {"a": 1}]]}), "the parser expands it");
+            assert!(Density::of_text(text.as_bytes()).is_too_much(), "{text}");
+        }
     }
 
     #[test]

@@ -305,14 +305,9 @@ impl<'a> Checker<'a> {
 
     /// S14: configs are read only from namespaces that the rules allow.
     fn configs_within_reach(&mut self, new: &Instance) {
-        let open: BTreeSet<&str> =
-            (self.before.addon.referenced_configs().filter_map(|config| config.namespace.as_deref()))
-                .chain(self.before.options.config_namespaces.iter().map(|namespace| &**namespace))
-                .chain([new.cluster.as_str()])
-                .collect();
         for config in &new.overrides {
             let told = new.status.told().any(|pin| *pin.config == *config);
-            if told && config.namespace.as_deref().is_some_and(|namespace| !open.contains(namespace)) {
+            if told && !staying::is_within_reach(self.before, new, config) {
                 self.broken("S14", format!("the override on {} reads {config}", new.cluster));
             }
         }

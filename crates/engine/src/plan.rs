@@ -276,8 +276,6 @@ pub struct GuardWrite {
     pub has_other_owners: bool,
     /// The value of the marker label, if it gets one.
     pub marker: Option<&'static str>,
-    /// Annotations that it gets from its cluster, beside those that it has.
-    pub annotations: BTreeMap<Text, Text>,
     /// Why hooks no longer hold it, if they do not.
     pub ending: Option<Ending>,
 }
@@ -293,7 +291,6 @@ impl GuardWrite {
             owns: false,
             has_other_owners: instance.has_other_owners,
             marker: None,
-            annotations: BTreeMap::new(),
             ending,
         }
     }

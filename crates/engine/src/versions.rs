@@ -91,7 +91,7 @@ fn next_run(text: &str) -> (&str, &str) {
 }
 
 /// The longest version in an annotation, which no schema bounds.
-const LONGEST_ANNOTATED: usize = 253;
+pub const LONGEST_ANNOTATED: usize = 253;
 
 /// The version of a template: `spec.version`, otherwise the annotation on the first manifest that
 /// has it, for hubs whose schema lacks the field.

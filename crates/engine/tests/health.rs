@@ -546,6 +546,23 @@ fn rule_16_a_crash_within_the_soak_that_is_reported_after_it_counts() {
     .assert_eq(&story.told);
 }
 
+/// Any agent may label its works for another cluster: such a work does not restart a soak there.
+#[test]
+fn rule_16_a_work_that_another_cluster_hosts_restarts_no_soak() {
+    let mut story = Story::new();
+    story.run("template v1\n place prod: p1\n rollout prod version=v1 minSuccessTime=10m\n pass 3\n ack p1");
+    available_since(&mut story, "p1", "2025-12-31T23:00:00Z");
+    story.run("settle\n wait 9m");
+    let mut works = story.world.observed.works.get_mut(&cluster("p1")).expect("works");
+    let mut foreign = works[0].clone();
+    foreign.available_since = Some("2026-01-01T00:09:00Z".parse().expect("a time"));
+    foreign.hosted_on = Some("h1".into());
+    works.push(foreign);
+    drop(works);
+    story.run("wait 2m\n settle\n show clusters");
+    assert_eq!(story.told, "", "it has soaked");
+}
+
 /// Only clusters in a soak are told apart by when their workloads became available.
 #[test]
 fn rule_16_costs_no_cohorts_without_a_soak_or_after_it() {

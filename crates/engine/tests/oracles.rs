@@ -39,6 +39,8 @@ fn s26_leaving_an_override_whose_object_is_missing_is_found() {
     story.run("no config mine\n settle");
     assert_eq!(broken(&story, "a1", "a2"), ["S26"]);
     assert_eq!(broken(&story, "a1", "a1"), [""; 0]);
+    story.world.observed.addon.supported = Some(Default::default());
+    assert!(!broken(&story, "a1", "a2").contains(&"S26"), "it may not be used any more");
 }
 
 #[test]

@@ -114,9 +114,6 @@ impl Executor {
         if let Some(marker) = write.marker {
             metadata["labels"] = json!({labels::INSTALLED_BY_STRATEGY: marker});
         }
-        if !write.annotations.is_empty() {
-            metadata["annotations"] = json!(write.annotations);
-        }
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         let written = self.instances(&write.cluster).patch(&target.name, &by_aviary(), &patch).await;
         if let Some(why) =

@@ -364,4 +364,23 @@ mod tests {
         assert_eq!(template.unkeepable, Some(aviary_engine::observed::Unkeepable::TooDense));
         assert_eq!(live.unkeepable, Some(aviary_engine::observed::Unkeepable::TooDense));
     }
+
+    /// Otherwise the version would no longer be offered, and the fleet would go to an older one.
+    #[test]
+    fn a_dense_template_keeps_the_version_that_a_manifest_states() {
+        let kind = GroupResource::templates();
+        let version = json!({"addon.open-cluster-management.io/template-version": "v2", "other": {}});
+        let manifests = json!([
+            {"metadata": {"name": "a"}, "data": vec![json!({"a": 1}); 30_000]},
+            {"metadata": {"annotations": version}},
+        ]);
+        let object: ObjectText = serde_json::from_value(json!({
+            "metadata": {"name": "dense"},
+            "spec": {"addonName": "a", "agentSpec": {"workload": {"manifests": manifests}}},
+        }))
+        .unwrap();
+        let (_, template) = seen::config(kind, &object).unwrap().template.unwrap();
+        assert_eq!(template.version.as_deref(), Some("v2"));
+        assert_eq!(template.unkeepable, Some(aviary_engine::observed::Unkeepable::TooDense));
+    }
 }

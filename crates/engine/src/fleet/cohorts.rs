@@ -53,7 +53,6 @@ struct InstanceKey {
     guarded: bool,
     other_owner: bool,
     lacks_owner: bool,
-    lacks_annotations: bool,
     made_by: Maker,
     made_by_ocm: bool,
 }
@@ -171,7 +170,6 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 guarded: summary.guarded,
                 other_owner: summary.owner.is_some_and(|owner| owner != self.addon),
                 lacks_owner: summary.owner.is_none(),
-                lacks_annotations: self.lacks_annotations(row, instance.value),
                 made_by: summary.made_by,
                 made_by_ocm: summary.made_by_ocm,
             }
@@ -203,13 +201,6 @@ impl<'a, 'r> Cohorts<'a, 'r> {
         applies.then(|| self.refusals.intern(Arc::new(refusal.clone())))
     }
 
-    fn lacks_annotations(&self, row: &ClusterRow<'a>, instance: &Instance) -> bool {
-        let cluster = row.cluster.filter(|cluster| cluster.summary.annotates);
-        cluster.is_some_and(|cluster| {
-            self.observed().served.is_ocm() && instance.missing_annotations(cluster.value).next().is_some()
-        })
-    }
-
     /// Left out where no soak depends on it: it differs from cluster to cluster.
     fn available_since(&self, row: &ClusterRow<'a>, recorded: SoakMark) -> Option<Timestamp> {
         let placements = self.observed().addon.strategy.placements();
@@ -217,8 +208,13 @@ impl<'a, 'r> Cohorts<'a, 'r> {
         let works = row.works.filter(|_| !spec.rollout.min_success_time.is_zero())?;
         let since = match works.summary {
             WorksSummary::None => None,
-            WorksSummary::One(work) => work.available_since,
-            WorksSummary::Several => works.value.iter().filter_map(|work| work.available_since).max(),
+            WorksSummary::One(work) if work.available_since.is_none() => None,
+            WorksSummary::One(_) | WorksSummary::Several => {
+                let hosting = row.instance.and_then(|instance| instance.value.hosting.as_deref());
+                let renders = self.observed().renders_templates();
+                let counted = works.value.iter().filter(|work| work.is_of(hosting, renders));
+                counted.filter_map(|work| work.available_since).max()
+            }
         };
         recorded.news(since)
     }
@@ -345,7 +341,7 @@ impl<'a> ObjectsById<'a> {
                     && (may_lack_probes || !one.is_without_probes())
             });
         let &InstanceKey { generation, terminating, guarded, other_owner, available_since, .. } = key;
-        let &InstanceKey { lacks_owner, lacks_annotations, made_by, made_by_ocm, .. } = key;
+        let &InstanceKey { lacks_owner, made_by, made_by_ocm, .. } = key;
         Some(InstanceFacts {
             status,
             generation,
@@ -356,7 +352,6 @@ impl<'a> ObjectsById<'a> {
             hook_work: HookWork::of(&self.templates.observed().addon.name, &works),
             other_owner,
             lacks_owner,
-            lacks_annotations,
             made_by,
             made_by_ocm,
             overrides,

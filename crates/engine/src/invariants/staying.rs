@@ -2,7 +2,7 @@
 
 use super::{Checker, governor, includes, is_installed, is_rolling};
 use crate::clock::RevisionClock;
-use crate::configs::ConfigRef;
+use crate::configs::{ConfigRef, GroupResource};
 use crate::name::ClusterName;
 use crate::observed::{InstallPlacement, Instance, Lookup, Observed};
 
@@ -14,7 +14,10 @@ impl Checker<'_> {
         let is_of = |instance: &Instance, config: &ConfigRef| {
             instance.status.told().any(|pin| *pin.config == *config)
         };
-        let missing = new.overrides.iter().filter(is_missing);
+        let usable = |config: &&ConfigRef| {
+            is_supported(self.before, new, config) && is_within_reach(self.before, new, config)
+        };
+        let missing = new.overrides.iter().filter(usable).filter(is_missing);
         let lost: Vec<&ConfigRef> =
             missing.filter(|config| is_of(old, config) && !is_of(new, config)).collect();
         for config in lost {
@@ -34,6 +37,26 @@ impl Checker<'_> {
             self.broken("S27", format!("{cluster} joined {} and moves behind its closed gate", spec.name));
         }
     }
+}
+
+fn is_supported(observed: &Observed, instance: &Instance, config: &ConfigRef) -> bool {
+    let ours =
+        [GroupResource::hub_configs(), GroupResource::deployment_configs(), GroupResource::templates()];
+    match &observed.addon.supported {
+        Some(listed) => listed.contains(&config.kind),
+        None if observed.renders_templates() => ours.contains(&&config.kind),
+        None => instance.status.supported.contains(&config.kind),
+    }
+}
+
+/// Whether the user of an instance may read this config through the manager.
+pub(super) fn is_within_reach(observed: &Observed, instance: &Instance, config: &ConfigRef) -> bool {
+    config.namespace.as_deref().is_none_or(|namespace| {
+        let mut referenced = observed.addon.referenced_configs();
+        namespace == instance.cluster.as_str()
+            || observed.options.config_namespaces.iter().any(|open| **open == *namespace)
+            || referenced.any(|config| config.namespace.as_deref() == Some(namespace))
+    })
 }
 
 /// Whether it was last moved by another placement, and this one has a gate and has not begun to

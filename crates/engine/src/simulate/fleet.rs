@@ -154,7 +154,6 @@ fn instance(
         made_by_ocm: false,
         install_namespace: install_namespace.clone(),
         hosting: None,
-        addon_annotations: Default::default(),
         overrides: Vec::new(),
         version: None,
         status: status.clone(),

@@ -126,7 +126,6 @@ impl World {
                 made_by_ocm: false,
                 install_namespace: create.install_namespace.clone(),
                 hosting: None,
-                addon_annotations: create.annotations.clone(),
                 overrides: Vec::new(),
                 version: None,
                 status: InstanceStatus::default(),
@@ -156,7 +155,6 @@ impl World {
             return false;
         }
         instance.finalizers.clone_from(&write.finalizers);
-        instance.addon_annotations.extend(write.annotations.clone());
         if write.owns {
             instance.owner = Some(self.observed.addon.uid.clone());
         }

@@ -13,8 +13,12 @@ use super::{Story, cluster, names};
 
 /// 500 clusters with each strategy: `settled` on v1, or `in-flight` to v2.
 pub(crate) fn first_version(set: &str) -> Vec<(String, Story)> {
-    let path = format!("{}/tests/fixtures/first-version/{set}.json", env!("CARGO_MANIFEST_DIR"));
-    let fixture: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let text = match set {
+        "settled" => include_str!("../fixtures/first-version/settled.json"),
+        "in-flight" => include_str!("../fixtures/first-version/in-flight.json"),
+        other => panic!("there is no fixture {other}"),
+    };
+    let fixture: Value = serde_json::from_str(text).unwrap();
     let fleets = fixture["fleets"].as_array().unwrap().iter();
     fleets.map(|fleet| (fleet["strategy"].as_str().unwrap().to_owned(), story(&fixture, fleet))).collect()
 }
