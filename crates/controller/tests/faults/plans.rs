@@ -59,6 +59,11 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         &["rest 2: ClusterManagementAddOn", "rest 2: ControllerRevision"],
         "while the kind of the overrides is gone, their clusters are left out: the placement completes, and stays so",
     ),
+    (
+        "overrides_are_broken_before_a_rollout:namespace-removed@",
+        &["rest 3: ManagedClusterAddOn c1/helloworld"],
+        "the instance that is made again has never been healthy, so what heals it is an install and no upgrade",
+    ),
 ];
 const HOOK_DEADLINE: &str = "a clock that jumps ahead ends the time that hooks have";
 const HOOK_NAMESPACE: &str =
