@@ -171,22 +171,19 @@ impl Story {
     /// No cluster behind the canary has ever been touched since its install.
     pub(crate) async fn assert_fleet_is_untouched(&self, version: &str) {
         for member in &self.members[1..] {
-            let deployment = member.deployment(&self.name).await.expect("the Deployment");
-            assert_eq!(
-                deployment["metadata"]["generation"], 1,
-                "{}: the Deployment was changed",
-                member.name
-            );
-            let work = self.work(member.name).await.expect("the work");
-            assert_eq!(work["metadata"]["generation"], 1, "{}: the work was changed", member.name);
-            assert!(
-                member.runs(&self.name, version, 2).await,
-                "{}: {:?}",
-                member.name,
-                member.pods(&self.name).await
-            );
-            assert_eq!(self.versions(member.name).await.0, version, "{}", member.name);
+            self.assert_untouched(member, version).await;
         }
+    }
+
+    /// This cluster has never been touched since its install.
+    pub(crate) async fn assert_untouched(&self, member: &Member, version: &str) {
+        let deployment = member.deployment(&self.name).await.expect("the Deployment");
+        let name = member.name;
+        assert_eq!(deployment["metadata"]["generation"], 1, "{name}: the Deployment was changed");
+        let work = self.work(name).await.expect("the work");
+        assert_eq!(work["metadata"]["generation"], 1, "{name}: the work was changed");
+        assert!(member.runs(&self.name, version, 2).await, "{name}: {:?}", member.pods(&self.name).await);
+        assert_eq!(self.versions(name).await.0, version, "{name}");
     }
 
     /// What `aviary explain` prints.
