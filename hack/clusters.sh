@@ -15,8 +15,9 @@
 #                                       clusters an address that programs on this machine reach
 #   clusters.sh down DIR                end what `run DIR` runs
 #
-# Needs root on Linux, ip, openssl, curl and Debian's apt-get, and go to build; without them it
-# exits with 3. DIR must be a new folder, outside of which it writes only to the user's cache.
+# Needs root, Linux on x86_64 with cgroup v1, ip, openssl, curl and Debian's apt-get, and go to build;
+# without them it exits with 3. DIR must be a new folder, outside of which it writes only to the
+# user's cache.
 set -euo pipefail
 
 SELF="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/$(basename "${BASH_SOURCE[0]}")"
@@ -43,7 +44,10 @@ needs() {
   for program in unshare nsenter ip openssl curl tar sha256sum; do
     command -v "$program" >/dev/null || lacks "there is no $program on this machine"
   done
-  [ -d /sys/fs/cgroup/memory ] || [ -f /sys/fs/cgroup/cgroup.controllers ] || lacks "no cgroups are mounted at /sys/fs/cgroup"
+  [ "$(uname -m)" = x86_64 ] || lacks "real clusters run on x86_64 only, and this machine is $(uname -m)"
+  [ ! -f /sys/fs/cgroup/cgroup.controllers ] ||
+    lacks "real clusters need cgroup v1, and this machine has v2: boot with systemd.unified_cgroup_hierarchy=0"
+  [ -d /sys/fs/cgroup/memory ] || lacks "no cgroups are mounted at /sys/fs/cgroup"
   unshare --mount --net --pid --ipc --uts --fork true 2>/dev/null || lacks "this machine does not permit new namespaces"
 }
 
@@ -482,7 +486,7 @@ serve() {
   sleep infinity
 }
 
-[ $# -ge 1 ] || { sed -n '2,21s/^# \{0,1\}//p' "$SELF"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,/^set /s/^# \{0,1\}//p' "$SELF"; exit 2; }
 verb="$1"
 shift
 case "$verb" in

@@ -29,6 +29,38 @@ fn without_go_the_lane_says_so_and_exits_with_3() {
     assert_lacks(&command.output().unwrap(), "there is no Go toolchain");
 }
 
+#[test]
+fn on_another_architecture_the_lane_says_so_and_exits_with_3() {
+    let programs = tempfile::tempdir().unwrap();
+    fake(programs.path(), "uname", r#"[ "$1" = -m ] && echo aarch64 || echo Linux"#);
+    let mut command = Command::new(root().join("hack/test-clusters.sh"));
+    let output = command.arg("--install").env("PATH", path_after(programs.path())).output().unwrap();
+    assert_lacks(&output, "run on x86_64 only, and this machine is aarch64");
+}
+
+#[test]
+fn with_the_second_version_of_cgroups_the_lane_says_so_and_exits_with_3() {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "bash", "-euc"]);
+    command.arg(
+        r#"mount -t tmpfs tmpfs /sys/fs/cgroup; touch /sys/fs/cgroup/cgroup.controllers; "$0" --install"#,
+    );
+    let output = command.arg(root().join("hack/test-clusters.sh")).output().unwrap();
+    assert_lacks(&output, "real clusters need cgroup v1");
+}
+
+/// A program that does what a line of bash says.
+fn fake(folder: &Path, name: &str, line: &str) {
+    let program = folder.join(name);
+    fs::write(&program, format!("#!/bin/bash\n{line}\n")).unwrap();
+    open(&program);
+}
+
+/// This folder, and then those of this machine.
+fn path_after(folder: &Path) -> String {
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
 #[track_caller]
 fn assert_lacks(output: &Output, what: &str) {
     let told = String::from_utf8_lossy(&output.stderr);
