@@ -49,6 +49,21 @@ fn with_the_second_version_of_cgroups_the_lane_says_so_and_exits_with_3() {
     assert_lacks(&output, "real clusters need cgroup v1");
 }
 
+/// Exit code 3 of our own command means that a rollout is in progress.
+#[test]
+fn clusters_that_cannot_be_started_are_reported_with_exit_code_1_and_leave_no_folder() {
+    let programs = tempfile::tempdir().unwrap();
+    fake(programs.path(), "uname", "echo Plan9");
+    let folder = programs.path().join("clusters");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aviary"));
+    command.args(["clusters", "up", "1", "--dir"]).arg(&folder);
+    let output = command.env("PATH", path_after(programs.path())).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("real clusters run on Linux only"), "{told}");
+    assert!(!folder.exists());
+}
+
 /// A program that does what a line of bash says.
 fn fake(folder: &Path, name: &str, line: &str) {
     let program = folder.join(name);
