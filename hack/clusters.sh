@@ -17,7 +17,7 @@
 #
 # Needs root, Linux on x86_64 with cgroup v1, ip, openssl, curl and Debian's apt-get, and go to build;
 # without them it exits with 3. DIR must be a new folder, outside of which it writes only to the
-# user's cache.
+# user's cache, and to /run while clusters run.
 set -euo pipefail
 
 SELF="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/$(basename "${BASH_SOURCE[0]}")"
@@ -32,6 +32,8 @@ REGISTRY=aviary.test
 # Folders of a node, and where it sees them.
 MOUNTED=(kubelet:/var/lib/kubelet containerd:/var/lib/containerd cni:/var/lib/cni run:/run/containerd
   pods:/var/log/pods containers:/var/log/containers)
+# Locked by every `run` on this machine; it names the folders that they have made.
+MADE=/run/aviary-clusters
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "clusters: $*"; exit 1; }
@@ -41,7 +43,7 @@ needs() {
   [ "$(uname -s)" = Linux ] || lacks "real clusters run on Linux only"
   [ "$(id -u)" = 0 ] || lacks "real clusters need root: kubelets mount volumes and create cgroups"
   local program
-  for program in unshare nsenter ip openssl curl tar sha256sum; do
+  for program in unshare nsenter flock ip openssl curl tar sha256sum; do
     command -v "$program" >/dev/null || lacks "there is no $program on this machine"
   done
   [ "$(uname -m)" = x86_64 ] || lacks "real clusters run on x86_64 only, and this machine is $(uname -m)"
@@ -118,12 +120,14 @@ make_images() {
 # ---- Namespaces ---------------------------------------------------------------------------------
 
 run() {
-  local dir="$1" code=0 place missing=()
+  local dir="$1" code=0 place
   shift
   needs
-  # A node mounts its own folders over these; they must exist outside.
+  # A node mounts its own folders over these, and makes those that are missing.
+  exec 8>>"$MADE"
+  flock --shared 8
   for place in "${MOUNTED[@]}"; do
-    [ -d "${place#*:}" ] || missing+=("${place#*:}")
+    [ -d "${place#*:}" ] || printf '%s\n' "${place#*:}" >&8
   done
   mkdir -p "$dir"
   dir="$(cd "$dir" && pwd)"
@@ -131,7 +135,7 @@ run() {
   printf '%s-%s\n' "${AVIARY_LANE:-aviary}" "$$" >"$dir/cgroup"
   # Descriptor 9 is the network of this machine.
   AVIARY_LANE="$(cat "$dir/cgroup")" unshare --mount --net --pid --ipc --uts --fork --kill-child --mount-proc \
-    "$SELF" inside "$dir" "$@" 9</proc/self/ns/net &
+    "$SELF" inside "$dir" "$@" 8>&- 9</proc/self/ns/net &
   local child=$!
   printf '%s\n' "$$" >"$dir/pid"
   trap 'kill -KILL "$child" 2>/dev/null || true' TERM INT HUP
@@ -140,10 +144,21 @@ run() {
   # A signal ends `wait` before the child has ended.
   wait "$child" 2>/dev/null || true
   remove_cgroups "$(cat "$dir/cgroup")"
-  [ ${#missing[@]} -eq 0 ] || rmdir "${missing[@]}" 2>/dev/null || true
+  remove_made
   rm -f "$dir/pid"
   left "$dir" || { [ "$code" -ne 0 ] || code=1; }
   return "$code"
+}
+
+# Removing a folder detaches what is mounted over it in the namespaces of others, so only the last
+# `run` does.
+remove_made() {
+  local place
+  if flock --exclusive --nonblock 8; then
+    while read -r place; do rmdir "$place" 2>/dev/null || true; done <"$MADE"
+    : >"$MADE"
+  fi
+  exec 8>&-
 }
 
 # cgroups_of NAME: prints those of these clusters, and of clusters inside them.

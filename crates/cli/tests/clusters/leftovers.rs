@@ -60,6 +60,35 @@ fn a_cgroup_and_a_mount_that_are_left_behind_are_named() {
     assert_nothing_is_left(folder.path());
 }
 
+/// The kernel removes a folder over which something is mounted in other namespaces only, and
+/// detaches the mount. The test has folders of its own under the usual paths.
+#[test]
+fn clusters_that_end_take_no_folder_from_others_and_the_last_ones_remove_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let story = r#"
+        for place in /run /var/lib /var/log; do mount -t tmpfs tmpfs "$place"; done
+        mkfifo first.told first.go second.told second.go
+        inside='echo started >"$1.told"; read -r _ <"$1.go"; [ "$1" = first ] || [ -f /var/lib/kubelet/there ]'
+        mounted='mkdir /var/lib/kubelet; mount -t tmpfs tmpfs /var/lib/kubelet; touch /var/lib/kubelet/there'
+        "$0" run first bash -euc "$inside" - first &
+        first=$!
+        read -r _ <first.told
+        "$0" run second bash -euc "$mounted; $inside" - second &
+        second=$!
+        read -r _ <second.told
+        echo >first.go
+        wait "$first"
+        [ -d /var/lib/kubelet ] || { echo "the folder was taken away" >&2; exit 1; }
+        echo >second.go
+        wait "$second"
+        [ ! -e /var/lib/kubelet ] || { echo "the folder was left behind" >&2; exit 1; }
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "bash", "-euc", story]).arg(root().join("hack/clusters.sh"));
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_lane_fails_that_leaves_a_process_behind() {
     let folder = tempfile::tempdir().unwrap();
