@@ -67,8 +67,12 @@ program() {
 install() {
   needs
   "$HACK/real-apiserver.sh" install --nodes
+  # Others who install write the same files.
+  exec 7>"$CACHE/.lock"
+  flock 7
   fetch_node
   make_images
+  exec 7>&-
 }
 
 # What containerd, runc and the CNI plugins of this Debian are.

@@ -65,14 +65,14 @@ fn clusters_that_cannot_be_started_are_reported_with_exit_code_1_and_leave_no_fo
 }
 
 /// A program that does what a line of bash says.
-fn fake(folder: &Path, name: &str, line: &str) {
+pub(crate) fn fake(folder: &Path, name: &str, line: &str) {
     let program = folder.join(name);
     fs::write(&program, format!("#!/bin/bash\n{line}\n")).unwrap();
     open(&program);
 }
 
 /// This folder, and then those of this machine.
-fn path_after(folder: &Path) -> String {
+pub(crate) fn path_after(folder: &Path) -> String {
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
 }
 
