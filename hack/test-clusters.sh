@@ -11,7 +11,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 CARGO="${CARGO:-cargo}"
 MEMBERS=3
-MEMORY=4
+# In GiB: 4 for these clusters, and 3 for those that the tutorial starts among them.
+MEMORY=7
 
 hack/clusters.sh install
 free="$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1048576))"
