@@ -137,8 +137,11 @@ run() {
   dir="$(cd "$dir" && pwd)"
   # Clusters may run inside the namespaces of others, whose processes have the same numbers.
   printf '%s-%s\n' "${AVIARY_LANE:-aviary}" "$$" >"$dir/cgroup"
+  # Namespaces do not outlive this process, even if it is killed.
+  local bound=()
+  ! setpriv --pdeathsig KILL true 2>/dev/null || bound=(setpriv --pdeathsig KILL)
   # Descriptor 9 is the network of this machine.
-  AVIARY_LANE="$(cat "$dir/cgroup")" unshare --mount --net --pid --ipc --uts --fork --kill-child --mount-proc \
+  AVIARY_LANE="$(cat "$dir/cgroup")" "${bound[@]}" unshare --mount --net --pid --ipc --uts --fork --kill-child --mount-proc \
     "$SELF" inside "$dir" "$@" 8>&- 9</proc/self/ns/net &
   local child=$!
   printf '%s\n' "$$" >"$dir/pid"
@@ -488,14 +491,15 @@ up() {
 }
 
 down() {
-  local pid
-  [ -f "$1/pid" ] || return 0
-  pid="$(cat "$1/pid")"
+  local pid=none
+  [ ! -f "$1/pid" ] || pid="$(cat "$1/pid")"
   # The number may belong to another process by now.
-  if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q 'clusters\.sh run '; then
+  if tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q 'clusters\.sh run '; then
     kill -TERM "$pid" || die "the clusters in $1 cannot be stopped: only root can"
     until_is 60 "the end of the clusters" gone "$pid"
   fi
+  # If `run` was killed, it has not removed them.
+  [ ! -f "$1/cgroup" ] || remove_cgroups "$(cat "$1/cgroup")"
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status"; }
