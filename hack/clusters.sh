@@ -215,14 +215,7 @@ inside() {
   echo 1 >/proc/sys/net/ipv4/ip_forward
   ADDRESS=127.0.0.1
   if [ "${AVIARY_CLUSTERS_REACHABLE:-}" = 1 ]; then
-    local third=$((RANDOM % 250 + 1)) link
-    link="aviary$third"
-    ip link add eth0 type veth peer name "$link" netns /proc/self/fd/9
-    ip addr add "10.213.$third.2/24" dev eth0
-    ip link set eth0 up
-    nsenter --net=/proc/self/fd/9 ip addr add "10.213.$third.1/24" dev "$link"
-    nsenter --net=/proc/self/fd/9 ip link set "$link" up
-    ADDRESS="10.213.$third.2"
+    link_to_machine
   fi
   printf '%s\n' "$ADDRESS" >"$DIR/address"
   exec 9<&-
@@ -230,6 +223,22 @@ inside() {
   local code=0
   "$@" || code=$?
   return "$code"
+}
+
+# Links this network to the one of this machine, under a name and a subnet that nobody uses there.
+link_to_machine() {
+  local outside=(nsenter --net=/proc/self/fd/9 ip) start=$((RANDOM % 250)) number third taken failed=
+  for number in $(seq 250); do
+    third=$(((start + number) % 250 + 1))
+    taken="$("${outside[@]}" -4 route show root "10.213.$third.0/24")"
+    [ -z "$taken" ] || continue
+    ! failed="$(ip link add eth0 type veth peer name "aviary$third" netns /proc/self/fd/9 2>&1)" || break
+  done
+  ip addr add "10.213.$third.2/24" dev eth0 2>/dev/null || die "no link to this machine can be made: ${failed:-all subnets are in use}"
+  ip link set eth0 up
+  "${outside[@]}" addr add "10.213.$third.1/24" dev "aviary$third"
+  "${outside[@]}" link set "aviary$third" up
+  ADDRESS="10.213.$third.2"
 }
 
 # ---- Clusters -----------------------------------------------------------------------------------

@@ -91,6 +91,28 @@ fn clusters_that_end_take_no_folder_from_others_and_the_last_ones_remove_them() 
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// All names but one are in use, and then all.
+#[test]
+fn clusters_take_a_link_that_no_others_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let story = r#"
+        for number in $(seq 250); do
+            [ "$number" = 77 ] || echo "link add aviary$number type bridge"
+        done | ip -batch -
+        export AVIARY_CLUSTERS_REACHABLE=1
+        "$0" run one true
+        cat one/address
+        ip link add aviary77 type bridge
+        "$0" run other true
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["--net", "bash", "-euc", story]).arg(root().join("hack/clusters.sh"));
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "10.213.77.2\n", "{told}");
+    assert!(!output.status.success() && told.contains("no link to this machine can be made"), "{told}");
+}
+
 #[test]
 fn clusters_end_with_the_process_that_runs_them_and_can_be_cleaned_up() {
     let folder = tempfile::tempdir().unwrap();
