@@ -36,8 +36,8 @@ pub(crate) fn deployment(app: &str, version: &str, arguments: &[&str]) -> Value 
     object
 }
 
-pub(crate) fn daemon_set(app: &str, version: &str) -> Value {
-    workload("DaemonSet", app, version, &["serve"])
+pub(crate) fn daemon_set(app: &str, version: &str, argument: &str) -> Value {
+    workload("DaemonSet", app, version, &[argument])
 }
 
 pub(crate) fn stateful_set(app: &str, version: &str, argument: &str) -> Value {
