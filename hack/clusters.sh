@@ -15,8 +15,9 @@
 #                                       clusters an address that programs on this machine reach
 #   clusters.sh down DIR                end what `run DIR` runs
 #
-# Needs root on Linux, ip, openssl, curl and Debian's apt-get, and go to build; without them it
-# exits with 3. DIR must be a new folder, outside of which it writes only to the user's cache.
+# Needs root, Linux on x86_64 with cgroup v1, ip, openssl, curl and Debian's apt-get, and go to build;
+# without them it exits with 3. DIR must be a new folder, outside of which it writes only to the
+# user's cache, and to /run while clusters run.
 set -euo pipefail
 
 SELF="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/$(basename "${BASH_SOURCE[0]}")"
@@ -31,6 +32,8 @@ REGISTRY=aviary.test
 # Folders of a node, and where it sees them.
 MOUNTED=(kubelet:/var/lib/kubelet containerd:/var/lib/containerd cni:/var/lib/cni run:/run/containerd
   pods:/var/log/pods containers:/var/log/containers)
+# Locked by every `run` on this machine; it names the folders that they have made.
+MADE=/run/aviary-clusters
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "clusters: $*"; exit 1; }
@@ -40,10 +43,13 @@ needs() {
   [ "$(uname -s)" = Linux ] || lacks "real clusters run on Linux only"
   [ "$(id -u)" = 0 ] || lacks "real clusters need root: kubelets mount volumes and create cgroups"
   local program
-  for program in unshare nsenter ip openssl curl tar sha256sum; do
+  for program in unshare nsenter flock ip openssl curl tar sha256sum; do
     command -v "$program" >/dev/null || lacks "there is no $program on this machine"
   done
-  [ -d /sys/fs/cgroup/memory ] || [ -f /sys/fs/cgroup/cgroup.controllers ] || lacks "no cgroups are mounted at /sys/fs/cgroup"
+  [ "$(uname -m)" = x86_64 ] || lacks "real clusters run on x86_64 only, and this machine is $(uname -m)"
+  [ ! -f /sys/fs/cgroup/cgroup.controllers ] ||
+    lacks "real clusters need cgroup v1, and this machine has v2: boot with systemd.unified_cgroup_hierarchy=0"
+  [ -d /sys/fs/cgroup/memory ] || lacks "no cgroups are mounted at /sys/fs/cgroup"
   unshare --mount --net --pid --ipc --uts --fork true 2>/dev/null || lacks "this machine does not permit new namespaces"
 }
 
@@ -61,8 +67,12 @@ program() {
 install() {
   needs
   "$HACK/real-apiserver.sh" install --nodes
+  # Others who install write the same files.
+  exec 7>"$CACHE/.lock"
+  flock 7
   fetch_node
   make_images
+  exec 7>&-
 }
 
 # What containerd, runc and the CNI plugins of this Debian are.
@@ -114,20 +124,25 @@ make_images() {
 # ---- Namespaces ---------------------------------------------------------------------------------
 
 run() {
-  local dir="$1" code=0 place missing=()
+  local dir="$1" code=0 place
   shift
   needs
-  # A node mounts its own folders over these; they must exist outside.
+  # A node mounts its own folders over these, and makes those that are missing.
+  exec 8>>"$MADE"
+  flock --shared 8
   for place in "${MOUNTED[@]}"; do
-    [ -d "${place#*:}" ] || missing+=("${place#*:}")
+    [ -d "${place#*:}" ] || printf '%s\n' "${place#*:}" >&8
   done
   mkdir -p "$dir"
   dir="$(cd "$dir" && pwd)"
   # Clusters may run inside the namespaces of others, whose processes have the same numbers.
   printf '%s-%s\n' "${AVIARY_LANE:-aviary}" "$$" >"$dir/cgroup"
+  # Namespaces do not outlive this process, even if it is killed.
+  local bound=()
+  ! setpriv --pdeathsig KILL true 2>/dev/null || bound=(setpriv --pdeathsig KILL)
   # Descriptor 9 is the network of this machine.
-  AVIARY_LANE="$(cat "$dir/cgroup")" unshare --mount --net --pid --ipc --uts --fork --kill-child --mount-proc \
-    "$SELF" inside "$dir" "$@" 9</proc/self/ns/net &
+  AVIARY_LANE="$(cat "$dir/cgroup")" "${bound[@]}" unshare --mount --net --pid --ipc --uts --fork --kill-child --mount-proc \
+    "$SELF" inside "$dir" "$@" 8>&- 9</proc/self/ns/net &
   local child=$!
   printf '%s\n' "$$" >"$dir/pid"
   trap 'kill -KILL "$child" 2>/dev/null || true' TERM INT HUP
@@ -136,10 +151,21 @@ run() {
   # A signal ends `wait` before the child has ended.
   wait "$child" 2>/dev/null || true
   remove_cgroups "$(cat "$dir/cgroup")"
-  [ ${#missing[@]} -eq 0 ] || rmdir "${missing[@]}" 2>/dev/null || true
+  remove_made
   rm -f "$dir/pid"
   left "$dir" || { [ "$code" -ne 0 ] || code=1; }
   return "$code"
+}
+
+# Removing a folder detaches what is mounted over it in the namespaces of others, so only the last
+# `run` does.
+remove_made() {
+  local place
+  if flock --exclusive --nonblock 8; then
+    while read -r place; do rmdir "$place" 2>/dev/null || true; done <"$MADE"
+    : >"$MADE"
+  fi
+  exec 8>&-
 }
 
 # cgroups_of NAME: prints those of these clusters, and of clusters inside them.
@@ -189,14 +215,7 @@ inside() {
   echo 1 >/proc/sys/net/ipv4/ip_forward
   ADDRESS=127.0.0.1
   if [ "${AVIARY_CLUSTERS_REACHABLE:-}" = 1 ]; then
-    local third=$((RANDOM % 250 + 1)) link
-    link="aviary$third"
-    ip link add eth0 type veth peer name "$link" netns /proc/self/fd/9
-    ip addr add "10.213.$third.2/24" dev eth0
-    ip link set eth0 up
-    nsenter --net=/proc/self/fd/9 ip addr add "10.213.$third.1/24" dev "$link"
-    nsenter --net=/proc/self/fd/9 ip link set "$link" up
-    ADDRESS="10.213.$third.2"
+    link_to_machine
   fi
   printf '%s\n' "$ADDRESS" >"$DIR/address"
   exec 9<&-
@@ -204,6 +223,22 @@ inside() {
   local code=0
   "$@" || code=$?
   return "$code"
+}
+
+# Links this network to the one of this machine, under a name and a subnet that nobody uses there.
+link_to_machine() {
+  local outside=(nsenter --net=/proc/self/fd/9 ip) start=$((RANDOM % 250)) number third taken failed=
+  for number in $(seq 250); do
+    third=$(((start + number) % 250 + 1))
+    taken="$("${outside[@]}" -4 route show root "10.213.$third.0/24")"
+    [ -z "$taken" ] || continue
+    ! failed="$(ip link add eth0 type veth peer name "aviary$third" netns /proc/self/fd/9 2>&1)" || break
+  done
+  ip addr add "10.213.$third.2/24" dev eth0 2>/dev/null || die "no link to this machine can be made: ${failed:-all subnets are in use}"
+  ip link set eth0 up
+  "${outside[@]}" addr add "10.213.$third.1/24" dev "aviary$third"
+  "${outside[@]}" link set "aviary$third" up
+  ADDRESS="10.213.$third.2"
 }
 
 # ---- Clusters -----------------------------------------------------------------------------------
@@ -465,14 +500,15 @@ up() {
 }
 
 down() {
-  local pid
-  [ -f "$1/pid" ] || return 0
-  pid="$(cat "$1/pid")"
+  local pid=none
+  [ ! -f "$1/pid" ] || pid="$(cat "$1/pid")"
   # The number may belong to another process by now.
-  if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q 'clusters\.sh run '; then
+  if tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q 'clusters\.sh run '; then
     kill -TERM "$pid" || die "the clusters in $1 cannot be stopped: only root can"
     until_is 60 "the end of the clusters" gone "$pid"
   fi
+  # If `run` was killed, it has not removed them.
+  [ ! -f "$1/cgroup" ] || remove_cgroups "$(cat "$1/cgroup")"
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status"; }
@@ -482,7 +518,7 @@ serve() {
   sleep infinity
 }
 
-[ $# -ge 1 ] || { sed -n '2,21s/^# \{0,1\}//p' "$SELF"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,/^set /s/^# \{0,1\}//p' "$SELF"; exit 2; }
 verb="$1"
 shift
 case "$verb" in

@@ -39,21 +39,31 @@ program() {
   fi
 }
 
+# built PROGRAM VERSION
+built() { [ -x "$BIN/$1" ] && [ "$(cat "$BIN/$1.version" 2>/dev/null)" = "$2" ]; }
+
 # build FOLDER VERSION PACKAGE PROGRAM: builds a program that is missing or has another version,
 # under a temporary name first.
 build() {
   local folder="$1" version="$2" package="$3" program="$4"
   [ "$(program "$program")" = "$BIN/$program" ] || return 0
-  [ -x "$BIN/$program" ] && [ "$(cat "$BIN/$program.version" 2>/dev/null)" = "$version" ] && return 0
+  ! built "$program" "$version" || return 0
   command -v go >/dev/null || { say "real-apiserver: there is no Go toolchain to build $program with, and KUBEBUILDER_ASSETS names none"; exit 3; }
   mkdir -p "$BIN"
+  # Others who build it write the same files. Without flock, as on macOS, one must not build twice.
+  if command -v flock >/dev/null; then
+    exec 7>"$BIN/.lock"
+    flock --nonblock 7 || { say "waiting for another build"; flock 7; }
+    ! built "$program" "$version" || { exec 7>&-; return 0; }
+  fi
   # /version reports the values that are linked in.
   local at=k8s.io/component-base/version minor="${KUBERNETES%.*}"
   local flags="-s -w -X $at.gitVersion=v$KUBERNETES -X $at.gitMajor=1 -X $at.gitMinor=${minor#1.}"
   say "building $program $version (some minutes)"
-  (cd "$TOOLS/$folder" && nice -n 19 go build -mod=readonly -trimpath -ldflags "$flags" -o "$BIN/.$program.new" "$package")
+  (cd "$TOOLS/$folder" && nice -n 19 go build -mod=readonly -trimpath -ldflags "$flags" -o "$BIN/.$program.new" "$package" 7>&-)
   mv "$BIN/.$program.new" "$BIN/$program"
   printf '%s\n' "$version" >"$BIN/$program.version"
+  exec 7>&-
 }
 
 install() {

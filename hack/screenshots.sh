@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
 # Takes the pictures in docs/images from a real demo, in a real browser. Takes about three minutes.
+#
+#   screenshots.sh [DIR]        all but real-clusters.png
+#   screenshots.sh DIR URL      only real-clusters.png, from a dashboard: follow docs/tutorial-real.md
+#                               to the end of step 4, run `aviary dashboard`, and give its URL
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,4 +19,4 @@ fi
 # The same profile as the tests, so that nothing is built twice.
 "${CARGO:-cargo}" build --locked --profile test --workspace --bin aviary --example screenshots
 target="${CARGO_TARGET_DIR:-target}/debug"
-"$target/examples/screenshots" "$target/aviary" "${1:-docs/images}"
+"$target/examples/screenshots" "$target/aviary" "${1:-docs/images}" ${2:+"$2"}

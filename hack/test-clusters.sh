@@ -2,16 +2,19 @@
 # Runs the stories on real clusters: a hub and three members with kubelets and pods, in namespaces
 # of their own (hack/clusters.sh). Then runs docs/tutorial-real.md.
 #
-# Needs kubectl and what hack/clusters.sh needs; exits with 3 if something is missing. On failure it
-# prints the folder of the logs. It also fails if cgroups, mounts or processes of the clusters are left
-# when it ends. With --install it only builds what is missing. Other arguments go to
-# the test program, such as the name of a story.
+# Needs kubectl and what hack/clusters.sh needs; exits with 3 if something is missing. On failure,
+# also after LIMIT, it prints the end of each log, and their folder. It also fails if cgroups, mounts
+# or processes of the clusters are left when it ends. With --install it only builds what is missing.
+# Other arguments go to the test program, such as the name of a story.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 CARGO="${CARGO:-cargo}"
 MEMBERS=3
-MEMORY=4
+# In GiB: 4 for these clusters, and 3 for those that the tutorial starts among them.
+MEMORY=7
+# The test program takes ten minutes. CI starts this script until minute 65, and is aborted after 90.
+LIMIT=20m
 
 hack/clusters.sh install
 free="$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1048576))"
@@ -32,7 +35,13 @@ DIR="$(mktemp -d)"
 export AVIARY_CLUSTERS="$DIR"
 finish() {
   local code=$?
-  if [ $code -eq 0 ]; then rm -rf "$DIR"; else echo "failed: the logs are in $DIR" >&2; fi
+  if [ $code -eq 0 ]; then
+    rm -rf "$DIR"
+    return
+  fi
+  find "$DIR" -maxdepth 2 -name '*.log' -exec tail -n 20 {} + >&2
+  [ $code -ne 124 ] || echo "the stories have not ended after $LIMIT" >&2
+  echo "failed: the logs are in $DIR" >&2
 }
 trap finish EXIT
 
@@ -40,8 +49,8 @@ stories() {
   local start=$SECONDS
   hack/clusters.sh up "$AVIARY_CLUSTERS" "$MEMBERS"
   echo "$MEMBERS members with a node each are ready after $((SECONDS - start)) s"
-  "$CARGO" test --offline --locked --workspace --test clusters -- --test-threads 20 "$@"
+  timeout --kill-after 30s "$LIMIT" "$CARGO" test --offline --locked --workspace --test clusters -- --test-threads 20 "$@"
 }
 export -f stories
-export CARGO MEMBERS
+export CARGO MEMBERS LIMIT
 hack/clusters.sh run "$DIR" bash -euo pipefail -c 'stories "$@"' stories "$@"

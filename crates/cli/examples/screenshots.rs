@@ -1,6 +1,7 @@
 //! Takes the pictures for the documentation from a running demo. `hack/screenshots.sh` runs it.
 //!
-//! Arguments: the aviary binary, and the directory for the pictures.
+//! Arguments: the aviary binary, and the directory for the pictures. With the URL of a dashboard of
+//! real clusters as well, it takes only their picture.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,6 +31,7 @@ const WIDE: Screen = Screen { width: 1360, height: 880, ratio: 1.5, dark: false 
 /// With a higher resolution, a picture with much text would be too large a file.
 const DENSE: Screen = Screen { width: 1440, height: 860, ratio: 1.0, dark: false };
 const LOW: Screen = Screen { height: 600, ..WIDE };
+const REAL: Screen = Screen { width: 1280, height: 820, ratio: 1.0, dark: false };
 const PHONE: Screen = Screen { width: 390, height: 844, ratio: 2.0, dark: false };
 /// The maximum size of a picture, in bytes.
 const MOST: usize = 300_000;
@@ -131,6 +133,20 @@ async fn settle(browser: &Browser) {
     browser.run("delete window.frames2; scrollTo(0, 0)").await;
 }
 
+/// The add-on of `docs/tutorial-real.md`, whose canary is in a crash loop.
+async fn take_real_clusters(page: &str, directory: &Path) {
+    let browser = Browser::start(REAL).await;
+    browser.open(page).await;
+    browser.until("the list", "return document.querySelector('.addon')").await;
+    browser.run("location.hash = '#/addon/greeter'").await;
+    browser
+        .until("the canary to fail", "return document.querySelector('.addon-view[data-state=Failed]')")
+        .await;
+    settle(&browser).await;
+    take(&browser, directory, "real-clusters.png").await;
+    browser.end(&[]).await;
+}
+
 #[tokio::main]
 async fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -139,6 +155,9 @@ async fn main() {
     };
     let directory = PathBuf::from(directory);
     std::fs::create_dir_all(&directory).unwrap();
+    if let Some(page) = arguments.next() {
+        return take_real_clusters(&page, &directory).await;
+    }
     let demo = Demo::start(&program);
     let client = demo.client().await;
     let browser = Browser::start(WIDE).await;

@@ -55,7 +55,9 @@ Examples:
     $ kubectl --kubeconfig aviary-clusters/member1/kubeconfig get nodes
 
   Stop them, and remove everything
-    $ aviary clusters down"
+    $ aviary clusters down
+
+If this machine lacks something that they need, the exit code is 1."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -113,7 +115,8 @@ fn up(args: &UpArgs, session: &mut Session) -> anyhow::Result<Outcome> {
     write_files(dir)?;
     let dir = dir.canonicalize().with_context(|| format!("failed to find {}", dir.display()))?;
     let script = dir.join("hack/clusters.sh");
-    // The script says what it builds, and what this machine lacks.
+    // The script says what it builds, and what this machine lacks. Its exit code 3 would mean that a
+    // rollout is in progress.
     let installed = Command::new("bash").arg(&script).arg("install").stdout(Stdio::null()).status();
     if !installed.context("failed to run bash")?.success() {
         fs::remove_dir_all(&dir).with_context(|| format!("failed to remove {}", dir.display()))?;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::lane::shared;
-use crate::member::{INSTALLED, is_gone};
+use crate::lane::{MEMBERS, shared};
+use crate::member::{INSTALLED, Pod, is_gone};
 use crate::story::Story;
 use crate::workloads::{daemon_set, job, stateful_set};
 
@@ -23,9 +23,46 @@ async fn upgrade(story: &Story, pods: usize) {
 async fn a_daemon_set_is_upgraded_on_every_node() {
     let story = Story::new("daemon", shared()).await;
     for version in ["v1", "v2"] {
-        story.publish(version, &json!([daemon_set("daemon", version)])).await;
+        story.publish(version, &json!([daemon_set("daemon", version, "serve")])).await;
     }
     upgrade(&story, 1).await;
+    story.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_set_whose_pods_crash_stays_on_the_canary_and_rolls_back() {
+    let story = Story::new("bad-daemon", shared()).await;
+    for (version, argument) in [("v1", "serve"), ("v2", "exit")] {
+        story.publish(version, &json!([daemon_set("bad-daemon", version, argument)])).await;
+    }
+    story.want("v1").await;
+    story.until_done("v1").await;
+    story.want("v2").await;
+    story
+        .until("a crash loop", async || {
+            let pods = story.members[0].pods("bad-daemon").await;
+            let crashes = |pod: &Pod| pod.reasons.iter().any(|reason| reason == "CrashLoopBackOff");
+            pods.iter().any(|pod| pod.version == "v2" && crashes(pod)).then_some(())
+        })
+        .await;
+    let detail = "DaemonSet open-cluster-management-agent-addon/bad-daemon: available on 0 of 1 nodes";
+    story.until("the DaemonSet to be named", async || story.explain().contains(detail).then_some(())).await;
+    for member in &story.members[1..] {
+        let object = member.get("apps/v1", "DaemonSet", "bad-daemon").await.expect("the DaemonSet");
+        assert_eq!(object["metadata"]["generation"], 1, "{} has moved", member.name);
+    }
+    story.undo();
+    story.until_done("v1").await;
+    for member in &story.members {
+        story
+            .until(&format!("the pod of v1 on {}", member.name), async || {
+                member.runs("bad-daemon", "v1", 1).await.then_some(())
+            })
+            .await;
+        let object = member.get("apps/v1", "DaemonSet", "bad-daemon").await.expect("the DaemonSet");
+        let generation = if member.name == MEMBERS[0] { 3 } else { 1 };
+        assert_eq!(object["metadata"]["generation"], generation, "{}", member.name);
+    }
     story.finish().await;
 }
 

@@ -29,6 +29,53 @@ fn without_go_the_lane_says_so_and_exits_with_3() {
     assert_lacks(&command.output().unwrap(), "there is no Go toolchain");
 }
 
+#[test]
+fn on_another_architecture_the_lane_says_so_and_exits_with_3() {
+    let programs = tempfile::tempdir().unwrap();
+    fake(programs.path(), "uname", r#"[ "$1" = -m ] && echo aarch64 || echo Linux"#);
+    let mut command = Command::new(root().join("hack/test-clusters.sh"));
+    let output = command.arg("--install").env("PATH", path_after(programs.path())).output().unwrap();
+    assert_lacks(&output, "run on x86_64 only, and this machine is aarch64");
+}
+
+#[test]
+fn with_the_second_version_of_cgroups_the_lane_says_so_and_exits_with_3() {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "bash", "-euc"]);
+    command.arg(
+        r#"mount -t tmpfs tmpfs /sys/fs/cgroup; touch /sys/fs/cgroup/cgroup.controllers; "$0" --install"#,
+    );
+    let output = command.arg(root().join("hack/test-clusters.sh")).output().unwrap();
+    assert_lacks(&output, "real clusters need cgroup v1");
+}
+
+/// Exit code 3 of our own command means that a rollout is in progress.
+#[test]
+fn clusters_that_cannot_be_started_are_reported_with_exit_code_1_and_leave_no_folder() {
+    let programs = tempfile::tempdir().unwrap();
+    fake(programs.path(), "uname", "echo Plan9");
+    let folder = programs.path().join("clusters");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aviary"));
+    command.args(["clusters", "up", "1", "--dir"]).arg(&folder);
+    let output = command.env("PATH", path_after(programs.path())).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("real clusters run on Linux only"), "{told}");
+    assert!(!folder.exists());
+}
+
+/// A program that does what a line of bash says.
+pub(crate) fn fake(folder: &Path, name: &str, line: &str) {
+    let program = folder.join(name);
+    fs::write(&program, format!("#!/bin/bash\n{line}\n")).unwrap();
+    open(&program);
+}
+
+/// This folder, and then those of this machine.
+pub(crate) fn path_after(folder: &Path) -> String {
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
 #[track_caller]
 fn assert_lacks(output: &Output, what: &str) {
     let told = String::from_utf8_lossy(&output.stderr);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -57,8 +58,12 @@ pub(crate) enum Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            lane().heal();
+        // If the clusters could not be set up, there is nothing to heal.
+        if std::thread::panicking()
+            && let Some(lane) = LANE.get()
+        {
+            // A second panic would end the program, and with it the reports of all stories.
+            let _ = catch_unwind(AssertUnwindSafe(|| lane.heal()));
         }
         let mut held = TURNS.held.lock().unwrap_or_else(PoisonError::into_inner);
         match self {
@@ -88,7 +93,8 @@ pub(crate) fn alone() -> Turn {
 
 /// The clusters; the first caller installs everything.
 pub(crate) fn lane() -> &'static Lane {
-    let _setup: MutexGuard<'_, ()> = SETUP.lock().unwrap_or_else(PoisonError::into_inner);
+    // One story reports why it failed; the others do not try again for minutes.
+    let _setup: MutexGuard<'_, ()> = SETUP.lock().expect("another story to have set up the clusters");
     LANE.get_or_init(|| {
         let folder = std::env::var_os("AVIARY_CLUSTERS")
             .expect("AVIARY_CLUSTERS to name the folder of the clusters: run make test-clusters");

@@ -1,8 +1,8 @@
 //! Nothing of the clusters is left when they end, or the lane fails.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::lane::root;
@@ -15,6 +15,10 @@ fn script(folder: &Path) -> Command {
 
 fn left(folder: &Path) -> Output {
     Command::new(root().join("hack/clusters.sh")).arg("left").arg(folder).output().unwrap()
+}
+
+fn cgroup_of(name: &str) -> PathBuf {
+    Path::new("/sys/fs/cgroup/pids").join(name.trim())
 }
 
 #[track_caller]
@@ -39,10 +43,8 @@ fn a_cgroup_and_a_mount_that_are_left_behind_are_named() {
     assert_nothing_is_left(folder.path());
 
     let name = fs::read_to_string(folder.path().join("cgroup")).unwrap();
-    let hierarchy = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new);
-    let hierarchy = hierarchy.into_iter().find(|path| path.exists()).unwrap();
     // Of clusters that were started inside these.
-    let cgroup = hierarchy.join(format!("{}-7", name.trim()));
+    let cgroup = cgroup_of(&format!("{}-7", name.trim()));
     fs::create_dir(&cgroup).unwrap();
     assert_is_left(folder.path(), &format!("cgroup {}", cgroup.display()));
     fs::remove_dir(&cgroup).unwrap();
@@ -57,6 +59,84 @@ fn a_cgroup_and_a_mount_that_are_left_behind_are_named() {
     mount("mount", &["-t", "tmpfs", "tmpfs"]);
     assert_is_left(folder.path(), "mount ");
     mount("umount", &[]);
+    assert_nothing_is_left(folder.path());
+}
+
+/// The kernel removes a folder over which something is mounted in other namespaces only, and
+/// detaches the mount. The test has folders of its own under the usual paths.
+#[test]
+fn clusters_that_end_take_no_folder_from_others_and_the_last_ones_remove_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let story = r#"
+        for place in /run /var/lib /var/log; do mount -t tmpfs tmpfs "$place"; done
+        mkfifo first.told first.go second.told second.go
+        inside='echo started >"$1.told"; read -r _ <"$1.go"; [ "$1" = first ] || [ -f /var/lib/kubelet/there ]'
+        mounted='mkdir /var/lib/kubelet; mount -t tmpfs tmpfs /var/lib/kubelet; touch /var/lib/kubelet/there'
+        "$0" run first bash -euc "$inside" - first &
+        first=$!
+        read -r _ <first.told
+        "$0" run second bash -euc "$mounted; $inside" - second &
+        second=$!
+        read -r _ <second.told
+        echo >first.go
+        wait "$first"
+        echo >second.go
+        wait "$second" || { echo "the folder was taken away" >&2; exit 1; }
+        [ ! -e /var/lib/kubelet ] || { echo "the folder was left behind" >&2; exit 1; }
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "bash", "-euc", story]).arg(root().join("hack/clusters.sh"));
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// All names but one are in use, and then all.
+#[test]
+fn clusters_take_a_link_that_no_others_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let story = r#"
+        for number in $(seq 250); do
+            [ "$number" = 77 ] || echo "link add aviary$number type bridge"
+        done | ip -batch -
+        export AVIARY_CLUSTERS_REACHABLE=1
+        "$0" run one true
+        cat one/address
+        ip link add aviary77 type bridge
+        "$0" run other true
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["--net", "bash", "-euc", story]).arg(root().join("hack/clusters.sh"));
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "10.213.77.2\n", "{told}");
+    assert!(!output.status.success() && told.contains("no link to this machine can be made"), "{told}");
+}
+
+#[test]
+fn clusters_end_with_the_process_that_runs_them_and_can_be_cleaned_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = script(folder.path());
+    run.args(["bash", "-c", "echo started; sleep 20; echo alive"]);
+    let mut run = run.stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(run.stdout.take().unwrap());
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    assert_eq!(
+        line,
+        "started
+"
+    );
+    let cgroup = cgroup_of(&fs::read_to_string(folder.path().join("cgroup")).unwrap());
+    fs::create_dir(&cgroup).unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    // The output ends with the last process that has it.
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+    assert_is_left(folder.path(), &format!("cgroup {}", cgroup.display()));
+    let down = Command::new(root().join("hack/clusters.sh")).arg("down").arg(folder.path()).status();
+    assert!(down.unwrap().success());
     assert_nothing_is_left(folder.path());
 }
 

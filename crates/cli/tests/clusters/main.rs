@@ -25,6 +25,7 @@ mod story;
 mod workloads;
 
 mod bad_versions;
+mod installs;
 mod kinds;
 mod lacks;
 mod leftovers;

@@ -1,9 +1,13 @@
 //! What is really there on a member.
 
+use std::time::{Duration, Instant};
+
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
+
+use crate::lane::GIVE_UP;
 
 /// Where add-ons run.
 pub(crate) const INSTALLED: &str = "open-cluster-management-agent-addon";
@@ -20,6 +24,8 @@ pub(crate) struct Pod {
     /// The tag of its image.
     pub(crate) version: String,
     pub(crate) ready: bool,
+    /// Whether its container runs.
+    pub(crate) started: bool,
     pub(crate) restarts: i64,
     /// Why its container waits or last ended, such as `CrashLoopBackOff` and `OOMKilled`.
     pub(crate) reasons: Vec<String>,
@@ -32,10 +38,12 @@ impl Member {
         Api::namespaced_with(self.client.clone(), INSTALLED, &resource)
     }
 
-    /// An object in the namespace of the add-ons, if it exists. A member that does not answer is
-    /// asked again by who polls.
+    /// An object in the namespace of the add-ons, if it exists.
     pub(crate) async fn get(&self, api_version: &str, kind: &str, name: &str) -> Option<Value> {
-        self.api(api_version, kind).get_opt(name).await.ok().flatten().map(|object| json!(object))
+        let api = self.api(api_version, kind);
+        answer(&format!("{kind} {name} of {}", self.name), async || api.get_opt(name).await)
+            .await
+            .map(|object| json!(object))
     }
 
     pub(crate) async fn deployment(&self, name: &str) -> Option<Value> {
@@ -44,14 +52,15 @@ impl Member {
 
     /// The pods of an add-on that are not being deleted.
     pub(crate) async fn pods(&self, app: &str) -> Vec<Pod> {
+        answer(&format!("the pods of {app} on {}", self.name), async || self.try_pods(app).await).await
+    }
+
+    /// The same, or why the member does not answer.
+    pub(crate) async fn try_pods(&self, app: &str) -> kube::Result<Vec<Pod>> {
         let params = ListParams::default().labels(&format!("app={app}"));
-        let Ok(listed) = self.api("v1", "Pod").list(&params).await else { return Vec::new() };
-        listed
-            .items
-            .iter()
-            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
-            .map(|pod| Pod::of(&json!(pod)))
-            .collect()
+        let listed = self.api("v1", "Pod").list(&params).await?;
+        let kept = listed.items.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        Ok(kept.map(|pod| Pod::of(&json!(pod))).collect())
     }
 
     /// Whether exactly so many pods run, all at this version and ready.
@@ -67,6 +76,18 @@ impl Member {
             Api::<DynamicObject>::all_with(self.client.clone(), &resource).get(self.name).await.ok()?;
         let conditions = node.data["status"]["conditions"].as_array()?;
         Some(conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+    }
+}
+
+/// Asks until an API server answers: an error does not mean that there is nothing.
+pub(crate) async fn answer<T>(what: &str, mut ask: impl AsyncFnMut() -> kube::Result<T>) -> T {
+    let give_up = Instant::now() + GIVE_UP;
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(Instant::now() < give_up, "{what} cannot be read: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
     }
 }
 
@@ -92,6 +113,7 @@ impl Pod {
             name: pod["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
             version: image.rsplit_once(':').map_or("", |(_, tag)| tag).to_owned(),
             ready,
+            started: container["started"] == true,
             restarts: container["restartCount"].as_i64().unwrap_or(0),
             reasons: reasons
                 .iter()

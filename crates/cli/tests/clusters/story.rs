@@ -10,7 +10,7 @@ use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
 use crate::lane::{GIVE_UP, Lane, MEMBERS, Turn, lane};
-use crate::member::{INSTALLED, Member, is_gone};
+use crate::member::{INSTALLED, Member, answer, is_gone};
 
 const API: &str = "addon.open-cluster-management.io/v1alpha1";
 
@@ -93,35 +93,51 @@ impl Story {
         }
     }
 
-    /// Everything about the add-on, for a failure.
+    /// Everything about the add-on, for a failure, as far as the clusters answer.
     async fn told(&self) -> String {
         let mut told = self.explain();
         for member in &self.members {
-            told.push_str(&format!("{}: {:?}\n", member.name, member.pods(&self.name).await));
-            if let Some(work) = self.work(member.name).await {
-                told.push_str(&format!("{work:#}\n"));
+            told.push_str(&format!("{}: {:?}\n", member.name, member.try_pods(&self.name).await));
+            match self.try_work(member.name).await {
+                Ok(Some(work)) => told.push_str(&format!("{work:#}\n")),
+                Ok(None) => {}
+                Err(error) => told.push_str(&format!("its work cannot be read: {error}\n")),
             }
         }
         told
     }
 
-    async fn object(&self, version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+    /// An object of the hub, if it exists, or why the hub does not answer.
+    async fn try_object(
+        &self,
+        version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> kube::Result<Option<Value>> {
         let of =
             json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": namespace, "name": name}});
-        aviary_testing::api_of(&self.hub, &of).get_opt(name).await.ok().flatten().map(|object| json!(object))
+        let found = aviary_testing::api_of(&self.hub, &of).get_opt(name).await?;
+        Ok(found.map(|object| json!(object)))
+    }
+
+    async fn try_work(&self, cluster: &str) -> kube::Result<Option<Value>> {
+        let name = format!("addon-{}-deploy-0", self.name);
+        self.try_object("work.open-cluster-management.io/v1", "ManifestWork", cluster, &name).await
     }
 
     pub(crate) async fn addon(&self) -> Option<Value> {
-        self.object(API, "ClusterManagementAddOn", "", &self.name).await
+        let kind = "ClusterManagementAddOn";
+        answer("the add-on", async || self.try_object(API, kind, "", &self.name).await).await
     }
 
     pub(crate) async fn instance(&self, cluster: &str) -> Option<Value> {
-        self.object(API, "ManagedClusterAddOn", cluster, &self.name).await
+        let kind = "ManagedClusterAddOn";
+        answer("the instance", async || self.try_object(API, kind, cluster, &self.name).await).await
     }
 
     pub(crate) async fn work(&self, cluster: &str) -> Option<Value> {
-        let name = format!("addon-{}-deploy-0", self.name);
-        self.object("work.open-cluster-management.io/v1", "ManifestWork", cluster, &name).await
+        answer("the work", async || self.try_work(cluster).await).await
     }
 
     /// The condition `Progressing` of an instance: its reason and its message.
@@ -161,32 +177,35 @@ impl Story {
     /// Waits until exactly two pods run on every member, all of a version and ready.
     pub(crate) async fn until_all_run(&self, version: &str) {
         for member in &self.members {
-            self.until(&format!("the pods of {version} on {}", member.name), async || {
-                member.runs(&self.name, version, 2).await.then_some(())
-            })
-            .await;
+            self.until_runs(member, version).await;
         }
+    }
+
+    /// The same for one member.
+    pub(crate) async fn until_runs(&self, member: &Member, version: &str) {
+        self.until(&format!("the pods of {version} on {}", member.name), async || {
+            member.runs(&self.name, version, 2).await.then_some(())
+        })
+        .await;
     }
 
     /// No cluster behind the canary has ever been touched since its install.
     pub(crate) async fn assert_fleet_is_untouched(&self, version: &str) {
         for member in &self.members[1..] {
-            let deployment = member.deployment(&self.name).await.expect("the Deployment");
-            assert_eq!(
-                deployment["metadata"]["generation"], 1,
-                "{}: the Deployment was changed",
-                member.name
-            );
-            let work = self.work(member.name).await.expect("the work");
-            assert_eq!(work["metadata"]["generation"], 1, "{}: the work was changed", member.name);
-            assert!(
-                member.runs(&self.name, version, 2).await,
-                "{}: {:?}",
-                member.name,
-                member.pods(&self.name).await
-            );
-            assert_eq!(self.versions(member.name).await.0, version, "{}", member.name);
+            self.assert_untouched(member, version).await;
         }
+    }
+
+    /// This cluster has never been touched since its install.
+    pub(crate) async fn assert_untouched(&self, member: &Member, version: &str) {
+        let deployment = member.deployment(&self.name).await.expect("the Deployment");
+        let name = member.name;
+        assert_eq!(deployment["metadata"]["generation"], 1, "{name}: the Deployment was changed");
+        let work = self.work(name).await.expect("the work");
+        assert_eq!(work["metadata"]["generation"], 1, "{name}: the work was changed");
+        // On a busy machine a pod may be unready for a moment.
+        self.until_runs(member, version).await;
+        assert_eq!(self.versions(name).await.0, version, "{name}");
     }
 
     /// What `aviary explain` prints.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// The pods of a workload. The version is the tag of the image.
+/// The pods of a workload. The version is the tag of the image. On a busy machine a probe may be
+/// slow, and a pod that was ready stays ready.
 fn pods(app: &str, version: &str, arguments: &[&str]) -> Value {
     json!({
         "metadata": {"labels": {"app": app}},
@@ -11,7 +12,9 @@ fn pods(app: &str, version: &str, arguments: &[&str]) -> Value {
             "containers": [{
                 "name": "workload", "image": format!("aviary.test/workload:{version}"), "imagePullPolicy": "Never",
                 "args": arguments,
-                "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}, "periodSeconds": 1, "failureThreshold": 1},
+                "readinessProbe": {
+                    "httpGet": {"path": "/ready", "port": 8080}, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 3,
+                },
                 "resources": {"limits": {"memory": "48Mi"}, "requests": {"cpu": "1m", "memory": "8Mi"}},
             }],
         },
@@ -33,8 +36,8 @@ pub(crate) fn deployment(app: &str, version: &str, arguments: &[&str]) -> Value 
     object
 }
 
-pub(crate) fn daemon_set(app: &str, version: &str) -> Value {
-    workload("DaemonSet", app, version, &["serve"])
+pub(crate) fn daemon_set(app: &str, version: &str, argument: &str) -> Value {
+    workload("DaemonSet", app, version, &[argument])
 }
 
 pub(crate) fn stateful_set(app: &str, version: &str, argument: &str) -> Value {

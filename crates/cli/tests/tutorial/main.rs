@@ -11,9 +11,35 @@
 mod page;
 mod play;
 
+use std::fs;
+use std::path::Path;
+
+use page::{Block, Command, blocks};
 use play::Player;
 
 #[test]
 fn every_command_of_the_tutorial_prints_what_it_says() {
     Player::new("tutorial").follow();
+}
+
+/// `make test-clusters` compares the output on that page with that of real clusters.
+#[test]
+fn the_readme_shows_the_crash_loop_as_the_tutorial_on_real_clusters_does() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = blocks(&fs::read_to_string(root.join("docs/tutorial-real.md")).unwrap());
+    let mut commands = page.iter().filter_map(|block| match block {
+        Block::Commands { commands, .. } => Some(commands),
+        _ => None,
+    });
+    let is_it = |command: &&Command| command.typed == "aviary explain greeter";
+    let explained = commands.find_map(|all| all.iter().find(is_it)).expect("the command in the tutorial");
+
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let (_, shown) = readme.split_once("$ aviary explain greeter\n").expect("the command in the README");
+    let (shown, _) = shown.split_once("\n$ ").expect("another command after it");
+    assert!(
+        explained.is_told_by(shown),
+        "the tutorial says:\n{}\nREADME.md says:\n{shown}",
+        explained.prints
+    );
 }
