@@ -129,6 +129,9 @@ fn render_end(out: &mut Printout, addon: &AddOnRehearsal, paint: Paint) {
         let who = first_few(&group.clusters);
         out.line(format_args!("  {:>6}  {}  {}", group.count, group.message, paint.paint(Style::Dim, &who)));
     }
+    if let Some(why) = addon.unseen_explained() {
+        out.wrapped("", "", &why);
+    }
     let runs = &addon.runs;
     if runs.count > 1 {
         out.line(format_args!(
