@@ -223,7 +223,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     }
     let outcome = if report.all_settled() { Outcome::Done } else { Outcome::NotDone };
     if !session.output.data(&report)? {
-        let mut text = text::render(&report, session.output.paint);
+        let mut text = text::render(&report, session.output.is_narrow(), session.output.paint);
         text.line(next(args, session, outcome));
         session.output.text(&text)?;
     }
