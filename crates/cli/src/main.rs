@@ -104,7 +104,8 @@ fn main() -> ExitCode {
             Box::new(stdout),
             Box::new(io::stderr()),
         )
-        .on_terminal(terminal),
+        .on_terminal(terminal)
+        .of_width(env::var_os("COLUMNS").is_some_and(|columns| !columns.is_empty())),
     };
     let outcome = commands::run(&cli.command, &mut session).and_then(|outcome| {
         session.output.finish()?;

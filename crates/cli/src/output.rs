@@ -41,6 +41,8 @@ pub(crate) struct Output {
     closed: bool,
     /// Standard output is a terminal and can be redrawn.
     terminal: bool,
+    /// The width of the reader's screen was given.
+    has_width: bool,
 }
 
 impl fmt::Debug for Output {
@@ -59,12 +61,17 @@ impl Output {
         stdout: Box<dyn Write>,
         stderr: Box<dyn Write>,
     ) -> Self {
-        Self { paint, format, stdout, stderr, closed: false, terminal: false }
+        Self { paint, format, stdout, stderr, closed: false, terminal: false, has_width: false }
     }
 
     /// Sets whether standard output is a terminal.
     pub(crate) fn on_terminal(self, terminal: bool) -> Self {
         Self { terminal, ..self }
+    }
+
+    /// Sets whether the width of the screen was given.
+    pub(crate) fn of_width(self, has_width: bool) -> Self {
+        Self { has_width, ..self }
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
@@ -87,6 +94,11 @@ impl Output {
     /// Whether untruncated text was requested.
     pub(crate) fn is_wide(&self) -> bool {
         self.format == Some(OutputFormat::Wide)
+    }
+
+    /// Whether long lines are broken that a file or a pipe gets whole.
+    pub(crate) fn is_narrow(&self) -> bool {
+        !self.is_wide() && (self.terminal || self.has_width)
     }
 
     pub(crate) fn text(&mut self, text: &Printout) -> anyhow::Result<()> {
@@ -256,7 +268,7 @@ impl Printout {
     }
 
     /// The same for a text in a colour, which has to end with every line.
-    fn wrapped_in(&mut self, style: Style, paint: Paint, first: &str, rest: &str, text: &str) {
+    pub(crate) fn wrapped_in(&mut self, style: Style, paint: Paint, first: &str, rest: &str, text: &str) {
         let mut lines = Self::default();
         lines.wrapped(first, rest, text);
         for (index, line) in lines.0.lines().enumerate() {

@@ -13,8 +13,6 @@ use crate::feedback::{self, Feedback, ObjectState};
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WorkOutline {
     pub(crate) items: Vec<Item>,
-    /// The health of some workload of it is asked for.
-    pub(crate) is_probed: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -53,9 +51,7 @@ impl WorkOutline {
 
     pub(crate) fn of(work: &ManifestWork) -> Self {
         let items = work.spec.manifests().iter().enumerate();
-        let items: Vec<Item> = items.map(|(ordinal, manifest)| item(ordinal, manifest, work)).collect();
-        let is_probed = items.iter().any(|item| item.healthy != item.unready);
-        Self { items, is_probed }
+        Self { items: items.map(|(ordinal, manifest)| item(ordinal, manifest, work)).collect() }
     }
 }
 

@@ -87,25 +87,20 @@ impl Before {
 impl WorkReport {
     /// The status of the work after this report.
     pub(crate) fn after(&self, now: Timestamp) -> Before {
-        let Self { before, answer, lie, .. } = self;
+        let Self { before, lie, .. } = self;
         let stale = before.available.map(|said| KnownCondition { generation: self.generation, ..said });
         let say = |holds: bool, earlier: Option<KnownCondition>| {
             // The time changes only when the status changes.
             let since = earlier.filter(|said| said.holds == holds).map_or(now, |said| said.since);
             Some(KnownCondition { holds, since, generation: self.told_generation() })
         };
-        let (applied, available) = match answer {
-            _ if self.is_early(Early::Stale) => (before.applied, stale),
-            _ if self.is_early(Early::StaleApplied) => (say(true, before.applied), stale),
-            _ if self.is_early(Early::Unobserved) => (say(true, before.applied), say(true, before.available)),
+        let (applied, available) = match self.early.first() {
+            Some(Early::Stale) => (before.applied, stale),
+            Some(Early::StaleApplied) => (say(true, before.applied), stale),
             // The previous version still runs; nothing is known about the current one.
-            _ if self.is_refusal() => (say(false, before.applied), before.available),
+            None if self.is_refusal() => (say(false, before.applied), before.available),
             // The objects exist, whatever their pods do.
-            _ if self.outline.is_probed => (say(true, before.applied), say(true, before.available)),
-            Answer::Unavailable | Answer::Crashed => {
-                (say(true, before.applied), say(false, before.available))
-            }
-            _ => (say(true, before.applied), say(true, before.available)),
+            Some(Early::Unobserved) | None => (say(true, before.applied), say(true, before.available)),
         };
         let is_early = !self.early.is_empty();
         match lie {
@@ -120,7 +115,7 @@ impl WorkReport {
 
     /// The cluster does not accept the work.
     pub(crate) fn is_refusal(&self) -> bool {
-        self.early.is_empty() && is_refused(&self.answer, &self.outline)
+        self.early.is_empty() && self.answer == Answer::Refused
     }
 
     /// The state of the workloads.
@@ -132,7 +127,7 @@ impl WorkReport {
             Answer::Unready(Pods::Exit) => ObjectState::Looping,
             Answer::Exceeded(Pods::NeverReady) => ObjectState::Exceeded,
             Answer::Exceeded(Pods::Exit) => ObjectState::LoopingOn,
-            Answer::Unavailable | Answer::Crashed => ObjectState::Down,
+            Answer::Unavailable | Answer::Crashed { .. } => ObjectState::Down,
         }
     }
 
@@ -176,15 +171,6 @@ impl WorkReport {
         let manifests: Vec<Value> =
             self.outline.items.iter().map(|item| manifest(item, &said, now, self.object_state())).collect();
         json!({"conditions": conditions, "resourceStatus": {"manifests": manifests}})
-    }
-}
-
-/// Whether a cluster does not accept a work. A bad version without workloads can only be refused.
-pub(crate) fn is_refused(answer: &Answer, outline: &WorkOutline) -> bool {
-    match answer {
-        Answer::Refused => true,
-        Answer::Unready(_) | Answer::Exceeded(_) => !outline.is_probed,
-        Answer::Available { .. } | Answer::Unavailable | Answer::Crashed => false,
     }
 }
 

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::behaviour::{Behaviour, Early, Lie};
 use crate::member::Member;
 use crate::outline::WorkOutline;
-use crate::report::{Before, WorkReport, is_refused};
+use crate::report::{Before, WorkReport};
 
 /// How long to wait before a failed report is retried.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -313,7 +313,7 @@ impl ReportSchedule {
         answer: &Answer,
         outline: &WorkOutline,
     ) -> Vec<Early> {
-        let refused = is_refused(answer, outline);
+        let refused = *answer == Answer::Refused;
         let mut early = self.behaviour.early(cluster, &revision(work));
         early.retain(|early| match early {
             Early::Stale => true,

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use aviary_engine::simulate::agents::{FailureKind, Profile};
 use aviary_fleet::{Behaviour, FailureScope, Races, SimulatedFailure};
+use futures_util::StreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use serde_json::json;
 
-use crate::on_a_hub::{World, is_well, reported, said};
+use crate::on_a_hub::{GIVE_UP, World, is_well, reported, said};
 
 /// Where v2 fails in this way, on every cluster.
 fn failing(failure: FailureKind) -> Behaviour {
@@ -51,6 +54,38 @@ async fn a_version_that_crashes_was_ready_before() {
 }
 
 #[tokio::test]
+async fn a_version_that_flaps_is_ready_and_crashes_by_turns() {
+    let world = World::new().await;
+    let (fleet, running) = world.run(1, failing(FailureKind::Flaps)).await;
+    world.put("c-1", "v1").await;
+    let mut events = Box::pin(watcher(world.works("c-1"), watcher::Config::default()));
+    let seen = async {
+        let mut seen = Vec::new();
+        while seen.len() < 42 {
+            match events.next().await.unwrap().unwrap() {
+                Event::Apply(object) if is_well(&json!(object)) => {
+                    let work = json!(object);
+                    seen.extend(
+                        (work["metadata"]["generation"] == 2).then(|| reported(&work, "AvailableReplicas")),
+                    );
+                }
+                // From here on no event is missed.
+                Event::InitDone => {
+                    world.until("c-1", "v1 is well", is_well).await;
+                    world.put("c-1", "v2").await;
+                }
+                _ => {}
+            }
+        }
+        seen
+    };
+    let seen = tokio::time::timeout(GIVE_UP, seen).await.expect("all reports");
+    assert!(seen.chunks(2).all(|turn| turn == [Some(2), None]), "{seen:?}: a counter of 0 is left out");
+    running.stop().await;
+    assert_eq!(fleet.tally().reported, 1 + 42, "v1, and v2 ready and crashed");
+}
+
+#[tokio::test]
 async fn a_silent_agent_leaves_the_report_on_the_version_before() {
     let world = World::new().await;
     let (fleet, running) = world.run(2, failing(FailureKind::Silent)).await;
@@ -61,7 +96,7 @@ async fn a_silent_agent_leaves_the_report_on_the_version_before() {
     world.put("c-2", "v1").await;
     world.until("c-2", "v1 is well", is_well).await;
     running.stop().await;
-    let silent = serde_json::json!(world.works("c-1").get("w").await.unwrap());
+    let silent = json!(world.works("c-1").get("w").await.unwrap());
     assert_eq!(silent["metadata"]["generation"], 2);
     assert_eq!(silent["status"], before["status"]);
     assert_eq!(said(&silent, "Applied"), Some(("True".to_owned(), 1)));

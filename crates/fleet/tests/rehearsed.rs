@@ -16,7 +16,7 @@ use std::time::Duration;
 use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
 use aviary_controller::{Manager, Scope, Settings, View};
 use aviary_engine::observed::{Observed, Options};
-use aviary_engine::simulate::agents::Profile;
+use aviary_engine::simulate::agents::{FailureKind, Profile};
 use aviary_engine::simulate::{Rehearsal, rehearse};
 use aviary_fleet::{Behaviour, LabelShare, SimulatedFleet, members};
 use aviary_hub::Hub;
@@ -227,7 +227,7 @@ async fn one_at_a_time_the_order_is_the_same_to_the_last() {
 async fn failures_stop_it_at_the_same_cluster() {
     // The rollout passes the canary and stops in the middle of the fleet.
     let in_the_fleet = |rehearsal: &Rehearsal| (12..36).contains(&rehearsal.starts.len());
-    let profile = Profile { fail: 0.05, ..Profile::default() };
+    let profile = Profile { fail: 0.05, failure: FailureKind::Refuses, ..Profile::default() };
     let (rehearsal, order, standing) = compare("1", profile, in_the_fleet).await;
     assert_eq!(order, rehearsed(&rehearsal));
     assert_eq!((standing.len(), standing), (1, stuck(&rehearsal)));
@@ -236,7 +236,7 @@ async fn failures_stop_it_at_the_same_cluster() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_at_a_time_the_same_clusters_start_and_stand() {
     let in_the_fleet = |rehearsal: &Rehearsal| (12..36).contains(&rehearsal.starts.len());
-    let profile = Profile { fail: 0.15, ..Profile::default() };
+    let profile = Profile { fail: 0.15, failure: FailureKind::Refuses, ..Profile::default() };
     let (rehearsal, order, standing) = compare("15%", profile, in_the_fleet).await;
     let set = |names: Vec<String>| names.into_iter().collect::<BTreeSet<String>>();
     assert_eq!(set(order), set(rehearsed(&rehearsal)));

@@ -28,7 +28,8 @@ it reports on every ManifestWork in their namespaces as an agent would, after so
 Nothing really runs.
 
 The behaviour of a cluster depends only on the seed, its name and the revision, so a fleet behaves as aviary rehearse predicts for the \
-same seed and times. Clusters from an earlier run are taken over; clusters that are not simulated are never changed. \
+same seed and times. Agents report what real ones would: where nothing of a work is probed, only --failure refuses and silent \
+differ from success. Clusters from an earlier run are taken over; clusters that are not simulated are never changed. \
 The clusters stay when the command ends, but without an agent; --remove deletes them.";
 
 const EXAMPLES: &str = "\
@@ -39,8 +40,11 @@ Examples:
   Updates take up to a minute, one cluster in fifty fails, one in twenty is unreachable
     $ aviary fleet --clusters 5000 --latency 5s..1m --fail 2% --offline 5%
 
-  A version that no cluster can apply
+  A version whose pods never become ready
     $ aviary fleet --clusters 500 --fail-version v0.12.0
+
+  A version that no cluster can apply
+    $ aviary fleet --clusters 500 --fail-version v0.12.0 --failure refuses
 
   Delete all simulated clusters of a hub
     $ aviary fleet --remove
@@ -75,8 +79,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
-    /// How it fails: its pods are never ready, exit at start, or become ready and crash; the cluster
-    /// refuses it; or the agent stays silent
+    /// How it fails: its pods are never ready, exit at start, become ready and crash, or flap between
+    /// the two; the cluster refuses it; or the agent stays silent
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     failure: FailureArg,
 

@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     if session.output.data(&report)? {
         return Ok(outcome);
     }
-    let mut text = text::render(&report, session.output.paint);
+    let mut text = text::render(&report, session.output.is_narrow(), session.output.paint);
     text.line(next(args, &report, &session.program));
     session.output.text(&text)?;
     Ok(outcome)

@@ -26,7 +26,10 @@ takes, how many clusters are exposed at the worst moment, and where it would sto
 always gives the same output.
 
 The fleet comes from the hub or the files, as for aviary plan. With --clusters, placements without decisions get this many \
-clusters in total, a tenth of them for canary placements. All of them run the previous revision at the start.";
+clusters in total, a tenth of them for canary placements. All of them run the previous revision at the start.
+
+A simulated agent reports what a real one would: where the add-on has no probed object, only --failure refuses and silent \
+differ from success, and the result says how many failures nobody saw.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,6 +66,8 @@ Output with -o json:
                  on the desired revision of the placement
       starts[]   {seconds, cluster, placement, to}, in order
       unsettled[] {reason, message, count, clusters[]}
+      unseen     clusters with failures or outages that no report shows, as nothing of
+                 the add-on is probed there
 
 Exit codes:
   0 every cluster of every run settled; 1 a file is invalid, the hub could not be read, or
@@ -83,8 +88,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
-    /// How it fails: its pods are never ready, exit at start, or become ready and crash; the cluster
-    /// refuses it; or the agent stays silent
+    /// How it fails: its pods are never ready, exit at start, become ready and crash, or flap between
+    /// the two; the cluster refuses it; or the agent stays silent
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     failure: FailureArg,
 
@@ -125,6 +130,7 @@ pub(crate) enum FailureArg {
     NeverReady,
     Exits,
     Crashes,
+    Flaps,
     Refuses,
     Silent,
 }
@@ -135,6 +141,7 @@ impl From<FailureArg> for FailureKind {
             FailureArg::NeverReady => Self::NeverReady,
             FailureArg::Exits => Self::Exits,
             FailureArg::Crashes => Self::Crashes,
+            FailureArg::Flaps => Self::Flaps,
             FailureArg::Refuses => Self::Refuses,
             FailureArg::Silent => Self::Silent,
         }
@@ -216,7 +223,7 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     }
     let outcome = if report.all_settled() { Outcome::Done } else { Outcome::NotDone };
     if !session.output.data(&report)? {
-        let mut text = text::render(&report, session.output.paint);
+        let mut text = text::render(&report, session.output.is_narrow(), session.output.paint);
         text.line(next(args, session, outcome));
         session.output.text(&text)?;
     }

@@ -82,7 +82,7 @@ impl Table {
     /// the last column does not fit, it is on lines of its own below each row. If the others do not
     /// fit either, every row becomes a list of its cells.
     pub(crate) fn fitted(&self, paint: Paint) -> Printout {
-        if self.width(None) <= WIDTH {
+        if self.is_narrow() {
             return self.render(paint);
         }
         let columns = self.columns();
@@ -125,6 +125,11 @@ impl Table {
             }
         }
         out
+    }
+
+    /// Whether it fits into [`WIDTH`] columns as it is.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.width(None) <= WIDTH
     }
 
     /// How wide the table is, with all columns or those before the given one.

@@ -47,7 +47,11 @@ impl Desk {
 
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_aviary"));
-        command.args(words(arguments)).current_dir(&self.directory).env_remove("NO_COLOR");
+        command
+            .args(words(arguments))
+            .current_dir(&self.directory)
+            .env_remove("NO_COLOR")
+            .env_remove("COLUMNS");
         command
     }
 

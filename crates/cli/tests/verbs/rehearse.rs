@@ -37,7 +37,7 @@ fn the_fleet_of_a_hub_is_rehearsed_with_a_change() {
 
         Nothing was written. Next: aviary rehearse helloworld -f two.yaml … --fail 5% # to see where a bad revision stops
     "#]]);
-    let told = world.run("rehearse helloworld -f two.yaml --fail 100% --report page.html");
+    let told = world.run("rehearse helloworld -f two.yaml --fail 100% --failure refuses --report page.html");
     assert!(told.contains("The report is in page.html; nothing else was written."), "{told}");
     assert!(told.ends_with("exit 1\n"), "{told}");
     let page = fs::read_to_string(world.desk.path("page.html")).unwrap();

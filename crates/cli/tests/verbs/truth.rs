@@ -428,6 +428,47 @@ fn status_explain_and_history_fit_into_80_columns() {
     );
 }
 
+/// The same for a plan and a rehearsal, on a terminal or where a width is given. Elsewhere, programs
+/// read their lines.
+#[test]
+fn plan_and_rehearse_fit_into_80_columns_where_there_is_a_width() {
+    let world = World::refused("truth-narrow").file("two.yaml", &stream(&[addon("two")]));
+    let canary = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/canary");
+    let mut long = 0;
+    for command in [
+        "plan helloworld --kubeconfig hub.kubeconfig".to_owned(),
+        "plan helloworld -f two.yaml --kubeconfig hub.kubeconfig".to_owned(),
+        "rehearse helloworld -f two.yaml --fail 100% --kubeconfig hub.kubeconfig".to_owned(),
+        format!("plan -f {canary}"),
+        format!("rehearse -f {canary} --clusters 500 --runs 2"),
+        format!("rehearse -f {canary} --clusters 500 --fail 100%"),
+    ] {
+        let printed = |columns: &str| {
+            let output = world.desk.command(&command).env("COLUMNS", columns).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let (narrow, wide) = (printed("80"), printed(""));
+        let is_long = |line: &&str| line.chars().count() > 80 && !line.contains("Next: ");
+        assert!(narrow.lines().count() > 3, "{command}: {narrow}");
+        assert_eq!(narrow.lines().find(is_long), None, "{command}: {narrow}");
+        long += wide.lines().filter(is_long).count();
+        // Nothing is lost, and the command to copy is in one line.
+        let words = |text: &str| {
+            let mut words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
+            words.sort_unstable();
+            words.dedup();
+            words
+        };
+        let (kept, all) = (words(&narrow), words(&wide));
+        let lost: Vec<&String> = all.iter().filter(|word| kept.binary_search(word).is_err()).collect();
+        // Where the last column is below its row, it has no heading.
+        let is_heading = |word: &&String| matches!(&***word, "result" | "message" | "which" | "what");
+        assert!(lost.iter().all(|word| is_heading(word)), "{command} loses {lost:?}: {narrow}");
+        assert_eq!(narrow.lines().last(), wide.lines().last(), "{command}");
+    }
+    assert!(long > 10, "only {long} lines have been too long");
+}
+
 #[test]
 fn names_and_versions_are_suggested_and_completed() {
     let world = World::installed("truth-names");

@@ -11,7 +11,7 @@ use aviary_dashboard::{
     SessionToken,
 };
 use aviary_engine::observed::Options;
-use aviary_engine::simulate::agents::Profile;
+use aviary_engine::simulate::agents::{FailureKind, Profile};
 use aviary_fleet::{Behaviour, FailureScope, LabelShare, SimulatedFailure, SimulatedFleet};
 use aviary_hub::Hub;
 use aviary_hub::security::{Identity, Role};
@@ -130,7 +130,7 @@ impl World {
         }
         let latency = (Duration::from_millis(5), Duration::from_millis(60));
         let behaviour = Behaviour {
-            profile: Profile { seed: 7, latency, ..Profile::default() },
+            profile: Profile { seed: 7, latency, failure: FailureKind::Refuses, ..Profile::default() },
             failures: vec![SimulatedFailure { scope: FailureScope::Version("v3.0.0".into()), share: 1.0 }],
             ..Behaviour::default()
         };

@@ -56,6 +56,8 @@ pub enum FailureKind {
     Exits,
     /// Its pods become ready, and crash a while later.
     Crashes,
+    /// Its pods become ready and crash by turns.
+    Flaps,
     /// The cluster does not accept its objects.
     Refuses,
     /// The agent never reports on it.
@@ -73,8 +75,8 @@ pub enum Answer {
     Unready(Pods),
     /// The same, for longer than the workload's own deadline.
     Exceeded(Pods),
-    /// Applied, and its pods were ready and crash now.
-    Crashed,
+    /// Applied, and its pods were ready and crash now. They become ready this many times more.
+    Crashed { returns: u8 },
     /// Not applied.
     Refused,
 }
@@ -93,41 +95,49 @@ pub enum Pods {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Then {
     Stays,
+    /// It goes down once.
     Flaps,
-    Crashes,
+    /// It crashes, and becomes ready this many times more.
+    Crashes {
+        returns: u8,
+    },
 }
+
+/// How often a version that flaps becomes ready again: a rehearsal has to end.
+const RETURNS: u8 = 20;
 
 /// After this long a Deployment that makes no progress reports it.
 const PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
 
 impl Answer {
-    /// `Applied` and `Available` of a work, and the health of its object. A cluster can only refuse
-    /// a work without probed objects, or report it as unavailable.
+    /// `Applied` and `Available` of a work, and the health of its object. Available means that the
+    /// objects exist. So where no object is probed, only a refusal looks different from success.
     pub(super) fn seen(&self, object: Option<&str>) -> (Seen, Seen, Health) {
-        let no = |message: &str| Seen::No { message: message.into() };
-        let refused = || (no("work reports Applied=False: rehearsed failure"), Seen::NotYet, Health::Healthy);
-        let Some(object) = object else {
-            return match self {
-                Self::Available { .. } => (Seen::Yes, Seen::Yes, Health::Healthy),
-                Self::Unavailable | Self::Crashed => {
-                    (Seen::Yes, no("work reports Available=False: rehearsed outage"), Health::Healthy)
-                }
-                Self::Unready(_) | Self::Exceeded(_) | Self::Refused => refused(),
-            };
-        };
+        if *self == Self::Refused {
+            let message = "work reports Applied=False: rehearsed failure".into();
+            return (Seen::No { message }, Seen::NotYet, Health::Healthy);
+        }
+        let health = object.map_or(Health::Healthy, |object| self.health(object));
+        (Seen::Yes, Seen::Yes, health)
+    }
+
+    fn health(&self, object: &str) -> Health {
         let why = |detail: &str| format!("{object}: {detail}").into();
-        let health = match self {
-            Self::Available { .. } => Health::Healthy,
-            Self::Refused => return refused(),
+        match self {
+            Self::Available { .. } | Self::Refused => Health::Healthy,
             Self::Unready(pods) => Health::Progressing { why: why(pods.detail()), tolerable: false },
             Self::Exceeded(pods) => {
                 Health::Failed { why: why(&format!("{}; its progress deadline has passed", pods.detail())) }
             }
-            Self::Unavailable | Self::Crashed => {
+            Self::Unavailable | Self::Crashed { .. } => {
                 Health::Progressing { why: why(Pods::Exit.detail()), tolerable: false }
             }
-        };
-        (Seen::Yes, Seen::Yes, health)
+        }
+    }
+
+    /// Whether only a probed object tells it from success.
+    pub(super) fn needs_probe(&self) -> bool {
+        !matches!(self, Self::Available { .. } | Self::Refused)
     }
 }
 
@@ -171,7 +181,8 @@ impl<'a> Agents<'a> {
         let answer = match self.profile.failure {
             FailureKind::NeverReady if fails => Answer::Unready(Pods::NeverReady),
             FailureKind::Exits if fails => Answer::Unready(Pods::Exit),
-            FailureKind::Crashes if fails => Answer::Available { then: Then::Crashes },
+            FailureKind::Crashes if fails => Answer::Available { then: Then::Crashes { returns: 0 } },
+            FailureKind::Flaps if fails => Answer::Available { then: Then::Crashes { returns: RETURNS } },
             FailureKind::Refuses if fails => Answer::Refused,
             FailureKind::Silent if fails => return None,
             _ if flaps => Answer::Available { then: Then::Flaps },
@@ -184,15 +195,18 @@ impl<'a> Agents<'a> {
     pub fn after(&self, cluster: &ClusterName, answer: &Answer) -> Option<(Duration, Answer)> {
         Some(match answer {
             Answer::Available { then: Then::Flaps } => (self.latency(cluster, "outage"), Answer::Unavailable),
-            Answer::Available { then: Then::Crashes } => (self.latency(cluster, "crash"), Answer::Crashed),
+            Answer::Available { then: Then::Crashes { returns } } => {
+                (self.latency(cluster, "crash"), Answer::Crashed { returns: *returns })
+            }
+            Answer::Crashed { returns } => {
+                let then = Then::Crashes { returns: returns.checked_sub(1)? };
+                (self.latency(cluster, "recovery"), Answer::Available { then })
+            }
             Answer::Unavailable => {
                 (self.latency(cluster, "recovery"), Answer::Available { then: Then::Stays })
             }
             Answer::Unready(pods) => (PROGRESS_DEADLINE, Answer::Exceeded(*pods)),
-            Answer::Available { then: Then::Stays }
-            | Answer::Exceeded(_)
-            | Answer::Crashed
-            | Answer::Refused => return None,
+            Answer::Available { then: Then::Stays } | Answer::Exceeded(_) | Answer::Refused => return None,
         })
     }
 

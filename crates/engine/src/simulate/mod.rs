@@ -3,13 +3,17 @@
 //! [`world`] is a simulated hub, [`agents`] defines how clusters behave, [`fleet`] creates a fleet
 //! if there is none. This file runs the simulation. Equal inputs and seeds give equal results:
 //! nothing here reads a clock or random numbers.
+//!
+//! A simulated agent reports once on a change, and what is so. A real one may report too early, with
+//! the values of the older objects, but nothing is decided on such a report: the digest in it is
+//! another one. So it would cost a plan and change nothing. Simulated clusters on a hub report early.
 
 pub mod agents;
 pub mod fleet;
 pub mod world;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -34,6 +38,8 @@ pub struct Rehearsal {
     pub end: Vec<PlacementReport>,
     /// Clusters that had not settled at the end, and why.
     pub unsettled: Vec<(ClusterName, Decision)>,
+    /// Clusters with failures or outages that nobody saw, because no object is probed.
+    pub unseen: BTreeSet<ClusterName>,
     /// From the beginning to the last change.
     pub took: Duration,
     /// Time ran out before the fleet came to rest.
@@ -103,6 +109,7 @@ impl<'a> RehearsalRun<'a> {
             starts: Vec::new(),
             end: Vec::new(),
             unsettled: Vec::new(),
+            unseen: BTreeSet::new(),
             took: Duration::ZERO,
             ran_out: false,
             passes: 0,
@@ -232,7 +239,9 @@ impl<'a> RehearsalRun<'a> {
             && *at <= self.now
             && let Some(Reverse((_, cluster, answer))) = self.answers.pop()
         {
-            self.world.answer(&cluster, &answer);
+            if !self.world.answer(&cluster, &answer) {
+                self.story.unseen.insert(cluster.clone());
+            }
             if let Some((after, next)) = self.agents.after(&cluster, &answer) {
                 self.answers.push(Reverse((later(self.now, after), cluster, next)));
             }

@@ -19,8 +19,8 @@ use crate::shared::{Pool, Shared};
 pub struct World {
     pub observed: Observed,
     written: u64,
-    /// An object whose health is asked for, by the name of its work.
-    probed: BTreeMap<Text, Text>,
+    /// An object whose health is asked for, by the name of its work and what that is rendered from.
+    probed: BTreeMap<(Text, Option<Text>), Text>,
     states: Pool<WorkState>,
     hashes: Pool<Vec<(GroupResource, Hash)>>,
 }
@@ -199,7 +199,8 @@ impl World {
             objects: write.objects(),
         };
         if let Some(object) = write.probed_object() {
-            self.probed.entry(state.name.clone()).or_insert_with(|| object.into());
+            let key = (state.name.clone(), state.rendered_from.clone());
+            self.probed.entry(key).or_insert_with(|| object.into());
         }
         let work = Work {
             uid: format!("uid-{version}").into(),
@@ -283,14 +284,29 @@ impl World {
         self.report(cluster, |_| (applied.clone(), available.clone(), Health::Healthy));
     }
 
-    /// A simulated agent reports on the current generation of all works.
-    pub fn answer(&mut self, cluster: &ClusterName, answer: &Answer) {
-        let probed = std::mem::take(&mut self.probed);
-        self.report(cluster, |work| answer.seen(probed.get(&work.name).map(|object| &**object)));
+    /// A simulated agent reports on the current generation of all works. Returns whether the report
+    /// can be told from one of success.
+    pub fn answer(&mut self, cluster: &ClusterName, answer: &Answer) -> bool {
+        let mut probed = std::mem::take(&mut self.probed);
+        let (mut works, mut shown) = (0, 0);
+        self.report(cluster, |work| {
+            let key = (work.name.clone(), work.rendered_from.clone());
+            // A work of the snapshot that has not been reported on names its object.
+            if let Health::Unknown { why } = &work.health
+                && let Some((object, _)) = why.split_once(": ")
+            {
+                probed.entry(key.clone()).or_insert_with(|| object.into());
+            }
+            let object = probed.get(&key);
+            works += 1;
+            shown += usize::from(object.is_some());
+            answer.seen(object.map(|object| &**object))
+        });
         self.probed = probed;
+        works == 0 || shown > 0 || !answer.needs_probe()
     }
 
-    fn report(&mut self, cluster: &ClusterName, said: impl Fn(&WorkState) -> (Seen, Seen, Health)) {
+    fn report(&mut self, cluster: &ClusterName, mut said: impl FnMut(&WorkState) -> (Seen, Seen, Health)) {
         if let Some(mut works) = self.observed.works.get_mut(cluster) {
             for work in works.iter_mut() {
                 let (applied, available, health) = said(&work.state);

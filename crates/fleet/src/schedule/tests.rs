@@ -150,7 +150,8 @@ fn times_of_conditions_change_with_their_status_only() {
 
 #[test]
 fn a_work_that_cannot_be_applied_says_nothing_new_of_what_is_there() {
-    let mut schedule = schedule(Profile { fail: 1.0, ..latency(0, 0) }, Vec::new());
+    let refusing = Profile { fail: 1.0, failure: FailureKind::Refuses, ..latency(0, 0) };
+    let mut schedule = schedule(refusing, Vec::new());
     let now = Instant::now();
     let said = |type_: &str| json!({"type": type_, "status": "True", "observedGeneration": 1, "lastTransitionTime": "2020-01-01T00:00:00Z"});
     schedule.see(&work(2, json!({"conditions": [said("Applied"), said("Available")]})), now);
@@ -161,20 +162,60 @@ fn a_work_that_cannot_be_applied_says_nothing_new_of_what_is_there() {
     );
 }
 
-#[test]
-fn a_flapping_cluster_goes_down_once_and_recovers() {
-    let mut schedule = schedule(Profile { flap: 1.0, ..latency(10, 10) }, Vec::new());
+/// All reports on one work: the conditions of each, and what it says about the objects.
+fn reports(profile: Profile, work: &ManifestWork) -> Vec<(Vec<String>, String)> {
+    let mut schedule = schedule(profile, Vec::new());
     let mut now = Instant::now();
-    schedule.see(&fresh(1), now);
+    schedule.see(work, now);
     let mut story = Vec::new();
     while let Some(at) = schedule.next_due() {
         now = at;
         let report = schedule.take_due(now).unwrap();
-        story.extend(told(&report, time(0)).pop());
+        let manifests = &report.patch(time(0))["status"]["resourceStatus"]["manifests"];
+        story.push((told(&report, time(0)), manifests[0]["statusFeedback"].to_string()));
         schedule.written(report, time(0), now);
     }
-    let available = |status: &str| format!("Available={status}@1 1970-01-01T00:00:00Z");
-    assert_eq!(story, [available("True"), available("False"), available("True")]);
+    story
+}
+
+/// A work whose Deployment is asked for its counts.
+fn counted() -> ManifestWork {
+    let mut work = json!(probed(1, "v1", json!({})));
+    work["spec"]["manifestConfigs"][0]["feedbackRules"] = json!([{"type": "WellKnownStatus"}]);
+    serde_json::from_value(work).unwrap()
+}
+
+const WELL: [&str; 2] = ["Applied=True@1 1970-01-01T00:00:00Z", "Available=True@1 1970-01-01T00:00:00Z"];
+
+/// Every way to fail but these shows in probed objects only.
+#[test]
+fn what_is_not_probed_is_available_whatever_its_pods_do() {
+    use FailureKind::{Crashes, Exits, Flaps, NeverReady};
+    for failure in [NeverReady, Exits, Crashes, Flaps] {
+        let told = reports(Profile { fail: 1.0, failure, ..latency(10, 10) }, &fresh(1));
+        assert!(told.len() > 1, "{failure:?}: {told:?}");
+        assert!(told.iter().all(|said| *said == (WELL.map(str::to_owned).to_vec(), "{}".into())), "{told:?}");
+    }
+    let told = reports(Profile { fail: 1.0, failure: FailureKind::Refuses, ..latency(10, 10) }, &fresh(1));
+    assert_eq!(told, [(vec!["Applied=False@1 1970-01-01T00:00:00Z".to_owned()], "{}".to_owned())]);
+}
+
+#[test]
+fn a_flapping_cluster_goes_down_once_and_recovers() {
+    let told = reports(Profile { flap: 1.0, ..latency(10, 10) }, &counted());
+    assert!(told.iter().all(|(conditions, _)| conditions == &WELL), "{told:?}");
+    let [first, down, again] = &told[..] else { panic!("{told:?}") };
+    assert!(first == again && first != down, "{told:?}");
+}
+
+#[test]
+fn a_version_that_flaps_ends_down() {
+    let flaps = Profile { fail: 1.0, failure: FailureKind::Flaps, ..latency(10, 10) };
+    let told = reports(flaps, &counted());
+    let (up, down) = (&told[0], &told[1]);
+    assert_ne!(up, down);
+    assert!(told.chunks(2).all(|turn| turn == [up.clone(), down.clone()]), "{told:?}");
+    assert_eq!(told.len(), 42, "ready once, and twenty times more");
 }
 
 #[test]

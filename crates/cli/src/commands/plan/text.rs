@@ -1,4 +1,5 @@
-//! The plan as text: removals first, then starts, the waves, and what clusters wait for.
+//! The plan as text: removals first, then starts, the waves, and what clusters wait for. If narrow,
+//! it fits into 80 columns.
 
 use serde_json::Value;
 
@@ -28,8 +29,8 @@ fn clipped(text: &str) -> String {
     }
 }
 
-pub(super) fn render(report: &PlanReport, paint: Paint) -> Printout {
-    let mut page = PlanPage { paint, text: Printout::default() };
+pub(super) fn render(report: &PlanReport, narrow: bool, paint: Paint) -> Printout {
+    let mut page = PlanPage { narrow, paint, text: Printout::default() };
     for addon in &report.add_ons {
         page.addon(addon);
     }
@@ -43,6 +44,7 @@ pub(super) fn render(report: &PlanReport, paint: Paint) -> Printout {
 }
 
 struct PlanPage {
+    narrow: bool,
     paint: Paint,
     text: Printout,
 }
@@ -51,7 +53,7 @@ impl PlanPage {
     fn addon(&mut self, addon: &AddOnReport) {
         let name = self.paint.paint(Style::Bold, &format!("Add-on {}", addon.name));
         self.gap();
-        self.text.line(format_args!("{name}{}", headline(addon)));
+        self.line("", &format!("{name}{}", headline(addon)));
         self.groups("Removed", Style::Red, &addon.removals);
         self.movements("Created now", &addon.creates);
         self.movements("Started now", &addon.starts);
@@ -79,7 +81,7 @@ impl PlanPage {
                 "" => change.name.clone(),
                 namespace => format!("{namespace}/{}", change.name),
             };
-            self.text.line(format_args!("  {} {} {name}", change.change.to_lowercase(), change.kind));
+            self.line("  ", &format!("{} {} {name}", change.change.to_lowercase(), change.kind));
             self.fields(&change.fields);
         }
     }
@@ -97,7 +99,7 @@ impl PlanPage {
                     (Some(from), None) => format!("{kind}: {from} removed"),
                     (None, None) => kind.clone(),
                 };
-                self.text.line(format_args!("  {what}"));
+                self.line("  ", &what);
                 self.fields(fields);
             }
         }
@@ -110,7 +112,7 @@ impl PlanPage {
         };
         for field in fields.iter().take(FIELDS_SHOWN) {
             let (path, from, to) = (&field.path, shown(&field.from), shown(&field.to));
-            self.text.line(format_args!("    {path}: {from} → {to}"));
+            self.line("    ", &format!("{path}: {from} → {to}"));
         }
         let more = fields.len().saturating_sub(FIELDS_SHOWN);
         if more > 0 {
@@ -120,7 +122,10 @@ impl PlanPage {
 
     fn section(&mut self, title: &str) {
         self.gap();
-        self.text.line(self.paint.paint(Style::Bold, title));
+        match self.narrow {
+            true => self.text.wrapped_in(Style::Bold, self.paint, "", "  ", title),
+            false => self.text.line(self.paint.paint(Style::Bold, title)),
+        }
     }
 
     /// Adds an empty line, except at the beginning.
@@ -131,12 +136,18 @@ impl PlanPage {
     }
 
     fn table(&mut self, table: &Table) {
-        self.text.add(&table.render(self.paint));
+        let text = if self.narrow { table.fitted(self.paint) } else { table.render(self.paint) };
+        self.text.add(&text);
+    }
+
+    /// Adds a text with this indentation. What does not fit goes further in.
+    fn line(&mut self, indent: &str, text: &str) {
+        self.text.fitted(!self.narrow, indent, &format!("{indent}  "), text);
     }
 
     fn bullets(&mut self, lines: &[String]) {
         for line in lines {
-            self.text.line(format_args!("  {line}"));
+            self.line("  ", line);
         }
     }
 
@@ -230,7 +241,7 @@ impl PlanPage {
     fn left(&mut self, groups: &[Group], then: &str) {
         for group in groups {
             let (are, which) = (are(group.count), first_few(&group.clusters));
-            self.text.line(format_args!("  {then}{are} stuck: {}: {which}", group.message));
+            self.line("  ", &format!("{then}{are} stuck: {}: {which}", group.message));
         }
     }
 

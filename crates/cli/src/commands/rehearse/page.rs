@@ -79,6 +79,9 @@ fn render_addon(out: &mut String, addon: &AddOnRehearsal) {
         }
     };
     let _ = writeln!(out, "<p class=\"verdict {class}\">{}</p>", escaped(&verdict));
+    if let Some(why) = addon.unseen_explained() {
+        let _ = writeln!(out, "<p>{}</p>", escaped(&why));
+    }
     let runs = &addon.runs;
     if runs.count > 1 {
         let _ = writeln!(
@@ -387,6 +390,7 @@ mod tests {
                 timeline: Vec::new(),
                 starts: Vec::new(),
                 unsettled: Vec::new(),
+                unseen: 0,
             };
             let runs =
                 RunsReport { count: 1, settled: 1, p50_seconds: 100, p90_seconds: 100, worst_seconds: 100 };

@@ -10,6 +10,8 @@ use aviary_engine::simulate::{Rehearsal, Sample};
 use aviary_engine::tally::ClusterTally;
 use serde::Serialize;
 
+use crate::output::counted;
+
 /// What a peak is, for a peak above the budget.
 pub(crate) const PEAK_EXPLAINED: &str = "peak: the most clusters in flight or failed at once. It can exceed the budget: failed clusters within \
      maxFailures give their slot back, and first installs need no slot.";
@@ -65,6 +67,8 @@ pub(crate) struct RunReport {
     pub(crate) timeline: Vec<Moment>,
     pub(crate) starts: Vec<StartReport>,
     pub(crate) unsettled: Vec<UnsettledGroup>,
+    /// Clusters with failures or outages that no report shows.
+    pub(crate) unseen: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -158,6 +162,18 @@ impl AddOnRehearsal {
     pub(crate) fn peak_exceeds_budget(&self) -> bool {
         self.first.placements.iter().any(|end| end.peak_exposed > end.budget)
     }
+
+    /// Why failures changed nothing, where they did not.
+    pub(crate) fn unseen_explained(&self) -> Option<String> {
+        let count = self.first.unseen;
+        (count > 0).then(|| {
+            format!(
+                "Failures and outages on {} cannot be seen: nothing of this add-on is probed there, so agents report it as \
+                 applied and available whatever its pods do. Only failures of the kinds refuses and silent are seen.",
+                counted(count, "cluster")
+            )
+        })
+    }
 }
 
 /// Whether every cluster is up to date: none waits, none failed, none was given up.
@@ -205,6 +221,7 @@ impl RunReport {
             timeline: run.samples.iter().map(moment).collect(),
             starts: starts.collect(),
             unsettled: groups(run),
+            unseen: run.unseen.len(),
         }
     }
 }

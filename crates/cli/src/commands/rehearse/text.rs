@@ -1,4 +1,5 @@
-//! A rehearsal as text: the timeline, the exposure of the fleet, and the result.
+//! A rehearsal as text: the timeline, the exposure of the fleet, and the result. If narrow, it fits
+//! into 80 columns.
 
 use super::report::{AddOnRehearsal, Moment, PEAK_EXPLAINED, ProfileReport, RehearsalReport, shown};
 use crate::output::{Paint, Printout, Style, Table, counted, first_few};
@@ -7,51 +8,72 @@ use crate::output::{Paint, Printout, Style, Table, counted, first_few};
 const ROWS: usize = 12;
 const BAR: usize = 24;
 
-pub(crate) fn render(report: &RehearsalReport, paint: Paint) -> Printout {
+pub(crate) fn render(report: &RehearsalReport, narrow: bool, paint: Paint) -> Printout {
     let mut out = Printout::default();
     for addon in &report.add_ons {
-        render_addon(&mut out, addon, &report.profile, paint);
+        render_addon(&mut out, addon, &report.profile, narrow, paint);
     }
     out
 }
 
-fn render_addon(out: &mut Printout, addon: &AddOnRehearsal, profile: &ProfileReport, paint: Paint) {
+fn render_addon(
+    out: &mut Printout,
+    addon: &AddOnRehearsal,
+    profile: &ProfileReport,
+    narrow: bool,
+    paint: Paint,
+) {
     let [from, to] = profile.latency_seconds;
     let title = format!("{} on {}", addon.name, counted(addon.clusters, "cluster"));
     out.line(paint.paint(Style::Bold, &title));
-    out.line(format_args!(
-        "  updates take {from}s to {to}s, {} fail, {} are unreachable, {} flap; seed {}",
+    let nature = format!(
+        "updates take {from}s to {to}s, {} fail, {} are unreachable, {} flap; seed {}",
         percent(profile.fail),
         percent(profile.offline),
         percent(profile.flap),
         profile.seed,
-    ));
+    );
+    out.fitted(!narrow, "  ", "  ", &nature);
     out.gap();
-    out.add(&timeline(addon, paint));
+    timelines(out, addon, narrow, paint);
     out.line("  # settled  > in flight  x failed  . waiting");
     out.gap();
-    out.add(&placements(addon, paint));
+    let ends = placements(addon);
+    out.add(&if narrow { ends.fitted(paint) } else { ends.render(paint) });
     if addon.peak_exceeds_budget() {
         out.wrapped("  ", "  ", PEAK_EXPLAINED);
     }
     out.gap();
-    render_end(out, addon, paint);
+    render_end(out, addon, narrow, paint);
 }
 
 fn percent(share: f64) -> String {
     format!("{}%", (share * 1000.0).round() / 10.0)
 }
 
+/// The placements side by side, or one below the other where they do not fit.
+fn timelines(out: &mut Printout, addon: &AddOnRehearsal, narrow: bool, paint: Paint) {
+    let together = timeline(addon, |_| true);
+    if !narrow || together.is_narrow() {
+        return out.add(&together.render(paint));
+    }
+    for index in 0..addon.first.placements.len() {
+        out.add(&timeline(addon, |placement| placement == index).render(paint));
+        out.gap();
+    }
+}
+
 /// Some moments of the run, evenly spread, always including the last.
-fn timeline(addon: &AddOnRehearsal, paint: Paint) -> Printout {
+fn timeline(addon: &AddOnRehearsal, is_shown: impl Fn(usize) -> bool) -> Table {
     let mut table = Table::default();
-    let names: Vec<&str> = addon.first.placements.iter().map(|end| end.placement.as_str()).collect();
+    let ends = || addon.first.placements.iter().enumerate().filter(|(index, _)| is_shown(*index));
     let mut head = vec!["time"];
-    head.extend(&names);
+    head.extend(ends().map(|(_, end)| end.placement.as_str()));
     table.head(&head);
     for moment in chosen(&addon.first.timeline) {
         let mut row = vec![(Style::Plain, shown(moment.seconds))];
-        for (at, end) in moment.placements.iter().zip(&addon.first.placements) {
+        for (index, end) in ends() {
+            let Some(at) = moment.placements.get(index) else { continue };
             let done = share_of(at.done, end.governed);
             let moving = share_of(at.done + at.in_flight, end.governed).max(done);
             let failed = share_of(at.done + at.in_flight + at.failed, end.governed).max(moving);
@@ -68,7 +90,7 @@ fn timeline(addon: &AddOnRehearsal, paint: Paint) -> Printout {
         }
         table.row(row);
     }
-    table.render(paint)
+    table
 }
 
 fn chosen(timeline: &[Moment]) -> Vec<&Moment> {
@@ -91,7 +113,7 @@ fn share_of(part: usize, whole: usize) -> usize {
     (part * BAR).checked_div(whole).unwrap_or(0).min(BAR)
 }
 
-fn placements(addon: &AddOnRehearsal, paint: Paint) -> Printout {
+fn placements(addon: &AddOnRehearsal) -> Table {
     let mut table = Table::default();
     table.head(&["placement", "clusters", "budget", "peak", "settled", "failed", "waiting", "result"]);
     for end in &addon.first.placements {
@@ -107,10 +129,10 @@ fn placements(addon: &AddOnRehearsal, paint: Paint) -> Printout {
             (style, end.message.clone()),
         ]);
     }
-    table.render(paint)
+    table
 }
 
-fn render_end(out: &mut Printout, addon: &AddOnRehearsal, paint: Paint) {
+fn render_end(out: &mut Printout, addon: &AddOnRehearsal, narrow: bool, paint: Paint) {
     let first = &addon.first;
     let verdict = match (first.settled, first.ran_out) {
         (true, _) => {
@@ -124,21 +146,27 @@ fn render_end(out: &mut Printout, addon: &AddOnRehearsal, paint: Paint) {
             paint.paint(Style::Red, &text)
         }
     };
-    out.line(format_args!("{verdict} {} passes, {} writes.", first.passes, first.writes));
+    let verdict = format!("{verdict} {} passes, {} writes.", first.passes, first.writes);
+    out.fitted(!narrow, "", "  ", &verdict);
     for group in first.unsettled.iter().take(ROWS) {
         let who = first_few(&group.clusters);
-        out.line(format_args!("  {:>6}  {}  {}", group.count, group.message, paint.paint(Style::Dim, &who)));
+        let why = format!("{}  {}", group.message, paint.paint(Style::Dim, &who));
+        out.fitted(!narrow, &format!("  {:>6}  ", group.count), &" ".repeat(10), &why);
+    }
+    if let Some(why) = addon.unseen_explained() {
+        out.wrapped("", "", &why);
     }
     let runs = &addon.runs;
     if runs.count > 1 {
-        out.line(format_args!(
+        let summary = format!(
             "Of {} fleets, {} settled. Half were done after {}, 90% after {}, all after {}.",
             runs.count,
             runs.settled,
             shown(runs.p50_seconds),
             shown(runs.p90_seconds),
             shown(runs.worst_seconds),
-        ));
+        );
+        out.fitted(!narrow, "", "  ", &summary);
     }
     out.gap();
 }
