@@ -293,11 +293,11 @@ mod tests {
         (client, endless(listener))
     }
 
-    /// Allows for what the sockets buffer.
+    /// Allows for what the sockets buffer: kernels let that grow to tens of MiB.
     async fn assert_taken(server: JoinHandle<usize>, most: usize) {
         // On another thread: this one closes the connection.
         let taken = tokio::task::spawn_blocking(|| server.join().unwrap()).await.unwrap();
-        assert!(taken < most + 16 * MIB, "{} MiB were taken", taken / MIB);
+        assert!(taken < most + 64 * MIB, "{} MiB were taken", taken / MIB);
     }
 
     #[tokio::test]

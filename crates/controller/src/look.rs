@@ -195,7 +195,7 @@ impl View {
         self.stores.addons().cloned().collect()
     }
 
-    /// Looks at an add-on; `None` when there is none of this name.
+    /// Calls `look` with the snapshot of an add-on. Returns `None` if it does not exist.
     pub fn observe<T>(&mut self, addon: &str, look: impl FnOnce(&Observed) -> T) -> Option<T> {
         self.stores.observe(&addon.into()).map(|snapshot| look(&snapshot))
     }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use aviary_engine::simulate::agents::{FailureKind, Profile};
 use aviary_fleet::{Behaviour, FailureScope, Races, SimulatedFailure};
+use aviary_testing::GIVE_UP;
 use futures_util::StreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::json;
 
-use crate::on_a_hub::{GIVE_UP, World, is_well, reported, said};
+use crate::on_a_hub::{World, is_well, reported, said};
 
 /// Where v2 fails in this way, on every cluster.
 fn failing(failure: FailureKind) -> Behaviour {

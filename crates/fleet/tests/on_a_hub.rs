@@ -18,6 +18,7 @@ use aviary_fleet::{
     remove,
 };
 use aviary_hub::Hub;
+use aviary_testing::GIVE_UP;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -26,8 +27,6 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-pub(crate) const GIVE_UP: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     pub(crate) client: Client,

@@ -20,7 +20,7 @@ use aviary_engine::simulate::agents::{FailureKind, Profile};
 use aviary_engine::simulate::{Rehearsal, rehearse};
 use aviary_fleet::{Behaviour, LabelShare, SimulatedFleet, members};
 use aviary_hub::Hub;
-use aviary_testing::objects;
+use aviary_testing::{GIVE_UP, objects};
 use futures_util::StreamExt;
 use jiff::Timestamp;
 use kube::api::Api;
@@ -29,8 +29,6 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-const GIVE_UP: Duration = Duration::from_secs(60);
 
 /// A task that can be stopped.
 pub(crate) struct Running(oneshot::Sender<()>, JoinHandle<()>);

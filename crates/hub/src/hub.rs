@@ -44,8 +44,8 @@ pub struct HubOptions {
     pub event_bytes_kept: usize,
     /// Objects of kind `Event` are deleted after this time.
     pub event_lifetime: Duration,
-    /// Conversions between the versions of CRDs, by their names. They are used for CRDs whose
-    /// conversion strategy is `Webhook`; for other CRDs that strategy is refused.
+    /// Converters between the versions of a CRD, by the CRD's name. A CRD with the conversion
+    /// strategy `Webhook` is refused unless it has a converter here.
     pub converters: BTreeMap<String, Converter>,
 }
 

@@ -279,7 +279,7 @@ fn permission(entry: PermissionEntry) -> Option<Permission> {
     is_role.then_some(Permission { namespace, role: GrantedRole { kind, name } })
 }
 
-/// Whether a text can be a name in a path.
+/// Returns true if the text is an object name that is safe in a URL path.
 fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     !text.is_empty() && text.len() <= 253 && text.chars().all(fits) && text != "." && text != ".."

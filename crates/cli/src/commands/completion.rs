@@ -17,7 +17,7 @@ Examples:
     $ aviary completion zsh > \"${fpath[1]}/_aviary\"
     $ aviary completion fish > ~/.config/fish/completions/aviary.fish")]
 pub(crate) struct Args {
-    /// The shell
+    /// Shell to generate the script for
     #[arg(value_enum)]
     shell: Shell,
 }

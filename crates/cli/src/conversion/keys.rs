@@ -93,7 +93,7 @@ impl Keys {
     ) -> Result<Option<Self>, AuthorityError> {
         let is_usable = self.authority(now).is_some_and(|authority| authority.is_ok());
         if !is_usable {
-            // There is nothing that the hub could trust in the meantime.
+            // No authority is usable, so there is no previous one to keep trusted.
             let current = Some(generate(now)?);
             return Ok(Some(Self {
                 current,

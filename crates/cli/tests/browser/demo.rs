@@ -59,10 +59,7 @@ async fn story(browser: &Browser) -> Vec<Seen> {
 async fn the_page_of_the_demo_shows_the_canary_fill_the_fleet_wait_and_then_fill() {
     let desk = desk("browser-demo");
     let demo = Process::start_until(
-        desk.command(&format!(
-            "demo --wait --clusters {} --latency 300ms..900ms --data-dir data",
-            FLEET + CANARY
-        )),
+        desk.command(&format!("demo --wait --clusters {} --latency 1s..3s --data-dir data", FLEET + CANARY)),
         "Open the dashboard",
     );
     let browser = Browser::start(DESK).await;

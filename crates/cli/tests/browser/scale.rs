@@ -154,6 +154,14 @@ async fn ten_thousand_clusters_of_a_real_hub_are_drawn_and_can_be_pointed_at() {
             "return [...document.querySelectorAll('.legend .numbers')].reduce((sum, one) => sum + Number(one.textContent.replace(/,/g, '')), 0) === 10000",
         )
         .await;
+    // From here on nothing moves on the page.
+    hub.until_done(10_000, "v1.0.0").await;
+    browser
+        .until(
+            "all clusters to be settled",
+            "return document.querySelector('.legend .numbers').textContent === '10,000'",
+        )
+        .await;
     assert_eq!(painted(&browser).await, [10_000]);
     let canvas = "[data-placement=\"default/all\"] canvas";
     let raster = browser.run(&format!("const {{ pitch, columns }} = document.querySelector('{canvas}').dataset; return [Number(pitch), Number(columns)]")).await;

@@ -124,7 +124,7 @@ async fn until_it_has_crashed_for_longer_than_the_soak(story: &Story, reason: &s
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_crashes_in_its_soak_stays_on_the_canary() {
     let bad = deployment("crashes", "v2", &["crash-after", "4s"]);
-    let story = ask_for_soaking("crashes", bad, "5s").await;
+    let story = ask_for_soaking("crashes", bad, "20s").await;
     until_it_has_crashed_for_longer_than_the_soak(&story, "Error").await;
     roll_back(&story).await;
 }
@@ -132,7 +132,7 @@ async fn a_version_that_crashes_in_its_soak_stays_on_the_canary() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_is_killed_for_its_memory_stays_on_the_canary() {
     let bad = deployment("leaks", "v2", &["leak-after", "3s"]);
-    let story = ask_for_soaking("leaks", bad, "5s").await;
+    let story = ask_for_soaking("leaks", bad, "20s").await;
     until_it_has_crashed_for_longer_than_the_soak(&story, "OOMKilled").await;
     roll_back(&story).await;
 }
@@ -142,7 +142,7 @@ async fn a_version_that_is_killed_for_its_memory_stays_on_the_canary() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_in_the_soak_is_seen_at_the_pace_of_ocms_agent_too() {
     let bad = deployment("rarely-seen", "v2", &["crash-after", "4s"]);
-    let story = Story::new("rarely-seen", alone()).await.soaking("5s");
+    let story = Story::new("rarely-seen", alone()).await.soaking("20s");
     let story = installed_before(bad, story).await;
     story.lane.kill_agent("member1");
     story.lane.start_agent_polling("member1", POLL_OF_OCM);

@@ -1,10 +1,8 @@
 //! The steps of `examples/kustomize`, as people take them: `kubectl kustomize DIR | kubectl apply
 //! -f -`, with a manager at work.
 
-use std::path::Path;
-use std::time::Duration;
-
 use aviary_api::ClusterManagementAddOn;
+use aviary_testing::GIVE_UP;
 use futures_util::StreamExt as _;
 use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -12,12 +10,11 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{Config, watcher};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
+use std::path::Path;
 
 use crate::agents::Agents;
 use crate::harness::{Hub, Process, hub};
 use crate::show;
-
-const GIVE_UP: Duration = Duration::from_secs(60);
 
 /// A hub with eight clusters and four canaries, a manager, and agents that do not report yet.
 pub(crate) struct World {

@@ -57,9 +57,9 @@ fn a_watch_ends_in_time() {
     let hub = hub("watch-end");
     hub.given("create configmap one");
     hub.check(
-        "get configmaps -w --request-timeout=1s",
+        "get configmaps -w --request-timeout=5s",
         &expect![[r#"
-        $ kubectl get configmaps -w --request-timeout=1s
+        $ kubectl get configmaps -w --request-timeout=5s
         NAME   DATA   AGE
         one    0      AGE
     "#]],

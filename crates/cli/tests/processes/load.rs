@@ -122,8 +122,8 @@ async fn life_of(clusters: usize, memory: usize) {
     assert!(peak <= before + memory, "{peak} MB at most, {before} MB before");
 
     // Everything is at rest.
-    let objects = hub.versions().await;
     manager.stop("TERM");
+    let objects = hub.versions().await;
     let manager = start(&desk, MANAGER);
     until_leading(&manager.address("metrics")).await;
     manager.stop("TERM");

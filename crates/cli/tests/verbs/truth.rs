@@ -155,7 +155,7 @@ fn a_watch_that_times_out_without_a_hub_reports_no_stale_outcome() {
     world.until("the canary to start", |_, plan| {
         plan.report.placements.iter().any(|one| one.tally.in_flight > 0)
     });
-    let mut watch = Running::start(&world, "status helloworld --timeout 15s");
+    let mut watch = Running::start(&world, "status helloworld --timeout 30s");
     watch.until("in flight");
     line.cut();
     watch.until("hub unreachable since 2");

@@ -164,7 +164,7 @@ async fn hooks_run_on_deletion_before_anything_is_removed_and_again_if_they_are_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hooks_are_given_up_at_their_deadline_and_when_their_cluster_is_gone() {
     let deadline = "addon.open-cluster-management.io/addon-pre-delete-deadline";
-    let fleet = Installed::with(json!({deadline: "5s"})).await;
+    let fleet = Installed::with(json!({deadline: "30s"})).await;
     fleet.world.select("prod", &["c2".to_owned()]).await;
     fleet.until_hook("c1", &Value::Null).await;
     fleet.until_given_up("c1: the pre-delete hooks did not complete before their deadline").await;

@@ -262,7 +262,6 @@ async fn a_wave_that_an_earlier_leader_had_in_mind_is_void_once_another_starts_o
     let gate = Gate::open();
     let first = Replica::start(gate.client(&world.managers), "first");
     installed(&world, &first).await;
-    let second = Replica::start(world.managers.clone(), "second");
     // The first leader has reserved the fleet's first wave, and hangs before the first start of it.
     gate.arm(|request| {
         let path = request.uri().path();
@@ -271,6 +270,7 @@ async fn a_wave_that_an_earlier_leader_had_in_mind_is_void_once_another_starts_o
     agents.let_go_of(|cluster| cluster.starts_with("canary"));
     world.put(wants("two")).await;
     gate.shut().await;
+    let second = Replica::start(world.managers.clone(), "second");
     // Nothing of the fleet has started, and from now on only one at a time may.
     let audit = Auditor::start(&world.client, "helloworld").await;
     world

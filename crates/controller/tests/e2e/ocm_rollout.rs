@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use crate::agents::Agents;
 use crate::counting::{Counts, writes};
 use crate::objects::{instance, reference};
-use crate::world::World;
+use crate::world::{GIVE_UP, World};
 
 /// For how long nothing may be written at rest.
 const REST: Duration = Duration::from_secs(30);
@@ -72,7 +72,7 @@ pub(crate) async fn at_rest(counts: &Counts, rest: Duration) {
             quiet = if writes(&counts.take()) == 0 { quiet + 1 } else { 0 };
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), written).await.expect("to come to rest");
+    tokio::time::timeout(GIVE_UP, written).await.expect("to come to rest");
     let any = async {
         while counts.committed().is_empty() {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -243,7 +243,7 @@ async fn until_recorded(world: &World, what: &str, is: impl Fn(&Value) -> bool) 
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    let waited = tokio::time::timeout(GIVE_UP, wait).await;
     assert!(waited.is_ok(), "not {what}: {:#}", json!(world.get(&record()).await));
 }
 
@@ -276,7 +276,7 @@ async fn until_assigned(world: &World, template: &str, clusters: &[String]) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    let waited = tokio::time::timeout(GIVE_UP, wait).await;
     assert!(waited.is_ok(), "not assigned {template}: {clusters:?}");
 }
 

@@ -1,9 +1,5 @@
 //! Placements on a hub that has nobody else to decide them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
 use aviary_api::{ManagedCluster, Placement, PlacementDecision};
 use aviary_engine::name::ClusterName;
 use aviary_engine::normalise;
@@ -14,14 +10,15 @@ use kube::client::Body;
 use kube::runtime::watcher::{Config, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tower::service_fn;
 
 use crate::agents::Agents;
 use crate::counting::{Counts, writes};
 use crate::rollout::{addon, hub_config, template};
-use crate::world::World;
+use crate::world::{GIVE_UP, World};
 
-const GIVE_UP: Duration = Duration::from_secs(60);
 const LABEL: &str = "cluster.open-cluster-management.io/placement";
 
 fn cluster(name: &str, env: &str) -> Value {

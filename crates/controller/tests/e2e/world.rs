@@ -24,7 +24,7 @@ use crate::shared::{self, Turn};
 use crate::show;
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const GIVE_UP: Duration = Duration::from_secs(60);
+pub(crate) use aviary_testing::GIVE_UP;
 
 pub(crate) struct World {
     pub(crate) client: Client,

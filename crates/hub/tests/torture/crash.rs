@@ -20,8 +20,8 @@ use crate::support::{Place, config_map, maps, revision, within};
 const ROUNDS: u64 = 50;
 const WRITERS: usize = 64;
 const KEYS_PER_WRITER: u64 = 3;
-/// The kill comes within this many milliseconds after the writers have started.
-const LATEST_KILL: usize = 400;
+/// The kill comes when up to this many new revisions were seen.
+const LATEST_KILL: usize = 100;
 
 /// The content of an object. It is written to several fields, so that a partial object can be
 /// detected.
@@ -241,7 +241,13 @@ async fn a_hub_that_is_killed_fifty_times_loses_nothing_it_acknowledged() {
                 tokio::spawn(write(maps.clone(), known, random, Arc::clone(&seen)))
             })
             .collect();
-        tokio::time::sleep(Duration::from_millis(random.below(LATEST_KILL) as u64)).await;
+        let kill_at = before + 1 + random.below(LATEST_KILL);
+        let enough = async {
+            while seen.0.lock().unwrap().len() < kill_at {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        within("enough revisions to be seen", enough).await;
         served.kill();
         let ended = within("the writers notice", join_all(writing)).await;
         writers = ended.into_iter().map(Result::unwrap).collect();

@@ -44,7 +44,7 @@ const EXCEEDED: (&str, &str, &str) = ("Progressing", "False", "ProgressDeadlineE
 const AVAILABLE: (&str, &str, &str) = ("Available", "True", "MinimumReplicasAvailable");
 const UNAVAILABLE: (&str, &str, &str) = ("Available", "False", "MinimumReplicasUnavailable");
 
-/// The four rows of "What workloads report" in the design, measured on real clusters.
+/// What a Deployment reported on real clusters after a change of its image.
 #[test]
 fn a_deployment_in_the_four_measured_states() {
     check(

@@ -2,9 +2,6 @@
 
 use super::*;
 
-/// For limits that must not affect an honest client on a busy machine.
-const SECOND: Duration = Duration::from_secs(1);
-
 #[tokio::test]
 async fn a_client_that_never_finishes_its_handshake_or_its_headers_is_cut() {
     let limits = Limits { handshake: SECOND, header_read: SHORT, ..Limits::default() };
