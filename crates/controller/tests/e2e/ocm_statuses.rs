@@ -484,6 +484,8 @@ async fn an_instance_of_a_template_has_all_that_ocms_agents_read() {
     world.put(object("ClusterManagementAddOn", ADDON, json!({"spec": spec}))).await;
     let waiting = "Waiting for ManagedClusterAddOn ManifestApplied condition";
     until_condition(&world, "c1", "Progressing", ["False", "WaitingForManifestApplied", waiting]).await;
+    let registered = ["True", "NilRegistration", "Registration of the addon agent is configured"];
+    until_condition(&world, "c1", "RegistrationApplied", registered).await;
     until_status(&world, "c1", "namespace and health check", |status| {
         status["namespace"] == "agents" && status["healthCheck"] == json!({"mode": "Customized"})
     })
