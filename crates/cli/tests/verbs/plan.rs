@@ -142,7 +142,7 @@ fn files_alone_ask_no_hub() {
     let world =
         World::quiet("plan-offline").file("one.yaml", &stream(&[addon("one"), hub_config("one", "v1.0.0")]));
     let output = world.desk.output("plan -f one.yaml -o json");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["addOns"][0]["file"], "one.yaml");
 }
 

@@ -326,11 +326,12 @@ impl StatusDraft<'_> {
         if !self.is_ocm() || !self.fleet.renders || self.status.condition(KIND).is_some() {
             return;
         }
-        let mut told = self.status.told();
-        let Some(template) = told.find(|pin| pin.config.kind.is_templates()) else { return };
-        let Some(content) = self.fleet.observed.content(template) else { return };
-        let requested = content.pointer("/spec/registration").unwrap_or(&Value::Null);
-        if requested.is_null() || requested.as_array().is_some_and(Vec::is_empty) {
+        let requests_none = |content: &Value| match content.pointer("/spec/registration") {
+            None | Some(Value::Null) => true,
+            Some(requested) => requested.as_array().is_some_and(Vec::is_empty),
+        };
+        let template = self.status.told().find(|pin| pin.config.kind.is_templates());
+        if template.and_then(|pin| self.fleet.observed.content(pin)).is_some_and(|one| requests_none(one)) {
             let words = ("True", Reason::NilRegistration, conditions::REGISTRATION_CONFIGURED.into());
             self.state(KIND, words);
         }
