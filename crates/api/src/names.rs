@@ -163,6 +163,10 @@ pub mod conditions {
     /// Instance, on an OCM hub: all its works are applied. OCM's name. If the add-on has its own
     /// manager, that manager writes the condition.
     pub const MANIFEST_APPLIED: &str = "ManifestApplied";
+    /// Instance: its agent can register, and has its rights. OCM's name.
+    pub const REGISTRATION_APPLIED: &str = "RegistrationApplied";
+    /// What OCM says in that condition when it is True, whatever the reason.
+    pub const REGISTRATION_CONFIGURED: &str = "Registration of the addon agent is configured";
     /// Instance: whether it may run on the hosting cluster that it names. OCM's name. If the add-on
     /// has its own manager, that manager writes the condition.
     pub const HOSTING_CLUSTER_VALIDITY: &str = "HostingClusterValidity";

@@ -126,13 +126,13 @@ pub(crate) enum WatchEvent {
     Kinds,
     /// What the hub's schemas can hold of our statuses.
     Served(Served),
-    /// The hub has made something else of a status than was written.
+    /// The hub has made something else of a write than was sent.
     Echo(Echo),
     /// The hub refuses a watch.
     Refused(Refused),
 }
 
-/// A status that the hub has taken and stored as something else: it has pruned or defaulted fields.
+/// A write that the hub has taken and stored as something else: it has pruned or defaulted fields.
 #[derive(Clone, Debug)]
 pub(crate) struct Echo {
     pub(crate) addon: Text,
@@ -143,11 +143,16 @@ pub(crate) struct Echo {
     pub(crate) sent: Value,
 }
 
-/// Whose status it is.
+/// What was written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Echoed {
+    /// The status of the add-on.
     AddOn,
+    /// The status of an instance.
     Instance(ClusterName),
+    /// The owner, marker and annotations of an instance.
+    Metadata(ClusterName),
+    Record,
 }
 
 /// A write for one add-on that the hub refuses.
@@ -165,6 +170,8 @@ pub(crate) enum RefusedObject {
     /// It cannot be deleted.
     Instance(ClusterName),
     Status(ClusterName),
+    /// Annotations from its cluster. Nothing else depends on them.
+    Annotations(ClusterName),
     /// With the id of the revision that it is rendered from.
     Work(ClusterName, Text),
     Offer(ConfigRef),
@@ -176,6 +183,7 @@ impl fmt::Display for RefusedObject {
             Self::NewInstance(cluster) => write!(f, "the new instance of cluster {cluster}"),
             Self::Instance(cluster) => write!(f, "the deletion of the instance of cluster {cluster}"),
             Self::Status(cluster) => write!(f, "the status of the instance of cluster {cluster}"),
+            Self::Annotations(cluster) => write!(f, "annotations of the instance of cluster {cluster}"),
             Self::Work(cluster, _) => write!(f, "a work of cluster {cluster}"),
             Self::Offer(config) => write!(f, "the status of {config}"),
         }

@@ -56,6 +56,9 @@ pub struct Observed {
     pub refused: Arc<BTreeMap<ClusterName, Refusal>>,
     /// Refused before, and tried again in this pass: still reported until the hub has answered.
     pub retried: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// Clusters whose instance the hub refuses to annotate. Nothing else of the instance depends on
+    /// that, so it is no refusal of the others.
+    pub refused_annotations: Arc<BTreeSet<ClusterName>>,
     /// For how many more clusters the hub refuses a write, if only their number is known. The
     /// leader knows them all.
     pub refused_unnamed: usize,
@@ -396,7 +399,7 @@ pub struct Cluster {
     pub opted_out: bool,
     /// Since when the hub reports it unreachable.
     pub unreachable: Option<Unreachable>,
-    /// What its new instances are annotated with on an OCM hub.
+    /// What its instances are annotated with on an OCM hub.
     pub addon_annotations: BTreeMap<Text, Text>,
 }
 
@@ -407,14 +410,21 @@ pub struct ClusterSummary {
     pub deleting: bool,
     pub opted_out: bool,
     pub reachable: bool,
+    /// It has annotations for its instances.
+    pub annotates: bool,
 }
 
 impl Summarised for Cluster {
     type Summary = ClusterSummary;
 
     fn summary(&self) -> ClusterSummary {
-        let Self { deleting, opted_out, unreachable, name: _, labels: _, addon_annotations: _ } = self;
-        ClusterSummary { deleting: *deleting, opted_out: *opted_out, reachable: unreachable.is_none() }
+        let Self { deleting, opted_out, unreachable, addon_annotations, name: _, labels: _ } = self;
+        ClusterSummary {
+            deleting: *deleting,
+            opted_out: *opted_out,
+            reachable: unreachable.is_none(),
+            annotates: !addon_annotations.is_empty(),
+        }
     }
 }
 
@@ -565,6 +575,8 @@ pub struct Instance {
     pub install_namespace: Text,
     /// The other cluster on which its agent should run.
     pub hosting: Option<Text>,
+    /// Those of its annotations that it may have from its cluster.
+    pub addon_annotations: BTreeMap<Text, Text>,
     pub overrides: Vec<ConfigRef>,
     /// The version shorthand.
     pub version: Option<Text>,
@@ -575,6 +587,17 @@ impl Instance {
     /// Pre-delete hooks run before it goes.
     pub(crate) fn is_guarded(&self) -> bool {
         self.finalizers.iter().any(|one| **one == *PRE_DELETE_HOOK)
+    }
+
+    /// The annotations of its cluster that it does not have, or with another value.
+    pub(crate) fn missing_annotations<'a>(
+        &self,
+        cluster: &'a Cluster,
+    ) -> impl Iterator<Item = (&'a Text, &'a Text)> {
+        cluster
+            .addon_annotations
+            .iter()
+            .filter(|(key, value)| self.addon_annotations.get(*key) != Some(*value))
     }
 
     /// It has an override: its own config or version.

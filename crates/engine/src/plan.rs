@@ -268,20 +268,22 @@ pub struct GuardWrite {
     pub cluster: ClusterName,
     pub uid: Text,
     pub resource_version: Text,
-    /// All that the instance should have.
-    pub finalizers: Vec<Text>,
+    /// All that the instance should have; `None` if they stay as they are.
+    pub finalizers: Option<Vec<Text>>,
     /// The add-on becomes an owner.
     pub owns: bool,
     /// Beside others.
     pub has_other_owners: bool,
     /// The value of the marker label, if it gets one.
     pub marker: Option<&'static str>,
+    /// Annotations that it gets from its cluster, beside those that it has.
+    pub annotations: BTreeMap<Text, Text>,
     /// Why hooks no longer hold it, if they do not.
     pub ending: Option<Ending>,
 }
 
 impl GuardWrite {
-    pub(crate) fn new(instance: &Instance, finalizers: Vec<Text>, ending: Option<Ending>) -> Self {
+    pub(crate) fn new(instance: &Instance, finalizers: Option<Vec<Text>>, ending: Option<Ending>) -> Self {
         let Instance { cluster, uid, resource_version, .. } = instance;
         Self {
             cluster: cluster.clone(),
@@ -291,8 +293,14 @@ impl GuardWrite {
             owns: false,
             has_other_owners: instance.has_other_owners,
             marker: None,
+            annotations: BTreeMap::new(),
             ending,
         }
+    }
+
+    /// It only annotates the instance.
+    pub fn only_annotates(&self) -> bool {
+        self.finalizers.is_none() && !self.owns && self.marker.is_none()
     }
 }
 

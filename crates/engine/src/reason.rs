@@ -33,6 +33,7 @@ wire_enum! {
         ConfigurationsNotConfigured = "ConfigurationsNotConfigured",
         AddonManifestApplied = "AddonManifestApplied",
         AddonManifestAppliedFailed = "AddonManifestAppliedFailed",
+        NilRegistration = "NilRegistration",
         WorkNotApplied = "WorkNotApplied",
         NoProbeResult = "NoProbeResult",
         ProbeAvailable = "ProbeAvailable",

@@ -14,6 +14,7 @@ mod hooks;
 mod install;
 mod invariants;
 mod ocm;
+mod ocm_golden;
 mod ocm_templates;
 mod oracles;
 mod properties;

@@ -1,6 +1,8 @@
 //! On a hub with OCM's CRDs.
 
-use crate::story::check;
+use crate::story::{Story, check, cluster};
+use aviary_engine::name::Text;
+use aviary_engine::plan::plan;
 use expect_test::expect;
 
 /// OCM's CRD sets `minSuccessTime: "0"`, `progressDeadline: None` and `maxFailures: 0` in every
@@ -398,4 +400,37 @@ fn several_configs_of_one_kind_are_named_and_nothing_is_written_for_them() {
             0 writes
         "#]],
     );
+}
+
+/// Once for each change, and what the instance has besides stays.
+#[test]
+fn annotations_follow_from_a_cluster_to_its_instance() {
+    let mut story = Story::new();
+    story.run("config A v1\n place prod: a1 a2\n rollout prod All config=A\n hub ocm\n settle");
+    let a1 = cluster("a1");
+    let annotation = |key: &str, value: &str| -> (Text, Text) { (key.into(), value.into()) };
+    let cluster_has = |story: &mut Story, all: &[(Text, Text)]| {
+        let mut cluster = story.world.observed.clusters.get_mut(&a1).expect("a cluster");
+        cluster.addon_annotations = all.iter().cloned().collect();
+    };
+    let instance_has = |story: &Story| -> Vec<(Text, Text)> {
+        let instance = story.world.observed.instances.get(&a1).expect("an instance");
+        instance.addon_annotations.clone().into_iter().collect()
+    };
+    let own = annotation("own", "1");
+    story.world.observed.instances.get_mut(&a1).expect("an instance").addon_annotations.extend([own.clone()]);
+    cluster_has(&mut story, &[annotation("a", "1"), annotation("b", "1")]);
+    let writes = plan(&story.world.observed, story.now).writes().count();
+    assert_eq!(writes, 1);
+    story.run("pass");
+    assert_eq!(instance_has(&story), [annotation("a", "1"), annotation("b", "1"), own.clone()]);
+    assert!(plan(&story.world.observed, story.now).is_at_rest());
+    cluster_has(&mut story, &[annotation("a", "2")]);
+    story.run("settle");
+    assert_eq!(instance_has(&story), [annotation("a", "2"), annotation("b", "1"), own]);
+    // Only on a hub of OCM.
+    let mut elsewhere = Story::new();
+    elsewhere.run("config A v1\n place prod: a1\n rollout prod All config=A\n settle");
+    cluster_has(&mut elsewhere, &[annotation("a", "1")]);
+    assert!(plan(&elsewhere.world.observed, elsewhere.now).is_at_rest());
 }

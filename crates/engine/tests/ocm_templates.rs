@@ -13,7 +13,7 @@ use crate::story::rendering::works;
 use serde_json::{Value, json};
 
 /// A template of these manifests on one cluster, with a deployment config, ready to be rendered.
-fn ready(template: &Value, deployment: &Value) -> Story {
+pub(crate) fn ready(template: &Value, deployment: &Value) -> Story {
     let mut story = Story::new();
     let mut spec = json!({ "addonName": "helloworld", "version": "v1.0.0" });
     for (key, value) in template.as_object().expect("an object") {
@@ -42,7 +42,7 @@ fn manifests(work: &Value) -> Vec<Value> {
         .collect()
 }
 
-fn workload(kind: &str, name: &str) -> Value {
+pub(crate) fn workload(kind: &str, name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": kind, "metadata": { "name": name, "namespace": "open-cluster-management-agent-addon" },
         "spec": { "template": { "spec": {
@@ -56,7 +56,7 @@ fn workload(kind: &str, name: &str) -> Value {
     })
 }
 
-fn agent(manifests: Value) -> Value {
+pub(crate) fn agent(manifests: Value) -> Value {
     json!({ "agentSpec": { "workload": { "manifests": manifests } } })
 }
 

@@ -1,6 +1,6 @@
 //! An instance as plain, bounded facts: what registration reads of a ManagedClusterAddOn.
 
-use aviary_api::names::{ADDON_GROUP, ADDON_TEMPLATES};
+use aviary_api::names::{ADDON_GROUP, ADDON_TEMPLATES, conditions};
 use aviary_api::{Condition, ManagedClusterAddOn};
 use aviary_engine::hash::{self, Hash};
 use serde_json::json;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::names::AgentKey;
 
 /// Condition: the agent can register, and has its rights.
-pub const REGISTRATION_APPLIED: &str = "RegistrationApplied";
+pub const REGISTRATION_APPLIED: &str = conditions::REGISTRATION_APPLIED;
 /// Condition: the ServiceAccount whose tokens the agent uses exists. Agents parse its message.
 pub const TOKEN_READY: &str = "TokenInfrastructureReady";
 

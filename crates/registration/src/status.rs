@@ -6,6 +6,7 @@
 //! it works whether or not the hub's schema declares the conditions as a map. (Server-side apply
 //! would replace all conditions where it does not.)
 
+use aviary_api::names::conditions::REGISTRATION_CONFIGURED;
 use aviary_engine::hash;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -15,6 +16,11 @@ use crate::instance::{AgentInstance, REGISTRATION_APPLIED, StatedCondition, TOKE
 
 /// The longest message of a condition.
 const LONGEST_MESSAGE: usize = 2048;
+
+/// The reason where the template requests no registration.
+const NIL: &str = "NilRegistration";
+/// The reason where the agent has its rights.
+const PERMITTED: &str = "SetPermissionApplied";
 
 /// A condition to state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,9 +96,9 @@ fn registered(wanted: &WantedGrants, applied: &Applied) -> New {
     } else if !wanted.problems.is_empty() {
         ("False", "RegistrationInvalid", wanted.problems.join("; "))
     } else if wanted.is_nil {
-        ("True", "NilRegistration", "The add-on's template requests no registration".into())
+        ("True", NIL, REGISTRATION_CONFIGURED.into())
     } else {
-        ("True", "SetPermissionApplied", "The agent can register, and has its rights on the hub".into())
+        ("True", PERMITTED, REGISTRATION_CONFIGURED.into())
     };
     let message = aviary_api::visible::visible(&message).at_most(LONGEST_MESSAGE).to_string();
     New { kind: REGISTRATION_APPLIED, status, reason, message }
@@ -128,8 +134,10 @@ fn change(
     now: Timestamp,
 ) -> Option<Value> {
     let is_same = |old: &StatedCondition| {
-        let said = (old.status.as_str(), old.reason.as_str(), &old.message);
-        said == (new.status, new.reason, &hash::of_bytes(new.message.as_bytes()))
+        // OCM gives the other reason too where a template requests nothing. That stays.
+        let is_reason = old.reason == new.reason || (new.reason == NIL && old.reason == PERMITTED);
+        let said = (old.status.as_str(), &old.message);
+        is_reason && said == (new.status, &hash::of_bytes(new.message.as_bytes()))
     };
     if old.is_some_and(is_same) {
         return None;

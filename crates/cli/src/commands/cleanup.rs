@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use aviary_api::ManifestWork;
 use aviary_api::names::{ADDON_GROUP, annotations, labels};
 use aviary_controller::LEASE;
+use aviary_registration::process::LEASE as REGISTRATION_LEASE;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -23,8 +24,9 @@ use crate::connect::{Connection, HubArgs, refused};
 use crate::output::Printout;
 
 const DESCRIPTION: &str = "\
-Remove what Aviary leaves on a hub, after its managers have stopped: the marker and term on add-ons and instances, annotations that say \
-what works were rendered from, stored revisions and rollout records with their finalizers, the Lease, and role bindings of aviary registration.
+Remove what Aviary leaves on a hub, after its managers and registrations have stopped: the marker and term on add-ons and instances, \
+annotations that say what works were rendered from, stored revisions and rollout records with their finalizers, the Leases, and role bindings \
+of aviary registration.
 
 Apart from that, add-ons, instances and works stay as they are, and so does everything on the clusters. Without --yes it only prints what it would remove.";
 
@@ -94,7 +96,8 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 async fn clean(args: &Args, session: &Session) -> anyhow::Result<CleanupReport> {
     let connection = args.hub.connect().await?;
     let hand = Hand { connection: &connection, yes: args.yes };
-    hand.check_no_manager(&args.namespace, session).await?;
+    hand.check_stopped("manager", LEASE, &args.namespace, session).await?;
+    hand.check_stopped("registration", REGISTRATION_LEASE, &args.namespace, session).await?;
     let mut counts = BTreeMap::new();
     let terms = [annotations::MANAGER_TERM, annotations::MANAGER_IDENTITY];
     let kind = |kind: &str| ApiResource::from_gvk(&GroupVersionKind::gvk(ADDON_GROUP, "v1alpha1", kind));
@@ -118,8 +121,12 @@ async fn clean(args: &Args, session: &Session) -> anyhow::Result<CleanupReport> 
     let ours = ListParams::default().labels(TEMPLATE_NAME);
     counts.insert("role bindings of registration", hand.delete_all(&bindings, ours, of_registration).await?);
     let leases: Api<Lease> = Api::namespaced(connection.client.clone(), &args.namespace);
-    let ours = ListParams::default().fields(&format!("metadata.name={LEASE}"));
-    counts.insert("leases", hand.delete_all(&leases, ours, |_| true).await?);
+    let mut found = 0;
+    for name in [LEASE, REGISTRATION_LEASE] {
+        let ours = ListParams::default().fields(&format!("metadata.name={name}"));
+        found += hand.delete_all(&leases, ours, |_| true).await?;
+    }
+    counts.insert("leases", found);
     Ok(CleanupReport { removed: args.yes, counts })
 }
 
@@ -133,17 +140,23 @@ impl Hand<'_> {
         refused(doing, error, &self.connection.server)
     }
 
-    /// A manager that runs would write everything again.
-    async fn check_no_manager(&self, namespace: &str, session: &Session) -> anyhow::Result<()> {
+    /// One that runs would write everything again.
+    async fn check_stopped(
+        &self,
+        what: &str,
+        lease: &str,
+        namespace: &str,
+        session: &Session,
+    ) -> anyhow::Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.connection.client.clone(), namespace);
-        let lease = leases.get_opt(LEASE).await.map_err(|error| self.refused("read the Lease", &error))?;
+        let lease = leases.get_opt(lease).await.map_err(|error| self.refused("read the Lease", &error))?;
         let Some(spec) = lease.and_then(|lease| lease.spec) else { return Ok(()) };
         let holder = spec.holder_identity.unwrap_or_default();
         let kept_for = i64::from(spec.lease_duration_seconds.unwrap_or(15));
         let age = spec.renew_time.map(|time| session.now.duration_since(time.0).as_secs());
         if !holder.is_empty() && age.is_some_and(|age| age < 2 * kept_for) {
             bail!(
-                "manager {holder} runs on this hub: stop all managers first, then wait for {} s",
+                "{what} {holder} runs on this hub: stop every {what} first, then wait for {} s",
                 2 * kept_for
             );
         }

@@ -13,6 +13,7 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use kube::core::ObjectMeta;
 
+use super::preflight::{self, Scrutiny};
 use super::{Outcome, Session};
 use crate::connect::{Connection, HubArgs, refused};
 use crate::conversion::{self, ConversionArgs, Surroundings};
@@ -111,7 +112,8 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     }
     let stopped = stop_signal()?;
     let metrics = Metrics::default();
-    let Connection { client, server } = args.hub.connect_counted(&metrics).await?;
+    let connection = args.hub.connect_counted(&metrics).await?;
+    let Connection { client, server } = connection.clone();
     let version = client
         .apiserver_version()
         .await
@@ -156,9 +158,26 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     told.line("Press Ctrl-C to stop.");
     session.output.text(&told)?;
     session.output.finish()?;
+    tokio::spawn(log_hub(connection, args.ocm_namespace.clone(), session.now));
     manager.run(stopped).await;
     session.output.line("Manager stopped.")?;
     Ok(())
+}
+
+/// Logs which kind of hub this is and what is wrong with it. The manager runs all the same: it
+/// waits for what is missing.
+async fn log_hub(connection: Connection, ocm_namespace: Option<String>, now: Timestamp) {
+    let scrutiny = Scrutiny { ocm_namespace: ocm_namespace.as_deref(), reads: false };
+    match preflight::inspect(&connection, scrutiny, now).await {
+        Ok(report) => {
+            let (flavor, not_kept) = (report.flavor, report.not_kept.len());
+            tracing::info!(?flavor, not_kept, "looked at the hub");
+            for problem in &report.in_the_way {
+                tracing::warn!(problem, "the hub is not as a manager needs it");
+            }
+        }
+        Err(error) => tracing::warn!(error = format!("{error:#}"), "the hub could not be checked"),
+    }
 }
 
 /// Makes sure that the manager's namespace exists. Returns whether it was created.

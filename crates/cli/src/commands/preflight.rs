@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 use aviary_api::crds;
+use aviary_api::names::ADDON_GROUP;
 use aviary_controller::{LEASE, OCM_LEASE, OCM_NAMESPACE, rival};
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
@@ -41,10 +43,19 @@ pub(crate) struct Args {
     ocm_namespace: String,
 }
 
+/// What to look at beside the definitions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scrutiny<'a> {
+    /// Where OCM's add-on manager would hold its Lease.
+    pub(super) ocm_namespace: Option<&'a str>,
+    /// Whether to read objects of every kind in every version. A manager may not.
+    pub(super) reads: bool,
+}
+
 /// The kind of a hub, by the definition of its add-ons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum HubFlavor {
+pub(super) enum HubFlavor {
     /// Its add-on kinds are Aviary's.
     Standalone,
     /// Its add-on kinds are OCM's.
@@ -55,14 +66,14 @@ enum HubFlavor {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct PreflightReport {
+pub(super) struct PreflightReport {
     server: String,
     version: String,
-    flavor: HubFlavor,
+    pub(super) flavor: HubFlavor,
     kinds: Vec<KindReport>,
     /// Fields that Aviary writes elsewhere, because this hub would drop them.
-    not_kept: Vec<String>,
-    in_the_way: Vec<String>,
+    pub(super) not_kept: Vec<String>,
+    pub(super) in_the_way: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -82,7 +93,11 @@ struct VersionReport {
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let report = runtime.context("failed to start the runtime")?.block_on(inspect(args, session))?;
+    let scrutiny = Scrutiny { ocm_namespace: Some(&args.ocm_namespace), reads: true };
+    let report = runtime.context("failed to start the runtime")?.block_on(async {
+        let connection = args.hub.connect().await?;
+        inspect(&connection, scrutiny, session.now).await
+    })?;
     let outcome = if report.in_the_way.is_empty() { Outcome::Done } else { Outcome::NotDone };
     if !session.output.data(&report)? {
         let text = text(&report, session);
@@ -91,9 +106,13 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     Ok(outcome)
 }
 
-async fn inspect(args: &Args, session: &Session) -> anyhow::Result<PreflightReport> {
-    let connection = args.hub.connect().await?;
-    let Connection { client, server } = &connection;
+/// What a hub serves, and what prevents a manager from running on it. Only reads.
+pub(super) async fn inspect(
+    connection: &Connection,
+    scrutiny: Scrutiny<'_>,
+    now: Timestamp,
+) -> anyhow::Result<PreflightReport> {
+    let Connection { client, server } = connection;
     let version = client.apiserver_version().await;
     let version = version.map_err(|error| refused("ask the hub for its version", &error, server))?;
     let found: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -104,8 +123,10 @@ async fn inspect(args: &Args, session: &Session) -> anyhow::Result<PreflightRepo
     for ours in crds::all() {
         let name = ours.metadata.name.clone().unwrap_or_default();
         let doing = format!("read the definition of {name}");
-        let served = found.get_opt(&name).await.map_err(|error| refused(&doing, &error, server))?;
-        let Some(served) = served else {
+        // A list, because a manager has no right to get single definitions.
+        let named = ListParams::default().fields(&format!("metadata.name={name}"));
+        let served = found.list(&named).await.map_err(|error| refused(&doing, &error, server))?;
+        let Some(served) = served.items.into_iter().next() else {
             in_the_way.push(absent(&name));
             continue;
         };
@@ -117,14 +138,17 @@ async fn inspect(args: &Args, session: &Session) -> anyhow::Result<PreflightRepo
         let kind = &ours.spec.names.kind;
         not_kept.extend(missing.into_iter().map(|field| format!("{kind} {field}")));
         let needed = ours.spec.versions.first().map(|version| version.name.as_str()).unwrap_or_default();
-        kinds.push(kind_report(&connection, &served, needed, &mut in_the_way).await);
+        let reader = scrutiny.reads.then_some(connection);
+        kinds.push(kind_report(reader, &served, needed, &mut in_the_way).await);
     }
     if flavor == HubFlavor::Empty {
         in_the_way.clear();
         in_the_way
             .push("the hub has none of the add-on kinds: install them with aviary manifests".to_owned());
     }
-    in_the_way.extend(other_manager(&connection, &args.ocm_namespace, session).await);
+    if let Some(namespace) = scrutiny.ocm_namespace {
+        in_the_way.extend(other_manager(connection, namespace, now).await);
+    }
     Ok(PreflightReport {
         server: server.clone(),
         version: version.git_version,
@@ -141,10 +165,10 @@ fn absent(name: &str) -> String {
     format!("the hub does not serve {name}: {remedy}")
 }
 
-/// Reads one object in every served version. On a hub with a conversion webhook, that tries the
-/// webhook too.
+/// Reads one object in every served version, given a reader. On a hub with a conversion webhook,
+/// that tries the webhook too.
 async fn kind_report(
-    connection: &Connection,
+    reader: Option<&Connection>,
     crd: &CustomResourceDefinition,
     needed: &str,
     in_the_way: &mut Vec<String>,
@@ -152,13 +176,10 @@ async fn kind_report(
     let (spec, name) = (&crd.spec, crd.metadata.name.clone().unwrap_or_default());
     let mut versions = Vec::new();
     for version in spec.versions.iter().filter(|version| version.served) {
-        let gvk = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
-        let resource = ApiResource::from_gvk_with_plural(&gvk, &spec.names.plural);
-        let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), &resource);
-        let read = api.list(&ListParams::default().limit(1)).await;
-        let problem = read.err().map(|error| {
-            refused(&format!("read {name} in {}", version.name), &error, &connection.server).to_string()
-        });
+        let problem = match reader {
+            Some(connection) => unreadable(connection, crd, &version.name).await,
+            None => None,
+        };
         versions.push(VersionReport { name: version.name.clone(), problem });
     }
     match versions.iter().find(|version| version.name == needed) {
@@ -166,15 +187,36 @@ async fn kind_report(
         Some(version) => in_the_way.extend(version.problem.clone()),
     }
     let stored = spec.versions.iter().find(|version| version.storage);
-    KindReport { name, versions, stored: stored.map(|version| version.name.clone()).unwrap_or_default() }
+    let stored = stored.map(|version| version.name.clone()).unwrap_or_default();
+    if spec.group == ADDON_GROUP && stored != needed {
+        in_the_way.push(format!(
+            "{name} is stored as {stored}, and Aviary reads and writes {needed}: what only one of them can hold would be lost"
+        ));
+    }
+    KindReport { name, versions, stored }
+}
+
+/// Why objects of a kind cannot be read in this version.
+async fn unreadable(
+    connection: &Connection,
+    crd: &CustomResourceDefinition,
+    version: &str,
+) -> Option<String> {
+    let spec = &crd.spec;
+    let gvk = GroupVersionKind::gvk(&spec.group, version, &spec.names.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, &spec.names.plural);
+    let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), &resource);
+    let error = api.list(&ListParams::default().limit(1)).await.err()?;
+    let name = crd.metadata.name.as_deref().unwrap_or_default();
+    Some(refused(&format!("read {name} in {version}"), &error, &connection.server).to_string())
 }
 
 /// Whether OCM's add-on manager runs.
-async fn other_manager(connection: &Connection, namespace: &str, session: &Session) -> Option<String> {
+async fn other_manager(connection: &Connection, namespace: &str, now: Timestamp) -> Option<String> {
     let leases: Api<Lease> = Api::namespaced(connection.client.clone(), namespace);
     match leases.get_opt(OCM_LEASE).await {
         Ok(lease) => {
-            let rival = rival(&lease?, session.now)?;
+            let rival = rival(&lease?, now)?;
             Some(format!(
                 "the add-on manager of Open Cluster Management runs: {} holds the Lease {namespace}/{OCM_LEASE} and renewed it at \
                  {}: disable the feature AddonManagement of the ClusterManager, and wait until the Lease {LEASE} has one holder",

@@ -2,10 +2,12 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 
+use aviary_testing::Process;
 use expect_test::expect;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::plan::{at, left_by_ocm, plain_template};
 use crate::world::World;
 
 const ADDONS: &str = "addon.open-cluster-management.io/v1alpha1";
@@ -87,6 +89,32 @@ fn a_kind_that_is_missing_is_in_the_way() {
     );
 }
 
+#[test]
+fn another_stored_version_is_in_the_way_and_a_manager_that_starts_says_so() {
+    let world = World::bare("preflight-stored");
+    world.block_on(aviary_testing::prepare_ocm_hub(&world.client, None));
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"});
+    let crds = aviary_testing::api_of(&world.client, &crd);
+    let name = "addontemplates.addon.open-cluster-management.io";
+    let found = world.block_on(crds.get(name)).unwrap();
+    let mut changed = serde_json::to_value(found).unwrap();
+    changed.as_object_mut().unwrap().remove("status");
+    changed["metadata"] = json!({"name": name});
+    for version in changed["spec"]["versions"].as_array_mut().unwrap() {
+        version["storage"] = json!(version["name"] == "v1beta1");
+    }
+    world.give(changed);
+    let problem = format!("{name} is stored as v1beta1, and Aviary reads and writes v1alpha1");
+    let report = world.json("preflight -o json", 1);
+    let told = report["inTheWay"].as_array().unwrap();
+    assert!(told.len() == 1 && told[0].as_str().unwrap().starts_with(&problem), "{told:?}");
+
+    let manager = Process::start(world.desk.command("manager --kubeconfig hub.kubeconfig"));
+    manager.complains(&["looked at the hub", "Ocm"]);
+    manager.complains(&["the hub is not as a manager needs it", &problem]);
+    manager.kill();
+}
+
 fn marked(kind: &str, namespace: Option<&str>) -> Value {
     let mut object = json!({
         "apiVersion": ADDONS, "kind": kind,
@@ -151,11 +179,21 @@ fn what_is_ours_is_removed_and_nothing_else() {
     world.give(binding("theirs", json!({})));
     world.give(lease("open-cluster-management", "aviary-manager", 5));
     let refused = world.run("cleanup --yes");
-    assert!(refused.contains("manager somebody runs on this hub: stop all managers first"), "{refused}");
+    assert!(refused.contains("manager somebody runs on this hub: stop every manager first"), "{refused}");
 
+    // A registration would make its bindings again.
     world.give(lease("open-cluster-management", "aviary-manager", 100));
+    world.give(lease("open-cluster-management", "aviary-registration", 5));
+    let refused = world.run("cleanup --yes");
+    assert!(
+        refused.contains("registration somebody runs on this hub: stop every registration first"),
+        "{refused}"
+    );
+    world.json("cleanup -o json --namespace other", 0);
+
+    world.give(lease("open-cluster-management", "aviary-registration", 100));
     let found = json!({
-        "add-ons: term": 1, "instances: marker and term": 1, "leases": 1, "role bindings of registration": 1,
+        "add-ons: term": 1, "instances: marker and term": 1, "leases": 2, "role bindings of registration": 1,
         "rollout records": 0, "stored revisions": 1, "works: what they were rendered from": 1,
     });
     let before = world.get("ManagedClusterAddOn", "c1/helloworld");
@@ -186,5 +224,47 @@ fn what_is_ours_is_removed_and_nothing_else() {
         binding("theirs", json!({})),
     ] {
         world.block_on(aviary_testing::api_of(&world.client, &theirs).get("theirs")).unwrap();
+    }
+}
+
+#[test]
+fn after_a_take_over_an_upgrade_and_a_cleanup_only_what_ocm_knows_is_left() {
+    let world = World::bare("cleanup-after");
+    left_by_ocm(&world);
+    world.give(plain_template("v2.0.0"));
+    let world = world.looked_after();
+    world.give(at("helloworld-v2.0.0"));
+    world.until("the upgrade", |_, plan| {
+        plan.report.placements.iter().all(|one| one.message.contains("completed with no errors"))
+    });
+    world.dismiss_manager();
+    world.give(lease("open-cluster-management", "aviary-manager", 100));
+    let works = || {
+        ["c-00", "c-01"]
+            .map(|cluster| world.get("ManifestWork", &format!("{cluster}/addon-helloworld-deploy-0")))
+    };
+    let before = works();
+    let text = before[0].to_string();
+    assert!(text.contains("rendered-from") && text.contains("v2.0.0"), "{text}");
+    let counts = world.json("cleanup --yes -o json", 0)["counts"].clone();
+    assert_eq!(
+        (&counts["works: what they were rendered from"], &counts["rollout records"]),
+        (&json!(3), &json!(1))
+    );
+
+    for (before, after) in before.iter().zip(&works()) {
+        assert_eq!(before["spec"], after["spec"]);
+        assert_eq!(before["metadata"]["generation"], after["metadata"]["generation"]);
+        let keys = |field: &str| -> Vec<String> {
+            after["metadata"][field].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+        };
+        assert_eq!(keys("annotations"), ["open-cluster-management.io/config-spec-hash"]);
+        assert_eq!(keys("labels"), ["open-cluster-management.io/addon-name"]);
+    }
+    for (kind, name) in [("ManagedClusterAddOn", "c-00/helloworld"), ("ClusterManagementAddOn", "helloworld")]
+    {
+        let metadata = world.get(kind, name)["metadata"].clone();
+        let text = json!([metadata["annotations"], metadata["labels"], metadata["finalizers"]]).to_string();
+        assert!(!text.contains("manager-") && !text.contains("installed-by-strategy"), "{kind}: {text}");
     }
 }

@@ -1,10 +1,11 @@
 //! `aviary plan` against a hub.
 
 use expect_test::expect;
-use serde_json::json;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
 
 use crate::transcript::worlds::stream;
-use crate::world::{World, addon, hub_config};
+use crate::world::{World, addon, hub_config, names, template};
 
 #[test]
 fn a_hub_at_rest_has_nothing_to_do_and_a_change_is_laid_over_it() {
@@ -141,7 +142,7 @@ fn files_alone_ask_no_hub() {
     let world =
         World::quiet("plan-offline").file("one.yaml", &stream(&[addon("one"), hub_config("one", "v1.0.0")]));
     let output = world.desk.output("plan -f one.yaml -o json");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["addOns"][0]["file"], "one.yaml");
 }
 
@@ -179,4 +180,96 @@ fn a_change_that_the_canary_does_not_compare_is_warned_about_by_plan_and_explain
     world.give(settings("global-config", "2"));
     let explained = words(world.run("explain helloworld"));
     assert!(explained.contains("NotCoveredByCanary") && explained.contains(warning), "{explained}");
+}
+
+const ADDONS: &str = "addon.open-cluster-management.io";
+
+/// The add-on at a template, on all clusters.
+pub(crate) fn at(template: &str) -> Value {
+    let config = json!({"group": ADDONS, "resource": "addontemplates", "name": template});
+    json!({
+        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"},
+        "spec": {
+            "supportedConfigs": [{"group": ADDONS, "resource": "addontemplates"}],
+            "installStrategy": {"type": "Placements", "placements": [
+                {"name": "fleet", "namespace": "default", "configs": [config], "rolloutStrategy": {"type": "All"}},
+            ]},
+        },
+    })
+}
+
+/// A version of the add-on. OCM's schema refuses a variable as the namespace of a manifest.
+pub(crate) fn plain_template(version: &str) -> Value {
+    let mut template = template(version);
+    template["spec"]["agentSpec"]["workload"]["manifests"][0]["metadata"]["namespace"] =
+        json!("open-cluster-management-agent-addon");
+    template
+}
+
+/// Instances and works on a hub of OCM, as its manager leaves them on two clusters, and one instance of
+/// a user.
+pub(crate) fn left_by_ocm(world: &World) {
+    world.block_on(aviary_testing::prepare_ocm_hub(&world.client, None));
+    world.block_on(world.clusters("fleet", &names("c", 3)));
+    world.give(plain_template("v1.0.0"));
+    world.give(at("helloworld-v1.0.0"));
+    let owner = world.get("ClusterManagementAddOn", "helloworld")["metadata"]["uid"].clone();
+    let content = world.get("AddOnTemplate", "helloworld-v1.0.0");
+    let hash = aviary_engine::normalise::config(&content).hash;
+    let assigned = json!({"name": "helloworld-v1.0.0", "specHash": hash.as_str()});
+    let instance = |cluster: &str| {
+        json!({
+            "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ManagedClusterAddOn",
+            "metadata": {"name": "helloworld", "namespace": cluster, "ownerReferences": [{
+                "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ClusterManagementAddOn", "name": "helloworld",
+                "uid": owner, "controller": true, "blockOwnerDeletion": true,
+            }]},
+            "spec": {},
+        })
+    };
+    for cluster in ["c-00", "c-01"] {
+        let mut object = instance(cluster);
+        let api = aviary_testing::api_of(&world.client, &object);
+        let by_ocm = PatchParams::apply("addon");
+        let made = world.block_on(api.patch("helloworld", &by_ocm, &Patch::Apply(&object))).unwrap();
+        object["status"] = json!({"configReferences": [{
+            "group": ADDONS, "resource": "addontemplates", "name": "helloworld-v1.0.0", "lastObservedGeneration": 1,
+            "desiredConfig": assigned, "lastAppliedConfig": assigned,
+        }]});
+        world.block_on(aviary_testing::put_status(&world.client, &object));
+        let hashes =
+            json!({format!("addontemplates.{ADDONS}//helloworld-v1.0.0"): hash.as_str()}).to_string();
+        world.give(json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": {
+                "name": "addon-helloworld-deploy-0", "namespace": cluster,
+                "labels": {"open-cluster-management.io/addon-name": "helloworld"},
+                "annotations": {"open-cluster-management.io/config-spec-hash": hashes},
+                "ownerReferences": [{
+                    "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ManagedClusterAddOn", "name": "helloworld",
+                    "uid": made.metadata.uid, "controller": true, "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": {"workload": content["spec"]["agentSpec"]["workload"]},
+        }));
+    }
+    world.give(instance("c-02"));
+}
+
+#[test]
+fn what_a_take_over_from_ocm_would_do_is_shown_before_it_happens() {
+    let world = World::bare("plan-take-over");
+    left_by_ocm(&world);
+    let told = world.json("plan helloworld -o json", 0);
+    let addon = &told["addOns"][0];
+    assert_eq!(addon["takeOver"], json!({"accepted": 2, "adopted": 2}), "{told:#}");
+    assert_eq!(addon["byUsers"], 1, "{told:#}");
+    let words = world.run("plan helloworld").split_whitespace().collect::<Vec<_>>().join(" ");
+    for note in [
+        "2 clusters: another manager rendered the works from the assigned revision; they stay as they are until the revision changes",
+        "2 instances: made by OCM's manager; the install strategy takes over, so it deletes them when their cluster is deselected",
+        "1 instance: made by users; they stay when their cluster is deselected, and are deleted with the add-on",
+    ] {
+        assert!(words.contains(note), "{note}: {words}");
+    }
 }

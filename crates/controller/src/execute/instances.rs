@@ -101,10 +101,16 @@ impl Executor {
 
     /// Writes the metadata of an instance. If it goes although its hooks have not completed, an
     /// Event says so.
-    pub(super) async fn write_guard(&self, target: &Target, write: &GuardWrite) -> WriteResult {
-        let mut metadata = json!({
-            "uid": write.uid, "resourceVersion": write.resource_version, "finalizers": write.finalizers,
-        });
+    pub(super) async fn write_guard(
+        &self,
+        target: &Target,
+        whole: &Write,
+        write: &GuardWrite,
+    ) -> WriteResult {
+        let mut metadata = json!({"uid": write.uid, "resourceVersion": write.resource_version});
+        if let Some(finalizers) = &write.finalizers {
+            metadata["finalizers"] = json!(finalizers);
+        }
         if write.owns {
             match self.owners(target, write).await {
                 Ok(owners) => metadata["ownerReferences"] = owners,
@@ -113,6 +119,9 @@ impl Executor {
         }
         if let Some(marker) = write.marker {
             metadata["labels"] = json!({labels::INSTALLED_BY_STRATEGY: marker});
+        }
+        if !write.annotations.is_empty() {
+            metadata["annotations"] = json!(write.annotations);
         }
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         let written = self.instances(&write.cluster).patch(&target.name, &by_aviary(), &patch).await;
@@ -131,7 +140,15 @@ impl Executor {
                     outcome::deleted::<ManagedClusterAddOn>(write.cluster.as_str(), &target.name, &write.uid);
                 WriteResult::Written(vec![gone])
             }
-            written => WriteResult::of_put(written),
+            Ok(object) => {
+                let how = (target.placements.as_slice(), &target.served);
+                let version: Text = object.resource_version().unwrap_or_default().into();
+                let of = Echoed::Metadata(write.cluster.clone());
+                let heard = (!is_as_sent(&object, target, write))
+                    .then(|| echo(&target.name, of, version, whole, how));
+                WriteResult::Written(heard.flatten().into_iter().chain(outcome::written(object)).collect())
+            }
+            Err(error) => WriteResult::of_error(error),
         }
     }
 
@@ -186,6 +203,17 @@ fn new_instance(owner: Owner<'_>, create: &Create) -> Value {
         },
         "spec": {"installNamespace": create.install_namespace},
     })
+}
+
+/// Whether the hub has stored the owner, marker and annotations that were sent.
+fn is_as_sent(object: &ManagedClusterAddOn, target: &Target, write: &GuardWrite) -> bool {
+    let is_owned = || object.owner_references().iter().any(|owner| *owner.uid == *target.uid);
+    let marker = object.labels().get(labels::INSTALLED_BY_STRATEGY).map(String::as_str);
+    let mut annotations = write.annotations.iter();
+    (!write.owns || is_owned())
+        && (write.marker.is_none() || marker == write.marker)
+        && annotations
+            .all(|(key, value)| object.annotations().get(&**key).is_some_and(|has| **has == **value))
 }
 
 fn owner_reference(addon: &str, uid: &str) -> Value {

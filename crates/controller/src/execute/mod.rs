@@ -130,8 +130,8 @@ pub(crate) struct Executor {
     pub(crate) events: Events,
 }
 
-/// The event that records the status that was sent, for a hub that stored something else. `None`
-/// if the write is not a status.
+/// The event that records what was sent, for a hub that stored something else. `None` if it must
+/// be sent again all the same.
 pub(crate) fn echo(
     addon: &Text,
     of: Echoed,
@@ -198,7 +198,7 @@ impl Executor {
             Write::Withdraw(placement, revision) => self.withdraw(&job.history, placement, revision).await,
             Write::Complete(completion) => self.complete(owner, &job.history, completion).await,
             Write::AddOn(status) => self.write_addon(job, Some((write, status))).await,
-            Write::Record(write) => self.write_record(&job.target, write).await,
+            Write::Record(record) => self.write_record(&job.target, write, record).await,
             Write::Offer(offer) => self.offer(offer).await,
             Write::Create(create) => self.create_instance(owner, create).await,
             Write::Delete(delete) => self.delete_instance(addon, delete).await,
@@ -209,7 +209,7 @@ impl Executor {
                 }
                 outcome
             }
-            Write::Guard(write) => self.write_guard(&job.target, write).await,
+            Write::Guard(guard) => self.write_guard(&job.target, write, guard).await,
             // Nothing in the request depends on the instance, so the hub would accept it.
             Write::Work(write) if job.departed.contains(write.instance_uid()) => WriteResult::Conflict,
             Write::Work(write) => self.write_work(addon, write).await,
@@ -318,6 +318,9 @@ fn refusable(write: &Write) -> Option<RefusedObject> {
         Write::Create(create) => Some(RefusedObject::NewInstance(create.cluster.clone())),
         Write::Delete(delete) => Some(RefusedObject::Instance(delete.cluster.clone())),
         Write::Instance(write) => Some(RefusedObject::Status(write.cluster.clone())),
+        Write::Guard(write) if write.only_annotates() => {
+            Some(RefusedObject::Annotations(write.cluster.clone()))
+        }
         Write::Guard(write) => Some(RefusedObject::Status(write.cluster.clone())),
         Write::Work(write) => Some(RefusedObject::Work(write.cluster.clone(), write.told().id())),
         Write::Offer(offer) => Some(RefusedObject::Offer(offer.config.clone())),

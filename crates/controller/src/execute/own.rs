@@ -4,7 +4,8 @@ use aviary_api::names::conditions;
 use aviary_api::{AddOnRolloutPolicy, AddOnRolloutRecord};
 use aviary_engine::configs::GroupResource;
 use aviary_engine::name::Text;
-use aviary_engine::plan::RecordWrite;
+use aviary_engine::normalise;
+use aviary_engine::plan::{RecordWrite, Write};
 use aviary_engine::policy::{Policy, PolicySummary};
 use aviary_engine::status::publish;
 use jiff::Timestamp;
@@ -13,12 +14,17 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::outcome::WriteResult;
-use super::{Executor, Target};
-use crate::seen::{self, Change, ObjectVersion, SeenConfig, WatchEvent};
+use super::{Executor, Target, echo};
+use crate::seen::{self, Change, Echoed, ObjectVersion, SeenConfig, WatchEvent};
 
 impl Executor {
     /// Writes the record over the state that the plan has seen.
-    pub(super) async fn write_record(&self, target: &Target, write: &RecordWrite) -> WriteResult {
+    pub(super) async fn write_record(
+        &self,
+        target: &Target,
+        whole: &Write,
+        write: &RecordWrite,
+    ) -> WriteResult {
         let api: Api<AddOnRolloutRecord> = Api::all(self.client.clone());
         let (mut uid, mut version) = (write.uid.clone(), write.resource_version.clone());
         let mut generation = write.generation;
@@ -44,9 +50,15 @@ impl Executor {
         });
         match api.patch_status(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await {
             Ok(object) => {
+                let stored = normalise::record(&object);
+                let is_as_sent = stored.conditions == write.conditions && stored.attempts == write.attempts;
+                let how = (target.placements.as_slice(), &target.served);
+                let heard = (!is_as_sent)
+                    .then(|| echo(&target.name, Echoed::Record, stored.resource_version, whole, how));
                 let version = ObjectVersion::of(&object.metadata);
                 let seen = seen::own(GroupResource::records(), &json!(object));
-                WriteResult::Written(seen.map(|seen| event(version, seen)).into_iter().collect())
+                let written = seen.map(|seen| event(version, seen));
+                WriteResult::Written(heard.flatten().into_iter().chain(written).collect())
             }
             Err(error) => WriteResult::of_error(error),
         }

@@ -1,7 +1,7 @@
 //! What the hub has made of our writes, if it is not what was sent.
 //!
 //! A hub may prune or default fields that nobody foresaw. What it has answered once it answers
-//! again, so the same status is not sent again while the object stays as the hub has stored it.
+//! again, so the same write is not sent again while the object stays as the hub has stored it.
 //! Kept only for objects where the answer differed; a restarted manager finds out with one write.
 
 use std::collections::BTreeMap;
@@ -56,6 +56,8 @@ impl AddOnEntry {
         let (of, version) = match write {
             Write::AddOn(_) => (Echoed::AddOn, &self.resource_version),
             Write::Instance(write) => (Echoed::Instance(write.cluster.clone()), &write.resource_version),
+            Write::Guard(write) => (Echoed::Metadata(write.cluster.clone()), &write.resource_version),
+            Write::Record(write) => (Echoed::Record, &write.resource_version),
             _ => return false,
         };
         self.echoes.get(&of).is_some_and(|heard| {

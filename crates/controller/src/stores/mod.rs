@@ -91,6 +91,8 @@ pub(crate) struct AddOnEntry {
     refused: Arc<BTreeMap<ClusterName, Refusal>>,
     /// Refused before, and being tried again.
     retried: Arc<BTreeMap<ClusterName, Refusal>>,
+    /// Clusters whose instance the hub refuses to annotate, while it is not tried again.
+    refused_annotations: Arc<BTreeSet<ClusterName>>,
     /// The configs whose status the hub refuses.
     refused_offers: BTreeSet<ConfigRef>,
     /// How often each write was refused, and when last.

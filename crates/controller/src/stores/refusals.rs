@@ -34,6 +34,7 @@ fn key(object: &RefusedObject) -> RefusedKey {
     match object {
         RefusedObject::NewInstance(cluster) => (Some(cluster.clone()), "create", "".into()),
         RefusedObject::Status(cluster) => (Some(cluster.clone()), "status", "".into()),
+        RefusedObject::Annotations(cluster) => (Some(cluster.clone()), "annotations", "".into()),
         RefusedObject::Work(cluster, _) => (Some(cluster.clone()), "work", "".into()),
         RefusedObject::Instance(cluster) => (Some(cluster.clone()), "delete", "".into()),
         RefusedObject::Offer(config) => (None, "offer", config.name.clone()),
@@ -47,7 +48,7 @@ impl RefusedObject {
             Self::Status(cluster) => Some((cluster, RefusedWrite::Status)),
             Self::Work(cluster, _) => Some((cluster, RefusedWrite::Work)),
             Self::Instance(cluster) => Some((cluster, RefusedWrite::Delete)),
-            Self::Offer(_) => None,
+            Self::Annotations(_) | Self::Offer(_) => None,
         }
     }
 }
@@ -60,6 +61,9 @@ impl AddOnEntry {
             if known.contains_key(cluster) {
                 Arc::make_mut(known).remove(cluster);
             }
+        }
+        if self.refused_annotations.contains(cluster) {
+            Arc::make_mut(&mut self.refused_annotations).remove(cluster);
         }
     }
 
@@ -103,6 +107,9 @@ impl Stores {
                     Arc::make_mut(&mut entry.refused).insert(cluster.clone(), Refusal { what, why });
                 }
             }
+            (None, RefusedObject::Annotations(cluster)) => {
+                Arc::make_mut(&mut entry.refused_annotations).insert(cluster);
+            }
             (None, RefusedObject::Offer(config)) => {
                 entry.refused_offers.insert(config);
             }
@@ -122,7 +129,12 @@ impl Stores {
                     Arc::make_mut(&mut entry.retried).extend(retried);
                 }
             }
-            None => entry.refused_offers.retain(|config| *object != RefusedObject::Offer(config.clone())),
+            None => match object {
+                RefusedObject::Annotations(cluster) => {
+                    Arc::make_mut(&mut entry.refused_annotations).remove(cluster);
+                }
+                _ => entry.refused_offers.retain(|config| *object != RefusedObject::Offer(config.clone())),
+            },
         }
         self.mark(addon);
     }

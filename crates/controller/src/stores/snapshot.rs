@@ -65,6 +65,7 @@ impl Stores {
             without_namespace: Arc::clone(&self.without_namespace),
             refused,
             retried: Arc::clone(&entry.retried),
+            refused_annotations: Arc::clone(&entry.refused_annotations),
             refused_unnamed,
             problems,
             options: self.options.clone(),

@@ -41,13 +41,17 @@ impl Counts {
         self.0.lock().unwrap().keys().cloned().collect()
     }
 
-    /// Every kind of write that the hub has made, the lease apart.
-    pub(crate) fn committed(&self) -> Vec<String> {
+    /// Every kind of write that was tried, the lease apart.
+    pub(crate) fn attempted(&self) -> Vec<String> {
         let counts = self.0.lock().unwrap();
-        let made = counts.iter().filter(|(what, _)| {
-            is_write(what) && what.rsplit(' ').next().is_some_and(|code| code.starts_with('2'))
-        });
-        made.map(|(what, count)| format!("{count} {what}")).collect()
+        let tried = counts.iter().filter(|(what, _)| is_write(what));
+        tried.map(|(what, count)| format!("{count} {what}")).collect()
+    }
+
+    /// Those that the hub has made.
+    pub(crate) fn committed(&self) -> Vec<String> {
+        let is_made = |what: &String| what.rsplit(' ').next().is_some_and(|code| code.starts_with('2'));
+        self.attempted().into_iter().filter(is_made).collect()
     }
 }
 

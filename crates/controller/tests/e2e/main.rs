@@ -31,6 +31,7 @@ mod configuration;
 mod cost;
 mod defects;
 mod deletion;
+mod echoes;
 mod failover;
 mod found;
 mod hooks;

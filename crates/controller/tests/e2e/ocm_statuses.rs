@@ -484,6 +484,8 @@ async fn an_instance_of_a_template_has_all_that_ocms_agents_read() {
     world.put(object("ClusterManagementAddOn", ADDON, json!({"spec": spec}))).await;
     let waiting = "Waiting for ManagedClusterAddOn ManifestApplied condition";
     until_condition(&world, "c1", "Progressing", ["False", "WaitingForManifestApplied", waiting]).await;
+    let registered = ["True", "NilRegistration", "Registration of the addon agent is configured"];
+    until_condition(&world, "c1", "RegistrationApplied", registered).await;
     until_status(&world, "c1", "namespace and health check", |status| {
         status["namespace"] == "agents" && status["healthCheck"] == json!({"mode": "Customized"})
     })
@@ -524,7 +526,7 @@ async fn a_templates_version_is_in_its_content() {
 }
 
 #[tokio::test]
-async fn a_new_instance_gets_its_clusters_annotations_but_is_not_moved_to_another_cluster() {
+async fn an_instance_gets_its_clusters_annotations_but_is_not_moved_to_another_cluster() {
     let world = World::on_ocm().await;
     world.clusters("fleet", &names("c", 2)).await;
     let mut cluster = crate::world::managed_cluster("c-00");
@@ -534,7 +536,7 @@ async fn a_new_instance_gets_its_clusters_annotations_but_is_not_moved_to_anothe
         "example.com/other": "1",
     });
     world.put(cluster).await;
-    let manager = world.manager("first");
+    let (manager, counts) = world.counted_manager("first");
     let strategy = json!({"type": "Placements", "placements": [
         {"name": "fleet", "namespace": "default", "rolloutStrategy": {"type": "All"}}]});
     world.put(object("ClusterManagementAddOn", ADDON, json!({"spec": {"installStrategy": strategy}}))).await;
@@ -546,6 +548,36 @@ async fn a_new_instance_gets_its_clusters_annotations_but_is_not_moved_to_anothe
         annotations.into_iter().filter(|(key, _)| !key.starts_with(manager)).collect::<Vec<_>>()
     };
     assert_eq!(of("c-00").await, [("addon.open-cluster-management.io/values".to_owned(), json!("{}"))]);
+    assert_eq!(of("c-01").await, []);
+
+    // Its user adds one, and its cluster changes: what is not the cluster's stays.
+    let user = "addon.open-cluster-management.io/user";
+    let mut own = instance("c-00", ADDON, json!({}));
+    own["metadata"]["annotations"] = json!({user: "1"});
+    world.put(own).await;
+    let mut cluster = crate::world::managed_cluster("c-00");
+    cluster["metadata"]["annotations"] = json!({
+        "addon.open-cluster-management.io/values": "{\"a\": 1}",
+        "addon.open-cluster-management.io/more": "2",
+        "addon.open-cluster-management.io/hosting-cluster-name": "c-02",
+    });
+    world.put(cluster.clone()).await;
+    let expected = [
+        ("addon.open-cluster-management.io/more".to_owned(), json!("2")),
+        (user.to_owned(), json!("1")),
+        ("addon.open-cluster-management.io/values".to_owned(), json!("{\"a\": 1}")),
+    ];
+    let followed = async {
+        while of("c-00").await != expected {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let followed = tokio::time::timeout(GIVE_UP, followed).await;
+    assert!(followed.is_ok(), "{:?}", of("c-00").await);
+    crate::ocm_rollout::at_rest(&counts, Duration::from_secs(2)).await;
+    world.remove_annotation(&cluster, "addon.open-cluster-management.io/more").await;
+    crate::ocm_rollout::at_rest(&counts, Duration::from_secs(2)).await;
+    assert_eq!(of("c-00").await, expected);
     assert_eq!(of("c-01").await, []);
     manager.stop().await;
 }

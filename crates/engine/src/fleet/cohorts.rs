@@ -53,6 +53,7 @@ struct InstanceKey {
     guarded: bool,
     other_owner: bool,
     lacks_owner: bool,
+    lacks_annotations: bool,
     made_by: Maker,
     made_by_ocm: bool,
 }
@@ -170,6 +171,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 guarded: summary.guarded,
                 other_owner: summary.owner.is_some_and(|owner| owner != self.addon),
                 lacks_owner: summary.owner.is_none(),
+                lacks_annotations: self.lacks_annotations(row, instance.value),
                 made_by: summary.made_by,
                 made_by_ocm: summary.made_by_ocm,
             }
@@ -199,6 +201,15 @@ impl<'a, 'r> Cohorts<'a, 'r> {
             RefusedWrite::Delete => has_instance && is_leaving,
         };
         applies.then(|| self.refusals.intern(Arc::new(refusal.clone())))
+    }
+
+    fn lacks_annotations(&self, row: &ClusterRow<'a>, instance: &Instance) -> bool {
+        let observed = self.observed();
+        let cluster = row.cluster.filter(|cluster| cluster.summary.annotates && observed.served.is_ocm());
+        cluster.is_some_and(|cluster| {
+            instance.missing_annotations(cluster.value).next().is_some()
+                && !observed.refused_annotations.contains(row.name)
+        })
     }
 
     /// Left out where no soak depends on it: it differs from cluster to cluster.
@@ -341,7 +352,7 @@ impl<'a> ObjectsById<'a> {
                     && (may_lack_probes || !one.is_without_probes())
             });
         let &InstanceKey { generation, terminating, guarded, other_owner, available_since, .. } = key;
-        let &InstanceKey { lacks_owner, made_by, made_by_ocm, .. } = key;
+        let &InstanceKey { lacks_owner, lacks_annotations, made_by, made_by_ocm, .. } = key;
         Some(InstanceFacts {
             status,
             generation,
@@ -352,6 +363,7 @@ impl<'a> ObjectsById<'a> {
             hook_work: HookWork::of(&self.templates.observed().addon.name, &works),
             other_owner,
             lacks_owner,
+            lacks_annotations,
             made_by,
             made_by_ocm,
             overrides,

@@ -107,6 +107,8 @@ pub struct InstanceFacts<'a> {
     pub other_owner: bool,
     /// It has no add-on as owner yet.
     pub lacks_owner: bool,
+    /// On a hub of OCM: it lacks annotations that its cluster has for it.
+    pub lacks_annotations: bool,
     pub made_by: Maker,
     /// OCM's manager made it for an install strategy.
     pub made_by_ocm: bool,

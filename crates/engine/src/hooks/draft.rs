@@ -110,7 +110,7 @@ pub(crate) fn guarded(instance: &Instance) -> Vec<Text> {
 
 fn release(instance: &Instance, ending: Ending) -> Write {
     let others = instance.finalizers.iter().filter(|one| ***one != *PRE_DELETE_HOOK);
-    Write::Guard(GuardWrite::new(instance, others.cloned().collect(), Some(ending)))
+    Write::Guard(GuardWrite::new(instance, Some(others.cloned().collect()), Some(ending)))
 }
 
 /// The contents that hooks of instances are rendered from, and those that are about to be assigned

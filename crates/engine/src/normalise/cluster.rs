@@ -40,13 +40,19 @@ const LONGEST_ANNOTATION: usize = 4096;
 /// another cluster, because a cluster's agent may edit it; nor those by which managers know each
 /// other's writes.
 fn for_instances(annotations: &BTreeMap<String, String>) -> BTreeMap<Text, Text> {
-    let kept = [annotations::HOSTING_CLUSTER_NAME, annotations::MANAGER_TERM, annotations::MANAGER_IDENTITY];
+    followed(annotations).take(MOST_ANNOTATIONS).collect()
+}
+
+/// Those annotations of a cluster or an instance that an instance may have from its cluster.
+pub(super) fn followed(annotations: &BTreeMap<String, String>) -> impl Iterator<Item = (Text, Text)> {
+    const KEPT: [&str; 3] =
+        [annotations::HOSTING_CLUSTER_NAME, annotations::MANAGER_TERM, annotations::MANAGER_IDENTITY];
     let prefixed = annotations.iter().filter(|(key, value)| {
         key.starts_with(annotations::ADDON_PREFIX)
-            && !kept.contains(&key.as_str())
+            && !KEPT.contains(&key.as_str())
             && value.len() <= LONGEST_ANNOTATION
     });
-    prefixed.take(MOST_ANNOTATIONS).map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
+    prefixed.map(|(key, value)| (key.as_str().into(), value.as_str().into()))
 }
 
 /// What a Placement itself publishes about its selection.

@@ -8,6 +8,7 @@ use aviary_api::managers::are_only_by_ocm;
 use aviary_api::names::{self, annotations, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::cluster::followed;
 use super::{conditions, config_refs, pin, text, unresolved_config, version};
 use crate::configs::{ConfigRef, GroupResource};
 use crate::name::{ClusterName, NameError, Text};
@@ -35,6 +36,7 @@ pub fn instance(object: &ManagedClusterAddOn) -> Result<(Instance, Vec<Problem>)
         install_namespace: text(spec.install_namespace.as_ref())
             .unwrap_or_else(|| names::DEFAULT_INSTALL_NAMESPACE.into()),
         hosting: hosting(metadata),
+        addon_annotations: metadata.annotations.iter().flat_map(followed).collect(),
         overrides: config_refs(&spec.configs, &mut problems),
         version: version(spec.desired_version.as_ref(), spec.install_version.as_ref(), &mut problems),
         status: object.status.as_ref().map(status).unwrap_or_default(),

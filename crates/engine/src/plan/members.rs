@@ -6,13 +6,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{ClusterReport, Drafts, GuardWrite, StatusWrite, Step, Why, Write, works};
-use crate::by_cluster::Cursor;
+use crate::by_cluster::{ByCluster, Cursor};
 use crate::explain::{Decision, Wait};
 use crate::fleet::{ClusterFacts, Cohort, Fleet, InstanceFacts};
 use crate::hooks;
 use crate::install::{Install, adoption};
 use crate::name::{ClusterName, Text};
-use crate::observed::{InstallRule, Instance, InstanceStatus, RefusedWrite, StatusFields, Work};
+use crate::observed::{Cluster, InstallRule, Instance, InstanceStatus, RefusedWrite, StatusFields, Work};
 use crate::rollout::{Move, MoveRun, PlacementOutcome};
 use crate::status;
 
@@ -36,6 +36,7 @@ pub(super) fn decide(
     let mut answers: Vec<CohortAnswers> =
         decided.map(|((cohort, installed), runs)| scribe.answers(cohort, installed.as_ref(), runs)).collect();
     let mut objects = ObjectCursors {
+        clusters: &fleet.observed.clusters,
         instances: fleet.observed.instances.cursor(),
         works: fleet.observed.works.cursor(),
         owns_supported: fleet.owns_supported(),
@@ -90,16 +91,18 @@ struct Metadata {
     /// The add-on becomes its owner.
     owns: bool,
     marker: Option<&'static str>,
+    /// It gets the annotations of its cluster.
+    annotates: bool,
 }
 
 impl Metadata {
-    fn write(self, instance: &Instance) -> Write {
-        let finalizers = match self.guards {
-            true => hooks::draft::guarded(instance),
-            false => instance.finalizers.clone(),
-        };
+    fn write(self, instance: &Instance, cluster: Option<&Cluster>) -> Write {
+        let finalizers = self.guards.then(|| hooks::draft::guarded(instance));
         let plain = GuardWrite::new(instance, finalizers, None);
-        Write::Guard(GuardWrite { owns: self.owns, marker: self.marker, ..plain })
+        let missing = cluster.filter(|_| self.annotates).map(|cluster| instance.missing_annotations(cluster));
+        let annotations =
+            missing.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
+        Write::Guard(GuardWrite { owns: self.owns, marker: self.marker, annotations, ..plain })
     }
 }
 
@@ -194,17 +197,21 @@ impl<'f> Scribe<'f> {
         let owns = instance.lacks_owner && !self.fleet.observed.addon.uid.is_empty();
         let marker = adoption(self.fleet, instance);
         let may_write = !facts.is_refused(RefusedWrite::Status);
+        let required = Metadata { guards: false, owns, marker, annotates: false };
         if !starts && has_hooks && !instance.guarded && may_write {
             let (status, writes_works, reprobes) = (None, false, false);
-            let metadata = Some(Metadata { guards: true, owns, marker });
+            let metadata = Some(Metadata { guards: true, ..required });
             return Some(Next { status, starts: false, writes_works, metadata, reprobes });
         }
         let reprobes = decided.reprobes && renders;
         let writes_works = renders && (!instance.works_stand || reprobes);
-        // Owner and marker change nothing on the cluster: they wait until its status is as it
-        // should be.
-        let is_due = (owns || marker.is_some()) && status.is_none() && may_write;
-        let metadata = is_due.then_some(Metadata { guards: false, owns, marker });
+        // None of these changes anything on the cluster: they wait until its status is as it should
+        // be. The hub may refuse annotations, so they have a write of their own.
+        let metadata = match status.is_none() && may_write {
+            true if owns || marker.is_some() => Some(required),
+            true if instance.lacks_annotations => Some(Metadata { annotates: true, ..required }),
+            _ => None,
+        };
         Some(Next { status, starts, writes_works, metadata, reprobes })
     }
 }
@@ -217,6 +224,7 @@ fn label(status: &StatusFields) -> Option<Text> {
 
 /// Cursors over the objects of the snapshot.
 struct ObjectCursors<'f> {
+    clusters: &'f ByCluster<Cluster>,
     instances: Cursor<'f, Instance>,
     works: Cursor<'f, Vec<Work>>,
     owns_supported: bool,
@@ -226,7 +234,8 @@ impl ObjectCursors<'_> {
     fn write(&mut self, name: &ClusterName, facts: &InstanceFacts<'_>, next: &Next, drafts: &mut Drafts) {
         let Some(instance) = self.instances.hold(name) else { return };
         if let Some(metadata) = next.metadata {
-            drafts.push(Step::Guard, metadata.write(&instance));
+            let cluster = self.clusters.get(name).map(|cluster| &**cluster);
+            drafts.push(Step::Guard, metadata.write(&instance, cluster));
         }
         if next.writes_works {
             let works = self.works.take(name).map_or(&[][..], |works| works.value.as_slice());

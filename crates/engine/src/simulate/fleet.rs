@@ -154,6 +154,7 @@ fn instance(
         made_by_ocm: false,
         install_namespace: install_namespace.clone(),
         hosting: None,
+        addon_annotations: Default::default(),
         overrides: Vec::new(),
         version: None,
         status: status.clone(),

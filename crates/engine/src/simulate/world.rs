@@ -126,6 +126,7 @@ impl World {
                 made_by_ocm: false,
                 install_namespace: create.install_namespace.clone(),
                 hosting: None,
+                addon_annotations: create.annotations.clone(),
                 overrides: Vec::new(),
                 version: None,
                 status: InstanceStatus::default(),
@@ -154,7 +155,10 @@ impl World {
         if instance.uid != write.uid || instance.resource_version != write.resource_version {
             return false;
         }
-        instance.finalizers.clone_from(&write.finalizers);
+        if let Some(finalizers) = &write.finalizers {
+            instance.finalizers.clone_from(finalizers);
+        }
+        instance.addon_annotations.extend(write.annotations.clone());
         if write.owns {
             instance.owner = Some(self.observed.addon.uid.clone());
         }

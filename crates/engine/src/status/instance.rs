@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aviary_api::names::{UNKNOWN_VERSION, conditions};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::ocm::{self, Awaited};
 use super::{Stated, set};
@@ -56,6 +57,7 @@ pub(crate) fn next(
     if draft.status != *instance.status {
         draft.locate_agent();
         draft.report_applied(&progress);
+        draft.report_registration();
     }
     (draft.status != *instance.status).then_some(draft.status)
 }
@@ -314,6 +316,24 @@ impl StatusDraft<'_> {
         self.state(conditions::MANIFEST_APPLIED, ocm::manifests(evidence.failure.is_none()));
         if let Some(words) = self.wording(progress) {
             self.state(conditions::PROGRESSING, words);
+        }
+    }
+
+    /// `RegistrationApplied`, on an OCM hub, where the template requests no registration: agents of
+    /// OCM wait for the condition. Whatever it says already is left to registration.
+    fn report_registration(&mut self) {
+        const KIND: &str = conditions::REGISTRATION_APPLIED;
+        if !self.is_ocm() || !self.fleet.renders || self.status.condition(KIND).is_some() {
+            return;
+        }
+        let requests_none = |content: &Value| match content.pointer("/spec/registration") {
+            None | Some(Value::Null) => true,
+            Some(requested) => requested.as_array().is_some_and(Vec::is_empty),
+        };
+        let template = self.status.told().find(|pin| pin.config.kind.is_templates());
+        if template.and_then(|pin| self.fleet.observed.content(pin)).is_some_and(|one| requests_none(one)) {
+            let words = ("True", Reason::NilRegistration, conditions::REGISTRATION_CONFIGURED.into());
+            self.state(KIND, words);
         }
     }
 

@@ -33,6 +33,8 @@ pub(crate) const VOCABULARY: &[&str] = &[
     "all configurations are resolved",
     "all works are available",
     conditions::MANIFEST_APPLIED,
+    conditions::REGISTRATION_APPLIED,
+    conditions::REGISTRATION_CONFIGURED,
     ocm::COMPLETED,
     ocm::CONFIGURED,
     ocm::NOT_CONFIGURED,

@@ -17,7 +17,7 @@ use crate::name::{PlacementName, Text};
 use crate::observed::{
     AddOnStatus, InstanceStatus, ObservedCondition, Recorded, Reference, RolloutSummary, StatusFields,
 };
-use crate::plan::{RecordWrite, StatusWrite, Write};
+use crate::plan::{GuardWrite, RecordWrite, StatusWrite, Write};
 use crate::served::Served;
 use crate::tally::ClusterTally;
 
@@ -205,15 +205,23 @@ pub fn record(write: &RecordWrite, generation: i64) -> Value {
     })
 }
 
-/// What is written to a status, without times: two equal ones say the same.
+/// What is written, without times: two equal ones say the same. `None` if it must be written
+/// whatever the hub made of it before, as finalizers must.
 pub fn timeless(write: &Write, order: &[PlacementName], served: &Served) -> Option<Value> {
     let mut status = match write {
         Write::AddOn(status) => addon(status, order, served),
         Write::Instance(write) => instance(write, served),
+        // Its generation is not ours, and is no reason to write.
+        Write::Record(write) => record(write, 0),
+        Write::Guard(write) if write.finalizers.is_none() => metadata(write),
         _ => return None,
     };
     drop_times(&mut status);
     Some(status)
+}
+
+fn metadata(write: &GuardWrite) -> Value {
+    json!({"owns": write.owns, "marker": write.marker, "annotations": write.annotations})
 }
 
 fn drop_times(value: &mut Value) {

@@ -251,6 +251,7 @@ impl Scene {
             made_by_ocm: false,
             install_namespace: "agents".into(),
             hosting: None,
+            addon_annotations: BTreeMap::new(),
             overrides: Vec::new(),
             version: None,
             status: InstanceStatus::default(),

@@ -246,7 +246,7 @@ fn the_status_is_patched_entry_by_entry_and_only_when_it_differs() {
             "value": [
               {
                 "lastTransitionTime": "2026-01-01T12:00:00Z",
-                "message": "The agent can register, and has its rights on the hub",
+                "message": "Registration of the addon agent is configured",
                 "observedGeneration": 3,
                 "reason": "SetPermissionApplied",
                 "status": "True",
@@ -292,4 +292,28 @@ fn the_status_is_patched_entry_by_entry_and_only_when_it_differs() {
     let written = patch(&instance(json!({"conditions": [other]})), &nil, &done, now()).unwrap();
     assert_eq!(written[2]["path"], "/status/conditions/-");
     assert_eq!(written[2]["value"]["reason"], "NilRegistration");
+}
+
+#[test]
+fn what_ocm_wrote_of_a_registration_stays_as_it_is() {
+    let policy = crate::requests::policy();
+    let bare = instance(json!({}));
+    let ocms = |reason: &str| {
+        json!({
+            "type": "RegistrationApplied", "status": "True", "reason": reason,
+            "message": "Registration of the addon agent is configured",
+            "lastTransitionTime": "2025-01-01T12:00:00Z",
+        })
+    };
+    let wants = wanted(&policy, &bare, &template(json!([])), true);
+    let there = json!({"registrations": wants.registrations, "conditions": [ocms("SetPermissionApplied")]});
+    assert_eq!(patch(&instance(there), &wants, &Applied::default(), now()), None);
+    let nil = wanted(&policy, &bare, &Registrations::default(), true);
+    for reason in ["NilRegistration", "SetPermissionApplied"] {
+        let there = json!({"conditions": [ocms(reason)]});
+        assert_eq!(patch(&instance(there), &nil, &Applied::default(), now()), None, "{reason}");
+    }
+    // A reason that says something else is replaced.
+    let there = json!({"registrations": wants.registrations, "conditions": [ocms("NilRegistration")]});
+    assert!(patch(&instance(there), &wants, &Applied::default(), now()).is_some());
 }
