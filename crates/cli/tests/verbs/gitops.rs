@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use aviary_api::ClusterManagementAddOn;
+use aviary_testing::objects::{manifest, template_of};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, addon};
+use crate::world::{World, addon, names};
 
 /// The repository.
 fn root() -> &'static Path {
@@ -56,8 +57,9 @@ fn kstatus(object: &Value) -> &'static str {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|one| one["type"] == kind && one["status"] == "True")
     };
+    let generation = &object["status"]["observedGeneration"];
     match () {
-        () if object["status"]["observedGeneration"] != object["metadata"]["generation"] => "InProgress",
+        () if generation.is_i64() && *generation != object["metadata"]["generation"] => "InProgress",
         () if is("Reconciling") => "InProgress",
         () if is("Stalled") => "Failed",
         () => "Current",
@@ -99,6 +101,115 @@ fn argo_cd_and_flux_see_a_rollout_as_it_is() {
     let (status, message) = argo(&see());
     assert_eq!((status.as_str(), kstatus(&see())), ("Degraded", "Failed"), "{message}");
     assert!(message.contains("canary-00"), "{message}");
+}
+
+/// An add-on with OCM's fields only.
+fn ocm_addon(version: &str) -> Value {
+    let template = json!({
+        "group": "addon.open-cluster-management.io", "resource": "addontemplates",
+        "name": format!("helloworld-{version}"),
+    });
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {"name": "helloworld"},
+        "spec": {
+            "supportedConfigs": [{"group": "addon.open-cluster-management.io", "resource": "addontemplates"}],
+            "installStrategy": {"type": "Placements", "placements": [{
+                "name": "fleet", "namespace": "default", "configs": [template],
+                "rolloutStrategy": {"type": "Progressive", "progressive": {"maxConcurrency": 2}},
+            }]},
+        },
+    })
+}
+
+/// A hub with the kinds of Open Cluster Management, and four clusters that run v1.0.0.
+fn ocm_world(name: &str) -> World {
+    let world = World::bare(name);
+    world.block_on(aviary_testing::prepare_ocm_hub(&world.client, None));
+    let world = world.looked_after();
+    world.block_on(world.clusters("fleet", &names("fleet", 4)));
+    for version in ["v1.0.0", "v2.0.0", "v3.0.0"] {
+        // OCM's schema refuses a variable as the namespace of a manifest.
+        let mut manifest = manifest(version);
+        manifest["metadata"]["namespace"] = json!("open-cluster-management-agent-addon");
+        world.give(template_of("helloworld", version, &json!([manifest])));
+    }
+    world.give(ocm_addon("v1.0.0"));
+    world.until("the install", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.settled == 4)
+    });
+    world
+}
+
+#[test]
+fn on_an_ocm_hub_argo_cd_reads_the_conditions_of_the_placements() {
+    let world = ocm_world("gitops-ocm");
+    let see = || world.get("ClusterManagementAddOn", "helloworld");
+    let record = || world.get("AddOnRolloutRecord", "helloworld");
+    assert_eq!(see()["status"]["conditions"], Value::Null, "{:#}", see());
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&record())), ("Healthy", "Current"), "{message}");
+    let mut edited = see();
+    edited["metadata"]["generation"] = json!(99);
+    assert_eq!(argo(&edited).0, "Progressing");
+    edited["status"]["installProgressions"] = json!([]);
+    assert_eq!(argo(&edited).0, "Progressing");
+
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
+    world.give(ocm_addon("v2.0.0"));
+    world.until("the first clusters", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.in_flight == 2)
+    });
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&record())), ("Progressing", "InProgress"), "{message}");
+    assert!(message.starts_with("default/fleet: selected clusters 4."), "{message}");
+    // Without conditions, Flux takes the add-on for ready at once.
+    assert_eq!(kstatus(&see()), "Current");
+
+    world.mood(|mood| mood.refuse.extend(["v3.0.0".to_owned()]));
+    world.give(ocm_addon("v3.0.0"));
+    world.until("the first clusters to fail", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.failed == 2)
+    });
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&record())), ("Degraded", "Failed"), "{message}");
+    assert!(message.starts_with("default/fleet: ") && message.contains("2 failed"), "{message}");
+}
+
+/// `kubectl wait` ignores a condition only if its generation is lower than that of its object.
+#[test]
+fn the_conditions_of_a_record_are_about_the_generation_of_the_add_on() {
+    let world = ocm_world("gitops-record");
+    let seen = || {
+        let record = world.get("AddOnRolloutRecord", "helloworld");
+        let conditions = record["status"]["conditions"].as_array().unwrap();
+        let succeeded = conditions.iter().find(|one| one["type"] == "Succeeded").unwrap().clone();
+        (record, succeeded)
+    };
+    let generation = || world.get("ClusterManagementAddOn", "helloworld")["metadata"]["generation"].clone();
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
+    world.give(ocm_addon("v2.0.0"));
+    world.until("the first clusters", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.in_flight == 2)
+    });
+    world.give(ocm_addon("v1.0.0"));
+    world.until("the way back", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.settled == 4)
+    });
+    let (record, succeeded) = seen();
+    assert_eq!(succeeded["status"], "True");
+    assert_eq!(
+        (&record["status"]["addOnGeneration"], &succeeded["observedGeneration"]),
+        (&generation(), &generation())
+    );
+    assert_eq!(record["metadata"]["generation"], 1);
+
+    world.dismiss_manager();
+    world.give(ocm_addon("v3.0.0"));
+    let (record, succeeded) = seen();
+    assert_eq!(succeeded["status"], "True");
+    assert!(succeeded["observedGeneration"].as_i64() >= record["metadata"]["generation"].as_i64());
+    assert_ne!(record["status"]["addOnGeneration"], generation(), "this tells the two apart");
 }
 
 #[test]
