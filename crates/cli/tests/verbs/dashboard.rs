@@ -3,13 +3,15 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
+use aviary_api::ClusterManagementAddOn;
 use aviary_engine::tally::ClusterState;
 use aviary_testing::Process;
 use expect_test::expect;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::transcript::desk;
-use crate::world::{World, mask};
+use crate::world::{World, addon, mask};
 
 /// The running command.
 struct Page {
@@ -289,6 +291,21 @@ fn failed_clusters_are_retried_one_by_one_and_all_together() {
     let (status, answer) = page.act(&json!({"action": "retry", "dryRun": true}));
     let nothing = "No cluster has failed: there is nothing to retry.";
     assert_eq!((status, &answer["blast"]), (200, &json!(nothing)), "{answer}");
+    page.stop();
+}
+
+#[test]
+fn an_undo_warns_that_argo_cd_restores_what_is_in_its_repository() {
+    let world = World::installed("dashboard-undo-gitops");
+    let addons: Api<ClusterManagementAddOn> = Api::all(world.client.clone());
+    let apply = PatchParams::apply("argocd-controller").force();
+    world.block_on(addons.patch("helloworld", &apply, &Patch::Apply(addon("two")))).unwrap();
+    world.until_all("upgrade completed with no errors.");
+    let page = Page::open(&world, "--enable-writes");
+    let (status, answer) = page.act(&json!({"action": "undo", "dryRun": true}));
+    assert_eq!(status, 200, "{answer}");
+    let warning = answer["lines"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    assert!(warning.starts_with("Warning: Argo CD manages this add-on and will restore"), "{answer}");
     page.stop();
 }
 
