@@ -243,3 +243,26 @@ fn history_names_the_field_manager_of_the_last_change() {
         told["changedBy"].as_array().unwrap().iter().map(|one| &one["manager"]).collect();
     assert!(!managers.contains(&&json!("aviary-manager")), "{told:#}");
 }
+
+#[test]
+fn history_names_the_field_manager_that_approved_deletions() {
+    let world = World::installed("gitops-approval");
+    let told = world.json("rollout history helloworld -o json", 0);
+    assert_eq!(told["approval"], Value::Null);
+    let addons: Api<ClusterManagementAddOn> = Api::all(world.client.clone());
+    let annotated = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {
+            "name": "helloworld",
+            "annotations": {"addon.open-cluster-management.io/allow-deletions": "12"},
+        },
+    });
+    let bob = PatchParams::apply("bob");
+    world.block_on(addons.patch("helloworld", &bob, &Patch::Apply(annotated))).unwrap();
+    let told = world.run("rollout history helloworld");
+    assert!(told.contains("\nApproval: 12 deletions by bob at TIME\n"), "{told}");
+    let told = world.json("rollout history helloworld -o json", 0);
+    assert_eq!((&told["approval"]["deletions"], &told["approval"]["manager"]), (&json!(12), &json!("bob")));
+    // The manager of the last change of the spec is still somebody else.
+    assert_ne!(told["changedBy"][0]["manager"], "bob");
+}
