@@ -71,6 +71,7 @@ for target in $TARGETS; do
   # machine, which are removed.
   "$CARGO" cyclonedx --quiet --format json --target "$target" --override-filename release-bill --manifest-path crates/cli/Cargo.toml
   sed "s#$PWD/##g; s#$PWD#.#g" crates/cli/release-bill.json >"dist/$name.cdx.json"
+  hack/check-bill.sh "dist/$name.cdx.json"
   find crates -name release-bill.json -delete
 done
 

@@ -4,14 +4,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::transcript::{Desk, desk};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+fn run(name: &str, argument: &Path) -> Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack").join(name);
+    Command::new(script).arg(argument).output().unwrap()
+}
 
 fn script(name: &str, folder: &Path) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack").join(name);
-    let output = Command::new(script).arg(folder).output().unwrap();
+    let output = run(name, folder);
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -22,12 +26,24 @@ fn digest(file: &Path) -> String {
     text.split(' ').next().unwrap().to_owned()
 }
 
+/// What cargo-cyclonedx writes, in short.
+fn bill() -> Value {
+    let component =
+        |kind: &str, name: &str, version: &str| json!({"type": kind, "name": name, "version": version});
+    let version = env!("CARGO_PKG_VERSION");
+    json!({
+        "bomFormat": "CycloneDX", "specVersion": "1.3", "version": 1,
+        "metadata": {"component": component("application", "aviary", version)},
+        "components": [component("library", "aviary-engine", version), component("library", "kube", "3.0.0")],
+    })
+}
+
 /// A folder with two binaries.
 fn release(name: &str) -> (Desk, PathBuf) {
     let desk = desk(name)
         .file("dist/aviary-linux-amd64", "for one machine")
         .file("dist/aviary-linux-arm64", "for the other")
-        .file("dist/aviary-linux-arm64.cdx.json", "{}");
+        .file("dist/aviary-linux-arm64.cdx.json", bill().to_string());
     let folder = desk.path("dist");
     (desk, folder)
 }
@@ -107,4 +123,34 @@ fn the_provenance_names_every_file_with_its_digest_and_the_commit() {
     }
     let source = &statement["predicate"]["buildDefinition"]["resolvedDependencies"][0];
     assert_eq!(source["digest"]["gitCommit"].as_str().unwrap().len(), 40);
+}
+
+/// hack/release.sh runs this check on every bill that it ships.
+#[test]
+fn a_bill_of_materials_is_cyclonedx_and_about_the_binary() {
+    let desk = desk("release-bill");
+    let check = |bill: &Value| {
+        let path = desk.path("bill.json");
+        fs::write(&path, bill.to_string()).unwrap();
+        run("check-bill.sh", &path)
+    };
+    let output = check(&bill());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let wrong = [
+        ("/bomFormat", json!("SPDX")),
+        ("/metadata/component/name", json!("aviary-engine")),
+        ("/metadata/component/type", json!("library")),
+        ("/metadata/component/version", json!("0.0.0")),
+        ("/components", json!([])),
+    ];
+    for (pointer, value) in wrong {
+        let mut bill = bill();
+        *bill.pointer_mut(pointer).unwrap() = value;
+        let output = check(&bill);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains("is not the CycloneDX bill"), "{pointer}: {said}");
+    }
+    assert!(!check(&json!({})).status.success());
+    let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/release.sh");
+    assert!(fs::read_to_string(release).unwrap().contains("hack/check-bill.sh"));
 }

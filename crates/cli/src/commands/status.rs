@@ -55,7 +55,7 @@ Output with -o json, with -w when it ends:
     problems[]   {severity, reason, message}
 
 Exit codes:
-  0 everything is done; 1 the hub could not be read; 2 wrong usage;
+  0 everything is done; 1 the hub could not be read, or the add-on was deleted; 2 wrong usage;
   3 something is still in progress, or -w timed out;
   4 something has failed, is halted, or needs manual approval;
   with --for, 0 means that it happened, and 4 that it cannot happen any more";
@@ -197,6 +197,9 @@ impl Watch<'_> {
         let mut known: Option<Outage> = None;
         loop {
             let outage = self.follower.outage();
+            if outage.is_none() {
+                self.still_there(&report)?;
+            }
             let now = seconds(self.now(session.now)).to_string();
             let news = outage_news(known.as_ref(), outage.as_ref(), &now);
             if redraws {
@@ -230,6 +233,14 @@ impl Watch<'_> {
             self.next_change(until, session.now).await?;
             let now = self.now(session.now);
             report = StatusReport::of(self.follower.view(), now);
+        }
+    }
+
+    /// An add-on that was deleted never gets where somebody waits for it to be.
+    fn still_there(&self, report: &StatusReport) -> anyhow::Result<()> {
+        match &self.args.addon {
+            Some(addon) if report.add_ons.is_empty() => bail!("add-on {addon} was deleted"),
+            _ => Ok(()),
         }
     }
 

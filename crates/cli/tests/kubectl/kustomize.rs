@@ -21,7 +21,7 @@ pub(crate) struct World {
     pub(crate) hub: Hub,
     client: Client,
     pub(crate) agents: Agents,
-    _manager: Process,
+    manager: Option<Process>,
 }
 
 impl World {
@@ -42,7 +42,15 @@ impl World {
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         let client = Client::try_from(config).unwrap();
-        Self { hub, agents: Agents::held(&client), client, _manager: manager }
+        Self { hub, agents: Agents::held(&client), client, manager: Some(manager) }
+    }
+
+    pub(crate) fn stop_manager(&mut self) {
+        self.manager.take().unwrap().stop("TERM");
+    }
+
+    pub(crate) fn start_manager(&mut self) {
+        self.manager = Some(self.hub.manager());
     }
 
     /// Applies one of the examples. Returns the name that its config has now.

@@ -3,12 +3,15 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
+use aviary_api::ClusterManagementAddOn;
+use aviary_engine::tally::ClusterState;
 use aviary_testing::Process;
 use expect_test::expect;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::transcript::desk;
-use crate::world::{World, mask};
+use crate::world::{World, addon, mask};
 
 /// The running command.
 struct Page {
@@ -241,6 +244,68 @@ fn a_rollout_is_paused_resumed_and_undone_and_each_answer_says_how_many_it_conce
         page.ask("POST", "/api/addons/nothing/actions", r#"{"action": "pause", "dryRun": true}"#);
     assert_eq!(status, 409, "{answer}");
     assert!(answer["error"].as_str().unwrap().contains("there is no add-on nothing"), "{answer}");
+    page.stop();
+}
+
+/// The agents of both failed clusters have healed, and learn of it only by a new generation.
+#[test]
+fn failed_clusters_are_retried_one_by_one_and_all_together() {
+    let world = World::refused("dashboard-retry");
+    world.mood(|mood| mood.refuse.clear());
+    let page = Page::open(&world, "--enable-writes");
+    let generation = |cluster: &str| {
+        let work = world.get("ManifestWork", &format!("{cluster}/addon-helloworld-deploy-0"));
+        work["metadata"]["generation"].as_i64().unwrap()
+    };
+    let generations = || ["canary-00", "canary-01"].map(generation);
+    let before = generations();
+
+    let (status, answer) = page.act(&json!({"action": "retry", "dryRun": true}));
+    let affected = json!({
+        "blast": "2 clusters try the same revision again, within the budget.",
+        "lines": ["canary-00", "canary-01"], "done": false,
+    });
+    assert_eq!((status, &answer), (200, &affected));
+    let (status, answer) = page.act(&json!({"action": "retry", "cluster": "canary-02", "dryRun": false}));
+    assert_eq!(status, 409, "it has not failed: {answer}");
+    assert!(answer["error"].as_str().unwrap().contains("has not failed on cluster canary-02"), "{answer}");
+    assert_eq!(generations(), before, "nothing was written");
+
+    let (status, answer) = page.act(&json!({"action": "retry", "cluster": "canary-00", "dryRun": false}));
+    let affected = json!({
+        "blast": "1 cluster tries the same revision again, within the budget.",
+        "lines": ["canary-00"], "done": true,
+    });
+    assert_eq!((status, &answer), (200, &affected));
+    world.until("one cluster to settle", |_, plan| {
+        let state = |name: &str| plan.report.clusters.iter().find(|one| one.cluster.as_str() == name);
+        state("canary-00").is_some_and(|one| one.decision.state() == ClusterState::Settled)
+            && state("canary-01").is_some_and(|one| one.decision.state() == ClusterState::Failed)
+    });
+    let after = generations();
+    assert!(after[0] > before[0] && after[1] == before[1], "{before:?} {after:?}");
+
+    let (status, answer) = page.act(&json!({"action": "retry", "dryRun": false}));
+    assert_eq!((status, &answer["lines"]), (200, &json!(["canary-01"])), "{answer}");
+    world.until_all("upgrade completed with no errors.");
+    let (status, answer) = page.act(&json!({"action": "retry", "dryRun": true}));
+    let nothing = "No cluster has failed: there is nothing to retry.";
+    assert_eq!((status, &answer["blast"]), (200, &json!(nothing)), "{answer}");
+    page.stop();
+}
+
+#[test]
+fn an_undo_warns_that_argo_cd_restores_what_is_in_its_repository() {
+    let world = World::installed("dashboard-undo-gitops");
+    let addons: Api<ClusterManagementAddOn> = Api::all(world.client.clone());
+    let apply = PatchParams::apply("argocd-controller").force();
+    world.block_on(addons.patch("helloworld", &apply, &Patch::Apply(addon("two")))).unwrap();
+    world.until_all("upgrade completed with no errors.");
+    let page = Page::open(&world, "--enable-writes");
+    let (status, answer) = page.act(&json!({"action": "undo", "dryRun": true}));
+    assert_eq!(status, 200, "{answer}");
+    let warning = answer["lines"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    assert!(warning.starts_with("Warning: Argo CD manages this add-on and will restore"), "{answer}");
     page.stop();
 }
 

@@ -1,15 +1,18 @@
-//! What GitOps tools see of an add-on: `docs/argocd-health.lua` in a Lua interpreter, and the
-//! conditions that kstatus reads, on the real objects of a rollout.
+//! What GitOps tools see of an add-on: `docs/argocd-health.lua` in the interpreter of Argo CD, and the
+//! conditions in the kstatus of Flux, on the real objects of a rollout.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 use aviary_api::ClusterManagementAddOn;
+use aviary_testing::objects::{manifest, template_of};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, addon};
+use crate::world::{World, addon, names};
 
 /// The repository.
 fn root() -> &'static Path {
@@ -33,8 +36,45 @@ fn lua(value: &Value) -> String {
     }
 }
 
-/// What Argo CD would show: the health check, run by an interpreter.
+/// `tools/gitops`, which has the interpreter of Argo CD and the kstatus of Flux. `None` on a machine
+/// that cannot build it.
+static TOOL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let built = Command::new(root().join("hack/install-gitops.sh")).output().unwrap();
+    let said = String::from_utf8_lossy(&built.stderr);
+    match built.status.code() {
+        Some(0) => Some(PathBuf::from(String::from_utf8(built.stdout).unwrap().trim_end())),
+        Some(3) => {
+            // Not by a macro, whose output the test harness hides.
+            let instead = "lua 5.3 and the rules of kstatus in this test are used instead";
+            writeln!(std::io::stderr(), "{said}{instead}").unwrap();
+            None
+        }
+        code => panic!("hack/install-gitops.sh ended with {code:?}: {said}"),
+    }
+});
+
+/// What the tool prints about an object.
+fn tool(tool: &Path, object: &Value) -> Value {
+    let mut command = Command::new(tool);
+    command.arg(root().join("docs/argocd-health.lua"));
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(object.to_string().as_bytes()).unwrap();
+    let run = child.wait_with_output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    serde_json::from_slice(&run.stdout).unwrap()
+}
+
+/// What Argo CD would show.
 fn argo(object: &Value) -> (String, String) {
+    let Some(program) = &*TOOL else { return in_lua(object) };
+    let said = tool(program, object);
+    let text = |field: &str| said["argo"][field].as_str().unwrap().to_owned();
+    (text("status"), text("message"))
+}
+
+/// The health check, run by lua 5.3.
+fn in_lua(object: &Value) -> (String, String) {
     let installed = Command::new(root().join("hack/install-lua.sh")).status().unwrap();
     assert!(installed.success(), "hack/install-lua.sh could not install an interpreter");
     let check = fs::read_to_string(root().join("docs/argocd-health.lua")).unwrap();
@@ -50,14 +90,24 @@ fn argo(object: &Value) -> (String, String) {
     (status.to_owned(), message.to_owned())
 }
 
-/// What kstatus computes from the generic conditions.
+/// What Flux would see.
 fn kstatus(object: &Value) -> &'static str {
+    let expected = by_the_rules_of_kstatus(object);
+    if let Some(program) = &*TOOL {
+        assert_eq!(tool(program, object)["kstatus"], expected, "{object:#}");
+    }
+    expected
+}
+
+/// What kstatus computes from the generic conditions.
+fn by_the_rules_of_kstatus(object: &Value) -> &'static str {
     let is = |kind: &str| {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|one| one["type"] == kind && one["status"] == "True")
     };
+    let generation = &object["status"]["observedGeneration"];
     match () {
-        () if object["status"]["observedGeneration"] != object["metadata"]["generation"] => "InProgress",
+        () if generation.is_i64() && *generation != object["metadata"]["generation"] => "InProgress",
         () if is("Reconciling") => "InProgress",
         () if is("Stalled") => "Failed",
         () => "Current",
@@ -75,7 +125,8 @@ fn argo_cd_and_flux_see_a_rollout_as_it_is() {
     let mut edited = see();
     edited["metadata"]["generation"] = json!(99);
     assert_eq!((argo(&edited).0.as_str(), kstatus(&edited)), ("Progressing", "InProgress"));
-    assert_eq!(argo(&json!({"metadata": {"generation": 1}})).0, "Progressing");
+    let new = json!({"apiVersion": "v1", "kind": "New", "metadata": {"generation": 1}});
+    assert_eq!(argo(&new).0, "Progressing");
 
     world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
     world.give(addon("two"));
@@ -99,6 +150,115 @@ fn argo_cd_and_flux_see_a_rollout_as_it_is() {
     let (status, message) = argo(&see());
     assert_eq!((status.as_str(), kstatus(&see())), ("Degraded", "Failed"), "{message}");
     assert!(message.contains("canary-00"), "{message}");
+}
+
+/// An add-on with OCM's fields only.
+fn ocm_addon(version: &str) -> Value {
+    let template = json!({
+        "group": "addon.open-cluster-management.io", "resource": "addontemplates",
+        "name": format!("helloworld-{version}"),
+    });
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {"name": "helloworld"},
+        "spec": {
+            "supportedConfigs": [{"group": "addon.open-cluster-management.io", "resource": "addontemplates"}],
+            "installStrategy": {"type": "Placements", "placements": [{
+                "name": "fleet", "namespace": "default", "configs": [template],
+                "rolloutStrategy": {"type": "Progressive", "progressive": {"maxConcurrency": 2}},
+            }]},
+        },
+    })
+}
+
+/// A hub with the kinds of Open Cluster Management, and four clusters that run v1.0.0.
+fn ocm_world(name: &str) -> World {
+    let world = World::bare(name);
+    world.block_on(aviary_testing::prepare_ocm_hub(&world.client, None));
+    let world = world.looked_after();
+    world.block_on(world.clusters("fleet", &names("fleet", 4)));
+    for version in ["v1.0.0", "v2.0.0", "v3.0.0"] {
+        // OCM's schema refuses a variable as the namespace of a manifest.
+        let mut manifest = manifest(version);
+        manifest["metadata"]["namespace"] = json!("open-cluster-management-agent-addon");
+        world.give(template_of("helloworld", version, &json!([manifest])));
+    }
+    world.give(ocm_addon("v1.0.0"));
+    world.until("the install", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.settled == 4)
+    });
+    world
+}
+
+#[test]
+fn on_an_ocm_hub_argo_cd_reads_the_conditions_of_the_placements() {
+    let world = ocm_world("gitops-ocm");
+    let see = || world.get("ClusterManagementAddOn", "helloworld");
+    let record = || world.get("AddOnRolloutRecord", "helloworld");
+    assert_eq!(see()["status"]["conditions"], Value::Null, "{:#}", see());
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&record())), ("Healthy", "Current"), "{message}");
+    let mut edited = see();
+    edited["metadata"]["generation"] = json!(99);
+    assert_eq!(argo(&edited).0, "Progressing");
+    edited["status"]["installProgressions"] = json!([]);
+    assert_eq!(argo(&edited).0, "Progressing");
+
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
+    world.give(ocm_addon("v2.0.0"));
+    world.until("the first clusters", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.in_flight == 2)
+    });
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&record())), ("Progressing", "InProgress"), "{message}");
+    assert!(message.starts_with("default/fleet: selected clusters 4."), "{message}");
+    // Without conditions, Flux takes the add-on for ready at once.
+    assert_eq!(kstatus(&see()), "Current");
+
+    world.mood(|mood| mood.refuse.extend(["v3.0.0".to_owned()]));
+    world.give(ocm_addon("v3.0.0"));
+    world.until("the first clusters to fail", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.failed == 2)
+    });
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&record())), ("Degraded", "Failed"), "{message}");
+    assert!(message.starts_with("default/fleet: ") && message.contains("2 failed"), "{message}");
+}
+
+/// `kubectl wait` ignores a condition only if its generation is lower than that of its object.
+#[test]
+fn the_conditions_of_a_record_are_about_the_generation_of_the_add_on() {
+    let world = ocm_world("gitops-record");
+    let seen = || {
+        let record = world.get("AddOnRolloutRecord", "helloworld");
+        let conditions = record["status"]["conditions"].as_array().unwrap();
+        let succeeded = conditions.iter().find(|one| one["type"] == "Succeeded").unwrap().clone();
+        (record, succeeded)
+    };
+    let generation = || world.get("ClusterManagementAddOn", "helloworld")["metadata"]["generation"].clone();
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
+    world.give(ocm_addon("v2.0.0"));
+    world.until("the first clusters", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.in_flight == 2)
+    });
+    world.give(ocm_addon("v1.0.0"));
+    world.until("the way back", |_, plan| {
+        plan.report.placements.iter().any(|placement| placement.tally.settled == 4)
+    });
+    let (record, succeeded) = seen();
+    assert_eq!(succeeded["status"], "True");
+    assert_eq!(
+        (&record["status"]["addOnGeneration"], &succeeded["observedGeneration"]),
+        (&generation(), &generation())
+    );
+    assert_eq!(record["metadata"]["generation"], 1);
+
+    world.dismiss_manager();
+    world.give(ocm_addon("v3.0.0"));
+    let (record, succeeded) = seen();
+    assert_eq!(succeeded["status"], "True");
+    assert!(succeeded["observedGeneration"].as_i64() >= record["metadata"]["generation"].as_i64());
+    assert_ne!(record["status"]["addOnGeneration"], generation(), "this tells the two apart");
 }
 
 #[test]
@@ -131,4 +291,27 @@ fn history_names_the_field_manager_of_the_last_change() {
     let managers: Vec<&Value> =
         told["changedBy"].as_array().unwrap().iter().map(|one| &one["manager"]).collect();
     assert!(!managers.contains(&&json!("aviary-manager")), "{told:#}");
+}
+
+#[test]
+fn history_names_the_field_manager_that_approved_deletions() {
+    let world = World::installed("gitops-approval");
+    let told = world.json("rollout history helloworld -o json", 0);
+    assert_eq!(told["approval"], Value::Null);
+    let addons: Api<ClusterManagementAddOn> = Api::all(world.client.clone());
+    let annotated = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {
+            "name": "helloworld",
+            "annotations": {"addon.open-cluster-management.io/allow-deletions": "12"},
+        },
+    });
+    let bob = PatchParams::apply("bob");
+    world.block_on(addons.patch("helloworld", &bob, &Patch::Apply(annotated))).unwrap();
+    let told = world.run("rollout history helloworld");
+    assert!(told.contains("\nApproval: 12 deletions by bob at TIME\n"), "{told}");
+    let told = world.json("rollout history helloworld -o json", 0);
+    assert_eq!((&told["approval"]["deletions"], &told["approval"]["manager"]), (&json!(12), &json!("bob")));
+    // The manager of the last change of the spec is still somebody else.
+    assert_ne!(told["changedBy"][0]["manager"], "bob");
 }

@@ -2,10 +2,10 @@
 
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use aviary_api::ManagedClusterAddOn;
+use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
 use aviary_testing::objects;
 
 use crate::transcript::worlds::stream;
@@ -122,6 +122,26 @@ fn a_watch_ends_with_what_was_asked_for() {
     world.give(addon("three"));
     assert_eq!(world.output("status helloworld --for halted --timeout 2m").status.code(), Some(0));
     assert_eq!(world.output("status helloworld --for canary-passed --timeout 2m").status.code(), Some(4));
+}
+
+/// Deleted or replaced by force: what somebody waited for has not happened.
+#[test]
+fn a_watch_fails_if_its_add_on_is_deleted() {
+    let (world, _line) = World::installed("truth-deleted").with_line();
+    world.dismiss_manager();
+    world.give(addon("two"));
+    let mut watches =
+        ["status helloworld -w", "status helloworld --for canary-passed", "status helloworld --for halted"]
+            .map(|arguments| Running::start(&world, arguments));
+    for watch in &mut watches {
+        watch.until("waiting");
+    }
+    let addons: Api<ClusterManagementAddOn> = Api::all(world.client.clone());
+    world.block_on(addons.delete("helloworld", &DeleteParams::default())).unwrap();
+    for watch in watches {
+        let (code, complaint) = watch.end_with_complaint();
+        assert_eq!((code, complaint.as_str()), (Some(1), "aviary: add-on helloworld was deleted\n"));
+    }
 }
 
 /// Item 1: a lost hub is reported once, and what was known before is no outcome.

@@ -387,6 +387,12 @@ impl Running {
         (code, self.printed)
     }
 
+    /// Waits for the end, and returns the exit code and standard error.
+    pub(crate) fn end_with_complaint(self) -> (Option<i32>, String) {
+        let output = self.child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    }
+
     pub(crate) fn kill(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

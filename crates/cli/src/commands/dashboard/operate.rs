@@ -89,7 +89,10 @@ impl Operator {
                 let undone = undo::apply(connection, &mut view, asked, writing).await?;
                 // The view shows the hub as it will be: clusters that are not settled in it have to
                 // move.
-                at(&mut view, addon, now, |observed, plan| going_back(observed, plan, &undone))
+                let look = |observed: &Observed, plan: &Plan| going_back(observed, plan, &undone);
+                let (blast, mut lines) = at(&mut view, addon, now, look);
+                lines.extend(undone.warning.iter().map(|warning| format!("Warning: {warning}")));
+                (blast, lines)
             }
             ActionVerb::Acknowledge => {
                 let seen = action.acknowledge.as_deref();

@@ -1,6 +1,7 @@
-//! Who changed an object last, and whose source it comes from: read from its `managedFields`,
-//! annotations and labels. Only shown, never used for a decision.
+//! Who changed an object last, who approved deletions, and whose source an object comes from: read
+//! from its `managedFields`, annotations and labels. Only shown, never used for a decision.
 
+use aviary_api::names::annotations::ALLOW_DELETIONS;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,6 +15,16 @@ pub(super) struct Author {
     pub(super) manager: String,
     /// The object.
     pub(super) changed: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<String>,
+}
+
+/// The deletions that the annotation of an add-on approves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Approval {
+    pub(super) deletions: u64,
+    /// The field manager that owns the annotation.
+    pub(super) manager: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<String>,
 }
@@ -38,15 +49,38 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Who changed the object's own fields last. `None` if the hub does not record it.
 pub(super) fn last(object: &Value, shown: &str) -> Option<Author> {
+    let (manager, at) = newest(writers(object))?;
+    Some(Author { manager, changed: shown.to_owned(), at })
+}
+
+/// Who approved deletions of the add-on, and how many. `None` if nobody has, or if the hub does not
+/// record who.
+pub(super) fn approval(addon: &Value) -> Option<Approval> {
+    let annotations = addon.pointer("/metadata/annotations")?;
+    let deletions = annotations.get(ALLOW_DELETIONS)?.as_str()?.trim().parse().ok()?;
+    let field = format!("f:{ALLOW_DELETIONS}");
+    let owns = |entry: &&Value| {
+        let owned = entry.pointer("/fieldsV1/f:metadata/f:annotations");
+        owned.is_some_and(|owned| owned.get(&field).is_some())
+    };
+    let (manager, at) = newest(entries(addon).filter(owns))?;
+    Some(Approval { deletions, manager, at })
+}
+
+/// The manager and the time of the newest of these entries.
+fn newest<'a>(entries: impl Iterator<Item = &'a Value>) -> Option<(String, Option<String>)> {
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
-    let newest = writers(object).max_by_key(|entry| text(entry, "time"))?;
-    Some(Author { manager: text(newest, "manager")?, changed: shown.to_owned(), at: text(newest, "time") })
+    let newest = entries.max_by_key(|entry| text(entry, "time"))?;
+    Some((text(newest, "manager")?, text(newest, "time")))
+}
+
+fn entries(object: &Value) -> impl Iterator<Item = &Value> {
+    object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten()
 }
 
 /// The entries about fields other than metadata and status.
 fn writers(object: &Value) -> impl Iterator<Item = &Value> {
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-    entries.into_iter().flatten().filter(|entry| {
+    entries(object).filter(|entry| {
         let fields = entry.get("fieldsV1").and_then(Value::as_object);
         let own = fields.is_some_and(|fields| {
             fields
@@ -111,6 +145,31 @@ mod tests {
         );
         assert_eq!(last(&json!({}), "x"), None);
         assert_eq!(undone_by(&object), None);
+    }
+
+    #[test]
+    fn whoever_owns_the_annotation_has_approved_the_deletions() {
+        let entry = |manager: &str, time: &str, annotation: &str| {
+            let fields = json!({"f:metadata": {"f:annotations": {annotation: {}}}});
+            json!({"manager": manager, "operation": "Update", "time": time, "fieldsV1": fields})
+        };
+        let allowed = format!("f:{ALLOW_DELETIONS}");
+        let mut addon = json!({"metadata": {"annotations": {ALLOW_DELETIONS: "12"}, "managedFields": [
+            entry("alice", "2026-01-01T00:00:00Z", &allowed),
+            entry("bob", "2026-01-02T00:00:00Z", &allowed),
+            entry("kubectl-annotate", "2026-01-03T00:00:00Z", "f:note"),
+        ]}});
+        let expected = Approval {
+            deletions: 12,
+            manager: "bob".to_owned(),
+            at: Some("2026-01-02T00:00:00Z".to_owned()),
+        };
+        assert_eq!(approval(&addon), Some(expected));
+        // It is no change of the spec.
+        assert_eq!(last(&addon, "the add-on"), None);
+        addon["metadata"]["annotations"][ALLOW_DELETIONS] = json!("all");
+        assert_eq!(approval(&addon), None, "it approves nothing");
+        assert_eq!(approval(&json!({"metadata": {"annotations": {ALLOW_DELETIONS: "12"}}})), None);
     }
 
     #[test]

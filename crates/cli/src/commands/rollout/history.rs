@@ -12,7 +12,7 @@ use aviary_engine::observed::Observed;
 use serde::Serialize;
 
 use super::attempts::{self, AttemptLine};
-use super::authors::{self, Author};
+use super::authors::{self, Approval, Author};
 use super::spec::StoredAddOn;
 use super::{Outcome, RolloutSelection, Session};
 use crate::commands::explain::{ConfigStory, RevisionStory, revision_story};
@@ -23,7 +23,7 @@ use crate::output::{Paint, Printout, Style, Table};
 
 const DESCRIPTION: &str = "\
 List the revisions that each placement has completed, that is, that all its clusters had settled on. You can roll back to these. \
-Also shows who changed the add-on and its configs last, as the hub records it, and the last rollouts that failed, were \
+Also shows who changed the add-on and its configs last, and who approved deletions, as the hub records it, and the last rollouts that failed, were \
 replaced or were rolled back before they completed.
 
 A revision is a set of configs with their contents. The contents are stored with it, even if an object was edited since. \
@@ -38,6 +38,7 @@ Output with -o json:
   addOn
   changedBy[]    {manager, changed, at}: who changed the add-on and its configs last, the
                  latest change first; manager is the field manager
+  approval       {deletions, manager, at}: who approved how many deletions; absent if nobody has
   placements[]   {placement, revisions[], attempts[]}
     revisions[]  {number, id, version, startedAt, completedAt, tookSeconds, outcome, marks[],
                  configs[]}; number is absent for a desired revision that was never
@@ -70,6 +71,8 @@ struct HistoryReport {
     version: u32,
     add_on: String,
     changed_by: Vec<Author>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<Approval>,
     placements: Vec<PlacementHistory>,
 }
 
@@ -112,6 +115,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
             version: 1,
             add_on: observed.addon.name.to_string(),
             changed_by,
+            approval: authors::approval(&stored.object),
             placements: placements(observed, &kept, &chosen),
         })
         .ok_or_else(|| anyhow!("there is no add-on {}", which.addon))?;
@@ -204,6 +208,11 @@ fn render(told: &HistoryReport, wide: bool, paint: Paint) -> Printout {
     if let Some(author) = told.changed_by.first() {
         let at = author.at.as_deref().unwrap_or("an unknown time");
         out.fitted(wide, "", "  ", &format!("Last change: {} by {} at {at}", author.changed, author.manager));
+    }
+    if let Some(Approval { deletions, manager, at }) = &told.approval {
+        let at = at.as_deref().unwrap_or("an unknown time");
+        let text = format!("Approval: {deletions} deletions by {manager} at {at}");
+        out.fitted(wide, "", "  ", &text);
     }
     for placement in &told.placements {
         out.line(paint.paint(Style::Bold, &placement.placement));
