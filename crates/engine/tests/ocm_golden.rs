@@ -1,5 +1,11 @@
 //! Whole works of the public shapes of templates, on a hub of OCM: everything that a cluster gets is
 //! in one file. [`crate::ocm_templates`] says which parts are OCM's, and why.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::needless_pass_by_value,
+    reason = "a test fails by panicking, and JSON is written where it is used"
+)]
 
 use aviary_engine::served::Dialect;
 use expect_test::{ExpectFile, expect_file};

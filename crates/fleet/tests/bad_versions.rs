@@ -1,6 +1,11 @@
 //! The ways in which a version can fail, as the hub gets to see them.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::time::Duration;
 

@@ -483,7 +483,7 @@ fn plan_and_rehearse_fit_into_80_columns_where_there_is_a_width() {
         let lost: Vec<&String> = all.iter().filter(|word| kept.binary_search(word).is_err()).collect();
         // Where the last column is below its row, it has no heading.
         let is_heading = |word: &&String| matches!(&***word, "result" | "message" | "which" | "what");
-        assert!(lost.iter().all(|word| is_heading(word)), "{command} loses {lost:?}: {narrow}");
+        assert!(lost.iter().all(is_heading), "{command} loses {lost:?}: {narrow}");
         assert_eq!(narrow.lines().last(), wide.lines().last(), "{command}");
     }
     assert!(long > 10, "only {long} lines have been too long");
