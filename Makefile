@@ -61,8 +61,8 @@ bench: ## Benchmark a planning pass, and check how its cost grows with the fleet
 
 # `make bench-hub ARGS='--clusters 500,2000 -o json'` measures two sizes, and prints every run.
 bench-hub: ## Measure what a manager costs on the embedded hub or any other; ARGS='--help' lists the options
-	$(CARGO) build --locked --release -p aviary --bins
-	$${CARGO_TARGET_DIR:-target}/release/aviary-bench $(ARGS)
+	$(CARGO) build --locked --profile dist -p aviary --bins
+	$${CARGO_TARGET_DIR:-target}/dist/aviary-bench $(ARGS)
 
 manifests: ## Regenerate the Helm chart from deploy/kustomize
 	UPDATE_EXPECT=1 $(CARGO) test --quiet --locked -p aviary --bin aviary the_chart_is_made

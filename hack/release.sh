@@ -63,8 +63,8 @@ for target in $TARGETS; do
   # With an explicit target, build scripts and proc macros are not linked statically; static ones
   # could not be loaded.
   RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$PWD=aviary --remap-path-prefix=$registry=registry" \
-    "$CARGO" build --release --locked --package aviary --bin aviary --target "$target"
-  cp "${CARGO_TARGET_DIR:-target}/$target/release/aviary" "dist/$name"
+    "$CARGO" build --profile dist --locked --package aviary --bin aviary --target "$target"
+  cp "${CARGO_TARGET_DIR:-target}/$target/dist/aviary" "dist/$name"
   # A dynamic binary names its loader.
   ! readelf -l "dist/$name" | grep -q INTERP || die "dist/$name is not static"
   # cyclonedx writes one file per package; only that of the binary is needed. It contains paths of this
