@@ -207,6 +207,7 @@ impl Line {
                 self.answer(parts, body, effect, false).await
             }
             Asked::Write => {
+                self.trouble.asked_to_write(parts.method.as_str(), &path);
                 let effect = self.trouble.pass(Point::Write);
                 self.answer(parts, body, effect, false).await
             }

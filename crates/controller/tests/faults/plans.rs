@@ -1,6 +1,6 @@
 //! Which plans there are, running them, and the table of what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use aviary_hub::Hub;
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use crate::fault::{FAULTS, Fault, Plan, Point};
+use crate::fault::{Effect, FAULTS, Fault, POINTS, Plan, Point};
 use crate::history::{Commit, show};
 use crate::line::PLANTED_PANIC;
 use crate::planted::Defect;
@@ -21,6 +21,9 @@ use crate::scenarios;
 const SOME: usize = 40;
 /// How often the lease is touched, and so how often that is tried to go wrong.
 const LEASES: usize = 6;
+/// In CI a fault is tried at one of so many of its points in a scenario, and at no fewer than so many of them.
+const CI_EVERY: usize = 40;
+const CI_AT_LEAST: usize = 2;
 /// Failures of one scenario that are told in full.
 const TOLD: usize = 5;
 
@@ -177,7 +180,12 @@ const PLANTED: &[(Defect, &str, &str)] = &[
 
 #[derive(Default)]
 struct Tally {
+    /// Plans that there are, and plans that were run.
+    all: usize,
     plans: usize,
+    /// Which faults struck at which kinds of write, and which could have.
+    struck: BTreeSet<(&'static str, String)>,
+    possible: BTreeSet<(&'static str, String)>,
     by_fault: BTreeMap<&'static str, usize>,
     not_reached: usize,
     overtaken: usize,
@@ -257,6 +265,7 @@ fn trials(tallies: &Tallies) -> Vec<Trial> {
         trials.push(Trial::test(scenario.name, move || every_plan(scenario, &tallies)));
     }
     trials.push(Trial::test("two_runs_of_one_plan_are_alike_to_the_byte", alike));
+    trials.push(Trial::test("ci_tries_as_many_points_as_it_says", spread));
     for (what, scenario, fault) in REGRESSIONS {
         trials.push(Trial::test(*what, move || again(scenario, fault)));
     }
@@ -273,18 +282,22 @@ fn scenario(name: &str) -> Result<Prepared, Failed> {
     Ok(Prepared::new(hub(), found)?)
 }
 
+/// How often a fault can strike where its point is passed so often.
+fn most(point: Point, counts: [usize; POINTS]) -> usize {
+    match point {
+        Point::Always => 1,
+        Point::Lease => counts[point as usize].min(LEASES),
+        _ => counts[point as usize],
+    }
+}
+
 /// Every plan with one fault, and with two crashes where that is asked for.
 fn plans(prepared: &Prepared) -> Vec<Plan> {
     let name = prepared.scenario.name;
     let counts = prepared.undisturbed.counts;
     let mut plans = Vec::new();
     for (fault, point, _) in FAULTS {
-        let most = match point {
-            Point::Always => 1,
-            Point::Lease => counts[*point as usize].min(LEASES),
-            _ => counts[*point as usize],
-        };
-        for at in 1..=most {
+        for at in 1..=most(*point, counts) {
             plans.push(Plan { scenario: name.into(), faults: Fault::named(fault, at).into_iter().collect() });
         }
     }
@@ -304,13 +317,23 @@ fn plans(prepared: &Prepared) -> Vec<Plan> {
     plans
 }
 
-/// Crashes before and after every write, and at every two of them; other faults at two of every five points.
-fn in_ci(plan: &Plan) -> bool {
-    let Fault { name, at, .. } = plan.faults[0];
-    // Not the same points for all faults.
-    let offset = FAULTS.iter().position(|(known, ..)| *known == name).unwrap_or(0);
-    ["crash-before", "crash-after"].contains(&name)
-        || ((at + offset).is_multiple_of(2) && !(at + offset).is_multiple_of(5))
+/// Every crash, also at every two writes; other faults at some of their points.
+fn in_ci(plan: &Plan, counts: [usize; POINTS]) -> bool {
+    let Fault { name, point, at, effect } = plan.faults[0];
+    let most = most(point, counts);
+    let wanted = most.div_ceil(CI_EVERY).max(CI_AT_LEAST);
+    matches!(effect, Effect::Crash { .. }) || is_spread(at, most, wanted, offset(&plan.scenario, name))
+}
+
+/// Whether a point is one of so many that lie evenly among all; the offset says where they begin.
+fn is_spread(at: usize, most: usize, wanted: usize, offset: usize) -> bool {
+    wanted >= most || ((at + offset) % most * wanted) % most < wanted
+}
+
+/// Another number for every fault in every scenario, so that together they strike everywhere. It is FNV-1a: the same everywhere.
+fn offset(scenario: &str, fault: &str) -> usize {
+    let mix = |sum: u32, byte: u8| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    scenario.bytes().chain(fault.bytes()).fold(0x811c_9dc5, mix) as usize
 }
 
 fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
@@ -329,8 +352,18 @@ fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
     let mut tally = Tally { writes: prepared.undisturbed.counts[Point::Write as usize], ..Tally::default() };
     let mut told = String::new();
     let mut all = plans(&prepared);
-    all.retain(|plan| plan.faults[0].name.starts_with(&*only) && (much != "ci" || in_ci(plan)));
+    all.retain(|plan| plan.faults[0].name.starts_with(&*only));
+    tally.all = all.len();
+    let counts = prepared.undisturbed.counts;
+    let written = |plan: &Plan| {
+        let Fault { name, point, at, .. } = plan.faults[0];
+        let kind = prepared.undisturbed.kinds.get(at - 1).filter(|_| point == Point::Write);
+        kind.map(|kind| (name, kind.clone()))
+    };
+    tally.possible.extend(all.iter().filter_map(written));
+    all.retain(|plan| much != "ci" || in_ci(plan, counts));
     let asked: Vec<&Plan> = all.iter().step_by(every).collect();
+    tally.struck.extend(asked.iter().copied().filter_map(written));
     let outcomes = on_all_cores(&asked, |plan| {
         let outcome = prepared.run(plan, None);
         let why = judge(plan, &outcome);
@@ -423,6 +456,23 @@ fn alike() -> Result<(), Failed> {
     Ok(found.into_iter().collect::<Result<(), String>>()?)
 }
 
+/// However many points there are, and wherever it begins.
+fn spread() -> Result<(), Failed> {
+    for most in 1..200 {
+        for wanted in 1..=most {
+            for offset in [0, 1, most - 1, offset("fresh_install", "write-500")] {
+                let chosen: Vec<usize> =
+                    (1..=most).filter(|at| is_spread(*at, most, wanted, offset)).collect();
+                let widest = chosen.windows(2).map(|two| two[1] - two[0]).max().unwrap_or(0);
+                if chosen.len() != wanted || widest > most.div_ceil(wanted) {
+                    return Err(format!("{wanted} of {most} from {offset}: {chosen:?}").into());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A fault at every point of a scenario that it once broke.
 fn again(name: &str, fault: &str) -> Result<(), Failed> {
     let prepared = scenario(name)?;
@@ -482,9 +532,9 @@ fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {
     let sum = |part: fn(&Tally) -> usize| tallies.values().map(part).sum::<usize>();
     let tried = match how_much().as_str() {
         "all" => "every fault at every point".to_owned(),
-        "ci" => {
-            "crashes before and after every write, the other faults at two of every five points".to_owned()
-        }
+        "ci" => format!(
+            "every crash, the other faults at one of every {CI_EVERY} points, at least at {CI_AT_LEAST} in each scenario"
+        ),
         number => format!("one of every {} plans", number.parse().unwrap_or(SOME)),
     };
     for (plan, _, why) in KNOWN {
@@ -497,7 +547,18 @@ fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {
         tallies.values().map(late).sum::<usize>(),
         tallies.values().map(|tally| tally.overtaken).sum::<usize>()
     );
-    println!("\ntried: {tried}");
+    println!("\ntried: {tried}: {} of {} plans", sum(|tally| tally.plans), sum(|tally| tally.all));
+    let pairs = |part: fn(&Tally) -> &BTreeSet<(&'static str, String)>| {
+        tallies.values().flat_map(part).collect::<BTreeSet<_>>()
+    };
+    let (struck, possible) = (pairs(|tally| &tally.struck), pairs(|tally| &tally.possible));
+    let kinds: BTreeSet<&String> = possible.iter().map(|(_, kind)| kind).collect();
+    println!(
+        "{} kinds of write; {} of {} pairs of a fault and a kind of write",
+        kinds.len(),
+        struck.len(),
+        possible.len()
+    );
     println!(
         "{} scenarios, {} plans, {} violations, {} in which not every fault was reached, {:.0} s\n",
         tallies.len(),

@@ -71,6 +71,8 @@ pub(crate) struct Outcome {
     /// A number for all that was committed, to the byte.
     pub(crate) trace: u64,
     pub(crate) writes: Vec<String>,
+    /// The kind of each write, in the order in which they were asked for.
+    pub(crate) kinds: Vec<String>,
     /// Writes after a start, before anything has happened.
     unasked: usize,
     pub(crate) commits: Vec<Commit>,
@@ -156,6 +158,7 @@ impl Prepared {
             struck: trouble.struck(),
             overtaken,
             requests: trouble.requests(),
+            kinds: trouble.take_kinds(),
             lives: lives(&self.objects, &commits),
             broken: ended.err().into_iter().chain(missed).collect(),
             unasked: wrote.iter().filter(|one| one.from < one.to && one.to <= rested).count(),

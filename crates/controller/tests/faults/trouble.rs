@@ -52,6 +52,8 @@ struct Inner {
     hidden_until: Option<Instant>,
     demands: Vec<Demand>,
     wrote: Vec<Wrote>,
+    /// The kind of every write that was asked for.
+    kinds: Vec<String>,
     /// Whether an answer is to come late: only then it matters what watches have told.
     is_late: bool,
     watched: BTreeSet<String>,
@@ -166,6 +168,16 @@ impl Trouble {
 
     pub(crate) fn wrote(&self, wrote: Wrote) {
         self.inner().wrote.push(wrote);
+    }
+
+    /// A manager asks for a write: what kind it is.
+    pub(crate) fn asked_to_write(&self, method: &str, path: &str) {
+        let part = if path.ends_with("/status") { "/status" } else { "" };
+        self.inner().kinds.push(format!("{method} {}{part}", resource(path)));
+    }
+
+    pub(crate) fn take_kinds(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner().kinds)
     }
 
     /// A manager watches the kind of this path.
