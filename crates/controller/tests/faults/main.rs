@@ -22,6 +22,7 @@ mod agents;
 mod fault;
 mod hand;
 mod history;
+mod leadership;
 mod line;
 mod loss;
 mod plans;

@@ -10,7 +10,7 @@ use aviary_hub::Hub;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::fault::{Effect, FAULTS, Fault, POINTS, Plan, Point};
-use crate::history::{Commit, show};
+use crate::history::{Commit, show, trace};
 use crate::line::PLANTED_PANIC;
 use crate::planted::Defect;
 use crate::run::{Outcome, Prepared, root};
@@ -447,7 +447,7 @@ fn alike() -> Result<(), Failed> {
         let plans = plans(&prepared);
         for plan in plans.iter().step_by(plans.len().div_ceil(9)) {
             let (one, other) = (prepared.run(plan, None), prepared.run(plan, None));
-            if (one.trace, &one.writes) != (other.trace, &other.writes) {
+            if (trace(&one.commits), &one.writes) != (trace(&other.commits), &other.writes) {
                 return Err(format!("{plan} went two ways"));
             }
         }

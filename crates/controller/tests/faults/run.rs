@@ -1,8 +1,6 @@
 //! Running a plan: the world of its scenario with its faults, and what the oracles say of it.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use aviary_hub::Hub;
@@ -13,6 +11,7 @@ use crate::agents::Rule;
 use crate::fault::{Effect, Misdeed, POINTS, Plan, Point};
 use crate::hand::{Hand, router};
 use crate::history::{self, Commit, Key, Lives, Objects, lives, normal, show};
+use crate::leadership::differs_only_in_odd_term;
 use crate::loss::LOST_NAMESPACE;
 use crate::planted::{Defect, Planted};
 use crate::promises::Promises;
@@ -68,8 +67,6 @@ pub(crate) struct Outcome {
     pub(crate) struck: usize,
     /// How many late answers came after the watch had told of their writes.
     pub(crate) overtaken: usize,
-    /// A number for all that was committed, to the byte.
-    pub(crate) trace: u64,
     pub(crate) writes: Vec<String>,
     /// The kind of each write, in the order in which they were asked for.
     pub(crate) kinds: Vec<String>,
@@ -169,21 +166,17 @@ impl Prepared {
             ..Outcome::default()
         };
         let mut promises = Promises::new(&self.objects, &wrote, &world.users);
-        let mut trace = DefaultHasher::new();
         let all = commits;
         let mut commits = all.iter().peekable();
         let mut normalised: BTreeMap<Key, (u64, Arc<Value>)> = BTreeMap::new();
         for mark in &world.marks {
             while let Some(commit) = commits.next_if(|commit| commit.revision <= mark.revision) {
-                (commit.revision, &commit.key, commit.gone).hash(&mut trace);
-                commit.object.to_string().hash(&mut trace);
                 promises.follow(commit);
             }
             promises.at_rest(mark.at);
             outcome.states.push(state(promises.objects(), &mut normalised));
         }
         commits.for_each(|commit| promises.follow(commit));
-        outcome.trace = trace.finish();
         // That a cluster loses its namespace or its instance while the manager writes that it has settled, as a canary or not, nobody can know.
         let lost =
             self.scenario.hasty || plan.faults.iter().any(|fault| fault.effect == Effect::RemoveNamespace);
@@ -228,6 +221,14 @@ impl Prepared {
                     continue;
                 }
                 let (is, should) = (is.get(key), should.get(key));
+                // It stays until the next wave, and the add-on says so.
+                let copied = has(Effect::CopyTerm { crash: false }) && key.0 == ADDONS;
+                if copied
+                    && let (Some(is), Some(should)) = (is, should)
+                    && differs_only_in_odd_term(is, should)
+                {
+                    continue;
+                }
                 if is != should
                     && !(blurred && past_aside(key, is, in_doubt) == past_aside(key, should, in_doubt))
                 {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::fault::{Effect, Fault, POINTS, Point};
+use crate::leadership::Surpass;
 use crate::loss::Loss;
 
 /// After something went wrong the manager may wait so long before it tries again.
@@ -51,6 +52,7 @@ struct Inner {
     lease_lost: Option<(usize, Instant)>,
     hidden_until: Option<Instant>,
     demands: Vec<Demand>,
+    surpass: Vec<Surpass>,
     wrote: Vec<Wrote>,
     /// The kind of every write that was asked for.
     kinds: Vec<String>,
@@ -138,6 +140,15 @@ impl Trouble {
     pub(crate) fn next_demand(&self) -> Option<Demand> {
         let mut inner = self.inner();
         (!inner.demands.is_empty()).then(|| inner.demands.remove(0))
+    }
+
+    /// A term that the Lease must get above.
+    pub(crate) fn surpass(&self, seen: Surpass) {
+        self.inner().surpass.push(seen);
+    }
+
+    pub(crate) fn to_surpass(&self) -> Vec<Surpass> {
+        self.inner().surpass.clone()
     }
 
     pub(crate) fn lose_lease(&self, manager: usize, time: Duration) {
