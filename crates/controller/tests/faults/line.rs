@@ -357,7 +357,8 @@ impl Line {
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         let from = self.hub.revision();
         let body = match &self.planted {
-            Some(planted) if method != Method::GET && !lease => planted.write(&path, body),
+            Some(planted) if method != Method::GET && lease => planted.write_lease(body),
+            Some(planted) if method != Method::GET => planted.write(&path, body),
             _ => body,
         };
         let answer = self.router.clone().oneshot(Request::from_parts(parts, Body::from(body))).await?;

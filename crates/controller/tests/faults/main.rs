@@ -25,6 +25,7 @@ mod history;
 mod leadership;
 mod line;
 mod loss;
+mod oracles;
 mod plans;
 mod planted;
 mod promises;

@@ -15,7 +15,7 @@ use crate::line::PLANTED_PANIC;
 use crate::planted::Defect;
 use crate::run::{Outcome, Prepared, root};
 use crate::scenario::Scenario;
-use crate::scenarios;
+use crate::{oracles, scenarios};
 
 /// Of so many plans one is run where nothing is said.
 const SOME: usize = 40;
@@ -175,6 +175,7 @@ const PLANTED: &[(Defect, &str, &str)] = &[
     (Defect::F5, "placement_is_deleted", "S6: "),
     (Defect::F6, "variables_and_node_placement", "S18: "),
     (Defect::AvailableIsHealthy, "canary_never_gets_ready", "S20: "),
+    (Defect::TermRestarts, "canary_upgrade", "H3: "),
     (Defect::TakeOverRewrites, "works_of_another_manager", "S24: "),
 ];
 
@@ -266,6 +267,7 @@ fn trials(tallies: &Tallies) -> Vec<Trial> {
     }
     trials.push(Trial::test("two_runs_of_one_plan_are_alike_to_the_byte", alike));
     trials.push(Trial::test("ci_tries_as_many_points_as_it_says", spread));
+    trials.extend(oracles::trials());
     for (what, scenario, fault) in REGRESSIONS {
         trials.push(Trial::test(*what, move || again(scenario, fault)));
     }
@@ -276,7 +278,7 @@ fn trials(tallies: &Tallies) -> Vec<Trial> {
     trials
 }
 
-fn scenario(name: &str) -> Result<Prepared, Failed> {
+pub(crate) fn scenario(name: &str) -> Result<Prepared, Failed> {
     let found = scenarios::all().into_iter().find(|scenario| scenario.name == name);
     let found = found.ok_or_else(|| format!("there is no scenario {name}"))?;
     Ok(Prepared::new(hub(), found)?)
@@ -409,7 +411,7 @@ fn replay(plan: &str) -> ExitCode {
         scenario(&plan.scenario).unwrap_or_else(|failed| panic!("{}", failed.message().unwrap_or_default()));
     let begun = Instant::now();
     let outcome = prepared.run(&plan, None);
-    for (index, write) in outcome.writes.iter().enumerate() {
+    for (index, write) in outcome.wrote.iter().enumerate() {
         println!("{:4} {write}", index + 1);
     }
     for Commit { revision, key, gone, object } in &outcome.commits {
@@ -447,7 +449,7 @@ fn alike() -> Result<(), Failed> {
         let plans = plans(&prepared);
         for plan in plans.iter().step_by(plans.len().div_ceil(9)) {
             let (one, other) = (prepared.run(plan, None), prepared.run(plan, None));
-            if (trace(&one.commits), &one.writes) != (trace(&other.commits), &other.writes) {
+            if (trace(&one.commits), &one.wrote) != (trace(&other.commits), &other.wrote) {
                 return Err(format!("{plan} went two ways"));
             }
         }
@@ -501,8 +503,8 @@ fn found(defect: Defect, name: &str, seen: &str) -> Result<(), Failed> {
     if outcome.broken.iter().any(|broken| broken.contains(seen)) {
         return Ok(());
     }
-    let Outcome { broken, writes, .. } = outcome;
-    Err(format!("{defect:?} in {name} should break {seen}, but: {broken:?} {writes:#?}").into())
+    let Outcome { broken, wrote, .. } = outcome;
+    Err(format!("{defect:?} in {name} should break {seen}, but: {broken:?} {wrote:#?}").into())
 }
 
 fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {

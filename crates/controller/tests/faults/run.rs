@@ -16,7 +16,7 @@ use crate::loss::LOST_NAMESPACE;
 use crate::planted::{Defect, Planted};
 use crate::promises::Promises;
 use crate::scenario::{Scenario, Step};
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, Wrote};
 use crate::world::{NAMESPACE, World};
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -46,9 +46,9 @@ pub(crate) fn root() -> Hub {
 pub(crate) struct Prepared {
     pub(crate) scenario: Scenario,
     hub: Hub,
-    at: Timestamp,
+    pub(crate) at: Timestamp,
     rule: Rule,
-    objects: Objects,
+    pub(crate) objects: Objects,
     pub(crate) undisturbed: Outcome,
     /// The same where what is done at once is done one by one.
     one_by_one: Vec<Outcome>,
@@ -58,8 +58,8 @@ pub(crate) struct Prepared {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// The state at each rest.
-    states: Vec<BTreeMap<Key, Arc<Value>>>,
-    lives: Lives,
+    pub(crate) states: Vec<BTreeMap<Key, Arc<Value>>>,
+    pub(crate) lives: Lives,
     pub(crate) broken: Vec<String>,
     pub(crate) counts: [usize; POINTS],
     pub(crate) requests: usize,
@@ -67,11 +67,13 @@ pub(crate) struct Outcome {
     pub(crate) struck: usize,
     /// How many late answers came after the watch had told of their writes.
     pub(crate) overtaken: usize,
-    pub(crate) writes: Vec<String>,
+    pub(crate) wrote: Vec<Wrote>,
+    /// Revisions that users wrote, from and to.
+    pub(crate) users: Vec<(u64, u64)>,
     /// The kind of each write, in the order in which they were asked for.
     pub(crate) kinds: Vec<String>,
     /// Writes after a start, before anything has happened.
-    unasked: usize,
+    pub(crate) unasked: usize,
     pub(crate) commits: Vec<Commit>,
 }
 
@@ -159,10 +161,6 @@ impl Prepared {
             lives: lives(&self.objects, &commits),
             broken: ended.err().into_iter().chain(missed).collect(),
             unasked: wrote.iter().filter(|one| one.from < one.to && one.to <= rested).count(),
-            writes: wrote
-                .iter()
-                .map(|one| format!("{} {} {} ({}..{})", one.manager, one.method, one.path, one.from, one.to))
-                .collect(),
             ..Outcome::default()
         };
         let mut promises = Promises::new(&self.objects, &wrote, &world.users);
@@ -184,11 +182,19 @@ impl Prepared {
         promises.broken.retain(|why| !(lost && unknowable(why)));
         outcome.broken.append(&mut promises.broken);
         outcome.commits = all;
+        outcome.wrote = wrote;
+        outcome.users = world.users;
         outcome
     }
 
     /// The two oracles: the same states at rest, and the same lives of all objects.
-    fn compare(&self, wanted: &Outcome, plan: &Plan, outcome: &Outcome, past_differs: bool) -> Vec<String> {
+    pub(crate) fn compare(
+        &self,
+        wanted: &Outcome,
+        plan: &Plan,
+        outcome: &Outcome,
+        past_differs: bool,
+    ) -> Vec<String> {
         let mut broken = Vec::new();
         let has = |effect| plan.faults.iter().any(|fault| fault.effect == effect);
         let (lost, removed) = (has(Effect::RemoveNamespace), has(Effect::RemoveCrd));

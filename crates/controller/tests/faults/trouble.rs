@@ -1,6 +1,7 @@
 //! What is to go wrong in one run, how often each point was passed, and what became of it. All parts of a run share it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -29,7 +30,7 @@ pub(crate) enum Demand {
 }
 
 /// A write of a manager that the hub has carried out, or refused.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrote {
     pub(crate) manager: usize,
     pub(crate) method: String,
@@ -37,6 +38,13 @@ pub(crate) struct Wrote {
     /// Revisions of the hub before and after.
     pub(crate) from: u64,
     pub(crate) to: u64,
+}
+
+impl fmt::Display for Wrote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { manager, method, path, from, to } = self;
+        write!(f, "{manager} {method} {path} ({from}..{to})")
+    }
 }
 
 #[derive(Debug, Default)]
