@@ -13,6 +13,9 @@ pub(crate) const MANAGERS: &str = "manager-";
 /// By so much a copied term is higher than that of the Lease.
 const AHEAD: u64 = 1000;
 
+/// What an add-on says of a copied term begins so.
+const IS_ODD: &str = "the annotation addon.open-cluster-management.io/manager-term is ";
+
 /// A term that the Lease must get above.
 #[derive(Clone, Debug)]
 pub(crate) struct Surpass {
@@ -96,29 +99,32 @@ pub(crate) async fn broken(hand: &Hand, leader: Option<usize>, surpass: &[Surpas
 
 /// What an add-on says of a term that was copied to it, if that is true.
 pub(crate) fn odd_term(addon: &Value) -> Option<Problem> {
-    let said = addon["status"]["conditions"].as_array()?.iter().find(|one| is_odd(one))?;
-    let numbers = said["message"].as_str()?.split(|letter: char| !letter.is_ascii_digit());
-    let numbers: Vec<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
+    let conditions = addon["status"]["conditions"].as_array()?;
+    let valid = conditions.iter().find(|condition| condition["type"] == "Valid")?;
+    let (_, said) = valid["message"].as_str()?.split_once(IS_ODD)?;
+    let mut numbers = said.split(|letter: char| !letter.is_ascii_digit()).filter_map(|one| one.parse().ok());
+    let (term, own): (u64, u64) = (numbers.next()?, numbers.next()?);
     let is: u64 = addon["metadata"]["annotations"][MANAGER_TERM].as_str()?.parse().ok()?;
-    match *numbers.as_slice() {
-        [term, own] if term == is && own < term => Some(Problem::TermUnreached { term, own }),
-        _ => None,
-    }
-}
-
-fn is_odd(condition: &Value) -> bool {
-    condition["type"] == "Valid" && condition["reason"] == "ManagerTermUnreached"
+    (term == is && own < term).then_some(Problem::TermUnreached { term, own })
 }
 
 /// Whether an add-on is as it should be, but for saying that its term was copied.
 pub(crate) fn differs_only_in_odd_term(is: &Value, should: &Value) -> bool {
-    let without = |addon: &Value, which: fn(&Value) -> bool| {
-        let mut addon = addon.clone();
-        if let Some(conditions) = addon.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
-            conditions.retain(|one| !which(one));
+    let mut is = is.clone();
+    let conditions = is.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter(|condition| condition["type"] == "Valid") {
+        let message = condition["message"].as_str().unwrap_or_default();
+        let Some((before, said)) = message.split_once(IS_ODD) else { continue };
+        let after = said.split_once("remove it").map_or("", |(_, after)| after);
+        let others = format!("{before}{after}");
+        let others = others.trim_matches(|letter| "; ".contains(letter));
+        if others.is_empty() {
+            condition["status"] = json!("True");
+            condition["reason"] = json!("Valid");
+            condition["message"] = json!("the spec is valid");
+        } else {
+            condition["message"] = json!(others);
         }
-        addon
-    };
-    let is_valid: fn(&Value) -> bool = |one| one["type"] == "Valid" && one["status"] == "True";
-    without(is, is_odd) == without(should, is_valid)
+    }
+    is == *should
 }

@@ -308,7 +308,7 @@ impl Line {
                     self.trouble.surpass(copied);
                     self.die();
                     self.trouble.demand(Demand::Restart { stale: false });
-                    pending().await
+                    return pending().await;
                 }
                 self.pass_on(parts, body, lease).await
             }

@@ -2,28 +2,41 @@
 
 use std::sync::Arc;
 
+use aviary_controller::LEASE;
+use aviary_hub::Hub;
 use libtest_mimic::{Failed, Trial};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fault::Plan;
-use crate::plans::scenario;
+use crate::hand::{Hand, router};
+use crate::leadership::{broken, copy_term, remove_lease};
+use crate::objects::{addon, place, update_all};
+use crate::plans::{hub, scenario};
 use crate::promises::Promises;
-use crate::run::{Outcome, Prepared};
+use crate::run::{Outcome, Prepared, runtime};
 use crate::trouble::Wrote;
+use crate::world::NAMESPACE;
 
 /// A rollout with several starts, one after the other.
 const SCENARIO: &str = "canary_upgrade";
 const ADDONS: usize = 0;
 const WORKS: usize = 2;
 
+type Check = fn(&Prepared) -> Result<(), Failed>;
+
 pub(crate) fn trials() -> Vec<Trial> {
-    let all: [(&str, fn(&Prepared) -> Result<(), Failed>); 4] = [
+    let all: [(&str, Check); 4] = [
         ("s10_finds_writes_after_a_restart", s10),
         ("s11_finds_what_is_missing_left_behind_or_made_twice", s11),
         ("s12_finds_a_start_by_an_earlier_leader", s12),
         ("s13_finds_a_status_that_is_not_computed", s13),
     ];
-    all.into_iter().map(|(name, test)| Trial::test(name, move || test(&scenario(SCENARIO)?))).collect()
+    let all = all.map(|(name, test)| Trial::test(name, move || test(&scenario(SCENARIO)?)));
+    let terms = Trial::test("h3_finds_a_term_that_does_not_go_on_above_what_was_seen", || {
+        let root = hub();
+        runtime().block_on(h3(root))
+    });
+    all.into_iter().chain([terms]).collect()
 }
 
 /// What is found when the outcome is falsified like that.
@@ -95,4 +108,34 @@ fn s13(prepared: &Prepared) -> Result<(), Failed> {
         Arc::make_mut(addon)["status"]["conditions"][0]["message"] = json!("all is well");
     }
     must_find(&broken(&objects), "S13: helloworld is at rest, and there is something to write")
+}
+
+fn lease(transitions: u64) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": LEASE, "namespace": NAMESPACE}, "spec": {"leaseTransitions": transitions},
+    })
+}
+
+async fn h3(root: &Hub) -> Result<(), Failed> {
+    let hub = root.fork(aviary_hub::HubOptions::default()).await?;
+    let hand = Hand::new(router(&hub));
+    hand.put(&lease(7)).await;
+    hand.put(&addon(&[place("fleet", "one", update_all())])).await;
+    let seen = [remove_lease(&hand, 0).await];
+    for (transitions, leader, is_broken) in [(0, 0, true), (7, 0, true), (8, 0, false), (0, 1, false)] {
+        hand.put(&lease(transitions)).await;
+        let found = broken(&hand, Some(leader), &seen).await;
+        if found.is_some() != is_broken {
+            return Err(format!("{transitions} transitions, manager {leader} leads: {found:?}").into());
+        }
+    }
+    hand.put(&lease(7)).await;
+    let copied = [copy_term(&hand).await];
+    must_find(&Vec::from_iter(broken(&hand, Some(1), &copied).await), "not above 1008")?;
+    hand.put(&lease(1008)).await;
+    must_find_nothing(&Vec::from_iter(broken(&hand, Some(1), &copied).await))?;
+    hand.put(&lease(7)).await;
+    hand.delete(&addon(&[])).await;
+    must_find_nothing(&Vec::from_iter(broken(&hand, Some(1), &copied).await))
 }

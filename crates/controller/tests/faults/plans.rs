@@ -57,6 +57,13 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ("hooks_run_before_an_instance_goes:namespace-removed@", &["rest "], HOOK_NAMESPACE),
     ("hook_is_evicted:namespace-removed@", &["rest "], HOOK_NAMESPACE),
     ("hooks_run_before_an_addon_goes:namespace-removed@", &["rest "], HOOK_NAMESPACE),
+    ("hooks_run_before_an_addon_goes:leader-paused@", &["-pre-delete was made"], HOOK_IN_HAND),
+    (
+        "hooks_run_before_an_instance_goes:leader-paused@",
+        &["S25: hooks run on c1, and", "-pre-delete was made"],
+        HOOK_IN_HAND,
+    ),
+    ("hook_is_evicted:leader-paused@", &["S25: hooks run on c1, and", "-pre-delete was made"], HOOK_IN_HAND),
     (
         "overrides_are_broken_before_a_rollout:crd-removed@",
         &["rest 2: ClusterManagementAddOn", "rest 2: ControllerRevision"],
@@ -69,6 +76,7 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ),
 ];
 const HOOK_DEADLINE: &str = "a clock that jumps ahead ends the time that hooks have";
+const HOOK_IN_HAND: &str = "what a leader that was stopped had in hand creates hooks of an instance that is gone; the hub removes them at once";
 const HOOK_NAMESPACE: &str =
     "no hook can be created in a namespace that is being deleted, so the instance waits for their deadline";
 
@@ -181,8 +189,11 @@ const PLANTED: &[(Defect, &str, &str)] = &[
 
 #[derive(Default)]
 struct Tally {
-    /// Plans that there are, and plans that were run.
+    /// How many plans each choice has.
+    some: usize,
+    ci: usize,
     all: usize,
+    /// How many were run.
     plans: usize,
     /// Which faults struck at which kinds of write, and which could have.
     struck: BTreeSet<(&'static str, String)>,
@@ -197,7 +208,7 @@ struct Tally {
 
 type Tallies = Arc<Mutex<BTreeMap<&'static str, Tally>>>;
 
-fn hub() -> &'static Hub {
+pub(crate) fn hub() -> &'static Hub {
     static ROOT: OnceLock<Hub> = OnceLock::new();
     ROOT.get_or_init(root)
 }
@@ -355,8 +366,10 @@ fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
     let mut told = String::new();
     let mut all = plans(&prepared);
     all.retain(|plan| plan.faults[0].name.starts_with(&*only));
-    tally.all = all.len();
     let counts = prepared.undisturbed.counts;
+    tally.some = all.len().div_ceil(SOME);
+    tally.ci = all.iter().filter(|plan| in_ci(plan, counts)).count();
+    tally.all = all.len();
     let written = |plan: &Plan| {
         let Fault { name, point, at, .. } = plan.faults[0];
         let kind = prepared.undisturbed.kinds.get(at - 1).filter(|_| point == Point::Write);
@@ -550,6 +563,12 @@ fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {
         tallies.values().map(|tally| tally.overtaken).sum::<usize>()
     );
     println!("\ntried: {tried}: {} of {} plans", sum(|tally| tally.plans), sum(|tally| tally.all));
+    println!(
+        "plans by choice: some {}, ci {}, all {}",
+        sum(|tally| tally.some),
+        sum(|tally| tally.ci),
+        sum(|tally| tally.all)
+    );
     let pairs = |part: fn(&Tally) -> &BTreeSet<(&'static str, String)>| {
         tallies.values().flat_map(part).collect::<BTreeSet<_>>()
     };
