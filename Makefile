@@ -24,7 +24,8 @@ test-kubernetes: ## Run on a real kube-apiserver: conformance, shipped manifests
 test-clusters: ## Run on real clusters with kubelets and pods: upgrades, bad versions, outages; needs root
 	hack/test-clusters.sh
 
-# `make faults AVIARY_FAULTS=ci` runs all crashes and two fifths of the other plans.
+# `make faults AVIARY_FAULTS=ci` runs all crashes, and every other fault at one of 40 of its points, at least at two in
+# each scenario. Every choice prints how many plans it has run, of how many.
 faults: AVIARY_FAULTS ?= all
 faults: ## Inject every fault at every point of every scenario; `make test` runs every fortieth plan
 	AVIARY_FAULTS=$(AVIARY_FAULTS) $(CARGO) test --locked --workspace --test faults

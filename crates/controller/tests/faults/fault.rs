@@ -77,6 +77,18 @@ pub(crate) enum Effect {
         /// Another takes part in the election, and has never seen it.
         beside: bool,
     },
+    /// Somebody resets the Lease: it says that nobody has led before.
+    ResetLease {
+        /// By deleting it and creating another.
+        again: bool,
+        /// Nobody holds it, and another takes part in the election that has never seen the first.
+        beside: bool,
+    },
+    /// Somebody copies a high term to all add-ons.
+    CopyTerm {
+        /// The manager crashes: another begins with what it finds.
+        crash: bool,
+    },
     /// A defect of the manager shows.
     Panic,
     /// Hours by which the clock of the manager is wrong from now on.
@@ -103,9 +115,9 @@ pub(crate) enum Effect {
 }
 
 use Effect::{
-    Answer, AppliedTimeout, Clock, ClockSwing, Crash, Cut, CutEach, Delay, Duplicate, Gone, Hang, HideKinds,
-    LateAnswer, ListsOnly, LoseLease, Pause, RemoveCrd, RemoveLease, RemoveNamespace, Reset, StreamReset,
-    Torn, Truncated,
+    Answer, AppliedTimeout, Clock, ClockSwing, CopyTerm, Crash, Cut, CutEach, Delay, Duplicate, Gone, Hang,
+    HideKinds, LateAnswer, ListsOnly, LoseLease, Pause, RemoveCrd, RemoveLease, RemoveNamespace, Reset,
+    ResetLease, StreamReset, Torn, Truncated,
 };
 
 /// Every fault by its name. A name says once and for all what happens: recorded plans must stay true.
@@ -132,6 +144,11 @@ pub(crate) const FAULTS: &[(&str, Point, Effect)] = &[
     ("leader-loses-lease", Point::Write, LoseLease),
     ("lease-removed", Point::Write, RemoveLease { beside: false }),
     ("lease-removed-beside", Point::Write, RemoveLease { beside: true }),
+    ("lease-zeroed", Point::Write, ResetLease { again: false, beside: false }),
+    ("lease-made-again", Point::Write, ResetLease { again: true, beside: false }),
+    ("lease-made-again-beside", Point::Write, ResetLease { again: true, beside: true }),
+    ("term-copied", Point::Write, CopyTerm { crash: false }),
+    ("term-copied-crash", Point::Write, CopyTerm { crash: true }),
     ("write-panics", Point::Write, Effect::Panic),
     ("clock-forward", Point::Write, Clock(24)),
     ("clock-back", Point::Write, Clock(-24)),
@@ -143,6 +160,9 @@ pub(crate) const FAULTS: &[(&str, Point, Effect)] = &[
     ("lease-500", Point::Lease, Answer(500)),
     ("lease-reset", Point::Lease, Reset { applied: true }),
     ("lease-hang", Point::Lease, Hang { applied: false }),
+    // Within the time that a leader has to renew its lease, and after it.
+    ("lease-late", Point::Lease, LateAnswer(20_000)),
+    ("lease-too-late", Point::Lease, LateAnswer(50_000)),
     ("read-429", Point::Read, Answer(429)),
     ("read-500", Point::Read, Answer(500)),
     ("read-503", Point::Read, Answer(503)),

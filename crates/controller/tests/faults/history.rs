@@ -1,6 +1,8 @@
 //! Everything that the hub has committed in a run, in its order, and what follows from it: states at rest, lives of objects.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -151,6 +153,15 @@ fn without_times(text: &str) -> String {
         }
     }
     plain
+}
+
+/// A number for all that was committed, to the byte.
+pub(crate) fn trace(commits: &[Commit]) -> u64 {
+    let mut trace = DefaultHasher::new();
+    for Commit { revision, key, gone, object } in commits {
+        (revision, key, gone, object.to_string()).hash(&mut trace);
+    }
+    trace.finish()
 }
 
 /// How often each object was made and taken away.

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aviary_controller::LEASE;
 use aviary_hub::Hub;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -21,16 +20,18 @@ use tower::{ServiceExt, service_fn};
 
 use crate::fault::{Effect, Point};
 use crate::hand::Hand;
+use crate::leadership::{Surpass, copy_term, remove_lease, reset_lease};
 use crate::loss::Loss;
 use crate::planted::Planted;
 use crate::trouble::{Demand, Trouble, Wrote};
-use crate::world::NAMESPACE;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A client gives an answer up that does not come for so long.
 const HANG: Duration = Duration::from_secs(295);
 const DELAY: Duration = Duration::from_secs(20);
+/// Until the leader looks at its Lease again, and has fenced off what it finds.
+const FENCING: Duration = Duration::from_secs(20);
 /// Small, so that small fleets are listed in pages too.
 const PAGE: &str = "limit=3";
 /// What a planted panic says.
@@ -207,6 +208,7 @@ impl Line {
                 self.answer(parts, body, effect, false).await
             }
             Asked::Write => {
+                self.trouble.asked_to_write(parts.method.as_str(), &path);
                 let effect = self.trouble.pass(Point::Write);
                 self.answer(parts, body, effect, false).await
             }
@@ -290,13 +292,23 @@ impl Line {
                 self.pass_on(parts, body, lease).await
             }
             Effect::RemoveLease { beside } => {
-                self.hand
-                    .delete(&json!({"kind": "Lease", "metadata": {"name": LEASE, "namespace": NAMESPACE}}))
-                    .await;
-                // Until the leader looks at it again, and has fenced off what it finds.
-                self.trouble.busy_for(Duration::from_secs(20));
-                if beside {
-                    self.trouble.demand(Demand::Candidate);
+                let seen = remove_lease(&self.hand, self.id).await;
+                self.spoilt(seen, beside);
+                self.pass_on(parts, body, lease).await
+            }
+            Effect::ResetLease { again, beside } => {
+                let seen = reset_lease(&self.hand, self.id, again, beside).await;
+                self.spoilt(seen, beside);
+                self.pass_on(parts, body, lease).await
+            }
+            Effect::CopyTerm { crash } => {
+                let copied = copy_term(&self.hand).await;
+                self.trouble.busy_for(FENCING);
+                if crash {
+                    self.trouble.surpass(copied);
+                    self.die();
+                    self.trouble.demand(Demand::Restart { stale: false });
+                    return pending().await;
                 }
                 self.pass_on(parts, body, lease).await
             }
@@ -332,11 +344,21 @@ impl Line {
         }
     }
 
+    /// Somebody has spoilt the Lease.
+    fn spoilt(&self, seen: Surpass, beside: bool) {
+        self.trouble.surpass(seen);
+        self.trouble.busy_for(FENCING);
+        if beside {
+            self.trouble.demand(Demand::Candidate);
+        }
+    }
+
     async fn pass_on(&self, parts: Parts, body: Bytes, lease: bool) -> Result<Response<Body>, Failure> {
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         let from = self.hub.revision();
         let body = match &self.planted {
-            Some(planted) if method != Method::GET && !lease => planted.write(&path, body),
+            Some(planted) if method != Method::GET && lease => planted.write_lease(body),
+            Some(planted) if method != Method::GET => planted.write(&path, body),
             _ => body,
         };
         let answer = self.router.clone().oneshot(Request::from_parts(parts, Body::from(body))).await?;

@@ -5,7 +5,8 @@
 //! the state must be that of the undisturbed run; and every object must be made and taken away as often as there.
 //!
 //! A plan that fails prints a line that replays it. `AVIARY_FAULTS` says how much is tried: `some` (the default) is every so many-th plan,
-//! `all` is every one, `ci` every crash and two fifths of the others, `soak` several faults at once by chance until it is stopped.
+//! `all` is every one, `ci` every crash and each other fault at some points of every scenario, `soak` several faults at once by chance until
+//! it is stopped.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,8 +22,10 @@ mod agents;
 mod fault;
 mod hand;
 mod history;
+mod leadership;
 mod line;
 mod loss;
+mod oracles;
 mod plans;
 mod planted;
 mod promises;

@@ -1,6 +1,6 @@
 //! Which plans there are, running them, and the table of what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -9,18 +9,21 @@ use std::time::{Duration, Instant};
 use aviary_hub::Hub;
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use crate::fault::{FAULTS, Fault, Plan, Point};
-use crate::history::{Commit, show};
+use crate::fault::{Effect, FAULTS, Fault, POINTS, Plan, Point};
+use crate::history::{Commit, show, trace};
 use crate::line::PLANTED_PANIC;
 use crate::planted::Defect;
 use crate::run::{Outcome, Prepared, root};
 use crate::scenario::Scenario;
-use crate::scenarios;
+use crate::{oracles, scenarios};
 
 /// Of so many plans one is run where nothing is said.
 const SOME: usize = 40;
 /// How often the lease is touched, and so how often that is tried to go wrong.
 const LEASES: usize = 6;
+/// In CI a fault is tried at one of so many of its points in a scenario, and at no fewer than so many of them.
+const CI_EVERY: usize = 40;
+const CI_AT_LEAST: usize = 2;
 /// Failures of one scenario that are told in full.
 const TOLD: usize = 5;
 
@@ -54,6 +57,13 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ("hooks_run_before_an_instance_goes:namespace-removed@", &["rest "], HOOK_NAMESPACE),
     ("hook_is_evicted:namespace-removed@", &["rest "], HOOK_NAMESPACE),
     ("hooks_run_before_an_addon_goes:namespace-removed@", &["rest "], HOOK_NAMESPACE),
+    ("hooks_run_before_an_addon_goes:leader-paused@", &["-pre-delete was made"], HOOK_IN_HAND),
+    (
+        "hooks_run_before_an_instance_goes:leader-paused@",
+        &["S25: hooks run on c1, and", "-pre-delete was made"],
+        HOOK_IN_HAND,
+    ),
+    ("hook_is_evicted:leader-paused@", &["S25: hooks run on c1, and", "-pre-delete was made"], HOOK_IN_HAND),
     (
         "overrides_are_broken_before_a_rollout:crd-removed@",
         &["rest 2: ClusterManagementAddOn", "rest 2: ControllerRevision"],
@@ -66,6 +76,7 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ),
 ];
 const HOOK_DEADLINE: &str = "a clock that jumps ahead ends the time that hooks have";
+const HOOK_IN_HAND: &str = "what a leader that was stopped had in hand creates hooks of an instance that is gone; the hub removes them at once";
 const HOOK_NAMESPACE: &str =
     "no hook can be created in a namespace that is being deleted, so the instance waits for their deadline";
 
@@ -172,12 +183,21 @@ const PLANTED: &[(Defect, &str, &str)] = &[
     (Defect::F5, "placement_is_deleted", "S6: "),
     (Defect::F6, "variables_and_node_placement", "S18: "),
     (Defect::AvailableIsHealthy, "canary_never_gets_ready", "S20: "),
+    (Defect::TermRestarts, "canary_upgrade", "H3: "),
     (Defect::TakeOverRewrites, "works_of_another_manager", "S24: "),
 ];
 
 #[derive(Default)]
 struct Tally {
+    /// How many plans each choice has.
+    some: usize,
+    ci: usize,
+    all: usize,
+    /// How many were run.
     plans: usize,
+    /// Which faults struck at which kinds of write, and which could have.
+    struck: BTreeSet<(&'static str, String)>,
+    possible: BTreeSet<(&'static str, String)>,
     by_fault: BTreeMap<&'static str, usize>,
     not_reached: usize,
     overtaken: usize,
@@ -188,7 +208,7 @@ struct Tally {
 
 type Tallies = Arc<Mutex<BTreeMap<&'static str, Tally>>>;
 
-fn hub() -> &'static Hub {
+pub(crate) fn hub() -> &'static Hub {
     static ROOT: OnceLock<Hub> = OnceLock::new();
     ROOT.get_or_init(root)
 }
@@ -257,6 +277,8 @@ fn trials(tallies: &Tallies) -> Vec<Trial> {
         trials.push(Trial::test(scenario.name, move || every_plan(scenario, &tallies)));
     }
     trials.push(Trial::test("two_runs_of_one_plan_are_alike_to_the_byte", alike));
+    trials.push(Trial::test("ci_tries_as_many_points_as_it_says", spread));
+    trials.extend(oracles::trials());
     for (what, scenario, fault) in REGRESSIONS {
         trials.push(Trial::test(*what, move || again(scenario, fault)));
     }
@@ -267,10 +289,19 @@ fn trials(tallies: &Tallies) -> Vec<Trial> {
     trials
 }
 
-fn scenario(name: &str) -> Result<Prepared, Failed> {
+pub(crate) fn scenario(name: &str) -> Result<Prepared, Failed> {
     let found = scenarios::all().into_iter().find(|scenario| scenario.name == name);
     let found = found.ok_or_else(|| format!("there is no scenario {name}"))?;
     Ok(Prepared::new(hub(), found)?)
+}
+
+/// How often a fault can strike where its point is passed so often.
+fn most(point: Point, counts: [usize; POINTS]) -> usize {
+    match point {
+        Point::Always => 1,
+        Point::Lease => counts[point as usize].min(LEASES),
+        _ => counts[point as usize],
+    }
 }
 
 /// Every plan with one fault, and with two crashes where that is asked for.
@@ -279,12 +310,7 @@ fn plans(prepared: &Prepared) -> Vec<Plan> {
     let counts = prepared.undisturbed.counts;
     let mut plans = Vec::new();
     for (fault, point, _) in FAULTS {
-        let most = match point {
-            Point::Always => 1,
-            Point::Lease => counts[*point as usize].min(LEASES),
-            _ => counts[*point as usize],
-        };
-        for at in 1..=most {
+        for at in 1..=most(*point, counts) {
             plans.push(Plan { scenario: name.into(), faults: Fault::named(fault, at).into_iter().collect() });
         }
     }
@@ -304,13 +330,23 @@ fn plans(prepared: &Prepared) -> Vec<Plan> {
     plans
 }
 
-/// Crashes before and after every write, and at every two of them; other faults at two of every five points.
-fn in_ci(plan: &Plan) -> bool {
-    let Fault { name, at, .. } = plan.faults[0];
-    // Not the same points for all faults.
-    let offset = FAULTS.iter().position(|(known, ..)| *known == name).unwrap_or(0);
-    ["crash-before", "crash-after"].contains(&name)
-        || ((at + offset).is_multiple_of(2) && !(at + offset).is_multiple_of(5))
+/// Every crash, also at every two writes; other faults at some of their points.
+fn in_ci(plan: &Plan, counts: [usize; POINTS]) -> bool {
+    let Fault { name, point, at, effect } = plan.faults[0];
+    let most = most(point, counts);
+    let wanted = most.div_ceil(CI_EVERY).max(CI_AT_LEAST);
+    matches!(effect, Effect::Crash { .. }) || is_spread(at, most, wanted, offset(&plan.scenario, name))
+}
+
+/// Whether a point is one of so many that lie evenly among all; the offset says where they begin.
+fn is_spread(at: usize, most: usize, wanted: usize, offset: usize) -> bool {
+    wanted >= most || ((at + offset) % most * wanted) % most < wanted
+}
+
+/// Another number for every fault in every scenario, so that together they strike everywhere. It is FNV-1a: the same everywhere.
+fn offset(scenario: &str, fault: &str) -> usize {
+    let mix = |sum: u32, byte: u8| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    scenario.bytes().chain(fault.bytes()).fold(0x811c_9dc5, mix) as usize
 }
 
 fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
@@ -329,8 +365,20 @@ fn every_plan(scenario: Scenario, tallies: &Tallies) -> Result<(), Failed> {
     let mut tally = Tally { writes: prepared.undisturbed.counts[Point::Write as usize], ..Tally::default() };
     let mut told = String::new();
     let mut all = plans(&prepared);
-    all.retain(|plan| plan.faults[0].name.starts_with(&*only) && (much != "ci" || in_ci(plan)));
+    all.retain(|plan| plan.faults[0].name.starts_with(&*only));
+    let counts = prepared.undisturbed.counts;
+    tally.some = all.len().div_ceil(SOME);
+    tally.ci = all.iter().filter(|plan| in_ci(plan, counts)).count();
+    tally.all = all.len();
+    let written = |plan: &Plan| {
+        let Fault { name, point, at, .. } = plan.faults[0];
+        let kind = prepared.undisturbed.kinds.get(at - 1).filter(|_| point == Point::Write);
+        kind.map(|kind| (name, kind.clone()))
+    };
+    tally.possible.extend(all.iter().filter_map(written));
+    all.retain(|plan| much != "ci" || in_ci(plan, counts));
     let asked: Vec<&Plan> = all.iter().step_by(every).collect();
+    tally.struck.extend(asked.iter().copied().filter_map(written));
     let outcomes = on_all_cores(&asked, |plan| {
         let outcome = prepared.run(plan, None);
         let why = judge(plan, &outcome);
@@ -376,7 +424,7 @@ fn replay(plan: &str) -> ExitCode {
         scenario(&plan.scenario).unwrap_or_else(|failed| panic!("{}", failed.message().unwrap_or_default()));
     let begun = Instant::now();
     let outcome = prepared.run(&plan, None);
-    for (index, write) in outcome.writes.iter().enumerate() {
+    for (index, write) in outcome.wrote.iter().enumerate() {
         println!("{:4} {write}", index + 1);
     }
     for Commit { revision, key, gone, object } in &outcome.commits {
@@ -414,13 +462,30 @@ fn alike() -> Result<(), Failed> {
         let plans = plans(&prepared);
         for plan in plans.iter().step_by(plans.len().div_ceil(9)) {
             let (one, other) = (prepared.run(plan, None), prepared.run(plan, None));
-            if (one.trace, &one.writes) != (other.trace, &other.writes) {
+            if (trace(&one.commits), &one.wrote) != (trace(&other.commits), &other.wrote) {
                 return Err(format!("{plan} went two ways"));
             }
         }
         Ok(())
     });
     Ok(found.into_iter().collect::<Result<(), String>>()?)
+}
+
+/// However many points there are, and wherever it begins.
+fn spread() -> Result<(), Failed> {
+    for most in 1..200 {
+        for wanted in 1..=most {
+            for offset in [0, 1, most - 1, offset("fresh_install", "write-500")] {
+                let chosen: Vec<usize> =
+                    (1..=most).filter(|at| is_spread(*at, most, wanted, offset)).collect();
+                let widest = chosen.windows(2).map(|two| two[1] - two[0]).max().unwrap_or(0);
+                if chosen.len() != wanted || widest > most.div_ceil(wanted) {
+                    return Err(format!("{wanted} of {most} from {offset}: {chosen:?}").into());
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A fault at every point of a scenario that it once broke.
@@ -451,8 +516,8 @@ fn found(defect: Defect, name: &str, seen: &str) -> Result<(), Failed> {
     if outcome.broken.iter().any(|broken| broken.contains(seen)) {
         return Ok(());
     }
-    let Outcome { broken, writes, .. } = outcome;
-    Err(format!("{defect:?} in {name} should break {seen}, but: {broken:?} {writes:#?}").into())
+    let Outcome { broken, wrote, .. } = outcome;
+    Err(format!("{defect:?} in {name} should break {seen}, but: {broken:?} {wrote:#?}").into())
 }
 
 fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {
@@ -482,9 +547,9 @@ fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {
     let sum = |part: fn(&Tally) -> usize| tallies.values().map(part).sum::<usize>();
     let tried = match how_much().as_str() {
         "all" => "every fault at every point".to_owned(),
-        "ci" => {
-            "crashes before and after every write, the other faults at two of every five points".to_owned()
-        }
+        "ci" => format!(
+            "every crash, the other faults at one of every {CI_EVERY} points, at least at {CI_AT_LEAST} in each scenario"
+        ),
         number => format!("one of every {} plans", number.parse().unwrap_or(SOME)),
     };
     for (plan, _, why) in KNOWN {
@@ -497,7 +562,24 @@ fn table(tallies: &BTreeMap<&'static str, Tally>, time: Duration) {
         tallies.values().map(late).sum::<usize>(),
         tallies.values().map(|tally| tally.overtaken).sum::<usize>()
     );
-    println!("\ntried: {tried}");
+    println!("\ntried: {tried}: {} of {} plans", sum(|tally| tally.plans), sum(|tally| tally.all));
+    println!(
+        "plans by choice: some {}, ci {}, all {}",
+        sum(|tally| tally.some),
+        sum(|tally| tally.ci),
+        sum(|tally| tally.all)
+    );
+    let pairs = |part: fn(&Tally) -> &BTreeSet<(&'static str, String)>| {
+        tallies.values().flat_map(part).collect::<BTreeSet<_>>()
+    };
+    let (struck, possible) = (pairs(|tally| &tally.struck), pairs(|tally| &tally.possible));
+    let kinds: BTreeSet<&String> = possible.iter().map(|(_, kind)| kind).collect();
+    println!(
+        "{} kinds of write; {} of {} pairs of a fault and a kind of write",
+        kinds.len(),
+        struck.len(),
+        possible.len()
+    );
     println!(
         "{} scenarios, {} plans, {} violations, {} in which not every fault was reached, {:.0} s\n",
         tallies.len(),

@@ -33,6 +33,8 @@ pub(crate) enum Defect {
     AvailableIsHealthy,
     /// A work that another manager rendered counts for nothing, so a take-over renders everything anew.
     TakeOverRewrites,
+    /// Every Lease that is written says that nobody has led before.
+    TermRestarts,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +62,17 @@ impl Planted {
             *workload = torn;
         }
         object.to_string().into()
+    }
+
+    /// The Lease that the manager writes, as the defect would write it.
+    pub(crate) fn write_lease(&self, body: Bytes) -> Bytes {
+        match serde_json::from_slice::<Value>(&body) {
+            Ok(mut lease) if self.defect == Defect::TermRestarts => {
+                lease["spec"]["leaseTransitions"] = json!(0);
+                lease.to_string().into()
+            }
+            _ => body,
+        }
     }
 
     /// What the manager reads, as the defect would understand it.

@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::hand::KINDS;
 use crate::history::{Commit, Key, Objects, show};
+use crate::leadership::odd_term;
 use crate::revisions::What;
 use crate::seen::{self, Change, ObjectVersion, Version, WatchEvent, Watched};
 use crate::stores::{KindState, Stores};
@@ -239,6 +240,10 @@ impl<'a> Promises<'a> {
     pub(crate) fn at_rest(&mut self, now: Timestamp) {
         let addons: Vec<Text> = self.stores.addons().cloned().collect();
         for addon in addons {
+            // Only the manager knows what it has compared a term with.
+            let key = (ADDONS, String::new(), addon.to_string());
+            let odd = self.objects.get(&key).and_then(|object| odd_term(object));
+            self.stores.note_term(&addon, odd);
             let plan = self.stores.observe(&addon).map(|snapshot| plan(&snapshot, now));
             if let Some(plan) = plan.filter(|plan| !plan.is_at_rest()) {
                 let left = format!("{:?}", plan.stages);

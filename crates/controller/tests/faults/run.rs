@@ -1,8 +1,6 @@
 //! Running a plan: the world of its scenario with its faults, and what the oracles say of it.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use aviary_hub::Hub;
@@ -13,14 +11,15 @@ use crate::agents::Rule;
 use crate::fault::{Effect, Misdeed, POINTS, Plan, Point};
 use crate::hand::{Hand, router};
 use crate::history::{self, Commit, Key, Lives, Objects, lives, normal, show};
+use crate::leadership::differs_only_in_odd_term;
 use crate::loss::LOST_NAMESPACE;
 use crate::planted::{Defect, Planted};
 use crate::promises::Promises;
 use crate::scenario::{Scenario, Step};
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, Wrote};
 use crate::world::{NAMESPACE, World};
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     // Waits between retries are drawn by chance.
     fastrand::seed(7);
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
@@ -47,9 +46,9 @@ pub(crate) fn root() -> Hub {
 pub(crate) struct Prepared {
     pub(crate) scenario: Scenario,
     hub: Hub,
-    at: Timestamp,
+    pub(crate) at: Timestamp,
     rule: Rule,
-    objects: Objects,
+    pub(crate) objects: Objects,
     pub(crate) undisturbed: Outcome,
     /// The same where what is done at once is done one by one.
     one_by_one: Vec<Outcome>,
@@ -59,8 +58,8 @@ pub(crate) struct Prepared {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// The state at each rest.
-    states: Vec<BTreeMap<Key, Arc<Value>>>,
-    lives: Lives,
+    pub(crate) states: Vec<BTreeMap<Key, Arc<Value>>>,
+    pub(crate) lives: Lives,
     pub(crate) broken: Vec<String>,
     pub(crate) counts: [usize; POINTS],
     pub(crate) requests: usize,
@@ -68,11 +67,13 @@ pub(crate) struct Outcome {
     pub(crate) struck: usize,
     /// How many late answers came after the watch had told of their writes.
     pub(crate) overtaken: usize,
-    /// A number for all that was committed, to the byte.
-    pub(crate) trace: u64,
-    pub(crate) writes: Vec<String>,
+    pub(crate) wrote: Vec<Wrote>,
+    /// Revisions that users wrote, from and to.
+    pub(crate) users: Vec<(u64, u64)>,
+    /// The kind of each write, in the order in which they were asked for.
+    pub(crate) kinds: Vec<String>,
     /// Writes after a start, before anything has happened.
-    unasked: usize,
+    pub(crate) unasked: usize,
     pub(crate) commits: Vec<Commit>,
 }
 
@@ -156,31 +157,24 @@ impl Prepared {
             struck: trouble.struck(),
             overtaken,
             requests: trouble.requests(),
+            kinds: trouble.take_kinds(),
             lives: lives(&self.objects, &commits),
             broken: ended.err().into_iter().chain(missed).collect(),
             unasked: wrote.iter().filter(|one| one.from < one.to && one.to <= rested).count(),
-            writes: wrote
-                .iter()
-                .map(|one| format!("{} {} {} ({}..{})", one.manager, one.method, one.path, one.from, one.to))
-                .collect(),
             ..Outcome::default()
         };
         let mut promises = Promises::new(&self.objects, &wrote, &world.users);
-        let mut trace = DefaultHasher::new();
         let all = commits;
         let mut commits = all.iter().peekable();
         let mut normalised: BTreeMap<Key, (u64, Arc<Value>)> = BTreeMap::new();
         for mark in &world.marks {
             while let Some(commit) = commits.next_if(|commit| commit.revision <= mark.revision) {
-                (commit.revision, &commit.key, commit.gone).hash(&mut trace);
-                commit.object.to_string().hash(&mut trace);
                 promises.follow(commit);
             }
             promises.at_rest(mark.at);
             outcome.states.push(state(promises.objects(), &mut normalised));
         }
         commits.for_each(|commit| promises.follow(commit));
-        outcome.trace = trace.finish();
         // That a cluster loses its namespace or its instance while the manager writes that it has settled, as a canary or not, nobody can know.
         let lost =
             self.scenario.hasty || plan.faults.iter().any(|fault| fault.effect == Effect::RemoveNamespace);
@@ -188,11 +182,19 @@ impl Prepared {
         promises.broken.retain(|why| !(lost && unknowable(why)));
         outcome.broken.append(&mut promises.broken);
         outcome.commits = all;
+        outcome.wrote = wrote;
+        outcome.users = world.users;
         outcome
     }
 
     /// The two oracles: the same states at rest, and the same lives of all objects.
-    fn compare(&self, wanted: &Outcome, plan: &Plan, outcome: &Outcome, past_differs: bool) -> Vec<String> {
+    pub(crate) fn compare(
+        &self,
+        wanted: &Outcome,
+        plan: &Plan,
+        outcome: &Outcome,
+        past_differs: bool,
+    ) -> Vec<String> {
         let mut broken = Vec::new();
         let has = |effect| plan.faults.iter().any(|fault| fault.effect == effect);
         let (lost, removed) = (has(Effect::RemoveNamespace), has(Effect::RemoveCrd));
@@ -225,6 +227,18 @@ impl Prepared {
                     continue;
                 }
                 let (is, should) = (is.get(key), should.get(key));
+                // An instance less is counted, as S13 checks.
+                if manual && key.0 == ADDONS && counts_aside(is) == counts_aside(should) {
+                    continue;
+                }
+                // It stays until the next wave, and the add-on says so.
+                let copied = has(Effect::CopyTerm { crash: false }) && key.0 == ADDONS;
+                if copied
+                    && let (Some(is), Some(should)) = (is, should)
+                    && differs_only_in_odd_term(is, should)
+                {
+                    continue;
+                }
                 if is != should
                     && !(blurred && past_aside(key, is, in_doubt) == past_aside(key, should, in_doubt))
                 {
@@ -283,6 +297,18 @@ fn state(objects: &Objects, normalised: &mut BTreeMap<Key, (u64, Arc<Value>)>) -
 fn is_manual(state: &BTreeMap<Key, Arc<Value>>) -> bool {
     let mut addons = state.iter().filter(|(key, _)| key.0 == ADDONS);
     addons.any(|(_, addon)| addon["spec"]["installStrategy"]["type"] == "Manual")
+}
+
+/// An add-on without what its status counts.
+fn counts_aside(addon: Option<&Arc<Value>>) -> Option<Value> {
+    let mut addon = Value::clone(addon?);
+    if let Some(status) = addon.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("rollout");
+        for condition in status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+            condition.as_object_mut()?.remove("message");
+        }
+    }
+    Some(addon)
 }
 
 /// An object without what tells of its past; also without the doubt about an override, where there may be one.

@@ -1,6 +1,7 @@
 //! What is to go wrong in one run, how often each point was passed, and what became of it. All parts of a run share it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::fault::{Effect, Fault, POINTS, Point};
+use crate::leadership::Surpass;
 use crate::loss::Loss;
 
 /// After something went wrong the manager may wait so long before it tries again.
@@ -28,7 +30,7 @@ pub(crate) enum Demand {
 }
 
 /// A write of a manager that the hub has carried out, or refused.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrote {
     pub(crate) manager: usize,
     pub(crate) method: String,
@@ -36,6 +38,13 @@ pub(crate) struct Wrote {
     /// Revisions of the hub before and after.
     pub(crate) from: u64,
     pub(crate) to: u64,
+}
+
+impl fmt::Display for Wrote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { manager, method, path, from, to } = self;
+        write!(f, "{manager} {method} {path} ({from}..{to})")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +60,10 @@ struct Inner {
     lease_lost: Option<(usize, Instant)>,
     hidden_until: Option<Instant>,
     demands: Vec<Demand>,
+    surpass: Vec<Surpass>,
     wrote: Vec<Wrote>,
+    /// The kind of every write that was asked for.
+    kinds: Vec<String>,
     /// Whether an answer is to come late: only then it matters what watches have told.
     is_late: bool,
     watched: BTreeSet<String>,
@@ -138,6 +150,15 @@ impl Trouble {
         (!inner.demands.is_empty()).then(|| inner.demands.remove(0))
     }
 
+    /// A term that the Lease must get above.
+    pub(crate) fn surpass(&self, seen: Surpass) {
+        self.inner().surpass.push(seen);
+    }
+
+    pub(crate) fn to_surpass(&self) -> Vec<Surpass> {
+        self.inner().surpass.clone()
+    }
+
     pub(crate) fn lose_lease(&self, manager: usize, time: Duration) {
         self.inner().lease_lost = Some((manager, Instant::now() + time));
         self.busy_for(time);
@@ -166,6 +187,16 @@ impl Trouble {
 
     pub(crate) fn wrote(&self, wrote: Wrote) {
         self.inner().wrote.push(wrote);
+    }
+
+    /// A manager asks for a write: what kind it is.
+    pub(crate) fn asked_to_write(&self, method: &str, path: &str) {
+        let part = if path.ends_with("/status") { "/status" } else { "" };
+        self.inner().kinds.push(format!("{method} {}{part}", resource(path)));
+    }
+
+    pub(crate) fn take_kinds(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner().kinds)
     }
 
     /// A manager watches the kind of this path.

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep};
 use crate::agents::{Agents, Rule};
 use crate::fault::{Effect, Point};
 use crate::hand::{Hand, KINDS, router};
+use crate::leadership::{self, MANAGERS};
 use crate::line::Line;
 use crate::planted::Planted;
 use crate::scenario::Step;
@@ -181,7 +182,7 @@ impl World {
         let (watch, skew) = (self.watch.clone(), Arc::clone(&self.skew));
         let settings = Settings {
             namespace: NAMESPACE.into(),
-            identity: format!("manager-{}-{id}", self.hub.revision()),
+            identity: format!("{MANAGERS}{}-{id}", self.hub.revision()),
             leader_elect: true,
             // What is written is checked against what is there, which is more.
             verify: false,
@@ -378,7 +379,8 @@ impl World {
                 (seen, since) = (activity, Instant::now());
             }
             if since.elapsed() >= quiet {
-                return Ok(());
+                let broken = leadership::broken(&self.hand, self.leader(), &self.trouble.to_surpass()).await;
+                return broken.map_or(Ok(()), Err);
             }
             if begun.elapsed() > GIVE_UP {
                 return Err(format!("never comes to rest: {} requests", self.trouble.requests()));
@@ -387,9 +389,14 @@ impl World {
     }
 
     fn is_led(&self) -> bool {
+        self.leader().is_some()
+    }
+
+    /// The newest manager that leads.
+    fn leader(&self) -> Option<usize> {
         self.managers
             .iter()
-            .any(|manager| manager.leads() && !manager.line.is_dead() && !manager.line.is_stale())
+            .rposition(|manager| manager.leads() && !manager.line.is_dead() && !manager.line.is_stale())
     }
 
     async fn serve_demands(&mut self) {
