@@ -211,11 +211,13 @@ fn what_ocms_registration_does_is_left_to_it() {
             a1  Progressing False Completed: completed with no errors.
             a1  Configured True ConfigurationsConfigured: Configurations configured
             a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
             a2               hold      4a2e223e5c4a the cluster is being deleted
             a1  Progressing False Completed: completed with no errors.
             a1  Configured True ConfigurationsConfigured: Configurations configured
             a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
         "#]],
     );
@@ -251,6 +253,7 @@ fn statuses_are_in_ocms_words() {
             a1  Progressing False WaitingForManifestApplied: Waiting for ManagedClusterAddOn ManifestApplied condition
             a1  Configured True ConfigurationsConfigured: Configurations configured
             a1  Available Unknown WorkNotApplied: Addon manifestWork is not applied yet
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             prod  False Completed  selected clusters 4. configured addons 4/4 completed with no errors, 0 failed 0 timeout.
                 desired helloworld-v1 good helloworld-v1 applied helloworld-v1
             prod  True Progressing  selected clusters 4. configured addons 2/4 progressing..., 0 failed 0 timeout.
@@ -258,10 +261,12 @@ fn statuses_are_in_ocms_words() {
             a1  Progressing True Progressing: progressing... work is not ready
             a1  Configured True ConfigurationsConfigured: Configurations configured
             a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
             a3  Progressing False Completed: completed with no errors.
             a3  Configured False ConfigurationsNotConfigured: Configurations updated and not configured yet
             a3  Available True ProbeAvailable: helloworld add-on is available.
+            a3  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             a3  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
             prod  True Progressing  selected clusters 4. configured addons 1/4 progressing..., 1 failed 0 timeout.
                 desired helloworld-v2 good helloworld-v1 applied helloworld-v1
@@ -271,6 +276,7 @@ fn statuses_are_in_ocms_words() {
             a1  Progressing False Failed: work reports Applied=False: boom
             a1  Configured True ConfigurationsConfigured: Configurations configured
             a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             a1  ManifestApplied False AddonManifestAppliedFailed: failed to apply the manifests of addon
         "#]],
     );
@@ -352,6 +358,7 @@ fn an_instance_of_a_template_that_asks_to_be_hosted_gets_nothing_and_keeps_what_
             a2  Progressing False Failed: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
             a2  Configured False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
             a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
             a2  HostingClusterValidity False HostingClusterInvalid: the instance asks to be hosted on cluster "h1", and the works of a template go only to the instance's own cluster: nothing is written; remove the annotation addon.open-cluster-management.io/hosting-cluster-name
             a2  addon-helloworld-deploy-0 generation 1 version v1
@@ -359,6 +366,7 @@ fn an_instance_of_a_template_that_asks_to_be_hosted_gets_nothing_and_keeps_what_
             a2  Progressing False Completed: completed with no errors.
             a2  Configured True ConfigurationsConfigured: Configurations configured
             a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
             0 writes
         "#]],
@@ -381,22 +389,35 @@ fn several_configs_of_one_kind_are_named_and_nothing_is_written_for_them() {
         user a3 {configs: [{group: addon.open-cluster-management.io, resource: addonhubconfigs, name: B}, {group: addon.open-cluster-management.io, resource: addonhubconfigs, name: A}]}
         settle
         show clusters
+        show a3
         show problems
         rollout prod All config=A config=B
         settle
         show clusters
-        show problems
+        show status
+        show stalled
         user a3 {}
         rollout prod All config=B
         settle
         show clusters
+        show stalled
         pass
         show writes
         ",
         &expect![[r#"
             a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3  addonhubconfigs desired A@b433cd0d applied A@b433cd0d
+            a3  Progressing False Failed: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3  Configured False ConfigurationNotSingle: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3  Available True ProbeAvailable: helloworld add-on is available.
+            a3  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a3  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
             a1..a2 (2)       hold      v1       addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
             a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            prod  True Progressing  selected clusters 3. configured addons 0/2 progressing..., 0 failed 0 timeout.
+                desired A good A applied A
+            prod  Stalled True UpgradeFailed: 0/3 upgrade failed: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
+            prod  Stalled False NotStalled: nothing is stalled
             0 writes
         "#]],
     );
