@@ -272,9 +272,4 @@ fn what_a_take_over_from_ocm_would_do_is_shown_before_it_happens() {
     ] {
         assert!(words.contains(note), "{note}: {words}");
     }
-    // A new version rewrites the works, all at once with this strategy.
-    world.give(plain_template("v2.0.0"));
-    world.give(at("helloworld-v2.0.0"));
-    let told = world.json("plan helloworld -o json", 0);
-    assert_eq!(told["addOns"][0]["takeOver"]["rewritten"], 2, "{told:#}");
 }
