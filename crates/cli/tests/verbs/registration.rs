@@ -106,7 +106,7 @@ fn two_registrations_at_once_agree_and_harm_nothing() {
 
     // The role of a binding cannot change: both delete the old one, and one makes the new ones.
     world.give(assigned(&world, "second"));
-    let second = [json!([OWN, "writer", group]), json!([format!("{OWN}:lister"), "lister", group])];
+    let second = [json!([OWN, "lister", group]), json!([format!("{OWN}:writer"), "writer", group])];
     until(&world, "registered again", || is_applied(&second));
 
     // Somebody removes what is wanted: whoever is first makes it again.
