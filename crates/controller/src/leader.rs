@@ -53,6 +53,35 @@ pub(crate) struct Candidate {
     pub(crate) rival_in: Option<String>,
 }
 
+/// Why an attempt failed.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("the lease could not be read or written: {}", said(.0))]
+    Lease(#[from] kube::Error),
+    /// Nobody knows then who writes.
+    #[error(
+        "cannot find out whether the add-on manager of Open Cluster Management runs; this manager does not lead: \
+         failed to read the Lease {}/{}: {}", .0, OCM_LEASE, said(.1)
+    )]
+    Rival(String, kube::Error),
+    #[error("the hub did not answer a lease request in time")]
+    Silence,
+}
+
+/// The trouble that was logged last: the same again is not news.
+#[derive(Default)]
+struct Reported(Option<String>);
+
+impl Reported {
+    /// Whether this differs from what was reported last.
+    fn is_news(&mut self, trouble: Option<&Trouble>) -> bool {
+        let text = trouble.map(Trouble::to_string);
+        let is_news = text.is_some() && text != self.0;
+        self.0 = text;
+        is_news
+    }
+}
+
 /// What a candidate remembers between attempts.
 #[derive(Default)]
 struct Memory {
@@ -100,7 +129,7 @@ impl Candidate {
 
     /// Runs for leadership until the sender has no listeners, and sends every change.
     pub(crate) async fn run(&self, leadership: &watch::Sender<Leadership>) {
-        let mut memory = Memory::default();
+        let (mut memory, mut reported) = (Memory::default(), Reported::default());
         while !leadership.is_closed() {
             if self.tenure.is_over() {
                 self.stand_down(leadership);
@@ -109,17 +138,20 @@ impl Candidate {
             // An attempt ends with the lease: whatever the hub does, this process stops writing in
             // time.
             let left = self.tenure.time_left().unwrap_or(self.gives_up_after());
-            match timeout(left, self.attempt(&mut memory)).await {
-                Ok(Ok(Some(won))) => {
+            let outcome = timeout(left, self.attempt(&mut memory)).await.unwrap_or(Err(Trouble::Silence));
+            if reported.is_news(outcome.as_ref().err())
+                && let Err(trouble) = &outcome
+            {
+                tracing::warn!("{trouble}");
+            }
+            match outcome {
+                Ok(Some(won)) => {
                     self.tenure.renew(began, self.gives_up_after());
                     memory.term = Some(won.clone());
                     set(leadership, Leadership::Leading(won));
                 }
-                Ok(Ok(None)) => self.stand_down(leadership),
-                Ok(Err(error)) => {
-                    tracing::warn!(error = said(&error), "the lease could not be read or written");
-                }
-                Err(_) => tracing::warn!("the hub did not answer a lease request in time"),
+                Ok(None) => self.stand_down(leadership),
+                Err(_) => {}
             }
             let left = self.tenure.time_left().unwrap_or(Duration::MAX);
             tokio::select! {
@@ -142,24 +174,31 @@ impl Candidate {
 
     /// Whether OCM's add-on manager runs. If the hub does not say, the attempt fails: nobody knows
     /// then who writes.
-    async fn has_rival(&self, memory: &mut Memory) -> Result<bool, kube::Error> {
+    async fn has_rival(&self, memory: &mut Memory) -> Result<bool, Trouble> {
         let Some(namespace) = &self.rival_in else { return Ok(false) };
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), namespace);
-        let lease = leases.get_opt(OCM_LEASE).await?;
+        let lease = leases.get_opt(OCM_LEASE).await;
+        let lease = lease.map_err(|error| Trouble::Rival(namespace.clone(), error))?;
         let rival = lease.and_then(|lease| rival(&lease, (self.clock)()));
-        if let Some(rival) = rival.as_ref().filter(|_| !memory.has_rival) {
-            tracing::warn!(
+        match &rival {
+            Some(rival) if !memory.has_rival => tracing::warn!(
+                lease = format!("{namespace}/{OCM_LEASE}"),
                 holder = rival.holder,
                 renewed = %rival.renewed,
-                "the add-on manager of Open Cluster Management runs; this one does not lead"
-            );
+                "the add-on manager of Open Cluster Management runs and writes the same objects; this manager does not lead \
+                 until the feature AddonManagement of the ClusterManager is disabled"
+            ),
+            None if memory.has_rival => {
+                tracing::info!("the add-on manager of Open Cluster Management no longer runs");
+            }
+            _ => {}
         }
         memory.has_rival = rival.is_some();
         Ok(memory.has_rival)
     }
 
     /// One attempt; returns the term if we lead.
-    async fn attempt(&self, memory: &mut Memory) -> Result<Option<Term>, kube::Error> {
+    async fn attempt(&self, memory: &mut Memory) -> Result<Option<Term>, Trouble> {
         if self.has_rival(memory).await? {
             return Ok(None);
         }
@@ -191,7 +230,7 @@ impl Candidate {
 
     /// There is no Lease. The new one continues above the last that was seen. It is raised above
     /// the terms on add-ons later.
-    async fn create(&self, memory: &mut Memory) -> Result<Option<Term>, kube::Error> {
+    async fn create(&self, memory: &mut Memory) -> Result<Option<Term>, Trouble> {
         let floor = i32::try_from(self.tenure.floor()).unwrap_or(i32::MAX);
         let next = memory.highest.saturating_add(1).max(floor);
         let transitions = if memory.seen.is_some() { next } else { floor };
@@ -278,11 +317,12 @@ impl Candidate {
 fn number(transitions: i32) -> u64 {
     u64::try_from(transitions).unwrap_or(0) + 1
 }
+
 /// Another candidate was faster.
-fn lost(error: kube::Error) -> Result<Option<Term>, kube::Error> {
+fn lost(error: kube::Error) -> Result<Option<Term>, Trouble> {
     match error {
         kube::Error::Api(status) if status.code == 409 => Ok(None),
-        error => Err(error),
+        error => Err(error.into()),
     }
 }
 
@@ -337,6 +377,20 @@ mod tests {
             }
         });
         Client::new(service, "default")
+    }
+
+    #[test]
+    fn the_same_trouble_is_reported_once_until_it_is_over() {
+        let refused = |message: &str| {
+            let status = kube::core::Status { message: message.into(), code: 403, ..Default::default() };
+            Trouble::Rival("hub".into(), kube::Error::Api(status.boxed()))
+        };
+        let text = refused("no").to_string();
+        assert!(text.ends_with("failed to read the Lease hub/manager-lock: no (403)"), "{text}");
+        let mut reported = Reported::default();
+        let told = [Some("no"), Some("no"), Some("never"), Some("never"), None, Some("never")]
+            .map(|message| reported.is_news(message.map(refused).as_ref()));
+        assert_eq!(told, [true, false, true, false, false, true]);
     }
 
     #[tokio::test]

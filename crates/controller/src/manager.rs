@@ -255,8 +255,8 @@ impl Loop {
             return;
         }
         for (policy, summary) in self.stores.stale_policies() {
-            let (client, now) = (self.client.clone(), (self.settings.clock)());
-            self.watches.spawn(summarise(client, policy.name.clone(), (*policy).clone(), summary, now));
+            let (client, stores, now) = (self.client.clone(), self.sender.clone(), (self.settings.clock)());
+            self.watches.spawn(summarise(client, stores, policy, summary, now));
         }
     }
 

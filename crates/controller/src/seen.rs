@@ -19,7 +19,7 @@ use aviary_engine::name::{ClusterName, PlacementName, Text};
 use aviary_engine::normalise::{self, DecisionPart, PlacementPart};
 use aviary_engine::observed::{AddOn, Cluster, Instance, LiveConfig, Record, Template, Work};
 pub(crate) use aviary_engine::placement::Key;
-use aviary_engine::policy::Policy;
+use aviary_engine::policy::{Policy, PolicySummary};
 use aviary_engine::problem::Problem;
 use aviary_engine::served::Served;
 use aviary_engine::versions::LONGEST_ANNOTATED;
@@ -128,8 +128,26 @@ pub(crate) enum WatchEvent {
     Served(Served),
     /// The hub has made something else of a write than was sent.
     Echo(Echo),
+    /// A write of a policy's status has ended.
+    Summarised(Summarised),
     /// The hub refuses a watch.
     Refused(Refused),
+}
+
+/// What has become of a summary in the status of a policy.
+#[derive(Clone, Debug)]
+pub(crate) struct Summarised {
+    pub(crate) policy: Text,
+    /// If the hub has taken it.
+    pub(crate) heard: Option<HeardSummary>,
+}
+
+/// A summary that was sent, and what the hub shows of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HeardSummary {
+    pub(crate) uid: Text,
+    pub(crate) sent: PolicySummary,
+    pub(crate) shown: Option<PolicySummary>,
 }
 
 /// A write that the hub has taken and stored as something else: it has pruned or defaulted fields.
@@ -496,6 +514,7 @@ fn unreadable(kind: &GroupResource, value: &Value) -> SeenConfig {
             uid,
             resource_version,
             fault,
+            is_unreadable: true,
             ..Policy::default()
         }))
     } else {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::limit::Limit;
 use crate::name::{PlacementName, Text};
-use crate::observed::{AddOn, InstallPlacement, InstallRule, Rollout};
+use crate::observed::{AddOn, InstallPlacement, InstallRule, ObservedCondition, Rollout};
 use crate::problem::Problem;
 use crate::selector::Selector;
 
@@ -33,6 +33,10 @@ pub struct Policy {
     pub fault: Option<String>,
     /// The summary in its status.
     pub summary: Option<PolicySummary>,
+    /// The condition of that summary.
+    pub verdict: Option<ObservedCondition>,
+    /// It is too large to be read, so its status is not known either.
+    pub is_unreadable: bool,
 }
 
 /// The add-ons that a policy is about.

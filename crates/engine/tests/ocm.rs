@@ -389,22 +389,35 @@ fn several_configs_of_one_kind_are_named_and_nothing_is_written_for_them() {
         user a3 {configs: [{group: addon.open-cluster-management.io, resource: addonhubconfigs, name: B}, {group: addon.open-cluster-management.io, resource: addonhubconfigs, name: A}]}
         settle
         show clusters
+        show a3
         show problems
         rollout prod All config=A config=B
         settle
         show clusters
-        show problems
+        show status
+        show stalled
         user a3 {}
         rollout prod All config=B
         settle
         show clusters
+        show stalled
         pass
         show writes
         ",
         &expect![[r#"
             a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3  addonhubconfigs desired A@b433cd0d applied A@b433cd0d
+            a3  Progressing False Failed: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3  Configured False ConfigurationNotSingle: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3  Available True ProbeAvailable: helloworld add-on is available.
+            a3  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a3  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
             a1..a2 (2)       hold      v1       addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
             a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            prod  True Progressing  selected clusters 3. configured addons 0/2 progressing..., 0 failed 0 timeout.
+                desired A good A applied A
+            prod  Stalled True UpgradeFailed: 0/3 upgrade failed: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
+            prod  Stalled False NotStalled: nothing is stalled
             0 writes
         "#]],
     );

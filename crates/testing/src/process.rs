@@ -80,6 +80,17 @@ impl Process {
         while !is_it(&self.err.recv_timeout(GIVE_UP).unwrap_or_else(|_| panic!("no line has {parts:?}"))) {}
     }
 
+    /// The lines of standard error up to one that contains `text`, with it.
+    #[track_caller]
+    pub fn log_until(&self, text: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        while !lines.last().is_some_and(|line: &String| line.contains(text)) {
+            let line = self.err.recv_timeout(GIVE_UP);
+            lines.push(line.unwrap_or_else(|_| panic!("no line has {text:?}: {lines:#?}")));
+        }
+        lines
+    }
+
     /// The rest of its standard output, and its exit code. It must exit by itself.
     pub fn rest(mut self) -> (String, Option<i32>) {
         let mut rest = String::new();

@@ -6,10 +6,12 @@ use anyhow::{Context as _, bail};
 use aviary_api::ManifestWork;
 use aviary_api::names::{ADDON_GROUP, annotations, labels};
 use aviary_controller::LEASE;
+use aviary_registration::names::{BINDING_OF, TEMPLATE_LABEL, TOKEN_LABEL};
 use aviary_registration::process::LEASE as REGISTRATION_LEASE;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::rbac::v1::RoleBinding;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
     Preconditions,
@@ -25,15 +27,13 @@ use crate::output::Printout;
 
 const DESCRIPTION: &str = "\
 Remove what Aviary leaves on a hub, after its managers and registrations have stopped: the marker and term on add-ons and instances, \
-annotations that say what works were rendered from, stored revisions and rollout records with their finalizers, the Leases, and role bindings \
-of aviary registration.
+annotations that say what works were rendered from, stored revisions and rollout records with their finalizers, the Leases, and role bindings, \
+roles and service accounts of aviary registration.
 
 Apart from that, add-ons, instances and works stay as they are, and so does everything on the clusters. Without --yes it only prints what it would remove.";
 
 /// How many objects are read at a time.
 const PAGE: u32 = 500;
-/// On role bindings that `aviary registration` made.
-const REGISTRATION_OF: &str = "addon.open-cluster-management.io/registration-of";
 /// On works that Aviary rendered. Without them, another manager's works are known as such when
 /// Aviary comes again. OCM's own annotation stays.
 const OF_WORKS: [&str; 4] = [
@@ -42,7 +42,6 @@ const OF_WORKS: [&str; 4] = [
     annotations::RENDERED_DIGEST,
     annotations::PROBES_DIGEST,
 ];
-const TEMPLATE_NAME: &str = "open-cluster-management.io/addon-template-name";
 
 /// Remove what Aviary leaves on a hub, so that another manager can take over
 #[derive(Debug, clap::Args)]
@@ -115,11 +114,13 @@ async fn clean(args: &Args, session: &Session) -> anyhow::Result<CleanupReport> 
     let revisions: Api<ControllerRevision> = Api::namespaced(connection.client.clone(), &args.namespace);
     let ours = ListParams::default().labels(labels::ADDON_NAME);
     counts.insert("stored revisions", hand.delete_all(&revisions, ours, |_| true).await?);
-    let bindings: Api<RoleBinding> = Api::all(connection.client.clone());
-    let of_registration =
-        |binding: &PartialObjectMeta<RoleBinding>| binding.annotations().contains_key(REGISTRATION_OF);
-    let ours = ListParams::default().labels(TEMPLATE_NAME);
-    counts.insert("role bindings of registration", hand.delete_all(&bindings, ours, of_registration).await?);
+    counts
+        .insert("role bindings of registration", hand.of_registration::<RoleBinding>(TEMPLATE_LABEL).await?);
+    counts.insert("roles of registration", hand.of_registration::<Role>(TOKEN_LABEL).await?);
+    counts.insert(
+        "service accounts of registration",
+        hand.of_registration::<ServiceAccount>(TOKEN_LABEL).await?,
+    );
     let leases: Api<Lease> = Api::namespaced(connection.client.clone(), &args.namespace);
     let mut found = 0;
     for name in [LEASE, REGISTRATION_LEASE] {
@@ -209,6 +210,16 @@ impl Hand<'_> {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(0),
             _ => self.delete_all(&all, ListParams::default(), |_| true).await,
         }
+    }
+
+    /// Objects that `aviary registration` made, selected by a label. OCM's have the label too.
+    async fn of_registration<K>(&self, label: &str) -> anyhow::Result<usize>
+    where
+        K: Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    {
+        let all: Api<K> = Api::all(self.connection.client.clone());
+        let is_ours = |object: &PartialObjectMeta<K>| object.annotations().contains_key(BINDING_OF);
+        self.delete_all(&all, ListParams::default().labels(label), is_ours).await
     }
 
     /// Deletes objects, and their finalizers with them: nobody is left to remove those.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use aviary_controller::{Clock, Manager, Metrics, Settings};
+use aviary_controller::{Clock, Manager, Metrics, OCM_NAMESPACE, Settings};
 use aviary_engine::observed::{Brake, Options};
 use clap::ArgAction;
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use kube::core::ObjectMeta;
 
-use super::preflight::{self, Scrutiny};
+use super::preflight::{self, HubFlavor, Scrutiny};
 use super::{Outcome, Session};
 use crate::connect::{Connection, HubArgs, refused};
 use crate::conversion::{self, ConversionArgs, Surroundings};
@@ -72,7 +72,8 @@ pub(crate) struct Args {
     lease_duration: u16,
 
     /// Namespace of Open Cluster Management's controllers. While its add-on manager holds its Lease
-    /// there, this manager does not lead
+    /// there, this manager does not lead [default: open-cluster-management-hub on a hub with its
+    /// kinds]
     #[arg(long, value_name = "NAMESPACE")]
     ocm_namespace: Option<String>,
 
@@ -137,8 +138,7 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     };
     let manager = Manager::new(client.clone(), settings)
         .with_metrics(metrics.clone())
-        .with_lease(Duration::from_secs(args.lease_duration.into()))
-        .beside_ocm(args.ocm_namespace.clone());
+        .with_lease(Duration::from_secs(args.lease_duration.into()));
     let around = Surroundings {
         client: client.clone(),
         namespace: args.namespace.clone(),
@@ -158,25 +158,50 @@ async fn manage(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     told.line("Press Ctrl-C to stop.");
     session.output.text(&told)?;
     session.output.finish()?;
-    tokio::spawn(log_hub(connection, args.ocm_namespace.clone(), session.now));
-    manager.run(stopped).await;
+    let mut stopped = Box::pin(stopped);
+    let ocm_namespace = tokio::select! {
+        biased;
+        () = &mut stopped => None,
+        // Before it leads, so that it never writes beside OCM's manager.
+        namespace = look_at_hub(&connection, args, session.now) => Some(namespace),
+    };
+    if let Some(namespace) = ocm_namespace {
+        manager.beside_ocm(namespace).run(stopped).await;
+    }
     session.output.line("Manager stopped.")?;
     Ok(())
 }
 
-/// Logs which kind of hub this is and what is wrong with it. The manager runs all the same: it
-/// waits for what is missing.
-async fn log_hub(connection: Connection, ocm_namespace: Option<String>, now: Timestamp) {
-    let scrutiny = Scrutiny { ocm_namespace: ocm_namespace.as_deref(), reads: false };
-    match preflight::inspect(&connection, scrutiny, now).await {
+/// Logs which kind of hub this is, and what is wrong with it: each problem once. The manager runs
+/// all the same: it waits for what is missing. Returns where the Lease of OCM's add-on manager is,
+/// if it may be on this hub.
+async fn look_at_hub(connection: &Connection, args: &Args, now: Timestamp) -> Option<String> {
+    match preflight::denied_to_manager(connection, &args.namespace, args.placement).await {
+        Ok(denied) => log_problems(&denied),
+        Err(error) => tracing::warn!(error = format!("{error:#}"), "the rights could not be checked"),
+    }
+    // A candidate for leadership looks at OCM's Lease itself, all the time.
+    let watched_once = (!args.leader_elect).then_some(OCM_NAMESPACE);
+    let scrutiny = Scrutiny { ocm_namespace: watched_once, reads: false };
+    let flavor = match preflight::inspect(connection, scrutiny, now).await {
         Ok(report) => {
             let (flavor, not_kept) = (report.flavor, report.not_kept.len());
             tracing::info!(?flavor, not_kept, "looked at the hub");
-            for problem in &report.in_the_way {
-                tracing::warn!(problem, "the hub is not as a manager needs it");
-            }
+            log_problems(&report.in_the_way);
+            Some(flavor)
         }
-        Err(error) => tracing::warn!(error = format!("{error:#}"), "the hub could not be checked"),
+        Err(error) => {
+            tracing::warn!(error = format!("{error:#}"), "the hub could not be checked");
+            None
+        }
+    };
+    let is_of_ocm = flavor == Some(HubFlavor::Ocm) && args.leader_elect;
+    args.ocm_namespace.clone().or_else(|| is_of_ocm.then(|| OCM_NAMESPACE.to_owned()))
+}
+
+fn log_problems(problems: &[String]) {
+    for problem in problems {
+        tracing::warn!(problem, "the hub is not as a manager needs it");
     }
 }
 

@@ -86,9 +86,10 @@ Output with -o json:
                  byLabel}; moves[] as creates[]; byLabel: label, value, count
     problems[]   {severity, reason, message}
     notes[]      assumptions about the add-on, and what others have made
-    takeOver     {accepted, adopted}: clusters whose works stay as another manager
-                 rendered them, and instances of OCM's manager that the install strategy
-                 takes over; absent if there are none
+    takeOver     {accepted, adopted, rewritten}: clusters whose works stay as another
+                 manager rendered them, instances of OCM's manager that the install
+                 strategy takes over, and works that the plan writes over; absent if
+                 nothing is taken over
     byUsers      how many instances users have made: they are deleted with the add-on;
                  absent if there are none
 

@@ -1,6 +1,7 @@
 //! `aviary preflight`: what a hub serves, and what prevents a manager from running on it.
 
 mod fields;
+mod rights;
 
 use std::collections::BTreeSet;
 
@@ -18,6 +19,7 @@ use serde::Serialize;
 use super::{Outcome, Session};
 use crate::connect::{Connection, HubArgs, refused};
 use crate::output::{Printout, Style, Table};
+use crate::packaging;
 
 const DESCRIPTION: &str = "\
 Check a hub before a manager runs on it: which kind of hub it is, which versions of each kind it serves and whether they can be read, \
@@ -146,7 +148,9 @@ pub(super) async fn inspect(
         in_the_way
             .push("the hub has none of the add-on kinds: install them with aviary manifests".to_owned());
     }
-    if let Some(namespace) = scrutiny.ocm_namespace {
+    // On other hubs, a manager has no right to look.
+    let may_look = scrutiny.reads || flavor == HubFlavor::Ocm;
+    if let Some(namespace) = scrutiny.ocm_namespace.filter(|_| may_look) {
         in_the_way.extend(other_manager(connection, namespace, now).await);
     }
     Ok(PreflightReport {
@@ -157,6 +161,17 @@ pub(super) async fn inspect(
         not_kept,
         in_the_way,
     })
+}
+
+/// The rights that a manager in this namespace lacks. Only reads.
+pub(super) async fn denied_to_manager(
+    connection: &Connection,
+    namespace: &str,
+    decides_placements: bool,
+) -> anyhow::Result<Vec<String>> {
+    let needed = packaging::of_manager(namespace, decides_placements)?;
+    let denied = rights::denied(&connection.client, needed).await;
+    denied.map_err(|error| refused("ask the hub what this manager may do", &error, &connection.server))
 }
 
 fn absent(name: &str) -> String {
@@ -218,7 +233,7 @@ async fn other_manager(connection: &Connection, namespace: &str, now: Timestamp)
         Ok(lease) => {
             let rival = rival(&lease?, now)?;
             Some(format!(
-                "the add-on manager of Open Cluster Management runs: {} holds the Lease {namespace}/{OCM_LEASE} and renewed it at \
+                "the add-on manager of Open Cluster Management runs and writes the same objects: {} holds the Lease {namespace}/{OCM_LEASE} and renewed it at \
                  {}: disable the feature AddonManagement of the ClusterManager, and wait until the Lease {LEASE} has one holder",
                 rival.holder, rival.renewed
             ))

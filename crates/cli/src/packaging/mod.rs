@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod chart;
+mod rights;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,8 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::conversion;
+
+pub(crate) use rights::{Right, of_manager};
 
 /// The namespace that the files use.
 pub(crate) const NAMESPACE: &str = "open-cluster-management";
@@ -46,6 +49,9 @@ const BASE: [File; 9] = [
     file!("base", "service.yaml"),
     file!("base", "deployment.yaml"),
 ];
+
+/// The roles that every manager needs.
+const MANAGER_ROLES: [File; 2] = [file!("base", "manager-roles.yaml"), file!("base", "config-kinds.yaml")];
 
 const PLACEMENT: [File; 1] = [file!("placement", "placement-roles.yaml")];
 

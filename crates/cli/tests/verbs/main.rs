@@ -19,6 +19,7 @@ mod hostile;
 mod ocm;
 mod plan;
 mod plugin;
+mod registration;
 mod rehearse;
 mod rollout;
 mod status;

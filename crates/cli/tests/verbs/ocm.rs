@@ -2,6 +2,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 
+use aviary_hub::security::Role;
 use aviary_testing::Process;
 use expect_test::expect;
 use jiff::{SignedDuration, Timestamp};
@@ -115,6 +116,81 @@ fn another_stored_version_is_in_the_way_and_a_manager_that_starts_says_so() {
     manager.kill();
 }
 
+#[test]
+fn a_manager_that_starts_names_missing_kinds_and_rights_once() {
+    let world = World::bare("preflight-rights").with_token("reader.kubeconfig", "reader", Role::ReadOnly);
+    world.block_on(aviary_testing::prepare_ocm_hub(&world.client, None));
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"});
+    let crds = aviary_testing::api_of(&world.client, &crd);
+    let name = "addonrolloutrecords.addon.open-cluster-management.io";
+    world.block_on(crds.delete(name, &Default::default())).unwrap();
+
+    let problems = |kubeconfig: &str| -> Vec<String> {
+        let manager = Process::start(world.desk.command(&format!("manager --kubeconfig {kubeconfig}")));
+        // The next thing that it does after it has looked at the hub.
+        let cannot_lead = kubeconfig.starts_with("reader");
+        let lines = manager.log_until(if cannot_lead { "the lease could not be" } else { "leads" });
+        manager.kill();
+        lines.into_iter().filter(|line| line.contains("the hub is not as a manager needs it")).collect()
+    };
+    let missing = format!("the hub does not serve {name}: install it with aviary manifests");
+    let of_admin = problems("hub.kubeconfig");
+    assert!(of_admin.len() == 1 && of_admin[0].contains(&missing), "{of_admin:#?}");
+
+    let of_reader = problems("reader.kubeconfig");
+    let count = |text: &str| of_reader.iter().filter(|line| line.contains(text)).count();
+    for right in [
+        &missing,
+        "this manager may not create, patch, delete managedclusteraddons.addon.open-cluster-management.io: bind the roles",
+        "this manager may not patch managedclusteraddons.addon.open-cluster-management.io/status: bind the roles",
+        "this manager may not update leases.coordination.k8s.io named aviary-manager in the namespace open-cluster-management:",
+        "this manager may not create events in the namespace default:",
+    ] {
+        assert_eq!(count(right), 1, "{right} in {of_reader:#?}");
+    }
+    for allowed in ["managedclusters.", "list", "managedclustersets", "reviews"] {
+        assert_eq!(count(&format!("may not {allowed}")), 0, "{of_reader:#?}");
+    }
+}
+
+#[test]
+fn a_manager_on_an_ocm_hub_does_not_lead_beside_ocms_manager_and_says_so_once() {
+    let world = World::bare("preflight-rival");
+    world.block_on(aviary_testing::prepare_ocm_hub(&world.client, None));
+    world.give(namespace("open-cluster-management-hub"));
+    world.give(lease("open-cluster-management-hub", "manager-lock", 5));
+    // Nobody told it where OCM's controllers are: it knows by the kinds.
+    let manager =
+        Process::start(world.desk.command("manager --kubeconfig hub.kubeconfig --lease-duration 1"));
+    let both = "the add-on manager of Open Cluster Management runs and writes the same objects";
+    let lines = manager.log_until(both);
+    assert!(!lines.iter().any(|line| line.contains("this manager leads")), "{lines:#?}");
+    assert!(lines.last().unwrap().contains("open-cluster-management-hub/manager-lock"), "{lines:#?}");
+    world.give(lease("open-cluster-management-hub", "manager-lock", 140));
+    let mut rest = manager.log_until("this manager leads");
+    world.give(lease("open-cluster-management-hub", "manager-lock", 5));
+    rest.extend(manager.log_until(both));
+    let told = rest.iter().filter(|line| line.contains(both)).count();
+    assert_eq!(told, 1, "only when it began again: {rest:#?}");
+    assert!(rest.iter().any(|line| line.contains("no longer runs")), "{rest:#?}");
+    manager.kill();
+}
+
+#[test]
+fn without_leader_election_a_manager_on_an_ocm_hub_says_that_ocms_manager_runs() {
+    let world = World::bare("preflight-unelected");
+    world.block_on(aviary_testing::prepare_ocm_hub(&world.client, None));
+    world.give(namespace("open-cluster-management-hub"));
+    world.give(lease("open-cluster-management-hub", "manager-lock", 5));
+    let manager =
+        Process::start(world.desk.command("manager --kubeconfig hub.kubeconfig --leader-elect=false"));
+    manager.complains(&[
+        "the hub is not as a manager needs it",
+        "the add-on manager of Open Cluster Management runs and writes the same objects: somebody holds the Lease",
+    ]);
+    manager.kill();
+}
+
 fn marked(kind: &str, namespace: Option<&str>) -> Value {
     let mut object = json!({
         "apiVersion": ADDONS, "kind": kind,
@@ -143,6 +219,16 @@ fn binding(name: &str, annotations: Value) -> Value {
         "metadata": {"name": name, "namespace": "c1", "annotations": annotations,
             "labels": {"open-cluster-management.io/addon-template-name": ""}},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}, "subjects": [],
+    })
+}
+
+/// What the token driver makes. OCM's manager uses the same label.
+fn of_tokens(kind: &str, name: &str, annotations: Value) -> Value {
+    let version = if kind == "Role" { "rbac.authorization.k8s.io/v1" } else { "v1" };
+    json!({
+        "apiVersion": version, "kind": kind,
+        "metadata": {"name": name, "namespace": "c1", "annotations": annotations,
+            "labels": {"addon.open-cluster-management.io/token-infrastructure": "true"}},
     })
 }
 
@@ -177,6 +263,11 @@ fn what_is_ours_is_removed_and_nothing_else() {
     }));
     world.give(binding("ours", json!({"addon.open-cluster-management.io/registration-of": "c1/helloworld"})));
     world.give(binding("theirs", json!({})));
+    for kind in ["Role", "ServiceAccount"] {
+        let of = json!({"addon.open-cluster-management.io/registration-of": "c1/helloworld"});
+        world.give(of_tokens(kind, "ours", of));
+        world.give(of_tokens(kind, "theirs", json!({})));
+    }
     world.give(lease("open-cluster-management", "aviary-manager", 5));
     let refused = world.run("cleanup --yes");
     assert!(refused.contains("manager somebody runs on this hub: stop every manager first"), "{refused}");
@@ -194,6 +285,7 @@ fn what_is_ours_is_removed_and_nothing_else() {
     world.give(lease("open-cluster-management", "aviary-registration", 100));
     let found = json!({
         "add-ons: term": 1, "instances: marker and term": 1, "leases": 2, "role bindings of registration": 1,
+        "roles of registration": 1, "service accounts of registration": 1,
         "rollout records": 0, "stored revisions": 1, "works: what they were rendered from": 1,
     });
     let before = world.get("ManagedClusterAddOn", "c1/helloworld");
@@ -216,12 +308,15 @@ fn what_is_ours_is_removed_and_nothing_else() {
     );
     let nothing = json!({
         "add-ons: term": 0, "instances: marker and term": 0, "leases": 0, "role bindings of registration": 0,
+        "roles of registration": 0, "service accounts of registration": 0,
         "rollout records": 0, "stored revisions": 0, "works: what they were rendered from": 0,
     });
     assert_eq!(world.json("cleanup -o json", 0)["counts"], nothing);
     for theirs in [
         json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"namespace": "open-cluster-management"}}),
         binding("theirs", json!({})),
+        of_tokens("Role", "theirs", json!({})),
+        of_tokens("ServiceAccount", "theirs", json!({})),
     ] {
         world.block_on(aviary_testing::api_of(&world.client, &theirs).get("theirs")).unwrap();
     }

@@ -262,11 +262,11 @@ fn what_a_take_over_from_ocm_would_do_is_shown_before_it_happens() {
     left_by_ocm(&world);
     let told = world.json("plan helloworld -o json", 0);
     let addon = &told["addOns"][0];
-    assert_eq!(addon["takeOver"], json!({"accepted": 2, "adopted": 2}), "{told:#}");
+    assert_eq!(addon["takeOver"], json!({"accepted": 2, "adopted": 2, "rewritten": 0}), "{told:#}");
     assert_eq!(addon["byUsers"], 1, "{told:#}");
     let words = world.run("plan helloworld").split_whitespace().collect::<Vec<_>>().join(" ");
     for note in [
-        "2 clusters: another manager rendered the works from the assigned revision; they stay as they are until the revision changes",
+        "Made by others 0 works rewritten now; 2 clusters: another manager rendered the works from the assigned revision; they stay as they are until the revision changes",
         "2 instances: made by OCM's manager; the install strategy takes over, so it deletes them when their cluster is deselected",
         "1 instance: made by users; they stay when their cluster is deselected, and are deleted with the add-on",
     ] {

@@ -1,9 +1,10 @@
 //! Writing the record of an add-on, and the status of policies.
 
+use std::sync::Arc;
+
 use aviary_api::names::conditions;
 use aviary_api::{AddOnRolloutPolicy, AddOnRolloutRecord};
 use aviary_engine::configs::GroupResource;
-use aviary_engine::name::Text;
 use aviary_engine::normalise;
 use aviary_engine::plan::{RecordWrite, Write};
 use aviary_engine::policy::{Policy, PolicySummary};
@@ -12,10 +13,11 @@ use jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use super::outcome::WriteResult;
 use super::{Executor, Target, echo};
-use crate::seen::{self, Change, Echoed, ObjectVersion, SeenConfig, WatchEvent};
+use crate::seen::{self, Change, Echoed, HeardSummary, ObjectVersion, SeenConfig, Summarised, WatchEvent};
 
 impl Executor {
     /// Writes the record over the state that the plan has seen.
@@ -84,32 +86,52 @@ fn new_record(target: &Target) -> Value {
     })
 }
 
-/// Writes what a policy applies to into its status. A failure is not retried: the next change of a
-/// policy or an add-on tries again, and nothing depends on it.
+/// Writes what a policy applies to into its status, and reports what has become of it.
 pub(crate) async fn summarise(
     client: Client,
-    policy: Text,
-    seen: Policy,
+    stores: mpsc::Sender<WatchEvent>,
+    seen: Arc<Policy>,
     summary: PolicySummary,
     now: Timestamp,
 ) {
     let api: Api<AddOnRolloutPolicy> = Api::all(client);
+    let patch = summary_patch(&seen, &summary, now);
+    let heard = match api.patch_status(&seen.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        Ok(object) => {
+            let shown = if seen.is_unreadable { None } else { normalise::policy(&object).summary };
+            let version = ObjectVersion::of(&object.metadata);
+            let written = seen::own(GroupResource::policies(), &json!(object));
+            if let Some(written) = written.filter(|_| !seen.is_unreadable) {
+                let change = Change::Written(version, written);
+                // The receiver is gone only when the manager stops.
+                let _ = stores.send(WatchEvent::Config(GroupResource::policies().clone(), change)).await;
+            }
+            Some(HeardSummary { uid: seen.uid.clone(), sent: summary, shown })
+        }
+        Err(error) => {
+            tracing::debug!(policy = %seen.name, %error, "the summary of a policy could not be written");
+            None
+        }
+    };
+    let _ = stores.send(WatchEvent::Summarised(Summarised { policy: seen.name.clone(), heard })).await;
+}
+
+fn summary_patch(seen: &Policy, summary: &PolicySummary, now: Timestamp) -> Value {
     let PolicySummary { generation, addons, placements, fault } = summary;
     let (truth, reason, message) = match fault {
-        None => ("True", "Valid", "the policy is valid".to_owned()),
-        Some(why) => ("False", "PolicyInvalid", why),
+        None => ("True", "Valid", "the policy is valid"),
+        Some(why) => ("False", "PolicyInvalid", why.as_str()),
     };
-    let patch = json!({
+    let kept =
+        seen.verdict.as_ref().filter(|verdict| verdict.status == truth).and_then(|verdict| verdict.since);
+    json!({
         "metadata": {"uid": seen.uid, "resourceVersion": seen.resource_version},
         "status": {
             "observedGeneration": generation, "addOns": addons, "placements": placements,
             "conditions": [{
                 "type": conditions::VALID, "status": truth, "reason": reason, "message": message,
-                "observedGeneration": generation, "lastTransitionTime": now.to_string(),
+                "observedGeneration": generation, "lastTransitionTime": kept.unwrap_or(now).to_string(),
             }],
         },
-    });
-    if let Err(error) = api.patch_status(&policy, &PatchParams::default(), &Patch::Merge(patch)).await {
-        tracing::debug!(%policy, %error, "the summary of a policy could not be written");
-    }
+    })
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use aviary_engine::name::{PlacementName, Text};
+use aviary_engine::observed::Record;
 use aviary_engine::plan::{Plan, Step, Write};
 use aviary_engine::served::Served;
 use aviary_engine::status::publish;
@@ -15,7 +16,8 @@ use serde_json::Value;
 use crate::seen::{Echo, Echoed};
 use crate::stores::{AddOnEntry, Snapshot, Stores};
 
-pub(super) type Echoes = BTreeMap<Echoed, Heard>;
+#[derive(Debug, Default)]
+pub(super) struct Echoes(BTreeMap<Echoed, Heard>);
 
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
@@ -23,11 +25,26 @@ pub(super) struct Heard {
     sent: Value,
 }
 
+impl Echoes {
+    /// Somebody has changed what is not the manager's in a record, such as its labels: what the hub
+    /// has made of the last write is still there.
+    pub(super) fn follow(&mut self, before: &Record, after: &Record) {
+        let is_the_same =
+            Record { resource_version: after.resource_version.clone(), ..before.clone() } == *after;
+        if let Some(heard) = self.0.get_mut(&Echoed::Record)
+            && is_the_same
+            && heard.resource_version == before.resource_version
+        {
+            heard.resource_version = after.resource_version.clone();
+        }
+    }
+}
+
 impl Stores {
     pub(super) fn echo(&mut self, echo: Echo) {
         let Echo { addon, of, resource_version, sent } = echo;
         if let Some(entry) = self.addons.get_mut(&addon) {
-            entry.echoes.insert(of, Heard { resource_version, sent });
+            entry.echoes.0.insert(of, Heard { resource_version, sent });
         }
     }
 }
@@ -36,7 +53,7 @@ impl Snapshot<'_> {
     /// The plan without what was written before, in vain.
     pub(crate) fn without_echoes(&self, mut plan: Plan) -> Plan {
         let entry = self.entry();
-        if entry.echoes.is_empty() {
+        if entry.echoes.0.is_empty() {
             return plan;
         }
         let order: Vec<PlacementName> =
@@ -60,7 +77,7 @@ impl AddOnEntry {
             Write::Record(write) => (Echoed::Record, &write.resource_version),
             _ => return false,
         };
-        self.echoes.get(&of).is_some_and(|heard| {
+        self.echoes.0.get(&of).is_some_and(|heard| {
             heard.resource_version == *version
                 && publish::timeless(write, order, served) == Some(heard.sent.clone())
         })

@@ -159,6 +159,7 @@ pub(crate) struct Stores {
     policies: BTreeMap<Text, Arc<Policy>>,
     /// What policies apply to may have changed.
     policies_changed: bool,
+    summarising: BTreeMap<Text, own::Summarising>,
     options: Options,
     /// What the hub's schemas can hold, once it has been read.
     served: Option<Served>,
@@ -277,6 +278,7 @@ impl Stores {
                 }
             }
             WatchEvent::Echo(echo) => self.echo(echo),
+            WatchEvent::Summarised(summarised) => self.summarised(summarised),
             WatchEvent::Refused(refused) => self.refused(&refused),
         }
     }

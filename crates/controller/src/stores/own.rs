@@ -10,8 +10,18 @@ use aviary_engine::policy::{self, Policy, PolicySummary};
 use aviary_engine::problem::Problem;
 
 use crate::progress::Booked;
-use crate::seen::{Change, Key, Own, SeenConfig, Version};
+use crate::seen::{Change, HeardSummary, Key, Own, SeenConfig, Summarised, Version};
 use crate::stores::{AddOnEntry, KindState, Relist, Stores};
+
+/// The status of one policy, as this manager writes it.
+#[derive(Debug, Default)]
+pub(super) struct Summarising {
+    is_under_way: bool,
+    /// Something has changed while a write was under way.
+    is_overtaken: bool,
+    /// The last summary that the hub has taken.
+    heard: Option<HeardSummary>,
+}
 
 pub(super) fn is_own(kind: &GroupResource) -> bool {
     kind == GroupResource::policies() || kind == GroupResource::records()
@@ -52,7 +62,11 @@ impl Stores {
                 self.mark_covered([before, after].into_iter().flatten());
             }
             Own::Record(record) => {
-                self.addons.entry(name.clone()).or_default().record = Some(*record);
+                let entry = self.addons.entry(name.clone()).or_default();
+                let before = entry.record.replace(*record);
+                if let (Some(before), Some(after)) = (before, &entry.record) {
+                    entry.echoes.follow(&before, after);
+                }
                 self.mark(name);
             }
         }
@@ -61,6 +75,7 @@ impl Stores {
     pub(super) fn drop_own(&mut self, kind: &GroupResource, name: &Text) {
         if kind == GroupResource::policies() {
             let gone = self.policies.remove(name);
+            self.summarising.remove(name);
             self.mark_covered(gone.into_iter());
         } else if let Some(entry) = self.addons.get_mut(name) {
             entry.record = None;
@@ -72,6 +87,7 @@ impl Stores {
     pub(super) fn drop_all_own(&mut self, kind: &GroupResource) {
         if kind == GroupResource::policies() {
             self.policies.clear();
+            self.summarising.clear();
         } else if kind == GroupResource::records() {
             self.addons.values_mut().for_each(|entry| entry.record = None);
         }
@@ -103,16 +119,40 @@ impl Stores {
         }
     }
 
-    /// The policies whose status does not say what they apply to.
+    /// The policies whose status does not say what they apply to. Each is the caller's to write,
+    /// and to report as summarised.
     pub(crate) fn stale_policies(&mut self) -> Vec<(Arc<Policy>, PolicySummary)> {
         if !std::mem::take(&mut self.policies_changed) {
             return Vec::new();
         }
-        let stale = self.policies.values().filter_map(|policy| {
+        let mut stale = Vec::new();
+        for (name, policy) in &self.policies {
             let addons = self.addons.values().filter(|entry| entry.present).map(|entry| &entry.addon);
             let summary = policy::summary(policy, addons);
-            (policy.summary.as_ref() != Some(&summary)).then(|| (Arc::clone(policy), summary))
-        });
-        stale.collect()
+            if policy.summary.as_ref() == Some(&summary) {
+                continue;
+            }
+            let state = self.summarising.entry(name.clone()).or_default();
+            let is_answer = |heard: &HeardSummary| {
+                heard.uid == policy.uid && heard.sent == summary && heard.shown == policy.summary
+            };
+            if state.is_under_way {
+                state.is_overtaken = true;
+            } else if !state.heard.as_ref().is_some_and(is_answer) {
+                state.is_under_way = true;
+                stale.push((Arc::clone(policy), summary));
+            }
+        }
+        stale
+    }
+
+    /// A write that failed is not repeated: the next change of a policy or an add-on tries again.
+    pub(super) fn summarised(&mut self, summarised: Summarised) {
+        let Summarised { policy, heard } = summarised;
+        if let Some(state) = self.summarising.get_mut(&policy) {
+            state.is_under_way = false;
+            state.heard = heard.or_else(|| state.heard.take());
+            self.policies_changed |= std::mem::take(&mut state.is_overtaken);
+        }
     }
 }

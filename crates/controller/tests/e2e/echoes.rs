@@ -18,7 +18,9 @@ use tower::service_fn;
 use crate::agents::Agents;
 use crate::counting::Counts;
 use crate::objects::instance;
-use crate::ocm_rollout::{addon, at_rest, place, prune, template, until_applied};
+use crate::ocm_rollout::{
+    REST, addon, at_rest, place, policy, prune, record, stays_at_rest, template, until_applied,
+};
 use crate::world::{GIVE_UP, World, managed_cluster};
 
 const ADDON: &str = "helloworld";
@@ -162,14 +164,105 @@ async fn a_record_that_the_hub_prunes_is_written_once() {
     world.put(addon(&[place("fleet", "helloworld-v1.0.0", json!(2))])).await;
     until_applied(&world, "helloworld-v1.0.0").await;
     at_rest(&counts, Duration::from_secs(3)).await;
-    let record = json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnRolloutRecord",
-        "metadata": {"name": ADDON},
-    });
-    let record = world.get(&record).await.unwrap();
-    let conditions = record["status"]["conditions"].as_array().unwrap();
+    let stored = world.get(&record()).await.unwrap();
+    let conditions = stored["status"]["conditions"].as_array().unwrap();
     let has_none = |one: &Value| one["observedGeneration"].is_null();
-    assert!(!conditions.is_empty() && conditions.iter().all(has_none), "{record:#}");
+    assert!(!conditions.is_empty() && conditions.iter().all(has_none), "{stored:#}");
+    // Labels of others do not make it another record.
+    label(&world, record()).await;
+    stays_at_rest(&counts, Duration::from_secs(3)).await;
+    manager.stop().await;
+}
+
+/// Somebody else puts a label and an annotation on an object.
+async fn label(world: &World, mut object: Value) {
+    object["metadata"]["labels"] = json!({"team": "blue"});
+    object["metadata"]["annotations"] = json!({"note": "checked"});
+    world.put(object.clone()).await;
+    let stored = world.get(&object).await.unwrap();
+    assert_eq!(stored["metadata"]["labels"]["team"], "blue", "{stored:#}");
+}
+
+const POLICIES: &str = "addonrolloutpolicies.addon.open-cluster-management.io";
+const RECORDS: &str = "addonrolloutrecords.addon.open-cluster-management.io";
+
+/// Changes the schema of a kind's status.
+async fn change_status(world: &World, crd: &str, change: impl Fn(&mut Value)) {
+    let mut versions = world.loosen(crd).await;
+    for version in versions.as_array_mut().unwrap() {
+        change(&mut version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]);
+    }
+    world.tighten(crd, versions).await;
+}
+
+fn rule() -> Value {
+    policy("rule", json!({"addOns": {"names": [ADDON]}, "maxFailures": 1}))
+}
+
+/// Waits until the policy's status says how many add-ons it is about.
+async fn until_summarised(world: &World) {
+    until("summarised", async || {
+        world.get(&rule()).await.is_some_and(|stored| stored["status"]["addOns"] == 1)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_and_records_are_at_rest_whatever_the_server_defaults_and_others_label() {
+    let world = World::on_ocm().await;
+    world.clusters("fleet", &names("fleet", 2)).await;
+    world.put(template("v1.0.0")).await;
+    for crd in [POLICIES, RECORDS] {
+        change_status(&world, crd, |fields| {
+            fields["team"] = json!({"type": "string", "default": "none"});
+            fields["conditions"]["items"]["properties"]["severity"] =
+                json!({"type": "string", "default": "low"});
+        })
+        .await;
+    }
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    let (manager, counts) = world.counted_manager("first");
+    world.put(rule()).await;
+    world.put(addon(&[place("fleet", "helloworld-v1.0.0", json!(2))])).await;
+    until_applied(&world, "helloworld-v1.0.0").await;
+    until_summarised(&world).await;
+    at_rest(&counts, Duration::from_secs(2)).await;
+    for object in [rule(), record()] {
+        let stored = world.get(&object).await.unwrap();
+        assert_eq!(stored["status"]["conditions"][0]["severity"], "low", "{stored:#}");
+        assert_eq!(stored["status"]["team"], "none", "{stored:#}");
+        label(&world, object).await;
+    }
+    stays_at_rest(&counts, REST).await;
+    manager.stop().await;
+}
+
+/// Nobody foresaw that this hub prunes what tells that the status is current.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_whose_status_the_hub_prunes_is_summarised_once() {
+    let world = World::on_ocm().await;
+    change_status(&world, POLICIES, |fields| {
+        fields.as_object_mut().unwrap().remove("observedGeneration").unwrap();
+    })
+    .await;
+    let (manager, counts) = world.counted_manager("first");
+    world.put(rule()).await;
+    world.put(addon(&[])).await;
+    until_summarised(&world).await;
+    at_rest(&counts, Duration::from_secs(3)).await;
+    let stored = world.get(&rule()).await.unwrap();
+    assert!(stored["status"]["observedGeneration"].is_null(), "{stored:#}");
+    label(&world, rule()).await;
+    stays_at_rest(&counts, Duration::from_secs(3)).await;
+    // What the policy is about is still followed.
+    let mut changed = rule();
+    changed["spec"]["addOns"]["names"] = json!([ADDON, "other"]);
+    world.put(changed).await;
+    let mut other = addon(&[]);
+    other["metadata"]["name"] = json!("other");
+    world.put(other).await;
+    until("summarised again", async || world.get(&rule()).await.unwrap()["status"]["addOns"] == 2).await;
+    at_rest(&counts, Duration::from_secs(3)).await;
     manager.stop().await;
 }
 

@@ -20,7 +20,7 @@ use crate::objects::{instance, reference};
 use crate::world::{GIVE_UP, World};
 
 /// For how long nothing may be written at rest.
-const REST: Duration = Duration::from_secs(30);
+pub(crate) const REST: Duration = Duration::from_secs(30);
 
 /// A version of the add-on. OCM's schema refuses a variable as the namespace of a manifest.
 pub(crate) fn template(version: &str) -> Value {
@@ -73,6 +73,11 @@ pub(crate) async fn at_rest(counts: &Counts, rest: Duration) {
         }
     };
     tokio::time::timeout(GIVE_UP, written).await.expect("to come to rest");
+    stays_at_rest(counts, rest).await;
+}
+
+/// Fails if any write is tried from the last count on.
+pub(crate) async fn stays_at_rest(counts: &Counts, rest: Duration) {
     let any = async {
         while counts.attempted().is_empty() {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -222,14 +227,14 @@ pub(crate) async fn prune(world: &World, crd: &str) {
     world.tighten(crd, versions).await;
 }
 
-fn policy(name: &str, spec: Value) -> Value {
+pub(crate) fn policy(name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnRolloutPolicy",
         "metadata": {"name": name}, "spec": spec,
     })
 }
 
-fn record() -> Value {
+pub(crate) fn record() -> Value {
     json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnRolloutRecord",
         "metadata": {"name": "helloworld"},

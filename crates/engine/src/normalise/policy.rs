@@ -60,13 +60,19 @@ pub fn policy(object: &AddOnRolloutPolicy) -> Policy {
         progress_deadline,
         fault: (!faults.is_empty()).then(|| faults.join("; ")),
         summary: summary(object),
+        verdict: valid(object).map(condition),
+        is_unreadable: false,
     }
+}
+
+fn valid(object: &AddOnRolloutPolicy) -> Option<&ApiCondition> {
+    ApiCondition::find(&object.status.as_ref()?.conditions, conditions::VALID)
 }
 
 fn summary(object: &AddOnRolloutPolicy) -> Option<PolicySummary> {
     let status = object.status.as_ref()?;
     let count = |number: Option<i64>| number.and_then(|number| usize::try_from(number).ok());
-    let valid = ApiCondition::find(&status.conditions, conditions::VALID)?;
+    let valid = valid(object)?;
     Some(PolicySummary {
         generation: status.observed_generation?,
         addons: count(status.add_ons)?,

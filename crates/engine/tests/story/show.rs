@@ -25,6 +25,14 @@ impl Story {
                     .unwrap();
                 }
             }
+            "stalled" => {
+                for (name, recorded) in &self.world.observed.addon.status.placements {
+                    let stalled = recorded.conditions.iter().find(|one| one.kind == "Stalled");
+                    let Some(stalled) = stalled else { continue };
+                    let (status, reason, message) = (&stalled.status, &stalled.reason, &stalled.message);
+                    writeln!(self.told, "{}  Stalled {status} {reason}: {message}", name.name).unwrap();
+                }
+            }
             "writes" => {
                 let count = report.writes().count();
                 writeln!(self.told, "{count} writes").unwrap();

@@ -8,7 +8,7 @@ use aviary_engine::explain::{Decision, Phase};
 use aviary_engine::fleet::Fleet;
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::Observed;
-use aviary_engine::plan::{self, ClusterReport, Plan};
+use aviary_engine::plan::{self, ClusterReport, Plan, Write};
 use aviary_engine::problem::Problem;
 use aviary_engine::reason::Reason;
 use aviary_engine::verdict::{self, Verdict};
@@ -61,7 +61,11 @@ pub(super) struct AddOnReport {
     /// Placements whose clusters are not chosen yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) undecided: Vec<String>,
+    /// What is assumed, and then what others have made.
     pub(super) notes: Vec<String>,
+    /// How many of the notes are assumptions.
+    #[serde(skip)]
+    pub(super) assumed: usize,
     /// What of another manager is taken over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) take_over: Option<TakeOver>,
@@ -196,6 +200,7 @@ impl AddOnReport {
                 .collect(),
             contents: contents(observed),
             undecided: verdict::undecided(observed).map(ToString::to_string).collect(),
+            assumed: notes.len(),
             notes: notes.iter().cloned().chain(taken_over(&plan)).collect(),
             take_over: TakeOver::of(&plan),
             by_users: Some(plan.report.by_users).filter(|count| *count > 0),
@@ -215,13 +220,20 @@ pub(super) struct TakeOver {
     pub(super) accepted: usize,
     /// Instances that get the marker of the install strategy.
     pub(super) adopted: usize,
+    /// Works that this plan would write over.
+    pub(super) rewritten: usize,
 }
 
 impl TakeOver {
     fn of(plan: &Plan) -> Option<Self> {
         let (accepted, adopted) = (plan.report.accepted, plan.report.adopted);
-        (accepted + adopted > 0).then_some(Self { accepted, adopted })
+        (accepted + adopted > 0).then(|| Self { accepted, adopted, rewritten: rewritten(plan) })
     }
+}
+
+fn rewritten(plan: &Plan) -> usize {
+    let writes = plan.stages.iter().flat_map(|stage| &stage.writes);
+    writes.filter(|write| matches!(write, Write::Work(work) if work.replaces.is_some())).count()
 }
 
 /// What a user should know about instances and works that others have made.
@@ -230,7 +242,9 @@ fn taken_over(plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if accepted > 0 {
         notes.push(format!(
-            "{}: another manager rendered the works from the assigned revision; they stay as they are until the revision changes",
+            "{} rewritten now; {}: another manager rendered the works from the assigned revision; they stay as they are until the \
+             revision changes",
+            counted(rewritten(plan), "work"),
             counted(accepted, "cluster")
         ));
     }

@@ -65,9 +65,12 @@ impl PlanPage {
         self.groups("Waiting", Style::Yellow, &addon.waiting);
         self.problems(addon);
         self.contents(&addon.contents);
-        if !addon.notes.is_empty() {
-            self.section("Assumed");
-            self.bullets(&addon.notes);
+        let (assumed, others) = addon.notes.split_at(addon.assumed.min(addon.notes.len()));
+        for (title, notes) in [("Made by others", others), ("Assumed", assumed)] {
+            if !notes.is_empty() {
+                self.section(title);
+                self.bullets(notes);
+            }
         }
     }
 
