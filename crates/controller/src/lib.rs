@@ -50,7 +50,7 @@ pub use pages::in_pages;
 pub use queue::WorkQueue;
 pub use reach::{Outage, Reach};
 pub use requests::{CountRequests, Counted};
-pub use revisions::stored_template;
+pub use revisions::{StoredRevision, stored_template};
 pub use rival::{OCM_LEASE, OCM_NAMESPACE, Rival, rival};
 pub use skipped::Skipped;
 
