@@ -52,7 +52,7 @@ pub use reach::{Outage, Reach};
 pub use requests::{CountRequests, Counted};
 pub use revisions::{StoredRevision, stored_template};
 pub use rival::{OCM_LEASE, OCM_NAMESPACE, Rival, rival};
-pub use skipped::Skipped;
+pub use skipped::{Skipped, why_skipped};
 
 use execute::UNFENCED;
 use leader::{Candidate, Leadership};
