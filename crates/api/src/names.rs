@@ -131,6 +131,8 @@ pub mod annotations {
     pub const MANAGER_IDENTITY: &str = "addon.open-cluster-management.io/manager-identity";
     /// On the Lease: the manager that finished its writes and released the Lease.
     pub const HANDED_OVER_BY: &str = "addon.open-cluster-management.io/handed-over-by";
+    /// On the Lease: the add-ons for which the leader does nothing, and why, as JSON.
+    pub const SKIPPED_ADDONS: &str = "addon.open-cluster-management.io/skipped-add-ons";
     /// On Placements: `"true"` excludes the placement from our placement controller.
     pub const SCHEDULING_DISABLED: &str =
         "cluster.open-cluster-management.io/experimental-scheduling-disable";

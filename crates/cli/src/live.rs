@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use aviary_api::ClusterManagementAddOn;
-use aviary_controller::{LEASE, LookError, Scope, View};
+use aviary_controller::{LEASE, LookError, Scope, View, why_skipped};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, ListParams};
@@ -82,29 +82,59 @@ impl LiveArgs {
         View::read(&connection.client, scope).await.map_err(|error| told(&error, connection))
     }
 
-    /// Describes a problem with the hub's manager, if there is one. Returns nothing if the user may
-    /// not read the lease.
-    pub(crate) async fn manager_note(&self, client: &Client, now: Timestamp) -> Option<String> {
+    /// Who looks after the hub. `addon` is the one that the user asks about.
+    pub(crate) async fn leader(&self, client: &Client, addon: Option<&str>, now: Timestamp) -> Leader {
         let leases: Api<Lease> = Api::namespaced(client.clone(), &self.manager_namespace);
-        let namespace = &self.manager_namespace;
-        let Some(lease) = leases.get_opt(LEASE).await.ok()? else {
-            return Some(format!(
+        match leases.get_opt(LEASE).await {
+            Ok(lease) => Leader::of(lease, &self.manager_namespace, addon, now),
+            Err(_) => Leader::Unknown,
+        }
+    }
+}
+
+/// The manager that leads on a hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Leader {
+    /// The user may not read the lease.
+    Unknown,
+    /// Nobody leads: why.
+    Nobody(String),
+    Leads {
+        /// Why the leader does nothing for the add-on, if it skips it.
+        skips: Option<String>,
+    },
+}
+
+impl Leader {
+    fn of(lease: Option<Lease>, namespace: &str, addon: Option<&str>, now: Timestamp) -> Self {
+        let Some(lease) = lease else {
+            return Self::Nobody(format!(
                 "no manager has ever run here: there is no lease {namespace}/{LEASE}; nothing moves without a manager, unless it runs with --leader-elect=false"
             ));
         };
+        let skips = addon.and_then(|addon| why_skipped(&lease, addon));
         let spec = lease.spec.unwrap_or_default();
-        let renewed = spec.renew_time?.0;
-        let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
-        match holder {
-            Some(holder) if now.duration_since(renewed) > STALE => Some(format!(
-                "the manager {holder} has not renewed its lease {namespace}/{LEASE} since {}: is it running? Nothing moves without a manager",
-                seconds(renewed)
+        let renewed = spec.renew_time.map(|renewed| renewed.0);
+        let at = renewed.map_or_else(|| "an unknown time".to_owned(), |at| seconds(at).to_string());
+        match spec.holder_identity.filter(|holder| !holder.is_empty()) {
+            Some(holder) if renewed.is_none_or(|renewed| now.duration_since(renewed) > STALE) => {
+                Self::Nobody(format!(
+                    "the manager {holder} has not renewed its lease {namespace}/{LEASE} since {at}: is it running? Nothing moves without a manager"
+                ))
+            }
+            Some(_) => Self::Leads { skips },
+            None => Self::Nobody(format!(
+                "no manager is the leader: the lease {namespace}/{LEASE} was released at {at}; nothing moves without a manager"
             )),
-            Some(_) => None,
-            None => Some(format!(
-                "no manager is the leader: the lease {namespace}/{LEASE} was released at {}; nothing moves without a manager",
-                seconds(renewed)
-            )),
+        }
+    }
+
+    /// What the user should know about it, if anything.
+    pub(crate) fn note(&self) -> Option<String> {
+        match self {
+            Self::Unknown | Self::Leads { skips: None } => None,
+            Self::Nobody(why) => Some(why.clone()),
+            Self::Leads { skips: Some(why) } => Some(format!("the leading manager skips this add-on: {why}")),
         }
     }
 }

@@ -139,8 +139,7 @@ impl<'d> HubObjects<'d> {
         observed.configs =
             self.configs.iter().map(|(config, live)| (config.clone(), Lookup::Found(live.clone()))).collect();
         let kept = self.configs.values().chain(&self.former);
-        observed.revisions.contents =
-            kept.map(|live| (live.hash.clone(), Arc::clone(&live.content))).collect();
+        observed.revisions.contents = kept.map(|live| (live.hash.clone(), live.content.clone())).collect();
         let overrides = observed.instances.values().flat_map(|instance| &instance.overrides);
         let unnamed: Vec<ConfigRef> = observed
             .addon

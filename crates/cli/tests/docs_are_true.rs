@@ -103,6 +103,24 @@ fn every_scenario_that_a_document_names_exists() {
 }
 
 #[test]
+fn every_hostile_input_has_its_bound_what_its_author_sees_and_a_test() {
+    let text = fs::read_to_string(root().join("docs/reliability.md")).unwrap();
+    let section = text.split("\n## ").find(|section| section.starts_with("Hostile input\n")).unwrap();
+    let rows: Vec<Vec<&str>> = section
+        .lines()
+        .filter(|line| line.starts_with("| H"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect();
+    let numbers: Vec<String> = (1..=13).map(|number| format!("H{number}")).collect();
+    assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), numbers);
+    for row in rows {
+        assert!(row.len() == 5 && row.iter().all(|cell| !cell.is_empty()), "{row:?}");
+        // That the tests exist is checked for all documents.
+        assert!(!named_tests(row[4]).is_empty(), "{} names no test", row[0]);
+    }
+}
+
+#[test]
 fn every_rule_names_a_scenario() {
     let text = fs::read_to_string(root().join("docs/rollout-semantics.md")).unwrap();
     let mut rules = 0;

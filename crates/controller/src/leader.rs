@@ -284,9 +284,10 @@ impl Candidate {
         let mut lease = old.cloned().unwrap_or_default();
         lease.metadata.name = Some(self.name.clone());
         lease.metadata.namespace = Some(self.namespace.clone());
-        if let Some(all) = &mut lease.metadata.annotations {
-            all.remove(annotations::HANDED_OVER_BY);
-        }
+        let noted = lease.metadata.annotations.get_or_insert_default();
+        noted.remove(annotations::HANDED_OVER_BY);
+        noted.remove(annotations::SKIPPED_ADDONS);
+        noted.extend(self.tenure.skipped().map(|skipped| (annotations::SKIPPED_ADDONS.to_owned(), skipped)));
         lease.spec = serde_json::from_value(spec).ok();
         lease
     }
@@ -307,6 +308,7 @@ impl Candidate {
         spec.lease_duration_seconds = Some(1);
         let noted = lease.metadata.annotations.get_or_insert_default();
         noted.insert(annotations::HANDED_OVER_BY.into(), self.identity.clone());
+        noted.remove(annotations::SKIPPED_ADDONS);
         if let Err(error) = self.api().replace(&self.name, &PostParams::default(), &lease).await {
             tracing::debug!(error = said(&error), "the lease was not handed over; it will expire");
         }

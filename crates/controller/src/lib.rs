@@ -50,9 +50,9 @@ pub use pages::in_pages;
 pub use queue::WorkQueue;
 pub use reach::{Outage, Reach};
 pub use requests::{CountRequests, Counted};
-pub use revisions::stored_template;
+pub use revisions::{StoredRevision, stored_template};
 pub use rival::{OCM_LEASE, OCM_NAMESPACE, Rival, rival};
-pub use skipped::Skipped;
+pub use skipped::{Skipped, why_skipped};
 
 use execute::UNFENCED;
 use leader::{Candidate, Leadership};

@@ -445,6 +445,9 @@ impl Loop {
         };
         self.reporting.health.send_if_modified(|old| {
             let changed = *old != health;
+            if old.skipped != health.skipped {
+                self.tenure.note_skipped(health.skipped.to_note());
+            }
             *old = health;
             changed
         });

@@ -4,17 +4,24 @@
 //! Owns the encoding as ControllerRevisions. There are two kinds: the content of a config, named by
 //! its hash, and a revision that a placement has completed, numbered in the order of completion.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aviary_api::names::finalizers::HOOK_CONTENT;
 use aviary_api::names::{ADDON_GROUP, labels};
 use aviary_engine::configs::{ConfigRef, GroupResource, Pin, Revision};
+use aviary_engine::content::ConfigContent;
 use aviary_engine::hash::{self, Hash};
 use aviary_engine::name::{PlacementName, Text};
 use aviary_engine::plan::Keep;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::Resource;
+use kube::core::{NamespaceResourceScope, ObjectMeta};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::seen::{ObjectVersion, Version};
@@ -35,7 +42,11 @@ pub(crate) struct Kept {
 
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    Content { hash: Hash, content: Arc<Value> },
+    /// As text: parsed, it may take a hundred times the memory.
+    Content {
+        hash: Hash,
+        content: ConfigContent,
+    },
     Completed(Completed),
 }
 
@@ -69,7 +80,7 @@ struct StoredPin {
 enum Stored {
     Config {
         of: StoredPin,
-        content: Value,
+        content: Box<RawValue>,
     },
     #[serde(rename_all = "camelCase")]
     Completed {
@@ -86,15 +97,62 @@ struct StoredPlacement {
     name: String,
 }
 
+/// A ControllerRevision whose data is text.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredRevision {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    metadata: ObjectMeta,
+    data: Option<Box<RawValue>>,
+    #[serde(default)]
+    revision: i64,
+}
+
+impl Resource for StoredRevision {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind(_: &()) -> Cow<'_, str> {
+        ControllerRevision::kind(&())
+    }
+
+    fn group(_: &()) -> Cow<'_, str> {
+        ControllerRevision::group(&())
+    }
+
+    fn version(_: &()) -> Cow<'_, str> {
+        ControllerRevision::version(&())
+    }
+
+    fn plural(_: &()) -> Cow<'_, str> {
+        ControllerRevision::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
 /// `None` if it is not ours, or if its content does not match its name.
-pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
+pub(crate) fn read(object: &StoredRevision) -> Option<Kept> {
     let addon: Text = object.metadata.labels.as_ref()?.get(labels::ADDON_NAME)?.as_str().into();
-    let data = object.data.as_ref()?;
-    let what = match Stored::deserialize(&data.0).ok()? {
+    let what = match serde_json::from_str(object.data.as_ref()?.get()).ok()? {
         Stored::Config { of, content } => {
             // Content that does not match its hash must not be rendered.
             let hash = Hash::recorded(&of.spec_hash)?;
-            (hash::spec_hash(&content) == hash).then(|| What::Content { hash, content: Arc::new(content) })?
+            let is_of = |content: &Value| hash::spec_hash(content) == hash;
+            serde_json::from_str(content.get()).is_ok_and(|content| is_of(&content)).then(|| {
+                let content = ConfigContent::of_text(Box::<str>::from(content).into());
+                What::Content { hash, content }
+            })?
         }
         Stored::Completed { placement, revision, started_at } => What::Completed(Completed {
             started: started_at.and_then(|at| at.parse().ok()),
@@ -113,7 +171,7 @@ pub(crate) fn read(object: &ControllerRevision) -> Option<Kept> {
 }
 
 /// Whether it stays while hooks may need it.
-pub(crate) fn is_held(object: &ControllerRevision) -> bool {
+pub(crate) fn is_held(object: &StoredRevision) -> bool {
     object.metadata.finalizers.iter().flatten().any(|one| one == HOOK_CONTENT)
 }
 
@@ -123,21 +181,21 @@ pub(crate) fn hold() -> Value {
 }
 
 /// Lets a stored content go, as it is now.
-pub(crate) fn release(held: &ControllerRevision) -> Value {
+pub(crate) fn release(held: &StoredRevision) -> Value {
     let others = held.metadata.finalizers.iter().flatten().filter(|one| *one != HOOK_CONTENT);
     let version = &held.metadata.resource_version;
     json!({ "metadata": { "resourceVersion": version, "finalizers": others.collect::<Vec<_>>() } })
 }
 
 /// The add-on, hash and content of a template that is stored as a revision.
-pub fn stored_template(object: &ControllerRevision) -> Option<(String, Hash, Arc<Value>)> {
+pub fn stored_template(object: &StoredRevision) -> Option<(String, Hash, Arc<Value>)> {
     let Kept { addon, what: What::Content { hash, content }, .. } = read(object)? else { return None };
     // Content of another kind has no manifests for agents.
     content.pointer("/spec/agentSpec")?;
-    Some((addon.to_string(), hash, content))
+    Some((addon.to_string(), hash, Arc::clone(&content)))
 }
 
-fn is_withdrawn(object: &ControllerRevision) -> bool {
+fn is_withdrawn(object: &StoredRevision) -> bool {
     object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(labels::WITHDRAWN))
 }
 
@@ -185,15 +243,12 @@ fn clipped(addon: &str) -> &str {
     addon.get(..200).unwrap_or(addon).trim_end_matches(['-', '.'])
 }
 
-pub(crate) fn content(owner: Owner<'_>, keep: &Keep) -> Value {
-    // The content is put in afterwards: parsed, it may be large, and is copied only once.
-    let stored = Stored::Config { of: stored_pin(&keep.pin), content: Value::Null };
-    let mut object = object(owner, &content_name(owner.addon, &keep.pin.hash), 0, &stored);
-    object["data"]["config"]["content"] = (*keep.content).clone();
-    if keep.held {
-        object["metadata"]["finalizers"] = json!([HOOK_CONTENT]);
-    }
-    object
+pub(crate) fn content(owner: Owner<'_>, keep: &Keep) -> serde_json::Result<StoredRevision> {
+    let content = RawValue::from_string(keep.content.to_text().as_ref().to_owned())?;
+    let stored = Stored::Config { of: stored_pin(&keep.pin), content };
+    let mut object = object(owner, content_name(owner.addon, &keep.pin.hash), 0, &stored)?;
+    object.metadata.finalizers = keep.held.then(|| vec![HOOK_CONTENT.to_owned()]);
+    Ok(object)
 }
 
 pub(crate) fn completed_name(addon: &str, placement: &PlacementName, number: i64) -> String {
@@ -207,7 +262,7 @@ pub(crate) fn completed(
     revision: &Revision,
     number: i64,
     started: Option<Timestamp>,
-) -> Value {
+) -> serde_json::Result<StoredRevision> {
     let stored = Stored::Completed {
         placement: StoredPlacement {
             namespace: placement.namespace.to_string(),
@@ -216,27 +271,35 @@ pub(crate) fn completed(
         revision: revision.pins().iter().map(stored_pin).collect(),
         started_at: started.map(|at| at.to_string()),
     };
-    object(owner, &completed_name(owner.addon, placement, number), number, &stored)
+    object(owner, completed_name(owner.addon, placement, number), number, &stored)
 }
 
-fn object(owner: Owner<'_>, name: &str, revision: i64, data: &Stored) -> Value {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "ControllerRevision",
-        "metadata": {
-            "name": name,
-            "namespace": owner.namespace,
-            "labels": { labels::ADDON_NAME: owner.addon },
-            // Garbage-collected with the add-on.
-            "ownerReferences": [{
-                "apiVersion": format!("{ADDON_GROUP}/v1alpha1"),
-                "kind": OWNER,
-                "name": owner.addon,
-                "uid": owner.uid,
-            }],
+fn object(
+    owner: Owner<'_>,
+    name: String,
+    revision: i64,
+    data: &Stored,
+) -> serde_json::Result<StoredRevision> {
+    // Garbage-collected with the add-on.
+    let owned_by = OwnerReference {
+        api_version: format!("{ADDON_GROUP}/v1alpha1"),
+        kind: OWNER.to_owned(),
+        name: owner.addon.to_owned(),
+        uid: owner.uid.to_owned(),
+        ..OwnerReference::default()
+    };
+    Ok(StoredRevision {
+        api_version: "apps/v1".to_owned(),
+        kind: "ControllerRevision".to_owned(),
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: Some(owner.namespace.to_owned()),
+            labels: Some(BTreeMap::from([(labels::ADDON_NAME.to_owned(), owner.addon.to_owned())])),
+            owner_references: Some(vec![owned_by]),
+            ..ObjectMeta::default()
         },
-        "data": data,
-        "revision": revision,
+        data: Some(serde_json::value::to_raw_value(data)?),
+        revision,
     })
 }
 
@@ -251,28 +314,35 @@ mod tests {
         let config =
             ConfigRef { kind: GroupResource::new("g", "rs"), namespace: Some("ns".into()), name: "a".into() };
         let pin = Pin { config: Arc::new(config), hash };
-        Keep { pin, content: Arc::new(hash::content(&object)), held: false }
+        Keep { pin, content: hash::content(&object).into(), held: false }
     }
 
     const OWNER: Owner<'_> = Owner { namespace: "hub", addon: "helloworld", uid: "u" };
 
+    /// As a hub returns it: an API server knows these fields.
+    fn stored(object: &StoredRevision) -> StoredRevision {
+        let typed: ControllerRevision = serde_json::from_value(json!(object)).unwrap();
+        let returned = serde_json::to_string(&typed).unwrap();
+        serde_json::from_str(&returned).unwrap()
+    }
+
     #[test]
     fn a_content_comes_back_under_its_hash() {
         let keep = keep();
-        let object: ControllerRevision = serde_json::from_value(content(OWNER, &keep)).unwrap();
+        let object = stored(&content(OWNER, &keep).unwrap());
         let Some(Kept { addon, owner, what: What::Content { hash, content }, .. }) = read(&object) else {
             panic!("not read")
         };
         assert_eq!((&*addon, owner.as_deref()), ("helloworld", Some("u")));
+        assert!(!content.is_parsed(), "it stays text");
         assert_eq!((hash, content), (keep.pin.hash, keep.content));
     }
 
     #[test]
     fn a_content_that_hooks_need_is_held_until_it_is_released() {
-        let plain: ControllerRevision = serde_json::from_value(content(OWNER, &keep())).unwrap();
+        let plain = content(OWNER, &keep()).unwrap();
         assert!(!read(&plain).unwrap().held);
-        let held = content(OWNER, &Keep { held: true, ..keep() });
-        let mut held: ControllerRevision = serde_json::from_value(held).unwrap();
+        let mut held = content(OWNER, &Keep { held: true, ..keep() }).unwrap();
         assert!(read(&held).unwrap().held);
         held.metadata.resource_version = Some("7".into());
         held.metadata.finalizers.as_mut().unwrap().push("foregroundDeletion".into());
@@ -282,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_content_that_was_changed_is_not_read() {
-        let mut object = content(OWNER, &keep());
+        let mut object = json!(content(OWNER, &keep()).unwrap());
         object["data"]["config"]["content"]["spec"]["test"] = json!(2);
         assert!(read(&serde_json::from_value(object).unwrap()).is_none());
     }
@@ -291,8 +361,7 @@ mod tests {
     fn a_completed_revision_comes_back_with_its_number() {
         let (placement, revision) = (PlacementName::new("default", "aws"), Revision::new(vec![keep().pin]));
         let started = Timestamp::from_second(1_767_225_600).ok();
-        let object: ControllerRevision =
-            serde_json::from_value(completed(OWNER, &placement, &revision, 7, started)).unwrap();
+        let object = stored(&completed(OWNER, &placement, &revision, 7, started).unwrap());
         let Some(Kept { what: What::Completed(read), .. }) = read(&object) else { panic!("not read") };
         assert_eq!((read.number, read.placement, read.revision), (7, placement, revision));
         assert_eq!(read.started, started);
@@ -302,7 +371,7 @@ mod tests {
     #[test]
     fn a_withdrawn_revision_comes_back_as_such() {
         let (placement, revision) = (PlacementName::new("default", "aws"), Revision::new(vec![keep().pin]));
-        let mut object = completed(OWNER, &placement, &revision, 7, None);
+        let mut object = json!(completed(OWNER, &placement, &revision, 7, None).unwrap());
         let labels = withdrawal()["metadata"]["labels"].as_object().cloned().unwrap_or_default();
         object["metadata"]["labels"].as_object_mut().unwrap().extend(labels);
         let Some(Kept { what: What::Completed(read), .. }) = read(&serde_json::from_value(object).unwrap())

@@ -9,9 +9,10 @@ use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use aviary_api::names::{annotations, labels};
+use aviary_api::work::WorkText;
 use aviary_api::{
-    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, ObjectText,
-    Placement, PlacementDecision,
+    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ObjectText, Placement,
+    PlacementDecision,
 };
 use aviary_engine::configs::{ConfigRef, GroupResource, Revision};
 use aviary_engine::content::Density;
@@ -23,7 +24,6 @@ use aviary_engine::policy::{Policy, PolicySummary};
 use aviary_engine::problem::Problem;
 use aviary_engine::served::Served;
 use aviary_engine::versions::LONGEST_ANNOTATED;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::Api;
 use kube::core::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
@@ -32,7 +32,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::revisions::{self, Kept};
+use crate::revisions::{self, Kept, StoredRevision};
 
 /// One state of one object. UIDs are never reused, and the resource versions of a kind only
 /// increase.
@@ -92,6 +92,11 @@ pub(crate) trait Watched<E>:
 
     /// `None` if the object is irrelevant.
     fn read(self) -> Option<Self::Seen>;
+
+    /// Fails where `read` parses what was text so far.
+    fn try_read(self) -> Result<Option<Self::Seen>, Box<InvalidObject>> {
+        Ok(self.read())
+    }
 
     /// `namespace` is where the manager keeps its own objects.
     fn api(client: &Client, _namespace: &str) -> Api<Guarded<Self>> {
@@ -334,15 +339,33 @@ impl Watched<WatchEvent> for ManagedClusterAddOn {
     }
 }
 
-impl Watched<WatchEvent> for ManifestWork {
+impl Watched<WatchEvent> for WorkText {
     type Seen = Box<SeenWork>;
     const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Work;
 
-    /// `None` if it belongs to no add-on.
     fn read(self) -> Option<Self::Seen> {
-        let cluster = normalise::cluster_of_work(&self)?;
-        let (addon, work) = normalise::work(&self)?;
-        Some(Box::new(SeenWork { addon, cluster, work }))
+        self.try_read().ok().flatten()
+    }
+
+    /// `None` if it belongs to no add-on.
+    fn try_read(mut self) -> Result<Option<Self::Seen>, Box<InvalidObject>> {
+        leave_out_dense_parts(&mut self);
+        let metadata = self.metadata.clone();
+        let work = self.parse().map_err(|error| InvalidObject { error: error.to_string(), metadata })?;
+        let read = normalise::cluster_of_work(&work).zip(normalise::work(&work));
+        Ok(read.map(|(cluster, (addon, work))| Box::new(SeenWork { addon, cluster, work })))
+    }
+}
+
+/// A spec with more values than any that we write is as good as none: it is not ours, and is
+/// replaced where it should be. A report of that many values proves nothing.
+fn leave_out_dense_parts(work: &mut WorkText) {
+    let WorkText { metadata, spec, status } = work;
+    for (part, text) in [("spec", spec), ("status", status)] {
+        if text.take_if(|text| Density::of_text(text.get().as_bytes()).is_too_much_for_a_work()).is_some() {
+            let Key { namespace, name } = Key::of(metadata);
+            tracing::warn!(%namespace, %name, part, "a part of a work has too many values and is left out");
+        }
     }
 }
 
@@ -374,7 +397,7 @@ impl Watched<WatchEvent> for PlacementDecision {
     }
 }
 
-impl Watched<WatchEvent> for ControllerRevision {
+impl Watched<WatchEvent> for StoredRevision {
     type Seen = Kept;
     const EVENT: fn(Change<Self::Seen>) -> WatchEvent = WatchEvent::Revision;
 

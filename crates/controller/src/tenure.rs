@@ -21,6 +21,8 @@ pub(crate) struct Tenure(Arc<Inner>);
 struct Inner {
     state: Mutex<LeaseState>,
     raised: Notify,
+    /// The add-ons that the leader skips, for the Lease.
+    skipped: Mutex<Option<String>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,6 +99,15 @@ impl Tenure {
 
     pub(crate) fn floor(&self) -> u64 {
         if let LeaseState::Held { floor, .. } = *self.state() { floor } else { 0 }
+    }
+
+    /// Has the next renewal record these add-ons as skipped.
+    pub(crate) fn note_skipped(&self, skipped: Option<String>) {
+        *self.0.skipped.lock().unwrap_or_else(PoisonError::into_inner) = skipped;
+    }
+
+    pub(crate) fn skipped(&self) -> Option<String> {
+        self.0.skipped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Completes when a higher term was requested.

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 
 use aviary_api::names::{self, labels};
+use aviary_api::work::WorkText;
 use aviary_api::{
-    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ManifestWork, ObjectText,
-    Placement, PlacementDecision,
+    ClusterManagementAddOn, Guarded, ManagedCluster, ManagedClusterAddOn, ObjectText, Placement,
+    PlacementDecision,
 };
 use aviary_engine::configs::GroupResource;
 use futures_util::{StreamExt, pin_mut};
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource};
 use kube::core::PartialObjectMeta;
@@ -27,6 +27,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::reach::Reach;
+use crate::revisions::StoredRevision;
 use crate::seen::{self, Change, Key, ObjectVersion, Refused, WatchEvent, Watched};
 
 /// How many events may wait: a slow reader slows the streams down, and memory stays bounded.
@@ -52,11 +53,11 @@ pub(crate) trait KindVisitor {
 pub(crate) fn watched_kinds(visitor: &mut impl KindVisitor) {
     visitor.visit::<ClusterManagementAddOn>(Which::Named);
     visitor.visit::<ManagedClusterAddOn>(Which::Named);
-    visitor.visit::<ManifestWork>(Which::Labelled);
+    visitor.visit::<WorkText>(Which::Labelled);
     visitor.visit::<ManagedCluster>(Which::All);
     visitor.visit::<Placement>(Which::All);
     visitor.visit::<PlacementDecision>(Which::All);
-    visitor.visit::<ControllerRevision>(Which::Labelled);
+    visitor.visit::<StoredRevision>(Which::Labelled);
 }
 
 impl Which {
@@ -139,7 +140,7 @@ pub(crate) async fn follow<K: Watched<E>, E: StoreEvent>(
 ) {
     let resource = GroupResource::new(&K::group(&()), &K::plural(&()));
     let source = Source { api, config, resource: &resource, reach };
-    stream(source, events, |object| Ok(K::read(object)), K::EVENT).await;
+    stream(source, events, K::try_read, K::EVENT).await;
 }
 
 /// Follows the configs of one kind.

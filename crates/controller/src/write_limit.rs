@@ -11,6 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const FEWEST: usize = 2;
 const FIRST: usize = 16;
 const MOST: usize = 64;
+/// Large works at once: of each there are several copies of up to a megabyte, as request and answer.
+const HEAVY: usize = 2;
 /// An answer that takes longer means that the hub is overloaded.
 const SLOW: Duration = Duration::from_secs(2);
 
@@ -18,6 +20,7 @@ const SLOW: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(crate) struct WriteLimit {
     slots: Arc<Semaphore>,
+    heavy: Arc<Semaphore>,
     limit: Arc<AtomicUsize>,
     /// How many slots to remove when they are returned.
     owed: Arc<Mutex<usize>>,
@@ -27,6 +30,7 @@ impl Default for WriteLimit {
     fn default() -> Self {
         Self {
             slots: Arc::new(Semaphore::new(FIRST)),
+            heavy: Arc::new(Semaphore::new(HEAVY)),
             limit: Arc::new(AtomicUsize::new(FIRST)),
             owed: Arc::default(),
         }
@@ -37,6 +41,11 @@ impl WriteLimit {
     /// Waits for a slot.
     pub(crate) async fn slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).acquire_owned().await.ok()
+    }
+
+    /// Waits until another large work may be written.
+    pub(crate) async fn heavy(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.heavy).acquire_owned().await.ok()
     }
 
     /// Returns a slot, and adapts the limit to the hub's response.

@@ -13,6 +13,10 @@ use serde_json::Value;
 
 use crate::observed::Unkeepable;
 
+/// What a parsed content may take and stay parsed between two plans: most do. The others are kept as
+/// text only, and parsed by each plan that reads them.
+const MOST_PARSED: usize = 256 * 1024;
+
 /// Content that is shared, and parsed once for all that share it.
 #[derive(Clone, Default)]
 pub struct ConfigContent {
@@ -31,8 +35,30 @@ impl ConfigContent {
         self.text.as_ref()
     }
 
+    /// The text, also of content that never was text.
+    pub fn to_text(&self) -> Arc<str> {
+        self.text.clone().unwrap_or_else(|| self.to_string().into())
+    }
+
     pub fn is_parsed(&self) -> bool {
         self.value.get().is_some()
+    }
+
+    /// Whether it takes little memory once it is parsed.
+    pub fn is_small(&self) -> bool {
+        self.text.as_ref().is_none_or(|text| Density::of_text(text.as_bytes()).parsed_size() <= MOST_PARSED)
+    }
+
+    /// Ends the use of content by a plan: a parsed value that is large is dropped, and of a small one
+    /// the text.
+    pub fn rest(&mut self) {
+        if !self.is_parsed() || self.text.is_none() {
+            return;
+        }
+        match self.is_small() {
+            true => self.text = None,
+            false => self.value = OnceLock::new(),
+        }
     }
 }
 
@@ -128,6 +154,22 @@ impl Density {
         Ok(density)
     }
 
+    pub(crate) fn add(&mut self, other: Self) {
+        self.values = self.values.saturating_add(other.values);
+        self.maps = self.maps.saturating_add(other.maps);
+    }
+
+    /// About how many bytes it takes once it is parsed, without its strings.
+    pub fn parsed_size(self) -> usize {
+        self.values.saturating_mul(100).saturating_add(self.maps.saturating_mul(700))
+    }
+
+    /// Whether a part of a work has more than any work that we render: probes and what they report
+    /// come to its manifests.
+    pub fn is_too_much_for_a_work(self) -> bool {
+        self.values > Unkeepable::MOST_VALUES / 2 * 3 || self.maps > Unkeepable::MOST_MAPS / 2 * 3
+    }
+
     /// Whether content of this density is not stored as a revision.
     pub fn is_too_much(self) -> bool {
         self.values > Unkeepable::MOST_VALUES || self.maps > Unkeepable::MOST_MAPS
@@ -212,5 +254,26 @@ mod tests {
         assert!(lent.is_parsed() && !kept.is_parsed());
         assert_eq!(kept, ConfigContent::from(json!({"a": [1]})));
         assert_eq!(**ConfigContent::of_text("{".into()), Value::Null);
+    }
+
+    #[test]
+    fn content_at_rest_is_parsed_only_if_that_takes_little_memory() {
+        let read = |value: &Value| {
+            let mut content = ConfigContent::of_text(value.to_string().into());
+            content.rest();
+            assert!(!content.is_parsed() && content.text().is_some(), "nothing has read it");
+            assert_eq!(**content, *value);
+            content.rest();
+            assert_eq!(**content, *value, "it can be read again");
+            content.rest();
+            content
+        };
+        let small = read(&json!({"spec": {"a": [1, 2, {"b": "c"}]}}));
+        assert!(small.is_parsed() && small.text().is_none());
+        let dense = json!({"all": vec![json!({"a": 1}); 400]});
+        let large = read(&dense);
+        assert!(!large.is_parsed() && large.text().is_some());
+        assert_eq!(*large.to_text(), *dense.to_string());
+        assert_eq!(*ConfigContent::from(json!([1])).to_text(), *"[1]");
     }
 }

@@ -103,6 +103,13 @@ pub fn digest(value: &Value) -> Hash {
     Hash(hex_sha256(canonical(value).as_bytes()))
 }
 
+/// The hash of a list of values, without removing anything.
+pub fn digest_of_list(items: &[Value]) -> Hash {
+    let mut out = String::new();
+    write_list(&mut out, items);
+    Hash(hex_sha256(out.as_bytes()))
+}
+
 /// The hash of bytes, for things that are not configs (what a work was rendered from).
 pub fn of_bytes(bytes: &[u8]) -> Hash {
     Hash(hex_sha256(bytes))
@@ -130,18 +137,20 @@ fn write_value(out: &mut String, value: &Value) {
         Value::Bool(false) => out.push_str("false"),
         Value::Number(number) => write_number(out, number),
         Value::String(text) => write_string(out, text),
-        Value::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write_value(out, item);
-            }
-            out.push(']');
-        }
+        Value::Array(items) => write_list(out, items),
         Value::Object(fields) => write_object(out, fields, |_| true),
     }
+}
+
+fn write_list(out: &mut String, items: &[Value]) {
+    out.push('[');
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        write_value(out, item);
+    }
+    out.push(']');
 }
 
 fn write_object(out: &mut String, fields: &Map<String, Value>, keep: impl Fn(&str) -> bool) {

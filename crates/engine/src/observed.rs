@@ -140,15 +140,20 @@ impl Observed {
     /// The content that a hash pins: from the stored revisions, otherwise from a live object that
     /// still has that content.
     pub fn content(&self, pin: &Pin) -> Option<&Arc<Value>> {
+        self.unread_content(pin).map(Deref::deref)
+    }
+
+    /// The same, without parsing it.
+    pub fn unread_content(&self, pin: &Pin) -> Option<&ConfigContent> {
         if let Some(kept) = self.revisions.contents.get(&pin.hash) {
             return Some(kept);
         }
         if let Some(Lookup::Found(live)) = self.configs.get(&pin.config)
             && live.hash == pin.hash
         {
-            return Some(&*live.content);
+            return Some(&live.content);
         }
-        self.templates.iter().find(|template| template.hash == pin.hash).map(|template| &*template.content)
+        self.templates.iter().find(|template| template.hash == pin.hash).map(|template| &template.content)
     }
 }
 
@@ -528,7 +533,7 @@ impl Template {
 /// Stored contents by hash, and the revisions that each placement completed.
 #[derive(Clone, Debug, Default)]
 pub struct Revisions {
-    pub contents: BTreeMap<Hash, Arc<Value>>,
+    pub contents: BTreeMap<Hash, ConfigContent>,
     /// The contents that stay while hooks may need them, also after the add-on is deleted.
     pub held: BTreeSet<Hash>,
     /// Oldest first.
@@ -539,6 +544,11 @@ pub struct Revisions {
 }
 
 impl Revisions {
+    /// Ends the use by a plan: no content stays parsed that takes much memory.
+    pub fn rest(&mut self) {
+        self.contents.values_mut().for_each(ConfigContent::rest);
+    }
+
     pub(crate) fn complete(&mut self, placement: &PlacementName, revision: &Revision, limit: usize) {
         self.withdrawn.entry(placement.clone()).or_default().retain(|withdrawn| withdrawn != revision);
         let history = self.completed.entry(placement.clone()).or_default();

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::attempts::Attempt;
 use crate::by_cluster::RowRef;
 use crate::configs::{ConfigRef, Pin, Revision};
+use crate::content::ConfigContent;
 use crate::explain::Decision;
 use crate::fleet::{Cohort, Fleet, Governor};
 use crate::hash::Hash;
@@ -239,7 +240,7 @@ pub struct Offer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keep {
     pub pin: Pin,
-    pub content: Arc<Value>,
+    pub content: ConfigContent,
     /// Hooks may need it, also after the add-on is deleted.
     pub held: bool,
 }
@@ -359,6 +360,11 @@ impl WorkWrite {
             }
             WorkPart::Hooks => self.prepared.hook_work(&self.site()),
         }
+    }
+
+    /// Whether it takes much memory while it is written.
+    pub fn is_heavy(&self) -> bool {
+        self.prepared.is_heavy()
     }
 
     pub fn part(&self) -> WorkPart {
@@ -676,7 +682,7 @@ fn keeps(fleet: &Fleet<'_>, for_hooks: &HashSet<Hash>) -> Vec<Keep> {
         .filter(|pin| !observed.revisions.contents.contains_key(&pin.hash) && seen.insert(&pin.hash))
         .filter_map(|pin| {
             let held = for_hooks.contains(&pin.hash);
-            Some(Keep { pin: pin.clone(), content: Arc::clone(observed.content(pin)?), held })
+            Some(Keep { pin: pin.clone(), content: observed.unread_content(pin)?.clone(), held })
         })
         .collect()
 }

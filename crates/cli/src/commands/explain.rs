@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::plan::report::{ProblemLine, groups};
 use super::status::report::{AddOnState, PlacementState, left_out};
 use super::{Outcome, Session};
-use crate::live::{LiveArgs, block_on, seconds};
+use crate::live::{Leader, LiveArgs, block_on, seconds};
 use crate::output::counted;
 use advice::Advisor;
 use cluster::ClusterStory;
@@ -122,13 +122,16 @@ pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
 
 async fn explain(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
     let mut live = args.live.read(Some(&args.addon)).await?;
-    let advisor = Advisor { program: &session.program, addon: &args.addon, hub: &args.live.hub.typed() };
     let mut notes = left_out(&live.view);
     let rests = live.view.observe(&args.addon, |observed| plan::plan(observed, session.now).is_at_rest());
-    if rests == Some(false) {
-        // If the plan has writes pending and no manager is running, the user should know.
-        notes.extend(args.live.manager_note(&live.connection.client, session.now).await);
-    }
+    // If the plan has writes pending and no manager makes them, the user should know.
+    let leader = match rests {
+        Some(false) => args.live.leader(&live.connection.client, Some(&args.addon), session.now).await,
+        _ => Leader::Unknown,
+    };
+    notes.extend(leader.note());
+    let hub = args.live.hub.typed();
+    let advisor = Advisor { program: &session.program, addon: &args.addon, hub: &hub, leader: &leader };
     let wide = session.output.is_wide();
     match &args.cluster {
         None => {
@@ -154,7 +157,7 @@ async fn explain(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> 
 fn not_probed(plan: &Plan, advisor: &Advisor<'_>) -> Option<String> {
     let count = plan.report.not_probed;
     (count > 0).then(|| {
-        let Advisor { program, addon, hub } = advisor;
+        let Advisor { program, addon, hub, .. } = advisor;
         let clusters = counted(count, "cluster");
         format!(
             "not probed: {clusters} have works of an earlier version of Aviary, judged by their conditions alone; {program} rollout reprobe {addon}{hub} adds probes"

@@ -135,7 +135,8 @@ pub(super) async fn show(args: &Args, session: &mut Session) -> anyhow::Result<O
     let mut report = StatusReport::of(&mut live.view, since(session.now, begun));
     if !args.watches() {
         if report.outcome() != Outcome::Done {
-            report.notes.extend(args.live.manager_note(&live.connection.client, session.now).await);
+            let leader = args.live.leader(&live.connection.client, args.addon.as_deref(), session.now).await;
+            report.notes.extend(leader.note());
         }
         finish(args, session, &report, true)?;
         return Ok(report.outcome());
@@ -155,7 +156,8 @@ pub(super) async fn show(args: &Args, session: &mut Session) -> anyhow::Result<O
     };
     let (mut report, shown) = watched;
     if args.outcome(&report) == Outcome::Progressing {
-        report.notes.extend(args.live.manager_note(&connection.client, session.now).await);
+        let leader = args.live.leader(&connection.client, args.addon.as_deref(), session.now).await;
+        report.notes.extend(leader.note());
     }
     finish(args, session, &report, !shown)?;
     Ok(args.outcome(&report))

@@ -318,6 +318,19 @@ fn alerts_and_dashboard_speak_of_metrics_that_the_operations_page_explains() {
     assert!(unknown.is_empty(), "{unknown:?} are not among {known:?}");
 }
 
+/// A leader that skips add-ons holds the lease like any other.
+#[test]
+fn h3_the_dashboard_shows_skipped_add_ons_beside_the_leader_and_calls_no_leader_healthy() {
+    let objects = package(Flavor::Standalone);
+    let board = of_kind(&objects, "ConfigMap")[0]["data"]["aviary.json"].as_str().unwrap();
+    let board: Value = serde_json::from_str(board).unwrap();
+    let panels = board["panels"].as_array().unwrap();
+    let at = panels.iter().position(|panel| panel["targets"][0]["expr"] == "sum(aviary_leader)").unwrap();
+    let said = panels[at]["description"].as_str().unwrap();
+    assert!(said.contains("next panel") && !said.contains("well"), "{said}");
+    assert_eq!(panels[at + 1]["targets"][0]["expr"], "count(aviary_addon_skipped) or vector(0)");
+}
+
 #[test]
 fn every_alert_names_a_part_of_the_operations_page() {
     let page = fs::read_to_string(root().join("docs/operations.md")).unwrap();

@@ -1,12 +1,13 @@
 //! `aviary explain`.
 
 use aviary_api::ClusterManagementAddOn;
+use aviary_controller::why_skipped;
 use axum::http::{Request, Response};
 use expect_test::expect;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 use tower::service_fn;
 
 use crate::world::{LIMIT, World, addon};
@@ -298,12 +299,49 @@ fn what_the_leader_does_next_is_not_promised_for_an_add_on_that_it_skips() {
     let told = world.block_on(skipped).skipped.to_string();
     assert!(told.starts_with("add-on helloworld is skipped: "), "{told}");
 
-    let next = "nothing: the leading manager does this next, unless it skips the add-on: its /readyz and the metric aviary_addon_skipped report that, and why";
+    world.block_on(world.until_lease(|lease| why_skipped(lease, "helloworld").is_some()));
+    let why = "it skips this add-on: the hub refuses to write its status or its revisions";
+    let says = |advice: &Value| advice.as_str().is_some_and(|advice| advice.contains(why));
     let one = world.json("explain helloworld canary-01 -o json", 0);
-    assert_eq!(one["decision"]["advice"], next, "{one}");
+    assert!(says(&one["decision"]["advice"]), "{one}");
+    assert!(
+        one["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|note| note.as_str().unwrap().contains("skips this add-on")),
+        "{one}"
+    );
     let all = world.json("explain helloworld -o json", 0);
     let groups = all["reasons"].as_array().unwrap();
-    assert!(groups.iter().any(|group| group["advice"] == next), "{all}");
+    assert!(groups.iter().any(|group| says(&group["advice"])), "{all}");
+    assert!(!all.to_string().contains("does this next"), "{all}");
+}
+
+#[test]
+fn what_a_leader_would_do_next_is_not_promised_where_nobody_leads() {
+    let world = World::quiet("explain-nobody");
+    world.block_on(world.fleet());
+    world.give(addon("one"));
+    let check = |note: &str| {
+        for arguments in ["explain helloworld -o json", "explain helloworld canary-01 -o json"] {
+            let told = world.json(arguments, 0).to_string();
+            assert!(told.contains("start a manager: none leads"), "{told}");
+            assert!(told.contains(note) && !told.contains("does this next"), "{note}: {told}");
+        }
+    };
+    check("no manager has ever run here");
+    let lease = |holder: &str, renewed: Option<&str>| {
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "aviary-manager", "namespace": "open-cluster-management"},
+            "spec": {"holderIdentity": holder, "renewTime": renewed}})
+    };
+    world.give(lease("gone", Some("2026-01-01T00:00:00.000000Z")));
+    check("has not renewed its lease");
+    world.give(lease("", Some("2026-01-01T00:00:00.000000Z")));
+    check("was released at");
+    world.give(lease("never-renewed", None));
+    check("has not renewed its lease");
 }
 
 /// A client with which no status of an add-on can be written.

@@ -18,6 +18,7 @@ use aviary_testing::{objects, resource_status};
 use expect_test::Expect;
 use futures_util::StreamExt;
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
@@ -171,6 +172,22 @@ impl World {
         *self.manager.lock().unwrap() = Some(manager.abort_handle());
         self.runtime.spawn(agents(self.client.clone(), Arc::clone(&self.mood)));
         (self, health)
+    }
+
+    /// Waits for the Lease of the manager to be as it should.
+    pub(crate) async fn until_lease(&self, is: impl Fn(&Lease) -> bool) {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), "open-cluster-management");
+        let mut stream = std::pin::pin!(watcher(leases, watcher::Config::default()));
+        let wait = async {
+            while let Some(event) = stream.next().await {
+                if let Ok(Event::Apply(lease) | Event::InitApply(lease)) = event
+                    && is(&lease)
+                {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, wait).await.expect("the Lease is as it should be");
     }
 
     pub(crate) async fn fleet(&self) {

@@ -4,17 +4,16 @@ use aviary_engine::configs::Revision;
 use aviary_engine::hash::Hash;
 use aviary_engine::name::PlacementName;
 use aviary_engine::plan::{Completion, Keep};
-use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::Value;
 
 use super::Executor;
 use super::outcome::{WriteResult, deleted, only};
-use crate::revisions::{self, Completed, Owner};
+use crate::revisions::{self, Completed, Owner, StoredRevision};
 use crate::seen::Key;
 
 impl Executor {
-    fn revisions(&self) -> Api<ControllerRevision> {
+    fn revisions(&self) -> Api<StoredRevision> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
@@ -22,20 +21,22 @@ impl Executor {
         self.create_revision(owner, revisions::content(owner, keep)).await
     }
 
-    async fn create_revision(&self, owner: Owner<'_>, object: Value) -> WriteResult {
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let object: ControllerRevision = match serde_json::from_value(object) {
+    async fn create_revision(
+        &self,
+        owner: Owner<'_>,
+        object: serde_json::Result<StoredRevision>,
+    ) -> WriteResult {
+        let object = match object {
             Ok(object) => object,
             Err(error) => return WriteResult::of_error(kube::Error::SerdeError(error)),
         };
+        let name = object.name_any();
         let answer = match self.revisions().create(&PostParams::default(), &object).await {
             // Ours from an earlier attempt, or an object whose content does not match its name,
             // which is not read as ours.
             Err(kube::Error::Api(status)) if status.code == 409 => self.revisions().get(&name).await,
             answer => answer,
         };
-        // As large as the answer, which is parsed next.
-        drop(object);
         match answer {
             Ok(found) if is_of_another(&found, owner) => self.clear_away(&found).await,
             answer => WriteResult::of_put(answer),
@@ -44,10 +45,9 @@ impl Executor {
 
     /// Deletes what was kept for an earlier add-on of the same name now, instead of waiting for the
     /// garbage collector.
-    async fn clear_away(&self, found: &ControllerRevision) -> WriteResult {
-        let name = found.metadata.name.as_deref().unwrap_or_default();
-        let uid = found.metadata.uid.as_deref().unwrap_or_default();
-        match self.revisions().delete(name, &only(uid)).await {
+    async fn clear_away(&self, found: &StoredRevision) -> WriteResult {
+        let uid = found.uid().unwrap_or_default();
+        match self.revisions().delete(&found.name_any(), &only(&uid)).await {
             Ok(_) => WriteResult::Conflict,
             Err(error) => WriteResult::of_error(error),
         }
@@ -110,7 +110,7 @@ impl Executor {
 
     async fn delete_revision(&self, name: &str) -> WriteResult {
         let gone =
-            |uid: &str| WriteResult::Written(vec![deleted::<ControllerRevision>(&self.namespace, name, uid)]);
+            |uid: &str| WriteResult::Written(vec![deleted::<StoredRevision>(&self.namespace, name, uid)]);
         match self.revisions().delete(name, &DeleteParams::default()).await {
             Ok(answer) => {
                 if let Some(held) = answer.as_ref().left().filter(|one| revisions::is_held(one)) {
@@ -125,12 +125,12 @@ impl Executor {
     }
 
     /// Lets a revision go that is being deleted and that its finalizer keeps: no hook needs it.
-    async fn release_revision(&self, name: &str, held: &ControllerRevision) -> WriteResult {
+    async fn release_revision(&self, name: &str, held: &StoredRevision) -> WriteResult {
         let gone =
-            |uid: &str| WriteResult::Written(vec![deleted::<ControllerRevision>(&self.namespace, name, uid)]);
+            |uid: &str| WriteResult::Written(vec![deleted::<StoredRevision>(&self.namespace, name, uid)]);
         let patch = Patch::Merge(revisions::release(held));
         match self.revisions().patch(name, &PatchParams::default(), &patch).await {
-            Ok(held) => gone(held.metadata.uid.as_deref().unwrap_or_default()),
+            Ok(held) => gone(&held.uid().unwrap_or_default()),
             Err(kube::Error::Api(status)) if status.code == 404 => gone(""),
             Err(error) => WriteResult::of_error(error),
         }
@@ -141,6 +141,6 @@ impl Executor {
     }
 }
 
-fn is_of_another(found: &ControllerRevision, owner: Owner<'_>) -> bool {
+fn is_of_another(found: &StoredRevision, owner: Owner<'_>) -> bool {
     revisions::read(found).and_then(|kept| kept.owner).is_some_and(|of| *of != *owner.uid)
 }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use aviary_api::ManifestWork;
 use aviary_api::names::{annotations, labels};
+use aviary_api::work::WorkText;
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::plan::{SurplusWork, WorkWrite};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::core::Request;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -16,30 +18,34 @@ use super::{Executor, said};
 use crate::seen::{NameTaken, WatchEvent};
 
 impl Executor {
-    fn works(&self, cluster: &ClusterName) -> Api<ManifestWork> {
+    fn works(&self, cluster: &ClusterName) -> Api<WorkText> {
         Api::namespaced(self.client.clone(), cluster.as_str())
     }
 
     pub(super) async fn write_work(&self, addon: &Text, write: &WorkWrite) -> WriteResult {
-        let mut object = write.object();
-        let works = self.works(&write.cluster);
-        let Some((uid, version)) = &write.replaces else {
-            let object = match serde_json::from_value(object) {
-                Ok(object) => object,
-                Err(error) => return WriteResult::of_error(kube::Error::SerdeError(error)),
-            };
-            return match works.create(&PostParams::default(), &object).await {
-                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
-                    self.already_exists(addon, write).await
-                }
-                answer => WriteResult::of_put(answer),
-            };
+        let _heavy = if write.is_heavy() { self.limit.heavy().await } else { None };
+        let body = match body(write) {
+            Ok(body) => body,
+            Err(error) => return WriteResult::of_error(kube::Error::SerdeError(error)),
         };
-        object["metadata"]["uid"] = json!(uid);
-        object["metadata"]["resourceVersion"] = json!(version);
-        remove_what_is_gone(&mut object);
-        // A patch, so that fields of other writers are kept.
-        WriteResult::of_put(works.patch(&write.name, &PatchParams::default(), &Patch::Merge(object)).await)
+        let works = self.works(&write.cluster);
+        if write.replaces.is_some() {
+            // A patch, so that fields of other writers are kept.
+            let patch = Patch::Merge(body);
+            return WriteResult::of_put(works.patch(&write.name, &PatchParams::default(), &patch).await);
+        }
+        let request = Request::new(works.resource_url())
+            .create(&PostParams::default(), Box::<str>::from(body).into_string().into_bytes());
+        let answer = match request {
+            Ok(request) => self.client.request::<WorkText>(request).await,
+            Err(error) => Err(kube::Error::BuildRequest(error)),
+        };
+        match answer {
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                self.already_exists(addon, write).await
+            }
+            answer => WriteResult::of_put(answer),
+        }
     }
 
     /// A work of that name exists that was not observed: ours, or another owner's, which is not
@@ -70,6 +76,19 @@ impl Executor {
     }
 }
 
+/// The request that creates or changes a work, as text: rendered, a work may take a hundred times the
+/// memory, and many are written at once.
+fn body(write: &WorkWrite) -> serde_json::Result<Box<RawValue>> {
+    let mut object = write.object();
+    let Some((uid, version)) = &write.replaces else {
+        return to_raw_value(&object);
+    };
+    object["metadata"]["uid"] = json!(uid);
+    object["metadata"]["resourceVersion"] = json!(version);
+    remove_what_is_gone(&mut object);
+    to_raw_value(&object)
+}
+
 /// A merge patch keeps what it does not mention. So what a revision no longer has is removed by
 /// name: options, a version, and hashes under a name that we read and do not write.
 fn remove_what_is_gone(object: &mut Value) {
@@ -93,14 +112,14 @@ fn remove_what_is_gone(object: &mut Value) {
     remove("/metadata/annotations", &[annotations::CONFIG_SPEC_HASH]);
 }
 
-async fn work_named(client: &Client, taken: &NameTaken) -> kube::Result<Option<ManifestWork>> {
-    let works: Api<ManifestWork> = Api::namespaced(client.clone(), taken.cluster.as_str());
+async fn work_named(client: &Client, taken: &NameTaken) -> kube::Result<Option<WorkText>> {
+    let works: Api<WorkText> = Api::namespaced(client.clone(), taken.cluster.as_str());
     let named = ListParams::default().fields(&format!("metadata.name={}", taken.name));
     Ok(works.list(&named).await?.items.into_iter().next())
 }
 
 /// Not if it belongs to an instance elsewhere.
-fn belongs(work: &ManifestWork, addon: &str) -> bool {
+fn belongs(work: &WorkText, addon: &str) -> bool {
     let label = |key| work.metadata.labels.as_ref().and_then(|all| all.get(key));
     label(labels::ADDON_NAME).is_some_and(|of| of == addon)
         && label(labels::ADDON_NAMESPACE).is_none_or(|of| work.metadata.namespace.as_ref() == Some(of))

@@ -47,9 +47,7 @@ impl KindVisitor for Lists<'_> {
         let params = ListParams { label_selector, field_selector, ..ListParams::default() };
         let api = K::api(self.client, &self.scope.namespace);
         let resource = GroupResource::new(&K::group(&()), &K::plural(&()));
-        self.lists.push(
-            async move { list(api, params, &resource, |object| Ok(K::read(object)), K::EVENT).await }.boxed(),
-        );
+        self.lists.push(async move { list(api, params, &resource, K::try_read, K::EVENT).await }.boxed());
     }
 }
 

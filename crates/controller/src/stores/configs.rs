@@ -15,7 +15,7 @@ use crate::stores::own::is_own;
 use crate::stores::{KindState, Relist, Stores};
 
 /// A config as it is kept. Parsed JSON takes many times the memory of its text, so only what some
-/// add-on looks up is parsed. A template is parsed only for a plan that reads it, which most plans
+/// add-on looks up is parsed, and only if it is small. A template is parsed only for a plan that reads it, which most plans
 /// do not: what is rendered comes from the stored revisions.
 #[derive(Clone, Debug)]
 pub(super) enum HeldConfig {
@@ -29,12 +29,15 @@ pub(super) enum HeldConfig {
 
 impl HeldConfig {
     fn parked(live: LiveConfig) -> Self {
-        let text = live.content.text().cloned().unwrap_or_else(|| live.content.to_string().into());
+        let text = live.content.to_text();
         Self::Parked { live: LiveConfig { content: ConfigContent::default(), ..live }, text }
     }
 
+    /// Parsed here, so that it is parsed once and not by every plan, unless that takes much memory.
     fn open(live: LiveConfig) -> Self {
-        // Parsed here, so that it is parsed once and not by every plan.
+        if !live.content.is_small() {
+            return Self::parked(live);
+        }
         let _: &Arc<Value> = &live.content;
         Self::Open(live)
     }
@@ -298,23 +301,39 @@ mod tests {
     #[test]
     fn a_config_that_nobody_references_is_kept_as_text_and_parsed_when_somebody_does() {
         let mut stores = Stores::default();
-        let brackets = json!({"x": vec![json!([]); 50_000]});
+        let brackets = json!({"x": vec![json!([]); 1_000]});
         for number in 0..20 {
             let (config, seen) = seen_config(&format!("c{number}"), &brackets);
             stores.put_config(config, seen);
         }
-        // A million values would take a hundred megabytes.
         let (bytes, values) = kept(&stores);
-        assert!(bytes < 4 << 20, "{bytes} bytes");
+        assert!(bytes > 20_000);
         assert_eq!(values, 20);
 
         let (wanted, seen) = seen_config("c7", &brackets);
         let after = BTreeSet::from([wanted.clone()]);
         stores.change_looked_up(&BTreeSet::new(), &after);
         assert_eq!(stores.configs.get(&wanted).unwrap().lent().content, seen.live.content);
-        assert!(kept(&stores).1 > 50_000);
+        assert!(kept(&stores).1 > 1_000);
         stores.change_looked_up(&after, &BTreeSet::new());
         assert_eq!(kept(&stores), (bytes, values));
+    }
+
+    #[test]
+    fn h1_a_dense_config_stays_text_also_while_an_add_on_references_it() {
+        let mut stores = Stores::default();
+        let (config, seen) = seen_config("dense", &json!({"x": vec![json!([]); 50_000]}));
+        assert_eq!(seen.live.unkeepable, None);
+        stores.put_config(config.clone(), seen);
+        let text_only = kept(&stores);
+        assert_eq!(text_only.1, 1);
+        stores.change_looked_up(&BTreeSet::new(), &BTreeSet::from([config.clone()]));
+        assert_eq!(kept(&stores), text_only);
+        assert_eq!(
+            stores.configs[&config].lent().content["spec"]["x"].as_array().map(Vec::len),
+            Some(50_000)
+        );
+        assert_eq!(kept(&stores), text_only, "what a plan parses goes with the plan");
     }
 
     #[test]

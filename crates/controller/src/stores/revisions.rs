@@ -1,12 +1,11 @@
 //! Revisions that are kept: contents by hash, and what placements completed.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use aviary_engine::configs::Revision;
+use aviary_engine::content::ConfigContent;
 use aviary_engine::hash::Hash;
 use aviary_engine::name::{PlacementName, Text};
-use serde_json::Value;
 
 use crate::progress::Booked;
 use crate::revisions::{Completed, Kept, What};
@@ -75,7 +74,7 @@ impl AddOnEntry {
 
     /// Sorts what is kept into contents and history, after either or the add-on has changed.
     pub(super) fn sort_kept(&mut self) {
-        fn content(kept: &Kept) -> Option<(&Hash, &Arc<Value>)> {
+        fn content(kept: &Kept) -> Option<(&Hash, &ConfigContent)> {
             match &kept.what {
                 What::Content { hash, content } => Some((hash, content)),
                 What::Completed(_) => None,
@@ -85,8 +84,7 @@ impl AddOnEntry {
         // Instances of an earlier add-on of this name may still have to run their hooks.
         let held = || self.kept.values().filter(|kept| kept.held).filter_map(content);
         let contents = own.filter_map(content).chain(held());
-        self.revisions.contents =
-            contents.map(|(hash, content)| (hash.clone(), Arc::clone(content))).collect();
+        self.revisions.contents = contents.map(|(hash, content)| (hash.clone(), content.clone())).collect();
         self.revisions.held = held().map(|(hash, _)| hash.clone()).collect();
         let (completed, withdrawn) = history(self.completed().map(|(_, completed)| completed));
         self.revisions.completed = completed;

@@ -103,6 +103,7 @@ impl Drop for Snapshot<'_> {
         entry.instances = take(&mut observed.instances);
         entry.works = take(&mut observed.works);
         entry.revisions = take(&mut observed.revisions);
+        entry.revisions.rest();
         stores.addons.insert(take(name), take(entry));
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use aviary_api::names::labels;
+use aviary_api::work::WorkText;
 use aviary_api::{
-    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ManifestWork, ObjectText, Placement,
-    PlacementDecision,
+    ClusterManagementAddOn, ManagedCluster, ManagedClusterAddOn, ObjectText, Placement, PlacementDecision,
 };
 use aviary_engine::configs::{GroupResource, Pin};
 use aviary_engine::hooks::work_name;
@@ -16,14 +16,13 @@ use aviary_engine::plan::plan;
 use aviary_engine::render::{Templates, WorkSite};
 use aviary_testing::as_authored;
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::hand::KINDS;
 use crate::history::{Commit, Key, Objects, show};
 use crate::leadership::odd_term;
-use crate::revisions::What;
+use crate::revisions::{StoredRevision, What};
 use crate::seen::{self, Change, ObjectVersion, Version, WatchEvent, Watched};
 use crate::stores::{KindState, Stores};
 use crate::trouble::Wrote;
@@ -66,11 +65,11 @@ fn event(key: &Key, object: &Value, gone: bool) -> Option<WatchEvent> {
     match key.0 {
         ADDONS => watched::<ClusterManagementAddOn>(at, object, gone),
         INSTANCES => watched::<ManagedClusterAddOn>(at, object, gone),
-        WORKS => watched::<ManifestWork>(at, object, gone || !ours),
+        WORKS => watched::<WorkText>(at, object, gone || !ours),
         3 => watched::<ManagedCluster>(at, object, gone),
         4 => watched::<Placement>(at, object, gone),
         5 => watched::<PlacementDecision>(at, object, gone),
-        REVISIONS => watched::<ControllerRevision>(at, object, gone),
+        REVISIONS => watched::<StoredRevision>(at, object, gone),
         index => {
             let kind = config_kind(index);
             let change = match gone {
@@ -189,7 +188,7 @@ impl<'a> Promises<'a> {
             (Made::Spec, _) => found.push("S4: a manager has written the spec of an instance".into()),
             (Made::Completed, _) => {
                 if let Some(What::Completed(completed)) =
-                    typed::<ControllerRevision>(object).and_then(Watched::read).map(|kept| kept.what)
+                    typed::<StoredRevision>(object).and_then(Watched::read).map(|kept| kept.what)
                 {
                     check(Deed::Complete(&completed.placement, &completed.revision));
                 }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use aviary_api::names::{annotations, conditions, labels};
 use aviary_api::{Condition, ManifestWork};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
 
 use super::instance::owner;
 use super::text;
@@ -65,7 +64,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         generation,
         owner: owner(metadata, "ManagedClusterAddOn"),
         rendered_digest: text(annotation(annotations::RENDERED_DIGEST)),
-        digest: intact.then(|| hash::digest(&Value::Array(manifests.to_vec())).as_str().into()),
+        digest: intact.then(|| hash::digest_of_list(manifests).as_str().into()),
         hashes: work_hashes(metadata),
         available_since,
         state: Shared::new(state),
@@ -138,7 +137,7 @@ fn kind_of(key: &str) -> Option<GroupResource> {
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use aviary_api::Guarded;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -25,11 +25,11 @@ impl Unkeepable {
 
     /// The most values, counting every list, map, text and number. A value takes up to a hundred
     /// bytes in memory, even where it has two in the text.
-    pub const MOST_VALUES: usize = 100_000;
+    pub const MOST_VALUES: usize = 60_000;
 
     /// The most maps that are not empty. A map takes 700 bytes in memory, even where it has eight
     /// in the text. A megabyte of CRDs has about 10,000.
-    pub const MOST_MAPS: usize = 20_000;
+    pub const MOST_MAPS: usize = 12_000;
 
     /// Checks content that has this many bytes.
     pub fn of(content: &Value, bytes: usize) -> Option<Self> {

@@ -10,9 +10,11 @@ use serde_json::Value;
 
 use super::variables::{self, Unfilled};
 use super::{MOST_OBJECTS, OPTIONS_LIMIT, Prepared, STORED_LIMIT, TEMPLATE_LIMIT, WORK_LIMIT};
+use crate::content::Density;
 use crate::hash;
 use crate::health::instruct::{self, Instructions, ProbedManifest};
 use crate::name::{ClusterName, Text};
+use crate::observed::Unkeepable;
 use crate::problem::Problem;
 
 impl Prepared {
@@ -38,6 +40,7 @@ impl Prepared {
         }
         let (split, probed) = self.lay_out(options)?;
         self.first_works = split.by_size;
+        self.largest = split.largest;
         self.split = split.finish();
         self.probed = probed;
         Ok(())
@@ -55,10 +58,11 @@ impl Prepared {
             definitions: self.definitions(),
         };
         let mut split = Split::default();
+        let mut density = Density::default();
         let mut probed = Vec::with_capacity(self.deployed.len());
         let mut seen = BTreeSet::new();
         for (at, manifest) in self.manifest_sources().enumerate() {
-            let (filled, size) = self.fill_checked(manifest)?;
+            let (filled, size) = self.fill_checked(manifest, &mut density)?;
             // Another namespace may have given two objects the same name.
             if let Ok(manifest) = identity(&filled)
                 && !seen.insert(manifest.clone())
@@ -84,7 +88,7 @@ impl Prepared {
 
     /// A manifest whose variables are filled in, and its size. Sizes are taken at their largest, so
     /// that the split is the same for every cluster.
-    fn fill_checked(&self, manifest: &Value) -> Result<(Value, usize), Problem> {
+    fn fill_checked(&self, manifest: &Value, density: &mut Density) -> Result<(Value, usize), Problem> {
         let template = || self.template.clone();
         let shown = || identity(manifest).unwrap_or_default();
         let too_large = || Problem::ManifestTooLarge { template: template(), manifest: shown() };
@@ -96,6 +100,12 @@ impl Prepared {
         let size = text.len() + variables::cluster_names_in(&text) * names::MAX_NAME;
         if size > WORK_LIMIT {
             return Err(too_large());
+        }
+        // What is added to pods, such as tolerations, is added to each of them.
+        density.add(Density::of_text(text.as_bytes()));
+        if density.is_too_much() {
+            let why = Unkeepable::TooDense;
+            return Err(Problem::TemplateMalformed { template: template(), why: format!("rendered, {why}") });
         }
         if let Some(key) = instruct::reserved_annotation(&filled) {
             let why = format!("the annotation {key} is reserved: remove it from {}", shown());
@@ -174,6 +184,8 @@ pub(super) struct Split {
     start: usize,
     next: usize,
     filled: usize,
+    /// The bytes of the manifests of the largest work.
+    largest: usize,
     /// The bytes of a work once its agent has reported.
     stored: usize,
     /// The bytes of all manifests.
@@ -206,6 +218,7 @@ impl Split {
         }
         self.next += 1;
         self.filled += size + 1;
+        self.largest = self.largest.max(self.filled);
         self.stored += size + caused;
     }
 

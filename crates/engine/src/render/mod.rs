@@ -51,6 +51,9 @@ pub(crate) const OPTIONS_LIMIT: usize = 64 * 1024;
 /// multiply: a template that fits into an API server could otherwise render to gigabytes.
 pub(crate) const TEMPLATE_LIMIT: usize = 32 * WORK_LIMIT;
 
+/// Of works with more bytes of manifests, only a few are written at once.
+const HEAVY: usize = 32 * 1024;
+
 /// The renderer, in the mark of a work. Works of every renderer are accepted as they are, so that an
 /// upgrade of the manager rewrites nothing. It stays 1 as long as the first version must recognise
 /// our works as its own, should it come back.
@@ -78,6 +81,8 @@ pub struct Prepared {
     split: Vec<Range<usize>>,
     /// How many works the first version made of it, which split by size alone.
     first_works: usize,
+    /// The bytes of the manifests of the largest work.
+    largest: usize,
     /// Each deployed manifest that is probed.
     probed: Vec<Option<ProbedManifest>>,
     /// Names the inputs that no hash pins; with the cluster's own they mark what a work was
@@ -191,6 +196,7 @@ impl Prepared {
             hook_deadline: Duration::ZERO,
             split: Vec::new(),
             first_works: 0,
+            largest: 0,
             probed: Vec::new(),
             inputs,
         };
@@ -270,6 +276,11 @@ impl Prepared {
         self.split.len()
     }
 
+    /// Whether a work of it takes much memory while it is written.
+    pub fn is_heavy(&self) -> bool {
+        self.largest > HEAVY
+    }
+
     /// The name of the `index`-th work.
     pub fn work_name(&self, index: usize) -> String {
         work_name(&self.addon, index)
@@ -347,7 +358,9 @@ impl Prepared {
         let options = options.filter(|(key, _)| !matches!(key.as_str(), "workload" | "manifestConfigs"));
         let mut spec: Map<String, Value> = options.map(|(key, value)| (key.clone(), value.clone())).collect();
         orphans::keep(&mut spec, &manifests, &instructions.definitions);
-        spec.insert("workload".to_owned(), json!({ "manifests": manifests }));
+        // Moved: `json!` would copy them.
+        let workload = Map::from_iter([("manifests".to_owned(), Value::Array(manifests))]);
+        spec.insert("workload".to_owned(), Value::Object(workload));
         if !configs.is_empty() {
             spec.insert("manifestConfigs".to_owned(), Value::Array(configs));
         }
@@ -404,7 +417,7 @@ impl Prepared {
         if let Some(version) = self.version_label() {
             named.insert(labels::ADDON_VERSION, version.to_string());
         }
-        json!({
+        let mut work = json!({
             "apiVersion": "work.open-cluster-management.io/v1",
             "kind": "ManifestWork",
             "metadata": {
@@ -425,8 +438,12 @@ impl Prepared {
                     "uid": site.instance_uid,
                 }],
             },
-            "spec": spec,
-        })
+        });
+        if let Value::Object(fields) = &mut work {
+            // Moved: `json!` would copy it.
+            fields.insert("spec".to_owned(), Value::Object(spec));
+        }
+        work
     }
 }
 

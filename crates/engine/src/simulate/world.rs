@@ -2,7 +2,6 @@
 //! plan.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::agents::Answer;
 use crate::configs::GroupResource;
@@ -93,7 +92,7 @@ impl World {
 
     fn keep(&mut self, keep: &Keep) {
         let revisions = &mut self.observed.revisions;
-        revisions.contents.insert(keep.pin.hash.clone(), Arc::clone(&keep.content));
+        revisions.contents.insert(keep.pin.hash.clone(), keep.content.clone());
         if keep.held {
             revisions.held.insert(keep.pin.hash.clone());
         }

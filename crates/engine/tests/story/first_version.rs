@@ -44,7 +44,7 @@ fn story(fixture: &Value, fleet: &Value) -> Story {
     }
     for hash in fleet["stored"].as_array().unwrap() {
         let hash = hash.as_str().unwrap();
-        let content = Arc::new(fixture["contents"][hash].clone());
+        let content = fixture["contents"][hash].clone().into();
         observed.revisions.contents.insert(Hash::recorded(hash).unwrap(), content);
     }
     for (placement, revisions) in fleet["completed"].as_object().unwrap() {

@@ -23,17 +23,7 @@ impl World {
     /// A hub with a kind that agents work on, and one object of it.
     async fn new() -> Self {
         let world = Self { hub: ephemeral(HubOptions::default()).await };
-        let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let version = json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-            "schema": {"openAPIV3Schema": anything}});
-        let names = json!({"kind": "ManifestWork", "plural": "manifestworks"});
-        let crd = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "manifestworks.work.open-cluster-management.io"},
-            "spec": {"group": "work.open-cluster-management.io", "scope": "Namespaced", "names": names, "versions": [version]},
-        });
-        world.admin("POST", crds, "application/json", &crd).await;
+        world.define("work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks").await;
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "c1"}});
         world.admin("POST", "/api/v1/namespaces", "application/json", &namespace).await;
         let metadata =
@@ -42,6 +32,20 @@ impl World {
             "metadata": metadata, "spec": {"image": "good"}});
         world.admin("POST", WORKS, "application/json", &work).await;
         world
+    }
+
+    async fn define(&self, group: &str, version: &str, kind: &str, plural: &str) {
+        let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let version = json!({"name": version, "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": anything}});
+        let names = json!({"kind": kind, "plural": plural});
+        let crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+        });
+        self.admin("POST", crds, "application/json", &crd).await;
     }
 
     async fn send(&self, role: Role, method: &str, path: &str, media: &str, body: &Value) -> (u16, Value) {
@@ -112,6 +116,50 @@ async fn an_agent_changes_the_finalizers_of_a_work_and_nothing_else_of_it() {
     let work = world.work().await;
     assert_eq!((&work["metadata"]["finalizers"], &work["status"]), (&json!(["x.io/agent"]), &Value::Null));
     assert_eq!((&work["spec"], &work["metadata"]["generation"]), (&before["spec"], &json!(1)));
+}
+
+/// Works, in every way to write them, are in the test above.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn h8_an_agent_writes_neither_its_instance_nor_a_work_nor_any_secret() {
+    const INSTANCES: &str =
+        "/apis/addon.open-cluster-management.io/v1alpha1/namespaces/c1/managedclusteraddons";
+    const SECRETS: &str = "/api/v1/namespaces/c1/secrets";
+    let world = World::new().await;
+    world
+        .define("addon.open-cluster-management.io", "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons")
+        .await;
+    let instance = json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+        "metadata": {"name": "one"}, "spec": {"installNamespace": "good"}});
+    world.admin("POST", INSTANCES, "application/json", &instance).await;
+    let one = format!("{INSTANCES}/one");
+    let before = world.admin("GET", &one, "application/json", &json!({})).await;
+    let (mut replaced, bad) = (before.clone(), json!({"spec": {"installNamespace": "bad"}}));
+    replaced["spec"] = bad["spec"].clone();
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one"}, "stringData": {"a": "b"}});
+    let nothing = json!({});
+    for (method, path, media, body) in [
+        ("PATCH", one.as_str(), MERGE, &bad),
+        ("PUT", &one, "application/json", &replaced),
+        ("POST", INSTANCES, "application/json", &instance),
+        ("DELETE", &one, "application/json", &nothing),
+        ("PATCH", WORK, MERGE, &bad),
+        ("POST", SECRETS, "application/json", &secret),
+        ("PATCH", &format!("{SECRETS}/one"), MERGE, &secret),
+        ("PUT", &format!("{SECRETS}/one"), "application/json", &secret),
+        ("DELETE", &format!("{SECRETS}/one"), "application/json", &nothing),
+        ("GET", &format!("{SECRETS}/one"), "application/json", &nothing),
+        ("GET", SECRETS, "application/json", &nothing),
+    ] {
+        let (code, told) = world.agent(method, path, media, body).await;
+        assert_eq!((code, &told["reason"]), (403, &"Forbidden".into()), "{method} {path}: {told}");
+    }
+    assert_eq!(world.admin("GET", &one, "application/json", &nothing).await, before, "nothing was written");
+
+    // What it may: report, without taking the spec with it.
+    let report = json!({"status": {"reported": true}, "spec": {"installNamespace": "bad"}});
+    let (code, told) = world.agent("PATCH", &format!("{one}/status"), MERGE, &report).await;
+    assert_eq!((code, &told["status"], &told["spec"]), (200, &report["status"], &before["spec"]), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,10 +4,9 @@ use std::fmt::Debug;
 
 use aviary_api::names::labels;
 use aviary_api::{Guarded, ManagedCluster, ManagedClusterAddOn};
-use aviary_controller::stored_template;
+use aviary_controller::{StoredRevision, stored_template};
 use aviary_engine::hash;
 use futures_util::{StreamExt, pin_mut};
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -55,7 +54,7 @@ pub(super) async fn follow(client: Client, namespace: String, kind: WatchedKind,
             stream(api, all, kind, changes, |object| template(&object)).await;
         }
         WatchedKind::Revision => {
-            let api: Api<Guarded<ControllerRevision>> = Api::namespaced(client, &namespace);
+            let api: Api<Guarded<StoredRevision>> = Api::namespaced(client, &namespace);
             stream(api, all.labels(labels::ADDON_NAME), kind, changes, revision).await;
         }
         WatchedKind::Binding => {
@@ -146,7 +145,7 @@ fn template(object: &DynamicObject) -> Option<SeenObject> {
 }
 
 /// The registrations of a stored template. Other revisions are not needed.
-fn revision(object: ControllerRevision) -> Option<SeenObject> {
+fn revision(object: StoredRevision) -> Option<SeenObject> {
     let (addon, hash, content) = stored_template(&object)?;
     let registrations = Registrations::read(&content);
     // A template of another add-on grants nothing.
@@ -154,7 +153,7 @@ fn revision(object: ControllerRevision) -> Option<SeenObject> {
         return None;
     }
     Some(SeenObject::Content(
-        object.metadata.name?,
+        object.meta().name.clone()?,
         TemplateContent { addon, hash, registrations: Arc::new(registrations) },
     ))
 }

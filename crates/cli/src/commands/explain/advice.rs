@@ -8,6 +8,7 @@ use aviary_engine::observed::InstallPlacement;
 use aviary_engine::plan::ClusterReport;
 use aviary_engine::problem::Problem;
 
+use crate::live::Leader;
 use crate::output::first_few;
 
 const REFUSED: &str = "make room in the object that the reason names, or change what refuses it; the manager tries again within a minute";
@@ -20,6 +21,7 @@ pub(super) struct Advisor<'a> {
     pub(super) addon: &'a str,
     /// The options that select the hub, as the user typed them.
     pub(super) hub: &'a str,
+    pub(super) leader: &'a Leader,
 }
 
 impl Advisor<'_> {
@@ -31,6 +33,9 @@ impl Advisor<'_> {
         refused: usize,
     ) -> String {
         let cluster = &report.cluster;
+        if let Some(advice) = self.nobody_acts().filter(|_| is_next(&report.decision)) {
+            return advice;
+        }
         match &report.decision {
             Decision::Settled => "nothing: it is up to date".to_owned(),
             decision if is_next(decision) && refused > 0 => format!(
@@ -45,8 +50,19 @@ impl Advisor<'_> {
         }
     }
 
+    /// What to do where it is the manager's turn, and no manager will take it.
+    fn nobody_acts(&self) -> Option<String> {
+        match self.leader {
+            Leader::Unknown | Leader::Leads { skips: None } => None,
+            Leader::Nobody(_) => Some("start a manager: none leads, so this does not happen".to_owned()),
+            Leader::Leads { skips: Some(why) } => {
+                Some(format!("look at the leading manager: it skips this add-on: {why}"))
+            }
+        }
+    }
+
     fn flying(&self, flight: &Flight, cluster: &str) -> String {
-        let Self { program, addon, hub } = self;
+        let Self { program, addon, hub, .. } = self;
         match flight {
             Flight::Installing | Flight::Updating => format!(
                 "its agent has not reported yet; kubectl -n {cluster} get manifestworks shows whether it has seen its work"
@@ -77,7 +93,7 @@ impl Advisor<'_> {
     }
 
     fn waiting(&self, wait: &Wait, placement: Option<&InstallPlacement>) -> String {
-        let Self { program, addon, hub } = self;
+        let Self { program, addon, hub, .. } = self;
         let of = placement.map(|spec| format!(" --placement {}", spec.name)).unwrap_or_default();
         match wait {
             Wait::Canary(wait) => self.canary(wait),
@@ -91,7 +107,7 @@ impl Advisor<'_> {
     }
 
     fn canary(&self, wait: &CanaryWait) -> String {
-        let Self { program, addon, hub } = self;
+        let Self { program, addon, hub, .. } = self;
         match wait {
             CanaryWait::Required { wait, .. } => self.canary(wait),
             CanaryWait::NotFound { placement } => {

@@ -52,7 +52,7 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
         }
     }
     notes(&mut out, &told.notes, wide);
-    let Advisor { program, addon, hub } = advisor;
+    let Advisor { program, addon, hub, .. } = advisor;
     let failed = told
         .reasons
         .iter()
@@ -143,7 +143,7 @@ pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, wide: bool, paint:
         }),
     );
     notes(&mut out, &told.notes, wide);
-    let Advisor { program, addon, hub } = advisor;
+    let Advisor { program, addon, hub, .. } = advisor;
     out.gap();
     out.line(format_args!("Next: {program} status {addon}{hub}"));
     out

@@ -336,7 +336,7 @@ async fn lost(
                 pin.hash.short()
             );
         };
-        lost.push(Lost { config: (*pin.config).clone(), live, content: (*content).clone() });
+        lost.push(Lost { config: (*pin.config).clone(), live, content: (**content).clone() });
     }
     Ok(lost)
 }
