@@ -77,7 +77,10 @@ impl Evidence {
             work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(tolerant)
         };
         let installed = was_installed(status);
-        let was_applied = || told && works.iter().any(|work| work.applied == Seen::Yes);
+        // A work that we rendered shows that something was assigned, also to an instance whose status
+        // is gone.
+        let was_applied =
+            || works.iter().any(|work| work.was_applied && (told || work.rendered_from.is_some()));
         Self {
             told,
             installed,
@@ -132,6 +135,7 @@ impl Work {
             version: None,
             rendered_from: None,
             applied: Seen::No { message },
+            was_applied: false,
             available: Seen::NotYet,
             health: Health::NotProbed,
             probed: false,

@@ -7,7 +7,7 @@
 use crate::story::{Story, check, cluster};
 use aviary_engine::fleet::Fleet;
 use aviary_engine::health::Health;
-use aviary_engine::observed::{InstanceStatus, ObservedCondition};
+use aviary_engine::observed::{InstanceStatus, ObservedCondition, Seen};
 use aviary_engine::plan::{Write, plan};
 use aviary_engine::reason::ConditionReason;
 use expect_test::expect;
@@ -402,6 +402,149 @@ fn rule_8_a_first_install_that_was_never_healthy_is_gated_whatever_its_agent_tak
             p1               hold      v1       canary default/canary: 1 of 1 not passed, first c1
         "#]],
     );
+}
+
+/// The next version of a placement of one cluster, behind a canary that never passes.
+const NEXT_NEVER_PASSES: &str = "
+    bad v2 unready
+    rollout canary version=v2 RollingUpdate 1
+    rollout prod version=v2 Canary 1 canary=canary
+    settle
+    show clusters";
+
+#[test]
+fn rule_8_what_was_applied_is_recorded_after_a_minute_whatever_else_the_agent_leaves_out() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2
+        place canary: c1
+        place prod: p1
+        rollout canary version=v1 RollingUpdate 1
+        rollout prod version=v1 Canary 1 canary=canary
+        pass 3
+        unready c1
+        stuck p1",
+    );
+    // Applied, and nothing else is ever reported.
+    for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
+        (work.applied, work.was_applied) = (Seen::Yes, true);
+    }
+    story.run("settle");
+    let planned = plan(&story.world.observed, story.now);
+    assert_eq!(planned.recheck_at, Some("2026-01-01T00:01:00Z".parse().expect("a time")));
+    story.run("wait 1m\n settle\n emptied p1");
+    let instance = story.world.observed.instances.get(&cluster("p1")).expect("an instance").clone();
+    assert_eq!(
+        instance.status.condition("RevisionHealthy").expect("a clock").reason.as_str(),
+        "NeverHealthy"
+    );
+    story.run(NEXT_NEVER_PASSES);
+    expect![[r#"
+        c1               in flight v2       not healthy yet: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available
+        p1               hold      v1       canary default/canary: 1 of 1 not passed, first c1
+    "#]]
+    .assert_eq(&story.told);
+}
+
+/// A work that is written again loses the report on its generation, and not that it was applied.
+#[test]
+fn rule_8_a_work_that_was_applied_at_an_earlier_generation_is_no_first_install() {
+    check(
+        &format!(
+            "template v1 v2
+            place canary: c1
+            place prod: p1
+            bad v1 unready
+            rollout canary version=v1 RollingUpdate 1
+            rollout prod version=v1 Canary 1 canary=canary
+            settle
+            stuck p1
+            edit p1
+            pass 2
+            show works
+            {NEXT_NEVER_PASSES}"
+        ),
+        &expect![[r#"
+            c1  addon-helloworld-deploy-0 generation 1 version v1
+            p1  addon-helloworld-deploy-0 generation 3 version v1
+            c1               in flight v2       not healthy yet: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available
+            p1               hold      v1       canary default/canary: 1 of 1 not passed, first c1
+        "#]],
+    );
+}
+
+#[test]
+fn rule_8_an_instance_that_was_restored_without_its_status_is_no_first_install() {
+    check(
+        "template v1 v2
+        place prod: p1..p4
+        rollout prod version=v1 RollingUpdate 1
+        settle
+        rollout prod version=v2 RollingUpdate 1
+        pass 2
+        restored p2 p3
+        pass 3
+        show clusters
+        settle
+        note the end
+        show all",
+        &expect![[r#"
+            p1               in flight v2       updating
+            p2..p3 (2)       hold      -        budget full: 3 of 1 slots taken: 1 in flight, 2 unhealthy
+            p4               hold      v1       budget full: 3 of 1 slots taken: 1 in flight, 2 unhealthy
+            -- the end
+            p1..p4 (4)       settled   v2       settled
+        "#]],
+    );
+}
+
+/// S20: what was proved is not proved any more when its report is gone, whatever was recorded.
+#[test]
+fn rule_8_a_settled_cluster_whose_reports_vanish_is_neither_settled_nor_a_first_install() {
+    for loss in ["emptied", "unreported"] {
+        let mut story = Story::new();
+        story.run(&format!(
+            "{CANARY}
+            wait 5m
+            {loss} c1
+            settle
+            show c1
+            show clusters
+            show health"
+        ));
+        let expected = match loss {
+            "emptied" => expect![[r#"
+                c1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+                c1  version desired v1 current unknown last -
+                c1  Progressing True Installing: Installing addon to version v1.
+                c1  Configured True ConfigurationsConfigured: all configurations are resolved
+                c1  Available Unknown WorksNotReported: the agent has not reported on all works yet
+                c1               in flight v1       applied but not available: the agent has not reported on it yet
+                canary  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
+                canary  Healthy False ClustersUnhealthy since 2026-01-01T00:05:00Z: 1 unhealthy: c1
+                prod  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
+                prod  Healthy True Healthy since 2026-01-01T00:00:00Z: no cluster is unhealthy
+            "#]],
+            _ => expect![[r#"
+                c1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+                c1  version desired v1 current v1 last -
+                c1  Progressing False Succeed: install completed with no errors.
+                c1  Configured True ConfigurationsConfigured: all configurations are resolved
+                c1  Available Unknown HealthUnknown: Deployment open-cluster-management-agent-addon/agent: the work agent has not reported its health yet
+                c1               in flight v1       applied but not available: Deployment open-cluster-management-agent-addon/agent: the work agent has not reported its health yet
+                canary  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
+                canary  Healthy False ClustersUnhealthy since 2026-01-01T00:05:00Z: 1 unhealthy: c1; c1: Deployment open-cluster-management-agent-addon/agent
+                prod  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
+                prod  Healthy True Healthy since 2026-01-01T00:00:00Z: no cluster is unhealthy
+            "#]],
+        };
+        expected.assert_eq(&story.told);
+        story.told.clear();
+        story.run("ack c1\n wait 2m\n settle\n show clusters");
+        assert_eq!(story.told, "", "it reports again");
+        let instance = story.world.observed.instances.get(&cluster("c1")).expect("an instance");
+        assert!(instance.status.condition("Available").expect("Available").is_true());
+    }
 }
 
 #[test]

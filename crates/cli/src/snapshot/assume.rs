@@ -100,6 +100,7 @@ fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<
         version: None,
         rendered_from: None,
         applied: failed.map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
+        was_applied: failed.is_none(),
         available: unavailable
             .map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
         health: Health::NotProbed,

@@ -7,7 +7,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use aviary_api::names::conditions::{AVAILABLE, PROGRESSING};
+use aviary_api::names::conditions::{AVAILABLE, PROGRESSING, REVISION_HEALTHY};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::{Doubt, RevisionClock};
@@ -22,6 +22,7 @@ use crate::observed::{
     WorkState,
 };
 use crate::problem::Problem;
+use crate::reason::Reason;
 use crate::render::Rendering;
 
 /// How long after its start a revision is given before bad health counts as a failure and is
@@ -169,6 +170,20 @@ impl InstanceFacts<'_> {
         let started = self.clock.as_ref()?.started.min(now);
         let until = started.checked_add(HEALTH_GRACE).unwrap_or(Timestamp::MAX);
         (now < until).then_some(until)
+    }
+
+    /// Something of it was applied, and nothing has ever been healthy.
+    pub(crate) fn was_never_healthy(&self) -> bool {
+        let Evidence { delivered, installed, .. } = self.evidence;
+        delivered && !installed && !self.evidence.arrived()
+    }
+
+    /// When to record that something of it was applied, should it not become healthy until then:
+    /// its agent may take that back.
+    pub(crate) fn never_healthy_from(&self, now: Timestamp) -> Option<Timestamp> {
+        let recorded = self.status.condition(REVISION_HEALTHY);
+        let is_recorded = recorded.is_some_and(|recorded| recorded.reason == Reason::NeverHealthy);
+        self.health_grace(now).filter(|_| self.was_never_healthy() && !is_recorded)
     }
 
     /// Another manager has brought it to the assigned revision, and Aviary has not touched it

@@ -200,6 +200,7 @@ fn work(name: &Text, revision: &Revision) -> Work {
         version: None,
         rendered_from: None,
         applied: Seen::Yes,
+        was_applied: true,
         available: Seen::Yes,
         health: Health::NotProbed,
         probed: false,

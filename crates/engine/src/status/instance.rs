@@ -609,10 +609,10 @@ impl StatusDraft<'_> {
             kept.is_some_and(|condition| condition.is_true() || condition.reason == Reason::NoLongerHealthy);
         // Without this record an agent that takes its report back would make it a first install
         // again. A revision that has only just started gets the time to become healthy first.
-        let delivered = evidence.delivered && !evidence.installed && !evidence.arrived();
+        let delivered = instance.was_never_healthy();
         let never = match running {
             Some(condition) if condition.reason == Reason::NeverHealthy => true,
-            Some(_) => delivered && (evidence.unavailable.is_some() || ill_health(instance, now).is_some()),
+            Some(_) => delivered && (evidence.unavailable.is_some() || instance.health_grace(now).is_none()),
             None => delivered,
         };
         // Time in which nobody hears from the cluster is no part of a soak: it starts again.
@@ -763,7 +763,8 @@ fn availability(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
         return Some(("True", Reason::WorksAvailable, "all works are available".into()));
     }
     let unsaid = instance.status.condition(conditions::AVAILABLE).is_none();
-    unsaid
+    // On an instance that had arrived, what was reported is gone, and what it proved with it.
+    (unsaid || instance.arrived_once())
         .then(|| ("Unknown", Reason::WorksNotReported, "the agent has not reported on all works yet".into()))
 }
 

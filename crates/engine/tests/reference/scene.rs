@@ -421,6 +421,7 @@ impl Scene {
             arrived_once: self.arrived.contains(&one.cluster),
             own: one.overrides.first().map(|config| self.says(config)),
             carries: carries.next_back(),
+            was_applied: work.is_some_and(|work| work.was_applied),
             answer: match work.map(|work| (&work.applied, &work.available)) {
                 Some((Seen::Yes, Seen::Yes)) => Answer::Healthy,
                 Some((Seen::No { .. }, _)) => Answer::Refused,
