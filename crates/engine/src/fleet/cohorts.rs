@@ -4,7 +4,7 @@
 //! are made from the key alone, once per cohort: an input that is not part of the key cannot be
 //! reached.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -14,10 +14,11 @@ use super::facts::{Claim, ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts
 use super::lineup::ClusterRow;
 use crate::by_cluster::RowEntry;
 use crate::clock::RevisionClock;
-use crate::configs::{Overrides, Resolver};
+use crate::configs::{Overrides, Resolver, Revision};
 use crate::evidence::{Evidence, carries_told, is_rendered_as_told, name_taken, told_same};
+use crate::health::Leniency;
 use crate::hooks::{self, HookWork};
-use crate::name::TextId;
+use crate::name::{PlacementName, TextId};
 use crate::observed::{
     Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, SoakMark, Work, WorkHashes, WorkState,
     WorkSummary, WorksSummary,
@@ -332,14 +333,17 @@ impl<'a> ObjectsById<'a> {
         let rendering = self.templates.prepare(status.told());
         let clock = RevisionClock::carried_by(status);
         let has_arrived = clock.as_ref().is_some_and(|clock| clock.has_arrived);
-        let tolerant = has_arrived && self.has_completed(status, overrides.as_deref(), claim);
+        let leniency = Leniency {
+            has_settled: has_arrived && self.has_completed(status, overrides.as_deref(), claim),
+            has_returned: self.has_returned(status, overrides.as_deref(), claim),
+        };
         let may_lack_probes = clock.as_ref().is_none_or(RevisionClock::may_lack_probes);
         let mut evidence = self.evidence(
             status,
             &works,
             overrides.as_deref(),
             rendering.as_ref(),
-            (tolerant, may_lack_probes),
+            (leniency, may_lack_probes),
         );
         let accepted = may_lack_probes && is_accepted(&works, rendering.as_ref(), status);
         if !accepted && let Some(taken) = first_taken(&works, rendering.as_ref()) {
@@ -395,7 +399,7 @@ impl<'a> ObjectsById<'a> {
         works: &[WorkFacts<'a>],
         overrides: Option<&Overrides>,
         rendering: Option<&Rendering>,
-        (tolerant, may_lack_probes): (bool, bool),
+        (leniency, may_lack_probes): (Leniency, bool),
     ) -> Evidence {
         // A report on a work of a deleted instance proves nothing about this one.
         // Nor does one on the hooks that end it.
@@ -410,7 +414,26 @@ impl<'a> ObjectsById<'a> {
             .any(|work| work.hashes.is_none() && work.version.is_some())
             .then(|| versions::of_revision(self.templates.observed(), &status.told_revision()))
             .flatten();
-        Evidence::of(status, &own, overrides, rendering, version.as_ref(), tolerant, may_lack_probes)
+        Evidence::of(status, &own, overrides, rendering, version.as_ref(), leniency, may_lack_probes)
+    }
+
+    /// Its placement has rolled back to the revision that it was assigned.
+    fn has_returned(
+        &self,
+        status: &InstanceStatus,
+        overrides: Option<&Overrides>,
+        claim: Option<Claim>,
+    ) -> bool {
+        let observed = self.templates.observed();
+        let spec = claim.and_then(|claim| observed.addon.strategy.placements().get(claim.governor as usize));
+        spec.is_some_and(|spec| {
+            let of = |history: &'a BTreeMap<PlacementName, Vec<Revision>>| {
+                history.get(&spec.name).map_or(&[][..], Vec::as_slice)
+            };
+            let (completed, withdrawn) =
+                (of(&observed.revisions.completed), of(&observed.revisions.withdrawn));
+            !withdrawn.is_empty() && completed.iter().any(|one| told_same(status, one.pins(), overrides))
+        })
     }
 
     /// Its placement has completed the revision that it was assigned. Until then nothing may be

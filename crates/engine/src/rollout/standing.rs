@@ -458,7 +458,7 @@ impl<'a> Judge<'a> {
             _ if let Some(why) = &evidence.unproven => Flight::Unproven { why: why.clone() },
             _ if let Some(why) = unhealthy => match &evidence.health {
                 _ if instance.arrived_once() => Flight::Unavailable { why: why.clone() },
-                Health::Unknown { .. } => Flight::HealthUnknown { why: why.clone() },
+                Health::Unknown { .. } | Health::Kept { .. } => Flight::HealthUnknown { why: why.clone() },
                 _ => Flight::Progressing { why: why.clone() },
             },
             _ if instance.arrived_once() => {

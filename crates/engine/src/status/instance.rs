@@ -778,7 +778,7 @@ fn ill_health(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
         return None;
     }
     let (state, reason) = match evidence.health {
-        Health::Unknown { .. } => ("Unknown", Reason::HealthUnknown),
+        Health::Unknown { .. } | Health::Kept { .. } => ("Unknown", Reason::HealthUnknown),
         _ => ("False", Reason::WorkloadUnhealthy),
     };
     Some((state, reason, why.to_string().into()))
