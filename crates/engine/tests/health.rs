@@ -5,6 +5,7 @@
 #![allow(clippy::expect_used, reason = "a broken story must fail the test")]
 
 use crate::story::{Story, check, cluster};
+use aviary_engine::explain::Decision;
 use aviary_engine::fleet::Fleet;
 use aviary_engine::health::Health;
 use aviary_engine::observed::{InstanceStatus, ObservedCondition, Seen};
@@ -586,6 +587,52 @@ fn rule_9_a_soak_starts_again_when_the_cluster_was_offline_in_it() {
     );
 }
 
+#[test]
+fn rule_9_a_soak_starts_again_when_the_cluster_was_offline_while_no_manager_ran() {
+    check(
+        "template v1 v2
+        place prod: p1..p3
+        rollout prod version=v1 RollingUpdate 1
+        settle
+        rollout prod version=v2 RollingUpdate 1 minSuccessTime=10m
+        settle
+        wait 3m
+        offline p1
+        wait 4m
+        online p1
+        note a manager runs again an hour later: nobody knows how p1 was
+        wait 1h
+        settle
+        show clusters
+        wait 10m
+        settle
+        show clusters
+        wait 20s
+        settle
+        show clusters
+        note an outage after the soak restarts nothing, whoever sees it
+        wait 1m
+        offline p1
+        wait 1m
+        online p1
+        wait 1m
+        settle
+        show clusters",
+        &expect![[r#"
+            -- a manager runs again an hour later: nobody knows how p1 was
+            p1               in flight v2       healthy, soaking until 2026-01-01T01:17:20Z
+            p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
+            p1               in flight v2       healthy, soaking until 2026-01-01T01:17:20Z
+            p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
+            p2               in flight v2       healthy, soaking until 2026-01-01T01:27:40Z
+            p3               hold      v1       budget full: 1 of 1 in flight
+            -- an outage after the soak restarts nothing, whoever sees it
+            p2               in flight v2       healthy, soaking until 2026-01-01T01:27:40Z
+            p3               hold      v1       budget full: 1 of 1 in flight
+        "#]],
+    );
+}
+
 /// The health of `p1` flips every ten seconds for ten minutes; how often is its status written?
 fn writes_while_flapping(rollout: &str) -> usize {
     let mut story = Story::new();
@@ -612,6 +659,99 @@ fn writes_while_flapping(rollout: &str) -> usize {
 fn rule_15_an_instance_that_flaps_is_written_at_most_once_a_minute() {
     let written = writes_while_flapping("RollingUpdate 1");
     assert!((1..=10).contains(&written), "{written} writes in ten minutes");
+}
+
+/// Every ten seconds for ten minutes the agent of `p1` answers in the next of these ways. How often
+/// is its status written?
+fn writes_while(story: &mut Story, answers: [&str; 2]) -> usize {
+    let mut written = 0;
+    for round in 0..60 {
+        story.run(&format!("{} p1", answers[round % 2]));
+        for _ in 0..3 {
+            let writes = plan(&story.world.observed, story.now).writes();
+            written += writes.filter(|write| matches!(write, Write::Instance(_))).count();
+            story.run("pass");
+        }
+        let decision = &plan(&story.world.observed, story.now).report.clusters[0].decision;
+        assert!(matches!(decision, Decision::InFlight(_)), "{decision}");
+        story.run("wait 10s");
+    }
+    written
+}
+
+#[test]
+fn rule_15_a_cluster_that_flaps_within_its_soak_never_settles_and_is_written_at_most_twice_a_minute() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle
+        rollout prod version=v2 RollingUpdate 1 minSuccessTime=5m\n settle\n wait 4m",
+    );
+    let written = writes_while(&mut story, ["unready", "ack"]);
+    assert!((1..=21).contains(&written), "{written} writes in ten minutes");
+    story.run(
+        "settle\n wait 1m\n settle\n wait 5m\n settle
+        note five minutes after its recovery was written, a crash may not be reported yet\n show clusters
+        wait 20s\n settle\n show clusters",
+    );
+    expect![[r#"
+        -- five minutes after its recovery was written, a crash may not be reported yet
+        p1               in flight v2       healthy, soaking until 2026-01-01T00:20:20Z
+        p2               hold      v1       budget full: 1 of 1 in flight
+        p2               in flight v2       healthy, soaking until 2026-01-01T00:25:40Z
+    "#]]
+    .assert_eq(&story.told);
+}
+
+#[test]
+fn rule_15_bad_health_that_changes_its_kind_is_written_at_most_once_a_minute() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle
+        bad v2 unready\n rollout prod version=v2 RollingUpdate 1\n settle\n wait 1m\n settle\n wait 1m",
+    );
+    let written = writes_while(&mut story, ["unreported", "unready"]);
+    assert!((1..=10).contains(&written), "{written} writes in ten minutes");
+    story.run("unreported p1\n settle\n wait 10s\n unready p1\n settle");
+    let due = plan(&story.world.observed, story.now).recheck_at.expect("the last word is due");
+    assert!(due <= story.now + jiff::SignedDuration::from_mins(1), "{due}");
+    story.run("wait 1m\n settle\n show p1");
+    expect![[r#"
+        p1  addonhubconfigs desired v2@cdf58b3d applied v1@b433cd0d
+        p1  version desired v2 current unknown last v1
+        p1  Progressing True Upgrading: Upgrading addon to version v2.
+        p1  Configured True ConfigurationsConfigured: all configurations are resolved
+        p1  Available False WorkloadUnhealthy: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available
+    "#]].assert_eq(&story.told);
+}
+
+/// A cluster that has failed stays failed with every report of its agent.
+#[test]
+fn rule_5_a_failed_cluster_is_not_written_again_for_other_numbers() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle
+        bad v2 broken\n rollout prod version=v2 RollingUpdate 1 maxFailures=0\n settle\n wait 2m\n settle",
+    );
+    for available in [0, 2, 1] {
+        let why = format!(
+            "Deployment open-cluster-management-agent-addon/agent: {available} of 3 replicas updated, 3 available; its progress deadline has passed"
+        );
+        for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
+            work.health = Health::Failed { why: why.as_str().into() };
+        }
+        story.run("wait 10s\n show clusters\n show writes");
+    }
+    expect![[r#"
+        p1               failed    v2       failed: Deployment open-cluster-management-agent-addon/agent: 0 of 3 replicas updated, 3 available; its progress deadline has passed
+        p2               hold      v1       halted: 1 failed, 0 tolerated
+        0 writes
+        p1               failed    v2       failed: Deployment open-cluster-management-agent-addon/agent: 2 of 3 replicas updated, 3 available; its progress deadline has passed
+        p2               hold      v1       halted: 1 failed, 0 tolerated
+        0 writes
+        p1               failed    v2       failed: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available; its progress deadline has passed
+        p2               hold      v1       halted: 1 failed, 0 tolerated
+        0 writes
+    "#]].assert_eq(&story.told);
 }
 
 /// A held write is made up for by itself: the plan says when to look again.
@@ -724,6 +864,8 @@ fn rule_16_costs_no_cohorts_without_a_soak_or_after_it() {
             works[0].state = state.clone();
             works[0].available_since =
                 Some(format!("2025-12-31T23:00:{number:02}Z").parse().expect("a time"));
+            let mut cluster = observed.clusters.get_mut(&name).expect("a cluster");
+            cluster.reachable_since = Some(format!("2026-01-01T00:05:{number:02}Z").parse().expect("a time"));
         }
         let hashes = observed.works.get(&cluster("p01")).expect("works")[0].hashes.clone();
         for number in 1..=20 {

@@ -32,6 +32,7 @@ pub(super) fn clusters(hub: &mut HubObjects<'_>) {
             deleting: false,
             opted_out: false,
             unreachable: None,
+            reachable_since: None,
             addon_annotations: Default::default(),
         };
         hub.clusters.insert(name, Arc::new(cluster));

@@ -24,6 +24,7 @@ use crate::observed::{
     WorkSummary, WorksSummary,
 };
 use crate::render::{Prepared, Rendering, Templates};
+use crate::rollout::REPORTING_LAG;
 use crate::shared::{ById, SharedId};
 use crate::versions;
 
@@ -48,6 +49,8 @@ struct InstanceKey {
     works: WorksKey,
     /// Since when its workloads are available, where a soak depends on it and it is news.
     available_since: Option<Timestamp>,
+    /// Since when the hub has contact with its cluster again, if that was lost within a soak.
+    returned: Option<Timestamp>,
     /// A place among the different overrides.
     overrides: Option<u32>,
     terminating: bool,
@@ -167,6 +170,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 hosting: summary.hosting,
                 works: self.works_key(row.works, summary.uid),
                 available_since: self.available_since(row, summary.soak),
+                returned: self.returned(row, summary.soak),
                 overrides: if summary.has_own { self.overrides(row, instance.value) } else { None },
                 terminating: summary.deleting,
                 guarded: summary.guarded,
@@ -211,6 +215,15 @@ impl<'a, 'r> Cohorts<'a, 'r> {
             instance.missing_annotations(cluster.value).next().is_some()
                 && !observed.refused_annotations.contains(row.name)
         })
+    }
+
+    /// Left out where no soak depends on it, as below.
+    fn returned(&self, row: &ClusterRow<'a>, recorded: SoakMark) -> Option<Timestamp> {
+        let placements = self.observed().addon.strategy.placements();
+        let spec = row.claim.and_then(|claim| placements.get(claim.governor as usize))?;
+        let soak = spec.rollout.min_success_time;
+        let cluster = row.cluster.filter(|cluster| !soak.is_zero() && cluster.summary.reachable)?;
+        recorded.returned(cluster.value.reachable_since, soak.saturating_add(REPORTING_LAG))
     }
 
     /// Left out where no soak depends on it: it differs from cluster to cluster.
@@ -356,7 +369,7 @@ impl<'a> ObjectsById<'a> {
                     && (may_lack_probes || !one.is_without_probes())
             });
         let &InstanceKey { generation, terminating, guarded, other_owner, available_since, .. } = key;
-        let &InstanceKey { lacks_owner, lacks_annotations, made_by, made_by_ocm, .. } = key;
+        let &InstanceKey { returned, lacks_owner, lacks_annotations, made_by, made_by_ocm, .. } = key;
         Some(InstanceFacts {
             status,
             generation,
@@ -378,6 +391,7 @@ impl<'a> ObjectsById<'a> {
             works_stand,
             accepted,
             available_since,
+            returned,
         })
     }
 

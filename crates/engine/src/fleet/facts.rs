@@ -126,6 +126,8 @@ pub struct InstanceFacts<'a> {
     pub accepted: bool,
     /// Since when its workloads are available, if that is not recorded and a soak depends on it.
     pub available_since: Option<Timestamp>,
+    /// Since when the hub has contact with its cluster again, if that was lost within a soak.
+    pub returned: Option<Timestamp>,
     /// Some of its works is one of an earlier version of Aviary or of another manager, without
     /// probes.
     pub is_unprobed: bool,
@@ -237,6 +239,15 @@ impl InstanceFacts<'_> {
         let of_clock = quiet_until(Some(clock.since), now);
         let of_available = quiet_until(available.and_then(|condition| condition.since), now);
         of_clock.into_iter().chain(of_available).min().filter(|_| news)
+    }
+
+    /// When to look again at a cluster whose bad health has changed its kind a moment after it was
+    /// written.
+    pub(crate) fn ill_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let said = self.status.condition(AVAILABLE).filter(|said| !said.is_true())?;
+        let is_unknown = matches!(self.evidence.health, Health::Unknown { .. } | Health::Kept { .. });
+        let is_news = self.evidence.health.why().is_some() && (said.status == "Unknown") != is_unknown;
+        quiet_until(said.since, now).filter(|_| is_news)
     }
 
     /// It has the revision that its placement assigned, and is healthy.

@@ -166,12 +166,12 @@ fn judge_values(
         return Ok(Health::Progressing { why, tolerable: false });
     }
     let binding = Binding::of(proof, values)?;
-    let why = |detail: &str| why(&format!("{detail}{}", binding.said()));
+    let said = |detail: String| why(&(detail + &binding.said()));
     Ok(match probe.judge(values)? {
         Judgement::Healthy if binding == Binding::Other => Health::Kept { why: why(CREATED_ONCE) },
         Judgement::Healthy => Health::Healthy,
-        Judgement::Progressing { detail, tolerable } => Health::Progressing { why: why(&detail), tolerable },
-        Judgement::Failed { detail } => Health::Failed { why: why(&detail) },
+        Judgement::Progressing { detail, tolerable } => Health::Progressing { why: said(detail), tolerable },
+        Judgement::Failed { detail } => Health::Failed { why: said(detail) },
     })
 }
 
@@ -203,7 +203,8 @@ impl Binding {
     fn said(self) -> String {
         match self {
             Self::Unknown => format!(" ({NOT_BOUND})"),
-            Self::Wanted | Self::Other => String::new(),
+            Self::Wanted => String::new(),
+            Self::Other => " (of another version)".to_owned(),
         }
     }
 }

@@ -41,6 +41,7 @@ pub(crate) fn assume_clusters(observed: &mut Observed) {
             deleting: false,
             opted_out: false,
             unreachable: None,
+            reachable_since: None,
             addon_annotations: Default::default(),
         };
         observed.clusters.get_or_insert_with(name, || cluster);

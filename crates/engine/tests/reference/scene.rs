@@ -54,6 +54,7 @@ impl Scene {
                 deleting: false,
                 opted_out: false,
                 unreachable: None,
+                reachable_since: None,
                 addon_annotations: BTreeMap::new(),
             };
             observed.clusters.insert(name, Arc::new(one));

@@ -380,6 +380,7 @@ impl Story {
             deleting: false,
             opted_out: false,
             unreachable: None,
+            reachable_since: None,
             addon_annotations: BTreeMap::new(),
         };
         self.world.observed.clusters.get_or_insert_with(name, || cluster);
@@ -544,6 +545,7 @@ impl Story {
         for name in names(rest) {
             if let Some(mut cluster) = self.world.observed.clusters.get_mut(&cluster(&name)) {
                 cluster.unreachable = unreachable;
+                cluster.reachable_since = unreachable.is_none().then_some(self.now);
             }
         }
     }

@@ -325,7 +325,7 @@ fn a_job_that_completed_for_another_version_has_not_run() {
         Healthy
         Healthy
         Kept  Job greeter/greeter: it is of another version, and agents create it only once: put {{VERSION}} into its name, or delete it on the cluster
-        Failed  Job greeter/greeter: it has failed
+        Failed  Job greeter/greeter: it has failed (of another version)
         Healthy
         Failed  Job greeter/greeter: it has failed (not bound to the revision)
         Progressing  Job greeter/greeter: it has not completed yet (not bound to the revision)
