@@ -4,7 +4,7 @@
 //! are made from the key alone, once per cohort: an input that is not part of the key cannot be
 //! reached.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::configs::{Overrides, Resolver, Revision};
 use crate::evidence::{Evidence, carries_told, is_rendered_as_told, name_taken, told_same};
 use crate::health::Leniency;
 use crate::hooks::{self, HookWork};
-use crate::name::{PlacementName, TextId};
+use crate::name::TextId;
 use crate::observed::{
-    Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, SoakMark, Work, WorkHashes, WorkState,
-    WorkSummary, WorksSummary,
+    Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, Revisions, SoakMark, Work, WorkHashes,
+    WorkState, WorkSummary, WorksSummary,
 };
 use crate::render::{Prepared, Rendering, Templates};
 use crate::rollout::REPORTING_LAG;
@@ -346,10 +346,7 @@ impl<'a> ObjectsById<'a> {
         let rendering = self.templates.prepare(status.told());
         let clock = RevisionClock::carried_by(status);
         let has_arrived = clock.as_ref().is_some_and(|clock| clock.has_arrived);
-        let leniency = Leniency {
-            has_settled: has_arrived && self.has_completed(status, overrides.as_deref(), claim),
-            has_returned: self.has_returned(status, overrides.as_deref(), claim),
-        };
+        let leniency = self.leniency(status, overrides.as_deref(), claim, has_arrived);
         let may_lack_probes = clock.as_ref().is_none_or(RevisionClock::may_lack_probes);
         let mut evidence = self.evidence(
             status,
@@ -431,40 +428,29 @@ impl<'a> ObjectsById<'a> {
         Evidence::of(status, &own, overrides, rendering, version.as_ref(), leniency, may_lack_probes)
     }
 
-    /// Its placement has rolled back to the revision that it was assigned.
-    fn has_returned(
+    fn leniency(
         &self,
         status: &InstanceStatus,
         overrides: Option<&Overrides>,
         claim: Option<Claim>,
-    ) -> bool {
+        has_arrived: bool,
+    ) -> Leniency {
         let observed = self.templates.observed();
         let spec = claim.and_then(|claim| observed.addon.strategy.placements().get(claim.governor as usize));
-        spec.is_some_and(|spec| {
-            let of = |history: &'a BTreeMap<PlacementName, Vec<Revision>>| {
-                history.get(&spec.name).map_or(&[][..], Vec::as_slice)
-            };
-            let (completed, withdrawn) =
-                (of(&observed.revisions.completed), of(&observed.revisions.withdrawn));
-            !withdrawn.is_empty() && completed.iter().any(|one| told_same(status, one.pins(), overrides))
-        })
-    }
-
-    /// Its placement has completed the revision that it was assigned. Until then nothing may be
-    /// missing.
-    fn has_completed(
-        &self,
-        status: &InstanceStatus,
-        overrides: Option<&Overrides>,
-        claim: Option<Claim>,
-    ) -> bool {
-        let observed = self.templates.observed();
-        let spec = claim.and_then(|claim| observed.addon.strategy.placements().get(claim.governor as usize));
-        spec.is_none_or(|spec| {
-            let recorded = observed.addon.status.placements.get(&spec.name);
-            let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
-            applied.is_some_and(|applied| told_same(status, applied.pins(), overrides))
-        })
+        let is_told = |revision: &Revision| told_same(status, revision.pins(), overrides);
+        // Until its placement has completed the revision, nothing may be missing.
+        let has_completed = || {
+            spec.is_none_or(|spec| {
+                let recorded = observed.addon.status.placements.get(&spec.name);
+                recorded.and_then(|recorded| recorded.applied.as_ref()).is_some_and(is_told)
+            })
+        };
+        let Revisions { completed, withdrawn, .. } = &observed.revisions;
+        let has_returned = spec.is_some_and(|spec| {
+            withdrawn.get(&spec.name).is_some_and(|history| !history.is_empty())
+                && completed.get(&spec.name).is_some_and(|history| history.iter().any(is_told))
+        });
+        Leniency { has_settled: has_arrived && has_completed(), has_returned }
     }
 }
 
