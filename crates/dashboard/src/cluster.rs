@@ -268,6 +268,7 @@ mod tests {
             hosted_on: None,
             rendered_from: rendered_from.map(Into::into),
             applied: Seen::Yes,
+            was_applied: true,
             available: Seen::Yes,
             health: Health::NotProbed,
             probed,

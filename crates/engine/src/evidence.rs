@@ -8,7 +8,7 @@ use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
 
 use crate::configs::{Overrides, Pin, Revision};
 use crate::fleet::WorkFacts;
-use crate::health::{Health, unbound};
+use crate::health::{Health, Leniency, unbound};
 use crate::name::Text;
 use crate::observed::{Seen, StatusFields, Work, WorkHashes, WorkState};
 use crate::reason::Reason;
@@ -55,7 +55,7 @@ impl Evidence {
         overrides: Option<&Overrides>,
         prepared: Option<&Rendering>,
         version: Option<&Text>,
-        tolerant: bool,
+        leniency: Leniency,
         may_lack_probes: bool,
     ) -> Self {
         let proof = Proof { status, version };
@@ -72,12 +72,15 @@ impl Evidence {
             None => unbound::of_instance(status),
             Some(_) => Health::NotProbed,
         };
-        let is_spoken_for = own_word.is_good(tolerant);
+        let is_spoken_for = own_word.is_good(leniency);
         let is_well = |work: &WorkFacts<'_>| {
-            work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(tolerant)
+            work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(leniency)
         };
         let installed = was_installed(status);
-        let was_applied = || told && works.iter().any(|work| work.applied == Seen::Yes);
+        // A work that we rendered shows that something was assigned, also to an instance whose status
+        // is gone.
+        let was_applied =
+            || works.iter().any(|work| work.was_applied && (told || work.rendered_from.is_some()));
         Self {
             told,
             installed,
@@ -90,10 +93,10 @@ impl Evidence {
             has_works: !works.is_empty(),
             available: is_spoken_for
                 && !works.is_empty()
-                && works.iter().all(|work| work.available == Seen::Yes && work.health.is_good(tolerant)),
+                && works.iter().all(|work| work.available == Seen::Yes && work.health.is_good(leniency)),
             health: works
                 .iter()
-                .map(|work| work.health.clone().seen_in_use(tolerant))
+                .map(|work| work.health.clone().seen_in_use(leniency.has_settled))
                 .fold(own_word, Health::worst),
             failure: unrendered(prepared, holds_told)
                 .or_else(|| proof.rejection(works, overrides))
@@ -132,6 +135,7 @@ impl Work {
             version: None,
             rendered_from: None,
             applied: Seen::No { message },
+            was_applied: false,
             available: Seen::NotYet,
             health: Health::NotProbed,
             probed: false,

@@ -630,7 +630,7 @@ fn is_installed(observed: &Observed, instance: &Instance) -> bool {
     let clock = instance.status.condition(REVISION_HEALTHY);
     was_well(instance)
         || clock.is_some_and(|clock| clock.reason == Reason::NeverHealthy)
-        || (clock.is_some() && own.any(|work| work.applied == Seen::Yes))
+        || own.any(|work| work.was_applied && (clock.is_some() || work.rendered_from.is_some()))
 }
 
 /// Whether anything was ever applied and healthy.

@@ -31,6 +31,7 @@ use crate::name::{self, ClusterName, PlacementName, Text, TextId, Word};
 use crate::policy::PolicyNames;
 use crate::problem::Problem;
 use crate::reason::ConditionReason;
+use crate::rollout::later;
 use crate::selector::Selector;
 use crate::served::Served;
 use crate::shared::{Shared, SharedId};
@@ -404,6 +405,8 @@ pub struct Cluster {
     pub opted_out: bool,
     /// Since when the hub reports it unreachable.
     pub unreachable: Option<Unreachable>,
+    /// Since when the hub reports it reachable.
+    pub reachable_since: Option<Timestamp>,
     /// What its instances are annotated with on an OCM hub.
     pub addon_annotations: BTreeMap<Text, Text>,
 }
@@ -423,7 +426,7 @@ impl Summarised for Cluster {
     type Summary = ClusterSummary;
 
     fn summary(&self) -> ClusterSummary {
-        let Self { deleting, opted_out, unreachable, addon_annotations, name: _, labels: _ } = self;
+        let Self { deleting, opted_out, unreachable, addon_annotations, .. } = self;
         ClusterSummary {
             deleting: *deleting,
             opted_out: *opted_out,
@@ -636,6 +639,8 @@ pub struct InstanceSummary {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SoakMark {
     pub(crate) healthy: bool,
+    /// Since when it has its current health.
+    pub(crate) since: Option<Timestamp>,
     /// Since when its workloads were available when the soak began.
     pub(crate) available_since: Option<Timestamp>,
 }
@@ -646,6 +651,7 @@ impl SoakMark {
         let since = condition.message.contains(AVAILABLE_SINCE).then(|| ClockStart::read(&condition.message));
         Self {
             healthy: condition.is_true(),
+            since: condition.since,
             available_since: since.flatten().and_then(|start| start.available_since),
         }
     }
@@ -657,6 +663,13 @@ impl SoakMark {
             Some(recorded) => recorded != *now,
             None => !self.healthy,
         })
+    }
+
+    /// The time since which the hub has contact with its cluster again, where that is within a soak
+    /// of at most this long.
+    pub(crate) fn returned(self, reachable_since: Option<Timestamp>, soak: Duration) -> Option<Timestamp> {
+        let began = self.since.filter(|_| self.healthy)?;
+        reachable_since.filter(|back| began < *back && *back < later(began, soak))
     }
 }
 

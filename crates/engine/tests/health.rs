@@ -5,9 +5,10 @@
 #![allow(clippy::expect_used, reason = "a broken story must fail the test")]
 
 use crate::story::{Story, check, cluster};
+use aviary_engine::explain::Decision;
 use aviary_engine::fleet::Fleet;
 use aviary_engine::health::Health;
-use aviary_engine::observed::{InstanceStatus, ObservedCondition};
+use aviary_engine::observed::{InstanceStatus, ObservedCondition, Seen};
 use aviary_engine::plan::{Write, plan};
 use aviary_engine::reason::ConditionReason;
 use expect_test::expect;
@@ -404,6 +405,149 @@ fn rule_8_a_first_install_that_was_never_healthy_is_gated_whatever_its_agent_tak
     );
 }
 
+/// The next version of a placement of one cluster, behind a canary that never passes.
+const NEXT_NEVER_PASSES: &str = "
+    bad v2 unready
+    rollout canary version=v2 RollingUpdate 1
+    rollout prod version=v2 Canary 1 canary=canary
+    settle
+    show clusters";
+
+#[test]
+fn rule_8_what_was_applied_is_recorded_after_a_minute_whatever_else_the_agent_leaves_out() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2
+        place canary: c1
+        place prod: p1
+        rollout canary version=v1 RollingUpdate 1
+        rollout prod version=v1 Canary 1 canary=canary
+        pass 3
+        unready c1
+        stuck p1",
+    );
+    // Applied, and nothing else is ever reported.
+    for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
+        (work.applied, work.was_applied) = (Seen::Yes, true);
+    }
+    story.run("settle");
+    let planned = plan(&story.world.observed, story.now);
+    assert_eq!(planned.recheck_at, Some("2026-01-01T00:01:00Z".parse().expect("a time")));
+    story.run("wait 1m\n settle\n emptied p1");
+    let instance = story.world.observed.instances.get(&cluster("p1")).expect("an instance").clone();
+    assert_eq!(
+        instance.status.condition("RevisionHealthy").expect("a clock").reason.as_str(),
+        "NeverHealthy"
+    );
+    story.run(NEXT_NEVER_PASSES);
+    expect![[r#"
+        c1               in flight v2       not healthy yet: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available
+        p1               hold      v1       canary default/canary: 1 of 1 not passed, first c1
+    "#]]
+    .assert_eq(&story.told);
+}
+
+/// A work that is written again loses the report on its generation, and not that it was applied.
+#[test]
+fn rule_8_a_work_that_was_applied_at_an_earlier_generation_is_no_first_install() {
+    check(
+        &format!(
+            "template v1 v2
+            place canary: c1
+            place prod: p1
+            bad v1 unready
+            rollout canary version=v1 RollingUpdate 1
+            rollout prod version=v1 Canary 1 canary=canary
+            settle
+            stuck p1
+            edit p1
+            pass 2
+            show works
+            {NEXT_NEVER_PASSES}"
+        ),
+        &expect![[r#"
+            c1  addon-helloworld-deploy-0 generation 1 version v1
+            p1  addon-helloworld-deploy-0 generation 3 version v1
+            c1               in flight v2       not healthy yet: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available
+            p1               hold      v1       canary default/canary: 1 of 1 not passed, first c1
+        "#]],
+    );
+}
+
+#[test]
+fn rule_8_an_instance_that_was_restored_without_its_status_is_no_first_install() {
+    check(
+        "template v1 v2
+        place prod: p1..p4
+        rollout prod version=v1 RollingUpdate 1
+        settle
+        rollout prod version=v2 RollingUpdate 1
+        pass 2
+        restored p2 p3
+        pass 3
+        show clusters
+        settle
+        note the end
+        show all",
+        &expect![[r#"
+            p1               in flight v2       updating
+            p2..p3 (2)       hold      -        budget full: 3 of 1 slots taken: 1 in flight, 2 unhealthy
+            p4               hold      v1       budget full: 3 of 1 slots taken: 1 in flight, 2 unhealthy
+            -- the end
+            p1..p4 (4)       settled   v2       settled
+        "#]],
+    );
+}
+
+/// S20: what was proved is not proved any more when its report is gone, whatever was recorded.
+#[test]
+fn rule_8_a_settled_cluster_whose_reports_vanish_is_neither_settled_nor_a_first_install() {
+    for loss in ["emptied", "unreported"] {
+        let mut story = Story::new();
+        story.run(&format!(
+            "{CANARY}
+            wait 5m
+            {loss} c1
+            settle
+            show c1
+            show clusters
+            show health"
+        ));
+        let expected = match loss {
+            "emptied" => expect![[r#"
+                c1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+                c1  version desired v1 current unknown last -
+                c1  Progressing True Installing: Installing addon to version v1.
+                c1  Configured True ConfigurationsConfigured: all configurations are resolved
+                c1  Available Unknown WorksNotReported: the agent has not reported on all works yet
+                c1               in flight v1       applied but not available: the agent has not reported on it yet
+                canary  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
+                canary  Healthy False ClustersUnhealthy since 2026-01-01T00:05:00Z: 1 unhealthy: c1
+                prod  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
+                prod  Healthy True Healthy since 2026-01-01T00:00:00Z: no cluster is unhealthy
+            "#]],
+            _ => expect![[r#"
+                c1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+                c1  version desired v1 current v1 last -
+                c1  Progressing False Succeed: install completed with no errors.
+                c1  Configured True ConfigurationsConfigured: all configurations are resolved
+                c1  Available Unknown HealthUnknown: Deployment open-cluster-management-agent-addon/agent: the work agent has not reported its health yet
+                c1               in flight v1       applied but not available: Deployment open-cluster-management-agent-addon/agent: the work agent has not reported its health yet
+                canary  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
+                canary  Healthy False ClustersUnhealthy since 2026-01-01T00:05:00Z: 1 unhealthy: c1; c1: Deployment open-cluster-management-agent-addon/agent
+                prod  Progressing False InstallSucceed since 2026-01-01T00:00:00Z: 4/4 install completed with no errors.
+                prod  Healthy True Healthy since 2026-01-01T00:00:00Z: no cluster is unhealthy
+            "#]],
+        };
+        expected.assert_eq(&story.told);
+        story.told.clear();
+        story.run("ack c1\n wait 2m\n settle\n show clusters");
+        assert_eq!(story.told, "", "it reports again");
+        let instance = story.world.observed.instances.get(&cluster("c1")).expect("an instance");
+        assert!(instance.status.condition("Available").expect("Available").is_true());
+    }
+}
+
 #[test]
 fn rule_9_a_soak_starts_again_when_the_cluster_was_offline_in_it() {
     check(
@@ -443,6 +587,52 @@ fn rule_9_a_soak_starts_again_when_the_cluster_was_offline_in_it() {
     );
 }
 
+#[test]
+fn rule_9_a_soak_starts_again_when_the_cluster_was_offline_while_no_manager_ran() {
+    check(
+        "template v1 v2
+        place prod: p1..p3
+        rollout prod version=v1 RollingUpdate 1
+        settle
+        rollout prod version=v2 RollingUpdate 1 minSuccessTime=10m
+        settle
+        wait 3m
+        offline p1
+        wait 4m
+        online p1
+        note a manager runs again an hour later: nobody knows how p1 was
+        wait 1h
+        settle
+        show clusters
+        wait 10m
+        settle
+        show clusters
+        wait 20s
+        settle
+        show clusters
+        note an outage after the soak restarts nothing, whoever sees it
+        wait 1m
+        offline p1
+        wait 1m
+        online p1
+        wait 1m
+        settle
+        show clusters",
+        &expect![[r#"
+            -- a manager runs again an hour later: nobody knows how p1 was
+            p1               in flight v2       healthy, soaking until 2026-01-01T01:17:20Z
+            p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
+            p1               in flight v2       healthy, soaking until 2026-01-01T01:17:20Z
+            p2..p3 (2)       hold      v1       budget full: 1 of 1 in flight
+            p2               in flight v2       healthy, soaking until 2026-01-01T01:27:40Z
+            p3               hold      v1       budget full: 1 of 1 in flight
+            -- an outage after the soak restarts nothing, whoever sees it
+            p2               in flight v2       healthy, soaking until 2026-01-01T01:27:40Z
+            p3               hold      v1       budget full: 1 of 1 in flight
+        "#]],
+    );
+}
+
 /// The health of `p1` flips every ten seconds for ten minutes; how often is its status written?
 fn writes_while_flapping(rollout: &str) -> usize {
     let mut story = Story::new();
@@ -469,6 +659,99 @@ fn writes_while_flapping(rollout: &str) -> usize {
 fn rule_15_an_instance_that_flaps_is_written_at_most_once_a_minute() {
     let written = writes_while_flapping("RollingUpdate 1");
     assert!((1..=10).contains(&written), "{written} writes in ten minutes");
+}
+
+/// Every ten seconds for ten minutes the agent of `p1` answers in the next of these ways. How often
+/// is its status written?
+fn writes_while(story: &mut Story, answers: [&str; 2]) -> usize {
+    let mut written = 0;
+    for round in 0..60 {
+        story.run(&format!("{} p1", answers[round % 2]));
+        for _ in 0..3 {
+            let writes = plan(&story.world.observed, story.now).writes();
+            written += writes.filter(|write| matches!(write, Write::Instance(_))).count();
+            story.run("pass");
+        }
+        let decision = &plan(&story.world.observed, story.now).report.clusters[0].decision;
+        assert!(matches!(decision, Decision::InFlight(_)), "{decision}");
+        story.run("wait 10s");
+    }
+    written
+}
+
+#[test]
+fn rule_15_a_cluster_that_flaps_within_its_soak_never_settles_and_is_written_at_most_twice_a_minute() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle
+        rollout prod version=v2 RollingUpdate 1 minSuccessTime=5m\n settle\n wait 4m",
+    );
+    let written = writes_while(&mut story, ["unready", "ack"]);
+    assert!((1..=21).contains(&written), "{written} writes in ten minutes");
+    story.run(
+        "settle\n wait 1m\n settle\n wait 5m\n settle
+        note five minutes after its recovery was written, a crash may not be reported yet\n show clusters
+        wait 20s\n settle\n show clusters",
+    );
+    expect![[r#"
+        -- five minutes after its recovery was written, a crash may not be reported yet
+        p1               in flight v2       healthy, soaking until 2026-01-01T00:20:20Z
+        p2               hold      v1       budget full: 1 of 1 in flight
+        p2               in flight v2       healthy, soaking until 2026-01-01T00:25:40Z
+    "#]]
+    .assert_eq(&story.told);
+}
+
+#[test]
+fn rule_15_bad_health_that_changes_its_kind_is_written_at_most_once_a_minute() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle
+        bad v2 unready\n rollout prod version=v2 RollingUpdate 1\n settle\n wait 1m\n settle\n wait 1m",
+    );
+    let written = writes_while(&mut story, ["unreported", "unready"]);
+    assert!((1..=10).contains(&written), "{written} writes in ten minutes");
+    story.run("unreported p1\n settle\n wait 10s\n unready p1\n settle");
+    let due = plan(&story.world.observed, story.now).recheck_at.expect("the last word is due");
+    assert!(due <= story.now + jiff::SignedDuration::from_mins(1), "{due}");
+    story.run("wait 1m\n settle\n show p1");
+    expect![[r#"
+        p1  addonhubconfigs desired v2@cdf58b3d applied v1@b433cd0d
+        p1  version desired v2 current unknown last v1
+        p1  Progressing True Upgrading: Upgrading addon to version v2.
+        p1  Configured True ConfigurationsConfigured: all configurations are resolved
+        p1  Available False WorkloadUnhealthy: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available
+    "#]].assert_eq(&story.told);
+}
+
+/// A cluster that has failed stays failed with every report of its agent.
+#[test]
+fn rule_5_a_failed_cluster_is_not_written_again_for_other_numbers() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle
+        bad v2 broken\n rollout prod version=v2 RollingUpdate 1 maxFailures=0\n settle\n wait 2m\n settle",
+    );
+    for available in [0, 2, 1] {
+        let why = format!(
+            "Deployment open-cluster-management-agent-addon/agent: {available} of 3 replicas updated, 3 available; its progress deadline has passed"
+        );
+        for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
+            work.health = Health::Failed { why: why.as_str().into() };
+        }
+        story.run("wait 10s\n show clusters\n show writes");
+    }
+    expect![[r#"
+        p1               failed    v2       failed: Deployment open-cluster-management-agent-addon/agent: 0 of 3 replicas updated, 3 available; its progress deadline has passed
+        p2               hold      v1       halted: 1 failed, 0 tolerated
+        0 writes
+        p1               failed    v2       failed: Deployment open-cluster-management-agent-addon/agent: 2 of 3 replicas updated, 3 available; its progress deadline has passed
+        p2               hold      v1       halted: 1 failed, 0 tolerated
+        0 writes
+        p1               failed    v2       failed: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available; its progress deadline has passed
+        p2               hold      v1       halted: 1 failed, 0 tolerated
+        0 writes
+    "#]].assert_eq(&story.told);
 }
 
 /// A held write is made up for by itself: the plan says when to look again.
@@ -581,6 +864,8 @@ fn rule_16_costs_no_cohorts_without_a_soak_or_after_it() {
             works[0].state = state.clone();
             works[0].available_since =
                 Some(format!("2025-12-31T23:00:{number:02}Z").parse().expect("a time"));
+            let mut cluster = observed.clusters.get_mut(&name).expect("a cluster");
+            cluster.reachable_since = Some(format!("2026-01-01T00:05:{number:02}Z").parse().expect("a time"));
         }
         let hashes = observed.works.get(&cluster("p01")).expect("works")[0].hashes.clone();
         for number in 1..=20 {

@@ -316,6 +316,50 @@ fn rule_10_a_job_that_changes_under_its_old_name_is_a_problem_and_moves_nothing(
     assert!(works.iter().all(|work| work.version.as_deref() == Some("v2.0.0")), "{works:?}");
 }
 
+/// The agent of `a1` reports that its Job is one of an earlier version.
+fn keeps_job(story: &mut Story) {
+    let why = "Job ns/migrate: it is of another version, and agents create it only once";
+    for work in story.world.observed.works.get_mut(&cluster("a1")).expect("works").iter_mut() {
+        work.health = Health::Kept { why: why.into() };
+    }
+}
+
+/// The cluster never had the revision in between, which has no Job: the one of before is still there.
+#[test]
+fn rule_10_a_job_of_an_earlier_version_settles_nothing_but_a_rollback() {
+    let mut story = applied(&json!([job("migrate", "one")]));
+    for (version, manifests) in [("v2.0.0", json!([map("a", 1)])), ("v3.0.0", json!([job("migrate", "two")]))]
+    {
+        next_template(&mut story, version, &manifests);
+        if version == "v3.0.0" {
+            story.run("pass 2\n ack a1");
+            keeps_job(&mut story);
+        }
+        story.run(if version == "v3.0.0" {
+            "pass\n wait 2m\n pass\n show clusters\n show a1"
+        } else {
+            "settle"
+        });
+    }
+    assert_eq!(found_when_applied(&story, "a1"), ["S20"]);
+    story.run("note deleted there, and created anew\n ack a1\n settle\n show clusters\n note rolled back");
+    next_template(&mut story, "v1.0.0", &json!([job("migrate", "one")]));
+    story.run("pass 2\n ack a1");
+    keeps_job(&mut story);
+    assert!(found_when_applied(&story, "a1").is_empty());
+    story.run("pass\n show clusters");
+    expect![[r#"
+        a1               in flight v3.0.0   health unknown: Job ns/migrate: it is of another version, and agents create it only once
+        a1  addondeploymentconfigs desired deploy@53aa778a applied deploy@53aa778a
+        a1  version desired v3.0.0 current unknown last unknown
+        a1  Progressing True Upgrading: upgrading...
+        a1  Configured True ConfigurationsConfigured: all configurations are resolved
+        a1  Available Unknown HealthUnknown: Job ns/migrate: it is of another version, and agents create it only once
+        -- deleted there, and created anew
+        -- rolled back
+    "#]].assert_eq(&story.told);
+}
+
 /// A ReplicaSet keeps the pods that run: it would count as healthy on a version that no pod runs.
 #[test]
 fn rule_10_a_replica_set_whose_pods_change_under_its_old_name_is_a_problem() {

@@ -32,6 +32,7 @@ pub(super) fn clusters(hub: &mut HubObjects<'_>) {
             deleting: false,
             opted_out: false,
             unreachable: None,
+            reachable_since: None,
             addon_annotations: Default::default(),
         };
         hub.clusters.insert(name, Arc::new(cluster));
@@ -100,6 +101,7 @@ fn works_of(observed: &Observed, instance: &Instance, templates: &mut Templates<
         version: None,
         rendered_from: None,
         applied: failed.map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
+        was_applied: failed.is_none(),
         available: unavailable
             .map_or(Seen::Yes, |condition| Seen::No { message: (*condition.message).into() }),
         health: Health::NotProbed,

@@ -14,15 +14,17 @@ use super::facts::{Claim, ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts
 use super::lineup::ClusterRow;
 use crate::by_cluster::RowEntry;
 use crate::clock::RevisionClock;
-use crate::configs::{Overrides, Resolver};
+use crate::configs::{Overrides, Resolver, Revision};
 use crate::evidence::{Evidence, carries_told, is_rendered_as_told, name_taken, told_same};
+use crate::health::Leniency;
 use crate::hooks::{self, HookWork};
 use crate::name::TextId;
 use crate::observed::{
-    Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, SoakMark, Work, WorkHashes, WorkState,
-    WorkSummary, WorksSummary,
+    Instance, InstanceStatus, Maker, Observed, Refusal, RefusedWrite, Revisions, SoakMark, Work, WorkHashes,
+    WorkState, WorkSummary, WorksSummary,
 };
 use crate::render::{Prepared, Rendering, Templates};
+use crate::rollout::REPORTING_LAG;
 use crate::shared::{ById, SharedId};
 use crate::versions;
 
@@ -47,6 +49,8 @@ struct InstanceKey {
     works: WorksKey,
     /// Since when its workloads are available, where a soak depends on it and it is news.
     available_since: Option<Timestamp>,
+    /// Since when the hub has contact with its cluster again, if that was lost within a soak.
+    returned: Option<Timestamp>,
     /// A place among the different overrides.
     overrides: Option<u32>,
     terminating: bool,
@@ -166,6 +170,7 @@ impl<'a, 'r> Cohorts<'a, 'r> {
                 hosting: summary.hosting,
                 works: self.works_key(row.works, summary.uid),
                 available_since: self.available_since(row, summary.soak),
+                returned: self.returned(row, summary.soak),
                 overrides: if summary.has_own { self.overrides(row, instance.value) } else { None },
                 terminating: summary.deleting,
                 guarded: summary.guarded,
@@ -210,6 +215,15 @@ impl<'a, 'r> Cohorts<'a, 'r> {
             instance.missing_annotations(cluster.value).next().is_some()
                 && !observed.refused_annotations.contains(row.name)
         })
+    }
+
+    /// Left out where no soak depends on it, as below.
+    fn returned(&self, row: &ClusterRow<'a>, recorded: SoakMark) -> Option<Timestamp> {
+        let placements = self.observed().addon.strategy.placements();
+        let spec = row.claim.and_then(|claim| placements.get(claim.governor as usize))?;
+        let soak = spec.rollout.min_success_time;
+        let cluster = row.cluster.filter(|cluster| !soak.is_zero() && cluster.summary.reachable)?;
+        recorded.returned(cluster.value.reachable_since, soak.saturating_add(REPORTING_LAG))
     }
 
     /// Left out where no soak depends on it: it differs from cluster to cluster.
@@ -332,14 +346,14 @@ impl<'a> ObjectsById<'a> {
         let rendering = self.templates.prepare(status.told());
         let clock = RevisionClock::carried_by(status);
         let has_arrived = clock.as_ref().is_some_and(|clock| clock.has_arrived);
-        let tolerant = has_arrived && self.has_completed(status, overrides.as_deref(), claim);
+        let leniency = self.leniency(status, overrides.as_deref(), claim, has_arrived);
         let may_lack_probes = clock.as_ref().is_none_or(RevisionClock::may_lack_probes);
         let mut evidence = self.evidence(
             status,
             &works,
             overrides.as_deref(),
             rendering.as_ref(),
-            (tolerant, may_lack_probes),
+            (leniency, may_lack_probes),
         );
         let accepted = may_lack_probes && is_accepted(&works, rendering.as_ref(), status);
         if !accepted && let Some(taken) = first_taken(&works, rendering.as_ref()) {
@@ -352,7 +366,7 @@ impl<'a> ObjectsById<'a> {
                     && (may_lack_probes || !one.is_without_probes())
             });
         let &InstanceKey { generation, terminating, guarded, other_owner, available_since, .. } = key;
-        let &InstanceKey { lacks_owner, lacks_annotations, made_by, made_by_ocm, .. } = key;
+        let &InstanceKey { returned, lacks_owner, lacks_annotations, made_by, made_by_ocm, .. } = key;
         Some(InstanceFacts {
             status,
             generation,
@@ -374,6 +388,7 @@ impl<'a> ObjectsById<'a> {
             works_stand,
             accepted,
             available_since,
+            returned,
         })
     }
 
@@ -395,7 +410,7 @@ impl<'a> ObjectsById<'a> {
         works: &[WorkFacts<'a>],
         overrides: Option<&Overrides>,
         rendering: Option<&Rendering>,
-        (tolerant, may_lack_probes): (bool, bool),
+        (leniency, may_lack_probes): (Leniency, bool),
     ) -> Evidence {
         // A report on a work of a deleted instance proves nothing about this one.
         // Nor does one on the hooks that end it.
@@ -410,24 +425,32 @@ impl<'a> ObjectsById<'a> {
             .any(|work| work.hashes.is_none() && work.version.is_some())
             .then(|| versions::of_revision(self.templates.observed(), &status.told_revision()))
             .flatten();
-        Evidence::of(status, &own, overrides, rendering, version.as_ref(), tolerant, may_lack_probes)
+        Evidence::of(status, &own, overrides, rendering, version.as_ref(), leniency, may_lack_probes)
     }
 
-    /// Its placement has completed the revision that it was assigned. Until then nothing may be
-    /// missing.
-    fn has_completed(
+    fn leniency(
         &self,
         status: &InstanceStatus,
         overrides: Option<&Overrides>,
         claim: Option<Claim>,
-    ) -> bool {
+        has_arrived: bool,
+    ) -> Leniency {
         let observed = self.templates.observed();
         let spec = claim.and_then(|claim| observed.addon.strategy.placements().get(claim.governor as usize));
-        spec.is_none_or(|spec| {
-            let recorded = observed.addon.status.placements.get(&spec.name);
-            let applied = recorded.and_then(|recorded| recorded.applied.as_ref());
-            applied.is_some_and(|applied| told_same(status, applied.pins(), overrides))
-        })
+        let is_told = |revision: &Revision| told_same(status, revision.pins(), overrides);
+        // Until its placement has completed the revision, nothing may be missing.
+        let has_completed = || {
+            spec.is_none_or(|spec| {
+                let recorded = observed.addon.status.placements.get(&spec.name);
+                recorded.and_then(|recorded| recorded.applied.as_ref()).is_some_and(is_told)
+            })
+        };
+        let Revisions { completed, withdrawn, .. } = &observed.revisions;
+        let has_returned = spec.is_some_and(|spec| {
+            withdrawn.get(&spec.name).is_some_and(|history| !history.is_empty())
+                && completed.get(&spec.name).is_some_and(|history| history.iter().any(is_told))
+        });
+        Leniency { has_settled: has_arrived && has_completed(), has_returned }
     }
 }
 

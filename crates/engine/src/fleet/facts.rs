@@ -7,7 +7,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use aviary_api::names::conditions::{AVAILABLE, PROGRESSING};
+use aviary_api::names::conditions::{AVAILABLE, PROGRESSING, REVISION_HEALTHY};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::{Doubt, RevisionClock};
@@ -22,6 +22,7 @@ use crate::observed::{
     WorkState,
 };
 use crate::problem::Problem;
+use crate::reason::Reason;
 use crate::render::Rendering;
 
 /// How long after its start a revision is given before bad health counts as a failure and is
@@ -125,6 +126,8 @@ pub struct InstanceFacts<'a> {
     pub accepted: bool,
     /// Since when its workloads are available, if that is not recorded and a soak depends on it.
     pub available_since: Option<Timestamp>,
+    /// Since when the hub has contact with its cluster again, if that was lost within a soak.
+    pub returned: Option<Timestamp>,
     /// Some of its works is one of an earlier version of Aviary or of another manager, without
     /// probes.
     pub is_unprobed: bool,
@@ -169,6 +172,20 @@ impl InstanceFacts<'_> {
         let started = self.clock.as_ref()?.started.min(now);
         let until = started.checked_add(HEALTH_GRACE).unwrap_or(Timestamp::MAX);
         (now < until).then_some(until)
+    }
+
+    /// Something of it was applied, and nothing has ever been healthy.
+    pub(crate) fn was_never_healthy(&self) -> bool {
+        let Evidence { delivered, installed, .. } = self.evidence;
+        delivered && !installed && !self.evidence.arrived()
+    }
+
+    /// When to record that something of it was applied, should it not become healthy until then:
+    /// its agent may take that back.
+    pub(crate) fn never_healthy_from(&self, now: Timestamp) -> Option<Timestamp> {
+        let recorded = self.status.condition(REVISION_HEALTHY);
+        let is_recorded = recorded.is_some_and(|recorded| recorded.reason == Reason::NeverHealthy);
+        self.health_grace(now).filter(|_| self.was_never_healthy() && !is_recorded)
     }
 
     /// Another manager has brought it to the assigned revision, and Aviary has not touched it
@@ -222,6 +239,15 @@ impl InstanceFacts<'_> {
         let of_clock = quiet_until(Some(clock.since), now);
         let of_available = quiet_until(available.and_then(|condition| condition.since), now);
         of_clock.into_iter().chain(of_available).min().filter(|_| news)
+    }
+
+    /// When to look again at a cluster whose bad health has changed its kind a moment after it was
+    /// written.
+    pub(crate) fn ill_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let said = self.status.condition(AVAILABLE).filter(|said| !said.is_true())?;
+        let is_unknown = matches!(self.evidence.health, Health::Unknown { .. } | Health::Kept { .. });
+        let is_news = self.evidence.health.why().is_some() && (said.status == "Unknown") != is_unknown;
+        quiet_until(said.since, now).filter(|_| is_news)
     }
 
     /// It has the revision that its placement assigned, and is healthy.

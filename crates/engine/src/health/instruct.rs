@@ -16,7 +16,7 @@ use super::probes::{self, DIGEST, PREFIX, Probe};
 use super::well_known::without_repeated_names;
 use crate::hash;
 
-/// Reported instead of a digest of an object that cannot carry one.
+/// Reported of an object that cannot carry the digest of what is wanted now.
 pub(crate) const NAME: &str = "aviary-name";
 
 /// The condition that ends all writes of an object and, once every object of a work has it, of the
@@ -94,6 +94,8 @@ pub(crate) struct ProbedManifest {
     digest: String,
     /// What of it takes no effect when it changes under its old name, as a digest, and why not.
     fixed: Option<(NoEffect, String)>,
+    /// Its content depends on the namespace of the agent.
+    names_namespace: bool,
 }
 
 /// Why a change of an object under its old name takes no effect.
@@ -133,7 +135,18 @@ impl ProbedManifest {
         } else {
             None
         };
-        Some(Self { label: id.label(), digest, fixed })
+        let names_namespace = manifest.to_string().contains("INSTALL_NAMESPACE}}");
+        Some(Self { label: id.label(), digest, fixed, names_namespace })
+    }
+
+    /// What the object carries. One that agents create only once keeps it when the agent moves to
+    /// another namespace, unless its own content changes with that.
+    fn mark(&self, install_namespace: &str) -> String {
+        let is_created_once = matches!(self.fixed, Some((NoEffect::CreatedOnce, _)));
+        match is_created_once && !self.names_namespace {
+            true => self.digest.clone(),
+            false => format!("{}.{install_namespace}", self.digest),
+        }
     }
 
     /// Why it does not become what it should be, where it has another content than the object of
@@ -186,9 +199,8 @@ impl Instructions<'_> {
             replaced.extend(matching.iter().filter(|(_, entry)| is_exact(entry)).map(|(at, _)| *at));
             watched.extend(matching.iter().map(|(at, _)| *at));
             own.push(entry.value);
-            if let Some(probed) = probed.as_ref().filter(|_| entry.bound) {
-                let value = format!("{}.{}", probed.digest, self.install_namespace);
-                annotate(manifest, &key, value);
+            if let Some(probed) = probed.as_ref().filter(|_| entry.marked) {
+                annotate(manifest, &key, probed.mark(self.install_namespace));
             }
         }
         let rest = self.author.iter().enumerate().filter(|(at, _)| !replaced.contains(at));
@@ -267,7 +279,7 @@ impl Instructions<'_> {
 struct Entry {
     value: Value,
     /// The object carries a digest.
-    bound: bool,
+    marked: bool,
 }
 
 impl Entry {
@@ -290,11 +302,16 @@ impl Entry {
         let kind = strategy.as_ref().and_then(|strategy| strategy.get("type")?.as_str());
         // Such objects are not written again, so they cannot carry the digest of what is wanted now.
         let bound = asks && !matches!(kind, Some("CreateOnly" | "ReadOnly")) && !completes;
-        let evidence = match bound {
-            true => (DIGEST, format!(".metadata.annotations.{}", key.replace('.', r"\."))),
-            false => (NAME, ".metadata.name".to_owned()),
-        };
-        let mut paths = vec![json!({"name": evidence.0, "path": evidence.1})];
+        // A Job or a Pod carries the digest of what it was created from: another one has not run.
+        let marked = bound || asks && probe.create_only && kind == Some("CreateOnly");
+        let mut paths = Vec::new();
+        if !bound {
+            paths.push(json!({"name": NAME, "path": ".metadata.name"}));
+        }
+        if marked {
+            let path = format!(".metadata.annotations.{}", key.replace('.', r"\."));
+            paths.push(json!({"name": DIGEST, "path": path}));
+        }
         paths.extend(probe.paths.iter().map(|(name, path)| json!({"name": name, "path": path})));
         let mut rules = Vec::new();
         if asks {
@@ -316,7 +333,7 @@ impl Entry {
         if !conditions.is_empty() {
             value["conditionRules"] = conditions.into();
         }
-        Self { value, bound }
+        Self { value, marked }
     }
 }
 

@@ -30,6 +30,11 @@ pub enum Health {
     #[default]
     NotProbed,
     Healthy,
+    /// All is well, but some object that agents create only once is of another version: what is
+    /// wanted has not run.
+    Kept {
+        why: Text,
+    },
     /// Some object is not healthy yet, or not any more.
     Progressing {
         why: Text,
@@ -58,10 +63,11 @@ impl Health {
         match self {
             Self::NotProbed => 0,
             Self::Healthy => 1,
-            Self::Progressing { tolerable: true, .. } => 2,
-            Self::Unknown { .. } => 3,
-            Self::Progressing { tolerable: false, .. } => 4,
-            Self::Failed { .. } => 5,
+            Self::Kept { .. } => 2,
+            Self::Progressing { tolerable: true, .. } => 3,
+            Self::Unknown { .. } => 4,
+            Self::Progressing { tolerable: false, .. } => 5,
+            Self::Failed { .. } => 6,
         }
     }
 
@@ -78,7 +84,10 @@ impl Health {
     pub fn why(&self) -> Option<&Text> {
         match self {
             Self::NotProbed | Self::Healthy => None,
-            Self::Progressing { why, .. } | Self::Unknown { why } | Self::Failed { why } => Some(why),
+            Self::Kept { why }
+            | Self::Progressing { why, .. }
+            | Self::Unknown { why }
+            | Self::Failed { why } => Some(why),
         }
     }
 
@@ -88,13 +97,22 @@ impl Health {
         self.why().map(|why| why.split_once(": ").map_or(&**why, |(object, _)| object))
     }
 
-    /// Nothing speaks against settling. A cluster that has settled keeps its health while no more
-    /// is missing than the workload itself tolerates.
-    pub(crate) fn is_good(&self, has_settled: bool) -> bool {
+    /// Nothing speaks against settling.
+    pub(crate) fn is_good(&self, leniency: Leniency) -> bool {
         match self {
             Self::NotProbed | Self::Healthy => true,
-            Self::Progressing { tolerable, .. } => *tolerable && has_settled,
+            Self::Kept { .. } => leniency.has_returned,
+            Self::Progressing { tolerable, .. } => *tolerable && leniency.has_settled,
             Self::Unknown { .. } | Self::Failed { .. } => false,
         }
     }
+}
+
+/// What is tolerated on a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leniency {
+    /// It has settled: it keeps its health while no more is missing than its workloads tolerate.
+    pub has_settled: bool,
+    /// Its placement has rolled back to the revision: what ran then need not run again.
+    pub has_returned: bool,
 }

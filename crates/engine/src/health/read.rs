@@ -9,9 +9,10 @@ use aviary_api::work::{ManifestCondition, ManifestConfigOption};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::Health;
 use super::instruct::{NAME, ObjectId, configs_digest, digest_key, probe_of};
 use super::probes::{DIGEST, Judgement, PREFIX, Probe, Values, WrongType};
-use super::{Health, unbound};
+use super::unbound::{self, NOT_BOUND};
 
 /// What a work says about its health.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,11 +50,13 @@ pub(crate) fn of_work(object: &ManifestWork, addon: &str) -> WorkHealth {
     let reported = Reports::new(reported.map_or(&[], |status| status.manifests.as_slice()));
     let judged = manifests.iter().enumerate().filter_map(|(at, manifest)| {
         let (probe, id) = (probe_of(manifest)?, ObjectId::of(manifest)?);
-        let digest = digest_of(manifest);
-        if digest.is_none() && !is_probed(configs, probe, id) {
-            return None;
-        }
-        Some(judge(probe, id, digest.as_deref(), reported.find(at, id)))
+        let (digest, is_named) = (digest_of(manifest), asks_for_name(configs, probe, id));
+        let proof = match (digest, is_named) {
+            (Some(digest), false) => Proof::Digest(digest),
+            (digest, true) => Proof::Name { digest },
+            (None, false) => return None,
+        };
+        Some(judge(probe, id, &proof, reported.find(at, id)))
     });
     let (health, available_since) = judged.fold((Health::Healthy, None), |(worst, last), (health, since)| {
         (worst.worst(health), last.max(since))
@@ -61,7 +64,17 @@ pub(crate) fn of_work(object: &ManifestWork, addon: &str) -> WorkHealth {
     WorkHealth { health, probed: true, intact, available_since }
 }
 
-fn is_probed(configs: &[ManifestConfigOption], probe: &Probe, id: ObjectId<'_>) -> bool {
+/// What shows that a report is about the object that is wanted.
+enum Proof {
+    Digest(String),
+    /// The object is not updated. Where it carries a digest, that is of what it was created from.
+    Name {
+        digest: Option<String>,
+    },
+}
+
+/// Whether the agent is asked for the name of the object.
+fn asks_for_name(configs: &[ManifestConfigOption], probe: &Probe, id: ObjectId<'_>) -> bool {
     configs.iter().any(|entry| {
         let known = &entry.resource_identifier;
         known.name == id.name
@@ -118,38 +131,80 @@ fn subject(report: &ManifestCondition) -> ObjectId<'_> {
 fn judge(
     probe: &'static Probe,
     id: ObjectId<'_>,
-    digest: Option<&str>,
+    proof: &Proof,
     report: Option<&ManifestCondition>,
 ) -> (Health, Option<Timestamp>) {
-    let why = |detail: &str| format!("{}: {detail}", id.label()).into();
     let feedback = report.and_then(|report| report.status_feedback.as_ref());
     let values = feedback.map_or(&[][..], |feedback| feedback.values.as_slice());
     let values = values.iter().filter(|value| value.name.starts_with(PREFIX));
     let values = values.map(|value| (value.name.as_str(), &value.field_value));
     let values = Values { object: id.name, all: values.collect() };
-    let judged = || -> Result<Health, WrongType> {
-        let (reported, wanted) = match digest {
-            Some(digest) => (values.text(DIGEST)?, digest),
-            None => (values.text(NAME)?, id.name),
-        };
-        if reported.is_empty() {
-            return Ok(Health::Unknown { why: why("the work agent has not reported its health yet") });
-        }
-        if reported != wanted {
-            let why = why("the work agent still reports an earlier version of it");
-            return Ok(Health::Progressing { why, tolerable: false });
-        }
-        Ok(match probe.judge(&values)? {
-            Judgement::Healthy => Health::Healthy,
-            Judgement::Progressing { detail, tolerable } => {
-                Health::Progressing { why: why(&detail), tolerable }
-            }
-            Judgement::Failed { detail } => Health::Failed { why: why(&detail) },
-        })
-    };
-    let health = judged().unwrap_or_else(|WrongType(name)| Health::Unknown {
-        why: why(&format!("the work agent reports no {name} that can be read")),
+    let health = judge_values(probe, id, proof, &values).unwrap_or_else(|WrongType(name)| {
+        let why = format!("{}: the work agent reports no {name} that can be read", id.label());
+        Health::Unknown { why: why.into() }
     });
     let since = (health == Health::Healthy).then(|| values.since()).flatten();
     (health, since)
+}
+
+fn judge_values(
+    probe: &'static Probe,
+    id: ObjectId<'_>,
+    proof: &Proof,
+    values: &Values<'_>,
+) -> Result<Health, WrongType> {
+    let why = |detail: &str| format!("{}: {detail}", id.label()).into();
+    let (reported, wanted) = match proof {
+        Proof::Digest(digest) => (values.text(DIGEST)?, digest.as_str()),
+        Proof::Name { .. } => (values.text(NAME)?, id.name),
+    };
+    if reported.is_empty() {
+        return Ok(Health::Unknown { why: why("the work agent has not reported its health yet") });
+    }
+    if reported != wanted {
+        let why = why("the work agent still reports an earlier version of it");
+        return Ok(Health::Progressing { why, tolerable: false });
+    }
+    let binding = Binding::of(proof, values)?;
+    let said = |detail: String| why(&(detail + &binding.said()));
+    Ok(match probe.judge(values)? {
+        Judgement::Healthy if binding == Binding::Other => Health::Kept { why: why(CREATED_ONCE) },
+        Judgement::Healthy => Health::Healthy,
+        Judgement::Progressing { detail, tolerable } => Health::Progressing { why: said(detail), tolerable },
+        Judgement::Failed { detail } => Health::Failed { why: said(detail) },
+    })
+}
+
+const CREATED_ONCE: &str = "it is of another version, and agents create it only once: put {{VERSION}} into its \
+                            name, or delete it on the cluster";
+
+/// Which version of an object a report is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Binding {
+    /// The one that is wanted.
+    Wanted,
+    /// Nothing tells.
+    Unknown,
+    Other,
+}
+
+impl Binding {
+    fn of(proof: &Proof, values: &Values<'_>) -> Result<Self, WrongType> {
+        let Proof::Name { digest } = proof else { return Ok(Self::Wanted) };
+        let Some(wanted) = digest else { return Ok(Self::Unknown) };
+        Ok(match values.text(DIGEST)? {
+            "" => Self::Unknown,
+            created_from if created_from == wanted => Self::Wanted,
+            _ => Self::Other,
+        })
+    }
+
+    /// Added to what is said about an object.
+    fn said(self) -> String {
+        match self {
+            Self::Unknown => format!(" ({NOT_BOUND})"),
+            Self::Wanted => String::new(),
+            Self::Other => " (of another version)".to_owned(),
+        }
+    }
 }

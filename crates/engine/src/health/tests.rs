@@ -109,6 +109,7 @@ fn told(health: &Health) -> String {
     match health {
         Health::NotProbed => "NotProbed".to_owned(),
         Health::Healthy => "Healthy".to_owned(),
+        Health::Kept { why } => format!("Kept  {why}"),
         Health::Progressing { why, tolerable: true } => format!("Progressing, tolerable  {why}"),
         Health::Progressing { why, .. } => format!("Progressing  {why}"),
         Health::Unknown { why } => format!("Unknown  {why}"),

@@ -1,12 +1,13 @@
 //! What proves that a cluster has what it was assigned. Shares no code with the rules that it
 //! checks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{governor, own_kinds, told_except, works_of};
 use crate::clock::RevisionClock;
 use crate::configs::{GroupResource, Revision};
 use crate::health::Health;
+use crate::name::PlacementName;
 use crate::observed::{Instance, Observed, Seen, Work};
 use crate::versions;
 
@@ -75,9 +76,27 @@ fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> b
     match work.health {
         Health::Healthy => true,
         Health::NotProbed => !must_be_probed(instance),
+        Health::Kept { .. } => has_returned(observed, instance),
         Health::Progressing { tolerable, .. } => tolerable && had_arrived(),
         Health::Unknown { .. } | Health::Failed { .. } => false,
     }
+}
+
+/// Whether its placement completed its revision and has taken back a later one. What agents create
+/// only once may then be of the later one.
+fn has_returned(observed: &Observed, instance: &Instance) -> bool {
+    let own = own_kinds(instance);
+    let wanted = told_except(instance, &own);
+    let is_told = |revision: &Revision| {
+        let pins = revision.pins().iter().filter(|pin| !own.contains(&pin.config.kind));
+        pins.map(|pin| &pin.hash).eq(wanted.iter().map(|(_, hash)| hash))
+    };
+    governor(observed, &instance.cluster).is_some_and(|spec| {
+        let of = |history: &BTreeMap<PlacementName, Vec<Revision>>| {
+            history.get(&spec.name).cloned().unwrap_or_default()
+        };
+        !of(&observed.revisions.withdrawn).is_empty() && of(&observed.revisions.completed).iter().any(is_told)
+    })
 }
 
 /// Whether only works with probes prove that it is healthy: Aviary renders them, and this version has

@@ -17,9 +17,12 @@ pub fn cluster(object: &ManagedCluster) -> Result<Cluster, NameError> {
     let conditions = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     // Without this condition the cluster has never reported, like any new cluster. It is not
     // treated as unreachable.
-    let unreachable = Condition::find(conditions, conditions::CLUSTER_AVAILABLE)
+    let contact = Condition::find(conditions, conditions::CLUSTER_AVAILABLE);
+    let unreachable = contact
         .filter(|condition| !condition.is_true())
         .map(|condition| Unreachable { since: condition.last_transition() });
+    let reachable_since =
+        contact.filter(|condition| condition.is_true()).and_then(Condition::last_transition);
     Ok(Cluster {
         name: ClusterName::parse(metadata.name.as_deref().unwrap_or_default())?,
         labels: metadata.labels.clone().unwrap_or_default(),
@@ -28,6 +31,7 @@ pub fn cluster(object: &ManagedCluster) -> Result<Cluster, NameError> {
             .and_then(|annotations| annotations.get(annotations::DISABLE_AUTOMATIC_INSTALLATION))
             .is_some_and(|value| value == "true"),
         unreachable,
+        reachable_since,
         addon_annotations: annotations.map(for_instances).unwrap_or_default(),
     })
 }

@@ -53,6 +53,7 @@ pub fn work(object: &ManifestWork) -> Option<(Text, Work)> {
         version: text(labels.get(labels::ADDON_VERSION).or_else(|| labels.get(labels::DRAFT_ADDON_VERSION))),
         rendered_from: text(annotation(annotations::RENDERED_FROM)),
         applied: seen(conditions, conditions::APPLIED, generation),
+        was_applied: Condition::find(conditions, conditions::APPLIED).is_some_and(Condition::is_true),
         available: seen(conditions, conditions::AVAILABLE, generation),
         health,
         probed,

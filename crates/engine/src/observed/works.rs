@@ -90,6 +90,8 @@ pub struct WorkState {
     /// The annotation that names the inputs it was rendered from.
     pub rendered_from: Option<Text>,
     pub applied: Seen,
+    /// Its agent reports, of whatever generation, that it was applied.
+    pub was_applied: bool,
     pub available: Seen,
     pub health: Health,
     /// It asks for the health of its objects.

@@ -24,7 +24,7 @@ use budget::Ledger;
 use gate::Aim;
 pub(crate) use gate::Promotion;
 use standing::{CohortStanding, Judge};
-pub(crate) use standing::{TargetRevision, live_generation};
+pub(crate) use standing::{REPORTING_LAG, TargetRevision, later, live_generation};
 
 /// What is decided for one placement.
 #[derive(Clone, Debug)]
@@ -276,7 +276,11 @@ pub(crate) fn decide<'a>(
     let is_complete = applied.is_some() && applied == view.aim.targets.target && all_assigned;
     let state = state(&view, &counts, &ledger, is_complete);
     let instances = fleet.cohorts_of(governor).filter_map(|cohort| cohort.facts.instance.as_ref());
-    let unrecorded = instances.filter_map(|instance| instance.recorded_until(now));
+    let unrecorded = instances
+        .flat_map(|instance| {
+            [instance.recorded_until(now), instance.never_healthy_from(now), instance.ill_until(now)]
+        })
+        .flatten();
     let recheck_at = view.standings.iter().filter_map(CohortStanding::recheck_at).chain(unrecorded).min();
     let withdrawn = governor.newly_withdrawn().to_vec();
     let unhealthy = unhealthy(&view, &moves);

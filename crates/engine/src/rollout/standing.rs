@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::versions;
 
 /// How much later than it happens a standard agent, which polls, reports a change of an object.
-const REPORTING_LAG: Duration = Duration::from_secs(20);
+pub(crate) const REPORTING_LAG: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CohortStanding {
@@ -414,7 +414,10 @@ impl<'a> Judge<'a> {
         // reported only after its end.
         let was_down = clock.is_some_and(|clock| clock.healthy && clock.available_since.is_some())
             && instance.available_since.is_some_and(|back| self.now < until || back < until);
-        if was_down {
+        // The hub had no contact with it within the soak, and no manager ran to see that.
+        let was_silent = clock.is_some_and(|clock| clock.healthy)
+            && instance.returned.is_some_and(|back| back <= self.now && back < until);
+        if was_down || was_silent {
             return Some(later(self.now, soak));
         }
         // While nobody hears from the cluster its soak does not end.
@@ -458,7 +461,7 @@ impl<'a> Judge<'a> {
             _ if let Some(why) = &evidence.unproven => Flight::Unproven { why: why.clone() },
             _ if let Some(why) = unhealthy => match &evidence.health {
                 _ if instance.arrived_once() => Flight::Unavailable { why: why.clone() },
-                Health::Unknown { .. } => Flight::HealthUnknown { why: why.clone() },
+                Health::Unknown { .. } | Health::Kept { .. } => Flight::HealthUnknown { why: why.clone() },
                 _ => Flight::Progressing { why: why.clone() },
             },
             _ if instance.arrived_once() => {
@@ -488,6 +491,6 @@ fn is_told(instance: &InstanceFacts<'_>, target: Option<&Arc<TargetRevision>>) -
 }
 
 /// Adds without overflowing; an unrepresentable time is treated as "never".
-fn later(time: Timestamp, by: Duration) -> Timestamp {
+pub(crate) fn later(time: Timestamp, by: Duration) -> Timestamp {
     SignedDuration::try_from(by).ok().and_then(|by| time.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
 }

@@ -41,6 +41,7 @@ pub(crate) fn assume_clusters(observed: &mut Observed) {
             deleting: false,
             opted_out: false,
             unreachable: None,
+            reachable_since: None,
             addon_annotations: Default::default(),
         };
         observed.clusters.get_or_insert_with(name, || cluster);
@@ -200,6 +201,7 @@ fn work(name: &Text, revision: &Revision) -> Work {
         version: None,
         rendered_from: None,
         applied: Seen::Yes,
+        was_applied: true,
         available: Seen::Yes,
         health: Health::NotProbed,
         probed: false,

@@ -188,6 +188,9 @@ impl World {
         let hashes: WorkHashes =
             write.told().pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
         let inputs: Text = write.inputs().into();
+        let known = self.observed.works.get(&write.cluster);
+        let was_applied =
+            known.is_some_and(|works| works.iter().any(|work| *work.name == *write.name && work.was_applied));
         // The inputs stand for the manifests: equal inputs render to equal manifests.
         let state = WorkState {
             name: write.name.as_str().into(),
@@ -196,6 +199,7 @@ impl World {
             version: write.version().cloned(),
             rendered_from: Some(inputs.clone()),
             applied: Seen::NotYet,
+            was_applied,
             available: Seen::NotYet,
             health: write.health_before_reports(),
             probed: true,
@@ -260,6 +264,7 @@ impl World {
                 version: None,
                 rendered_from: None,
                 applied: Seen::NotYet,
+                was_applied: false,
                 available: Seen::NotYet,
                 health: Health::NotProbed,
                 probed: false,
@@ -314,7 +319,13 @@ impl World {
             for work in works.iter_mut() {
                 let (applied, available, health) = said(&work.state);
                 let health = if work.health == Health::NotProbed { Health::NotProbed } else { health };
-                let state = WorkState { applied, available, health, ..WorkState::clone(&work.state) };
+                let was_applied = match applied {
+                    Seen::Yes => true,
+                    Seen::No { .. } => false,
+                    Seen::NotYet => work.was_applied,
+                };
+                let state =
+                    WorkState { applied, was_applied, available, health, ..WorkState::clone(&work.state) };
                 work.state = self.states.share(Shared::new(state));
             }
         }

@@ -340,13 +340,18 @@ impl StatusDraft<'_> {
     /// The one place that picks a vocabulary: OCM's on its hubs, the drafts' where a version was
     /// given by the drafts' shorthand, otherwise that of the final design document.
     fn wording(&self, progress: &InstanceProgress) -> Option<Words> {
-        if self.is_ocm() {
-            return ocm::progressing(progress, self.awaited());
-        }
-        let goes_back = self.goes_back(progress);
-        match self.by_shorthand() {
-            true => drafts(progress, &self.status, goes_back),
-            false => final_words(progress, goes_back),
+        let goes_back = || self.goes_back(progress);
+        let words = match self.by_shorthand() {
+            _ if self.is_ocm() => ocm::progressing(progress, self.awaited()),
+            true => drafts(progress, &self.status, goes_back()),
+            false => final_words(progress, goes_back()),
+        };
+        match progress {
+            InstanceProgress::Failed { .. } => {
+                let said = self.status.condition(conditions::PROGRESSING);
+                words.map(|words| with_numbers_of(said, words))
+            }
+            _ => words,
         }
     }
 
@@ -448,7 +453,8 @@ impl StatusDraft<'_> {
                 said.status == "False"
                     && (said.reason.is(Reason::is_success) || said.reason.as_str() == OCM_COMPLETED)
             };
-            if !(as_found && self.status.condition(conditions::PROGRESSING).is_some_and(says_done)) {
+            let said = self.status.condition(conditions::PROGRESSING);
+            if !(as_found && said.is_some_and(says_done)) {
                 self.state(conditions::PROGRESSING, words);
             }
             let problem = match progress {
@@ -474,7 +480,8 @@ impl StatusDraft<'_> {
             let words = self.without_new_numbers(words, said);
             let is_moving = self.decided.starts || changed;
             let as_found = as_found && self.says_true_too(conditions::AVAILABLE, &words);
-            if !as_found && (is_moving || !self.is_quiet(said, words.0 == "True")) {
+            let is_held = self.is_quiet(said, words.0 == "True") || self.has_just_said_ill(said, &words);
+            if !as_found && (is_moving || !is_held) {
                 self.state(conditions::AVAILABLE, words);
             }
         }
@@ -501,15 +508,19 @@ impl StatusDraft<'_> {
             true => ocm::available(words, &self.fleet.observed.addon.name),
             false => words,
         };
-        let plain = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
-        let (status, reason, message) = words;
-        let same = said.filter(|said| {
-            is_ill
-                && said.status == status
-                && said.reason == reason
-                && plain(&said.message) == plain(&message)
-        });
-        (status, reason, same.map_or(message, |said| said.message.clone()))
+        if is_ill { with_numbers_of(said, words) } else { words }
+    }
+
+    /// Bad health that changes its kind, as when a report comes and goes, is written at most once a
+    /// minute.
+    fn has_just_said_ill(&self, said: Option<&ObservedCondition>, (status, reason, _): &Words) -> bool {
+        said.is_some_and(|said| {
+            let is_ill = |of: Reason| said.reason == of;
+            ILL.contains(reason)
+                && ILL.into_iter().any(is_ill)
+                && said.status != *status
+                && quiet_until(said.since, self.now).is_some()
+        })
     }
 
     /// Another manager has brought it here, and all is well: what that manager says of it stays
@@ -549,7 +560,7 @@ impl StatusDraft<'_> {
             && running.is_some_and(|condition| is_ahead(condition, now));
         let was_down = matches!(decided.decision, Decision::InFlight(Flight::Soaking { .. }))
             && running.is_some_and(ObservedCondition::is_true)
-            && instance.available_since.is_some();
+            && (instance.available_since.is_some() || instance.returned.is_some_and(|back| back <= now));
         if let Some(condition) = running
             && condition.reason == reason
             && condition.observed_generation == Some(instance.generation)
@@ -609,10 +620,10 @@ impl StatusDraft<'_> {
             kept.is_some_and(|condition| condition.is_true() || condition.reason == Reason::NoLongerHealthy);
         // Without this record an agent that takes its report back would make it a first install
         // again. A revision that has only just started gets the time to become healthy first.
-        let delivered = evidence.delivered && !evidence.installed && !evidence.arrived();
+        let delivered = instance.was_never_healthy();
         let never = match running {
             Some(condition) if condition.reason == Reason::NeverHealthy => true,
-            Some(_) => delivered && (evidence.unavailable.is_some() || ill_health(instance, now).is_some()),
+            Some(_) => delivered && (evidence.unavailable.is_some() || instance.health_grace(now).is_none()),
             None => delivered,
         };
         // Time in which nobody hears from the cluster is no part of a soak: it starts again.
@@ -674,6 +685,19 @@ fn is_ahead(condition: &ObservedCondition, now: Timestamp) -> bool {
 
 /// The reason of OCM's manager for an instance that has what it was assigned.
 const OCM_COMPLETED: &str = "Completed";
+
+/// The reasons of `Available` that tell of bad health, in our words and in OCM's.
+const ILL: [Reason; 4] =
+    [Reason::HealthUnknown, Reason::WorkloadUnhealthy, Reason::NoProbeResult, Reason::ProbeUnavailable];
+
+/// The message that was given stays if only its numbers change: each would be a write per cluster.
+fn with_numbers_of(said: Option<&ObservedCondition>, (status, reason, message): Words) -> Words {
+    let plain = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+    let same = said.filter(|said| {
+        said.status == status && said.reason == reason && plain(&said.message) == plain(&message)
+    });
+    (status, reason, same.map_or(message, |said| said.message.clone()))
+}
 
 /// Status, reason and message of a condition.
 pub(super) type Words = (&'static str, Reason, Word);
@@ -763,7 +787,8 @@ fn availability(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
         return Some(("True", Reason::WorksAvailable, "all works are available".into()));
     }
     let unsaid = instance.status.condition(conditions::AVAILABLE).is_none();
-    unsaid
+    // On an instance that had arrived, what was reported is gone, and what it proved with it.
+    (unsaid || instance.arrived_once())
         .then(|| ("Unknown", Reason::WorksNotReported, "the agent has not reported on all works yet".into()))
 }
 
@@ -777,7 +802,7 @@ fn ill_health(instance: &InstanceFacts<'_>, now: Timestamp) -> Option<Words> {
         return None;
     }
     let (state, reason) = match evidence.health {
-        Health::Unknown { .. } => ("Unknown", Reason::HealthUnknown),
+        Health::Unknown { .. } | Health::Kept { .. } => ("Unknown", Reason::HealthUnknown),
         _ => ("False", Reason::WorkloadUnhealthy),
     };
     Some((state, reason, why.to_string().into()))

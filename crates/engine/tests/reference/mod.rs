@@ -41,9 +41,7 @@ impl Instance {
 
     /// No work was ever applied on it.
     pub fn fresh(&self) -> bool {
-        let answered = matches!(self.answer, Answer::Healthy | Answer::Unavailable);
-        let applied = self.told.is_some() && answered;
-        !(self.installed || self.never_well || applied)
+        !(self.installed || self.never_well || self.told.is_some() && self.was_applied)
     }
 
     /// Its own override, which covers all that there is, may be what it suffers from, and not what its placement wants.

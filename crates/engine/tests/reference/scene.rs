@@ -54,6 +54,7 @@ impl Scene {
                 deleting: false,
                 opted_out: false,
                 unreachable: None,
+                reachable_since: None,
                 addon_annotations: BTreeMap::new(),
             };
             observed.clusters.insert(name, Arc::new(one));
@@ -421,6 +422,7 @@ impl Scene {
             arrived_once: self.arrived.contains(&one.cluster),
             own: one.overrides.first().map(|config| self.says(config)),
             carries: carries.next_back(),
+            was_applied: work.is_some_and(|work| work.was_applied),
             answer: match work.map(|work| (&work.applied, &work.available)) {
                 Some((Seen::Yes, Seen::Yes)) => Answer::Healthy,
                 Some((Seen::No { .. }, _)) => Answer::Refused,

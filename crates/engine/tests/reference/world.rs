@@ -42,6 +42,8 @@ pub struct Instance {
     /// What its work was made from.
     pub carries: Option<Rev>,
     pub answer: Answer,
+    /// Its agent says, of the work as it is now or as it was, that it was applied.
+    pub was_applied: bool,
 }
 
 /// What the cluster's agent says of the work as it is now.
@@ -159,13 +161,14 @@ impl fmt::Display for World {
                         moved_by,
                         carries,
                         answer,
+                        was_applied,
                     } = one;
                     let (clock, moved_by) = (letter(*clock), moved_by.as_deref().unwrap_or("-"));
                     let (told, own, carries) = (letter(*told), letter(*own), letter(*carries));
                     let made_by = if *made_by_strategy { "" } else { "  user's" };
                     writeln!(
                         f,
-                        "{name}  {governor}  told {told} by {moved_by} carries {carries} {answer:?}  installed {installed} arrived once {arrived_once} never well {never_well} own {own} doubt {doubt:?} clock {clock}{made_by}{offline}"
+                        "{name}  {governor}  told {told} by {moved_by} carries {carries} {answer:?} was applied {was_applied}  installed {installed} arrived once {arrived_once} never well {never_well} own {own} doubt {doubt:?} clock {clock}{made_by}{offline}"
                     )?;
                 }
             }

@@ -18,6 +18,20 @@ impl Story {
         self.report(&name);
     }
 
+    /// The status of its works is emptied, as by a restore, and its agent says nothing from then on.
+    pub(super) fn empty_works(&mut self, name: &str) {
+        let name = cluster(name);
+        self.moods.insert(name.clone(), Mood::Silent);
+        for work in self.world.observed.works.get_mut(&name).expect("works").iter_mut() {
+            work.applied = Seen::NotYet;
+            work.was_applied = false;
+            work.available = Seen::NotYet;
+            if let Some(health) = Mood::Unreported.health().filter(|_| work.probed) {
+                work.health = health;
+            }
+        }
+    }
+
     pub(super) fn report(&mut self, name: &ClusterName) {
         let no = |message: &str| Seen::No { message: message.into() };
         let works = self.world.observed.works.get(name);

@@ -24,6 +24,8 @@
 //! offline|online|delete|ack|fail|unavailable|stuck CLUSTER…
 //! unready|broken|degraded|unreported CLUSTER…   applied and available; its Deployment is not updated, has failed, misses no
 //!                                more than it tolerates, or is not reported on
+//! emptied CLUSTER…               the status of its works is emptied, and its agent says nothing until `ack`
+//! restored CLUSTER…              its instance is restored without its status
 //! bad VERSION MOOD               works of that version answer so on every cluster, in the words above; `good VERSION` ends it
 //! refuse create|status|work|delete CLUSTER…   the hub refuses that write for them
 //! accept CLUSTER…                it does not any more
@@ -65,7 +67,8 @@ use aviary_engine::invariants;
 use aviary_engine::name::{ClusterName, PlacementName};
 use aviary_engine::normalise;
 use aviary_engine::observed::{
-    Cluster, ClusterGroup, Instance, Lookup, Observed, Refusal, RefusedWrite, Seen, Selection, Unreachable,
+    Cluster, ClusterGroup, Instance, InstanceStatus, Lookup, Observed, Refusal, RefusedWrite, Seen,
+    Selection, Unreachable,
 };
 use aviary_engine::plan::{Plan, plan};
 use aviary_engine::policy::{self, Policy};
@@ -225,6 +228,12 @@ impl Story {
             "fail" | "unavailable" | "stuck" | "unready" | "broken" | "degraded" | "unreported" => {
                 names(rest).iter().for_each(|name| self.answer(name, Some(Mood::parse(verb))));
             }
+            "emptied" => names(rest).iter().for_each(|name| self.empty_works(name)),
+            "restored" => names(rest).iter().for_each(|name| {
+                let mut instance =
+                    self.world.observed.instances.get_mut(&cluster(name)).expect("an instance");
+                instance.status = InstanceStatus::default();
+            }),
             "bad" => {
                 let (version, mood) = rest.split_once(' ').expect("bad VERSION MOOD");
                 self.bad.insert(version.to_owned(), Mood::parse(mood));
@@ -371,6 +380,7 @@ impl Story {
             deleting: false,
             opted_out: false,
             unreachable: None,
+            reachable_since: None,
             addon_annotations: BTreeMap::new(),
         };
         self.world.observed.clusters.get_or_insert_with(name, || cluster);
@@ -535,6 +545,7 @@ impl Story {
         for name in names(rest) {
             if let Some(mut cluster) = self.world.observed.clusters.get_mut(&cluster(&name)) {
                 cluster.unreachable = unreachable;
+                cluster.reachable_since = unreachable.is_none().then_some(self.now);
             }
         }
     }

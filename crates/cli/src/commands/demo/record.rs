@@ -204,7 +204,7 @@ impl DemoRecord {
             version: work.version.clone().unwrap_or_default(),
             well: work.applied == Seen::Yes
                 && work.available == Seen::Yes
-                && matches!(work.health, Health::Healthy | Health::NotProbed),
+                && matches!(work.health, Health::Healthy | Health::Kept { .. } | Health::NotProbed),
             ill: work.applied == Seen::Yes
                 && matches!(work.health, Health::Progressing { .. } | Health::Failed { .. }),
         });

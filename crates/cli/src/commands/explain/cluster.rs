@@ -235,7 +235,7 @@ fn health(work: &Work) -> String {
         Health::Healthy => "healthy".to_owned(),
         Health::NotProbed => "not probed".to_owned(),
         Health::Progressing { why, .. } => format!("not healthy: {why}"),
-        Health::Unknown { why } => format!("unknown: {why}"),
+        Health::Unknown { why } | Health::Kept { why } => format!("unknown: {why}"),
         Health::Failed { why } => format!("failed: {why}"),
     }
 }

@@ -288,3 +288,59 @@ fn a_work_without_probes_is_not_probed() {
     assert!(found.intact);
     assert_eq!(found.health, Health::NotProbed);
 }
+
+fn migrate(image: &str) -> Value {
+    let mut job = object("batch/v1", "Job");
+    job["spec"]["image"] = json!(image);
+    job
+}
+
+/// What is read of a work with a Job of this image, of which the cluster has the one made from `live`.
+fn job(wanted: &str, live: Option<&Value>, completed: &str) -> String {
+    let mut work = Template::of(&[migrate(wanted)]).work();
+    let mut live = live.cloned().unwrap_or_else(|| applied(&work, 0, &json!({})));
+    live["status"] = json!({"conditions": [{"type": completed, "status": "True"}]});
+    report(&mut work, &[live]);
+    health(&work) + "\n"
+}
+
+/// Agents create a Job once. One that completed for an earlier version under the same name is no
+/// evidence that this version's has run.
+#[test]
+fn a_job_that_completed_for_another_version_has_not_run() {
+    let earlier = applied(&Template::of(&[migrate("a")]).work(), 0, &json!({}));
+    let bare = migrate("a");
+    let told = [
+        job("a", Some(&earlier), "Complete"),
+        job("b", None, "Complete"),
+        job("b", Some(&earlier), "Complete"),
+        job("b", Some(&earlier), "Failed"),
+        // Made by somebody else, or by an Aviary that did not mark Jobs.
+        job("a", Some(&bare), "Complete"),
+        job("a", Some(&bare), "Failed"),
+        job("a", Some(&bare), "Unheard"),
+        job("a", Some(&earlier), "Failed"),
+    ];
+    expect![[r#"
+        Healthy
+        Healthy
+        Kept  Job greeter/greeter: it is of another version, and agents create it only once: put {{VERSION}} into its name, or delete it on the cluster
+        Failed  Job greeter/greeter: it has failed (of another version)
+        Healthy
+        Failed  Job greeter/greeter: it has failed (not bound to the revision)
+        Progressing  Job greeter/greeter: it has not completed yet (not bound to the revision)
+        Failed  Job greeter/greeter: it has failed
+    "#]].assert_eq(&told.concat());
+}
+
+/// A Job that names no namespace of the agent stays the same when that changes.
+#[test]
+fn a_job_is_marked_with_the_namespace_of_the_agent_only_if_it_depends_on_it() {
+    let mark = |manifest: Value, namespace: &'static str| {
+        let work = Template::of(&[manifest]).namespace(namespace).work();
+        work["spec"]["workload"]["manifests"][0]["metadata"]["annotations"][digest_key(super::ADDON)].clone()
+    };
+    assert_eq!(mark(migrate("a"), "one"), mark(migrate("a"), "other"));
+    let dependent = || migrate("{{INSTALL_NAMESPACE}}");
+    assert_ne!(mark(dependent(), "one"), mark(dependent(), "other"));
+}

@@ -276,7 +276,7 @@ fn a_complete_rule_needs_a_work_of_its_own() {
     );
     let work = Template::of(&[job]).configs(configs).work();
     expect![[r#"
-        jobs greeter/greeter CreateOnly Watch JSONPaths(aviary-name aviary-complete aviary-failed aviary-suspended)
+        jobs greeter/greeter CreateOnly Watch JSONPaths(aviary-name aviary-digest aviary-complete aviary-failed aviary-suspended)
     "#]].assert_eq(&entries(&work));
     assert_eq!(work["spec"]["manifestConfigs"][0]["conditionRules"][0]["condition"], "Complete");
 }
@@ -329,9 +329,9 @@ fn jobs_and_pods_are_created_once() {
     own["metadata"]["name"] = json!("own");
     let work = Template::of(&[object("batch/v1", "Job"), own, object("v1", "Pod")]).configs(configs).work();
     expect![[r#"
-        jobs greeter/greeter CreateOnly Watch JSONPaths(aviary-name aviary-complete aviary-failed aviary-suspended)
+        jobs greeter/greeter CreateOnly Watch JSONPaths(aviary-name aviary-digest aviary-complete aviary-failed aviary-suspended)
         jobs greeter/own ServerSideApply Watch JSONPaths(aviary-digest aviary-complete aviary-failed aviary-suspended)
-        pods greeter/greeter CreateOnly Watch JSONPaths(aviary-name aviary-phase aviary-ready aviary-since)
+        pods greeter/greeter CreateOnly Watch JSONPaths(aviary-name aviary-digest aviary-phase aviary-ready aviary-since)
     "#]].assert_eq(&entries(&work));
 }
 
