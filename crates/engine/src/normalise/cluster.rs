@@ -155,3 +155,27 @@ pub fn selection_of<'a>(
     };
     (selection, problems)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_says_since_when_there_is_contact_or_none() {
+        let of = |status: &str| {
+            let condition = json!({"type": "ManagedClusterConditionAvailable", "status": status,
+                "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            let object = json!({"metadata": {"name": "c1"}, "status": {"conditions": [condition]}});
+            let read = cluster(&serde_json::from_value(object).unwrap()).unwrap();
+            let since = |time: Option<jiff::Timestamp>| time.map(|time| time.to_string());
+            (since(read.reachable_since), read.unreachable.map(|one| since(one.since)))
+        };
+        let then = || Some("2026-01-01T00:00:00Z".to_owned());
+        assert_eq!(of("True"), (then(), None));
+        assert_eq!(of("False"), (None, Some(then())));
+        assert_eq!(of("Unknown"), (None, Some(then())));
+    }
+}

@@ -147,6 +147,23 @@ mod tests {
         work(&guarded.0.unwrap()).unwrap().1
     }
 
+    /// A report on an earlier generation proves nothing about this one, and shows that something was
+    /// applied.
+    #[test]
+    fn what_was_applied_at_an_earlier_generation_stays_visible() {
+        let of = |status: &str, seen_at: i64| {
+            let work = read(&json!({
+                "metadata": {"name": "addon-a-deploy-0", "generation": 3, "labels": {labels::ADDON_NAME: "a"}},
+                "spec": {},
+                "status": {"conditions": [{"type": "Applied", "status": status, "observedGeneration": seen_at}]},
+            }));
+            (work.applied == Seen::Yes, work.was_applied)
+        };
+        assert_eq!(of("True", 3), (true, true));
+        assert_eq!(of("True", 2), (false, true));
+        assert_eq!(of("False", 2), (false, false));
+    }
+
     #[test]
     fn a_work_belongs_to_the_cluster_of_its_label_or_else_of_its_namespace() {
         let of = |label: Option<&str>| {
