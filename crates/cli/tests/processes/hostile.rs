@@ -121,7 +121,6 @@ impl Victim {
 
     fn assert_small(self) {
         let (peak, before) = (self.manager.memory("VmHWM"), self.before);
-        println!("{peak} MB at its peak, {before} MB before");
         assert!(peak < before + MEMORY, "{peak} MB at its peak, {before} MB before");
         self.manager.stop("TERM");
     }

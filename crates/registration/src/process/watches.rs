@@ -55,7 +55,7 @@ pub(super) async fn follow(client: Client, namespace: String, kind: WatchedKind,
         }
         WatchedKind::Revision => {
             let api: Api<Guarded<StoredRevision>> = Api::namespaced(client, &namespace);
-            stream(api, all.labels(labels::ADDON_NAME), kind, changes, revision).await;
+            stream(api, all.labels(labels::ADDON_NAME), kind, changes, |object| revision(&object)).await;
         }
         WatchedKind::Binding => {
             let read = |object: RoleBinding| {
@@ -145,8 +145,8 @@ fn template(object: &DynamicObject) -> Option<SeenObject> {
 }
 
 /// The registrations of a stored template. Other revisions are not needed.
-fn revision(object: StoredRevision) -> Option<SeenObject> {
-    let (addon, hash, content) = stored_template(&object)?;
+fn revision(object: &StoredRevision) -> Option<SeenObject> {
+    let (addon, hash, content) = stored_template(object)?;
     let registrations = Registrations::read(&content);
     // A template of another add-on grants nothing.
     if registrations.addon != addon {
