@@ -158,16 +158,21 @@ fn presence(fleet: &Fleet<'_>, facts: &ClusterFacts<'_>, uncertain: bool) -> Opt
         return facts.cluster.is_none().then_some(Decision::Hold(Wait::ClusterAbsent));
     }
     match &fleet.observed.addon.strategy {
-        // Changed to Manual: instances keep their revision, although no placement governs them any
-        // more.
-        InstallRule::Manual | InstallRule::Unusable(_) => {
-            (instance.made_by == Maker::Placements).then_some(Decision::Hold(Wait::Kept))
+        strategy @ (InstallRule::Manual | InstallRule::Unusable(_)) => {
+            is_kept(strategy, instance).then_some(Decision::Hold(Wait::Kept))
         }
         InstallRule::Placements(_) if uncertain => Some(Decision::Hold(Wait::DeletionWaits)),
         InstallRule::Placements(_) | InstallRule::Labels(_) => {
             Some(held_by_the_hub(facts).unwrap_or(Decision::Delete(Removal::Deselected)))
         }
     }
+}
+
+/// The strategy has changed to one without placements: what they made keeps its revision, although
+/// none governs it any more.
+pub(crate) fn is_kept(strategy: &InstallRule, instance: &InstanceFacts<'_>) -> bool {
+    matches!(strategy, InstallRule::Manual | InstallRule::Unusable(_))
+        && instance.made_by == Maker::Placements
 }
 
 /// The marker that an instance of OCM's manager gets: an install strategy made it, only another

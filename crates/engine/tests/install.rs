@@ -117,7 +117,8 @@ fn rule_3_placements_to_manual_keeps_everything_as_it_is() {
         install Manual
         settle
         show all
-        show a1",
+        show a1
+        show conditions",
         &expect![[r#"
             a1..a2 (2)       hold      v2       kept unchanged: no placement governs it any more
             a1  addonhubconfigs desired B@cdf58b3d applied B@cdf58b3d

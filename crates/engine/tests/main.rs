@@ -9,6 +9,7 @@ mod decision_groups;
 mod fuzzed;
 mod hash;
 mod health;
+mod health_flaps;
 mod health_works;
 mod hooks;
 mod install;

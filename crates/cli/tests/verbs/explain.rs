@@ -259,6 +259,7 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
 fn a_write_that_the_hub_refuses_is_not_promised() {
     let world = World::quiet("explain-refused-write");
     world.block_on(world.fleet());
+    world.block_on(world.led());
     world.give(addon("one"));
     let refused = json!({
         "type": "WritesRefused", "status": "True", "reason": "WriteRefused",

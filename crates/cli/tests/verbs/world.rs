@@ -190,6 +190,17 @@ impl World {
         tokio::time::timeout(LIMIT, wait).await.expect("the Lease is as it should be");
     }
 
+    /// A manager leads elsewhere.
+    pub(crate) async fn led(&self) {
+        let now = format!("{:.6}", Timestamp::now());
+        self.put(json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "aviary-manager", "namespace": "open-cluster-management"},
+            "spec": {"holderIdentity": "elsewhere", "leaseDurationSeconds": 3600, "renewTime": now},
+        }))
+        .await;
+    }
+
     pub(crate) async fn fleet(&self) {
         self.clusters("fleet", &names("fleet", 12)).await;
         self.clusters("canary", &names("canary", 4)).await;

@@ -165,10 +165,10 @@ fn judge_values(
         let why = why("the work agent still reports an earlier version of it");
         return Ok(Health::Progressing { why, tolerable: false });
     }
-    let binding = Binding::of(proof, values)?;
+    let binding = BoundTo::of(proof, values)?;
     let said = |detail: String| why(&(detail + &binding.said()));
     Ok(match probe.judge(values)? {
-        Judgement::Healthy if binding == Binding::Other => Health::Kept { why: why(CREATED_ONCE) },
+        Judgement::Healthy if binding == BoundTo::Other => Health::Kept { why: why(CREATED_ONCE) },
         Judgement::Healthy => Health::Healthy,
         Judgement::Progressing { detail, tolerable } => Health::Progressing { why: said(detail), tolerable },
         Judgement::Failed { detail } => Health::Failed { why: said(detail) },
@@ -180,7 +180,7 @@ const CREATED_ONCE: &str = "it is of another version, and agents create it only 
 
 /// Which version of an object a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Binding {
+enum BoundTo {
     /// The one that is wanted.
     Wanted,
     /// Nothing tells.
@@ -188,7 +188,7 @@ enum Binding {
     Other,
 }
 
-impl Binding {
+impl BoundTo {
     fn of(proof: &Proof, values: &Values<'_>) -> Result<Self, WrongType> {
         let Proof::Name { digest } = proof else { return Ok(Self::Wanted) };
         let Some(wanted) = digest else { return Ok(Self::Unknown) };

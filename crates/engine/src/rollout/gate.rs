@@ -413,7 +413,7 @@ fn has_passed(facts: &ClusterFacts<'_>, compared: &Compared<'_>, soak: Option<&J
 
 /// A placement that lets its clusters soak, as a judge of whether they have settled on what it
 /// wants.
-fn soak<'a>(fleet: &Fleet<'_>, own: &'a Governor<'a>, now: Timestamp) -> Option<Judge<'a>> {
+fn soak<'a>(fleet: &Fleet<'a>, own: &'a Governor<'a>, now: Timestamp) -> Option<Judge<'a>> {
     if own.spec.rollout.min_success_time.is_zero() {
         return None;
     }

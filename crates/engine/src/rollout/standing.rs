@@ -10,8 +10,9 @@ use crate::configs::{Pin, Revision};
 use crate::explain::{Flight, Wait};
 use crate::fleet::{BudgetShare, ClusterFacts, Governor, InstanceFacts};
 use crate::health::Health;
+use crate::install::is_kept;
 use crate::name::Text;
-use crate::observed::{Lookup, Observed, Refusal, RefusedWrite, Rollout};
+use crate::observed::{InstallRule, Lookup, Observed, Refusal, RefusedWrite, Rollout};
 use crate::problem::Problem;
 use crate::versions;
 
@@ -212,12 +213,13 @@ pub(super) struct Judge<'a> {
     targets: Targets<Arc<TargetRevision>>,
     /// Why the desired revision may not reach gated clusters yet.
     gate: Option<Wait>,
+    strategy: &'a InstallRule,
     now: Timestamp,
 }
 
 impl<'a> Judge<'a> {
     pub(super) fn new(
-        observed: &Observed,
+        observed: &'a Observed,
         governor: &'a Governor<'a>,
         targets: &Targets,
         gate: Option<Wait>,
@@ -231,7 +233,8 @@ impl<'a> Judge<'a> {
             if *other == targets.target { target.clone() } else { of(other) }
         };
         let (canary, fresh) = (same_or(&targets.canary), same_or(&targets.fresh));
-        Self { governor, targets: Targets { target, canary, fresh }, gate, now }
+        let strategy = &observed.addon.strategy;
+        Self { governor, targets: Targets { target, canary, fresh }, gate, strategy, now }
     }
 
     /// What a cluster should get.
@@ -270,6 +273,9 @@ impl<'a> Judge<'a> {
         let Some(instance) = &facts.instance else { return CohortStanding::Absent };
         if let Some(aside) = aside(instance) {
             return aside;
+        }
+        if is_kept(self.strategy, instance) {
+            return CohortStanding::LeftOut(Wait::Kept);
         }
         let evidence = &instance.evidence;
         if self.governor.later_uncertain && evidence.told && !self.ever_wanted(instance) {

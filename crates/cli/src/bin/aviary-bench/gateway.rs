@@ -122,6 +122,8 @@ impl MeasuredRequest {
             Method::GET if watches => RequestVerb::Watch,
             Method::GET if name.is_empty() => RequestVerb::List,
             Method::GET => RequestVerb::Get,
+            // A question about rights stores nothing.
+            Method::POST if resource.ends_with("reviews") => RequestVerb::Other,
             Method::POST | Method::PUT | Method::PATCH | Method::DELETE => RequestVerb::Write,
             _ => RequestVerb::Other,
         };
@@ -264,6 +266,10 @@ mod tests {
         assert_eq!(asked(Method::GET, "/api/v1/namespaces/c1"), "Get namespaces");
         assert_eq!(asked(Method::PUT, "/api/v1/namespaces/c1/finalize"), "Write namespaces");
         assert_eq!(asked(Method::POST, "/api/v1/namespaces/c1/events"), "Write events");
+        assert_eq!(
+            asked(Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+            "Other selfsubjectaccessreviews"
+        );
         assert_eq!(asked(Method::GET, "/apis/apps/v1"), "Other ");
         assert_eq!(asked(Method::GET, "/version"), "Other ");
     }
