@@ -106,6 +106,11 @@ impl Evidence {
         }
     }
 
+    /// Nothing was ever applied on the cluster: a failure is one of the install.
+    pub fn never_applied(&self) -> bool {
+        !self.delivered && !self.arrived()
+    }
+
     /// The assigned revision is applied and available.
     pub fn arrived(&self) -> bool {
         self.holds_told && self.healthy
@@ -250,8 +255,13 @@ fn was_told(status: &StatusFields) -> bool {
 }
 
 fn was_upgraded(status: &StatusFields) -> bool {
-    status.last_version.is_some()
-        || status.condition(PROGRESSING).is_some_and(|condition| condition.reason.is(Reason::is_upgrade))
+    status.last_version.is_some() || reports_upgrade(status)
+}
+
+/// A failure of what was applied and never healthy is reported as one of an upgrade, and is none.
+fn reports_upgrade(status: &StatusFields) -> bool {
+    !was_delivered(status)
+        && status.condition(PROGRESSING).is_some_and(|condition| condition.reason.is(Reason::is_upgrade))
 }
 
 /// Whether it was rendered from the assigned revision of the instance.
@@ -276,9 +286,8 @@ pub(crate) fn carries_told(work: &WorkFacts<'_>, status: &StatusFields) -> bool 
 /// configs, its condition says so.
 fn was_installed(status: &StatusFields) -> bool {
     status.references.iter().any(|reference| reference.applied.is_some())
-        || status
-            .condition(PROGRESSING)
-            .is_some_and(|condition| condition.reason.is(|reason| reason.is_success() || reason.is_upgrade()))
+        || reports_upgrade(status)
+        || status.condition(PROGRESSING).is_some_and(|condition| condition.reason.is(Reason::is_success))
 }
 
 fn was_delivered(status: &StatusFields) -> bool {

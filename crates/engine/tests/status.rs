@@ -376,6 +376,72 @@ fn rule_2_a_failure_after_anything_was_applied_is_one_of_an_upgrade() {
 }
 
 #[test]
+fn rule_2_what_was_applied_and_never_healthy_does_not_fail_to_install_any_more() {
+    check(
+        &format!(
+            "
+        template v1 v2
+        template v3 vars NOBODY_KNOWS
+        config A v1
+        config B v2
+        config C v3
+        config own v1
+        defaults config=A
+        place prod: a1
+        rollout prod config=A
+        clusters a2 a3
+        user a2
+        user a3 {OWN}
+        unavailable a1
+        unavailable a2
+        unavailable a3
+        settle
+        show progress
+        note the agents reject the next revision
+        fail a1
+        fail a2
+        defaults config=B
+        rollout prod config=B
+        settle
+        show progress
+        note the next cannot be rendered, and the override of a3 is gone
+        defaults config=C
+        rollout prod config=C
+        no config own
+        settle
+        show progress
+        note at last it is installed
+        ack a1
+        ack a2
+        config own v2
+        ack a3
+        defaults config=B
+        rollout prod config=B
+        settle
+        show progress",
+            OWN = "{ configs: [ { group: addon.open-cluster-management.io, resource: addonhubconfigs, name: own } ] }"
+        ),
+        &expect![[r#"
+            a1  Installing: installing...
+            a2  Installing: installing...
+            a3  Installing: installing...
+            -- the agents reject the next revision
+            a1  UpgradeFailed: upgrade failed: work reports Applied=False: boom
+            a2  UpgradeFailed: upgrade failed: work reports Applied=False: boom
+            a3  Installing: installing...
+            -- the next cannot be rendered, and the override of a3 is gone
+            a1  UpgradeFailed: upgrade failed: work reports Applied=False: boom
+            a2  UpgradeFailed: upgrade failed: template helloworld-v3 uses the variable NOBODY_KNOWS, which is not defined
+            a3  UpgradeFailed: upgrade failed: addonhubconfigs.addon.open-cluster-management.io own not found
+            -- at last it is installed
+            a1  InstallSucceed: install completed with no errors.
+            a2  InstallSucceed: install completed with no errors.
+            a3  UpgradeSucceed: upgrade completed with no errors.
+        "#]],
+    );
+}
+
+#[test]
 fn rule_2_success_after_a_rollback_waits_until_the_works_were_seen_again() {
     check(
         "

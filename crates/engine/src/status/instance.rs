@@ -110,13 +110,17 @@ fn progress(instance: &InstanceFacts<'_>, decided: &Move, changed: bool) -> Inst
         // What has arrived is recorded by the same write: from there it is an upgrade.
         let first = !evidence.installed && !evidence.arrived();
         return match of_overrides() {
-            Some(problem) => InstanceProgress::Stuck { first, has_told: false, problem: problem.clone() },
+            Some(problem) => InstanceProgress::Stuck {
+                first: evidence.never_applied(),
+                has_told: false,
+                problem: problem.clone(),
+            },
             None => InstanceProgress::Moving { first },
         };
     }
     // Once anything was applied a failure is one of an upgrade; what it has lost and gets again is
     // none.
-    let never = !evidence.installed && !evidence.arrived();
+    let never = evidence.never_applied();
     let first = !evidence.installed || (stays_first(instance) && applied_is_told(instance));
     let problem = match &decided.decision {
         Decision::Hold(Wait::Problem(problem)) => Some(&**problem),
@@ -167,6 +171,18 @@ fn stays_first(instance: &InstanceFacts<'_>) -> bool {
         .status
         .condition(conditions::PROGRESSING)
         .is_some_and(|condition| condition.reason.is(Reason::is_install))
+}
+
+/// A failure is reported, as one of an upgrade once anything was applied.
+fn has_failed(instance: &InstanceFacts<'_>, decided: &Move) -> bool {
+    let has_problem = || instance.overrides.as_ref().is_some_and(|own| own.problem().is_some());
+    instance.evidence.failure.is_some()
+        || has_problem()
+        || match &decided.decision {
+            Decision::InFlight(flight) => flight.is_failure(),
+            Decision::Hold(wait) => matches!(wait, Wait::Problem(_)),
+            _ => false,
+        }
 }
 
 /// Whether the references are already what [`references`] would make them, for the usual case that
@@ -623,7 +639,12 @@ impl StatusDraft<'_> {
         let delivered = instance.was_never_healthy();
         let never = match running {
             Some(condition) if condition.reason == Reason::NeverHealthy => true,
-            Some(_) => delivered && (evidence.unavailable.is_some() || instance.health_grace(now).is_none()),
+            Some(_) => {
+                delivered
+                    && (evidence.unavailable.is_some()
+                        || instance.health_grace(now).is_none()
+                        || has_failed(instance, decided))
+            }
             None => delivered,
         };
         // Time in which nobody hears from the cluster is no part of a soak: it starts again.

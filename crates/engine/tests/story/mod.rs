@@ -40,7 +40,7 @@
 //! pass [N]                       N passes of the plan; agents do nothing
 //! crash N                        a pass that ends after N writes
 //! settle                         passes with instant agents until nothing is left to do
-//! show [status|clusters|all|problems|conditions|attempts|health|writes|works|CLUSTER]
+//! show [status|clusters|all|problems|conditions|attempts|health|writes|works|progress|CLUSTER]
 //! ```
 
 #![allow(

@@ -38,6 +38,7 @@ impl Story {
                 writeln!(self.told, "{count} writes").unwrap();
             }
             "works" => self.show_works(),
+            "progress" => self.show_progress(),
             "health" => self.show_health(),
             "attempts" => {
                 for one in &self.world.observed.addon.status.attempts {
@@ -76,6 +77,14 @@ impl Story {
                 [] => String::new(),
             };
             writeln!(self.told, "{who:<16} {text}").unwrap();
+        }
+    }
+
+    /// What each instance says of its progress.
+    fn show_progress(&mut self) {
+        for (cluster, instance) in self.world.observed.instances.iter() {
+            let Some(progressing) = instance.status.condition("Progressing") else { continue };
+            writeln!(self.told, "{cluster}  {}: {}", progressing.reason, progressing.message).unwrap();
         }
     }
 
