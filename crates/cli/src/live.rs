@@ -18,7 +18,8 @@ use crate::output::first_few;
 /// Where a manager runs, unless it was told otherwise.
 const MANAGER_NAMESPACE: &str = "open-cluster-management";
 
-/// A lease that has not been renewed for this long has no holder.
+/// A lease that was renewed longer ago has no holder, whatever it says of itself; nor has one that
+/// was renewed that far in the future.
 const STALE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The options that select a hub and the namespace of its manager.
@@ -115,9 +116,13 @@ impl Leader {
         let skips = addon.and_then(|addon| why_skipped(&lease, addon));
         let spec = lease.spec.unwrap_or_default();
         let renewed = spec.renew_time.map(|renewed| renewed.0);
+        // Twice its duration, since the clocks of hub and user may differ.
+        let lasts = spec.lease_duration_seconds.filter(|seconds| *seconds > 0).map(i64::from);
+        let patience =
+            lasts.map_or(STALE, |seconds| SignedDuration::from_secs(seconds.saturating_mul(2)).min(STALE));
         let at = renewed.map_or_else(|| "an unknown time".to_owned(), |at| seconds(at).to_string());
         match spec.holder_identity.filter(|holder| !holder.is_empty()) {
-            Some(holder) if renewed.is_none_or(|renewed| now.duration_since(renewed) > STALE) => {
+            Some(holder) if renewed.is_none_or(|renewed| now.duration_since(renewed).abs() > patience) => {
                 Self::Nobody(format!(
                     "the manager {holder} has not renewed its lease {namespace}/{LEASE} since {at}: is it running? Nothing moves without a manager"
                 ))

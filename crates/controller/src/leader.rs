@@ -23,6 +23,10 @@ use crate::tenure::Tenure;
 /// The default of how long a silent leader keeps the lease.
 pub(crate) const DURATION: Duration = Duration::from_secs(15);
 
+/// How many times the own duration a silent leader may keep the lease at most, whatever the lease
+/// says of itself: somebody may have edited it.
+const MOST_DURATIONS: u32 = 10;
+
 /// Who leads, in which term: a number that rises whenever the leader changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Leadership {
@@ -257,7 +261,8 @@ impl Candidate {
         let lasts = spec
             .lease_duration_seconds
             .and_then(|seconds| u64::try_from(seconds).ok())
-            .map_or(self.duration, Duration::from_secs);
+            .map_or(self.duration, Duration::from_secs)
+            .min(self.duration * MOST_DURATIONS);
         let by = lease.metadata.annotations.as_ref().and_then(|all| all.get(annotations::HANDED_OVER_BY));
         match spec.holder_identity.as_deref().unwrap_or_default() {
             mine if mine == self.identity => {
@@ -393,6 +398,30 @@ mod tests {
         let told = [Some("no"), Some("no"), Some("never"), Some("never"), None, Some("never")]
             .map(|message| reported.is_news(message.map(refused).as_ref()));
         assert_eq!(told, [true, false, true, false, false, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_claims_to_last_for_years_is_taken_when_nobody_renews_it() {
+        let candidate = Candidate {
+            client: slow_then_silent(),
+            namespace: "default".into(),
+            name: "lease".into(),
+            identity: "only".into(),
+            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
+            duration: DURATION,
+            tenure: Tenure::default(),
+            rival_in: None,
+        };
+        let spec =
+            json!({"holderIdentity": "nobody", "leaseTransitions": 7, "leaseDurationSeconds": i32::MAX});
+        let lease: Lease =
+            serde_json::from_value(json!({"metadata": {"name": "lease"}, "spec": spec})).unwrap();
+        let memory = Memory { seen: Some(LeaseSighting::now(lease.clone())), ..Memory::default() };
+        let taken = || candidate.may_take(&lease, &memory).map(|(at, _)| at);
+        tokio::time::advance(DURATION * MOST_DURATIONS).await;
+        assert_eq!(taken(), None, "its holder may be slower than this manager");
+        tokio::time::advance(DURATION).await;
+        assert_eq!(taken(), Some(8), "no manager is that slow");
     }
 
     #[tokio::test]

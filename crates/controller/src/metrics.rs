@@ -15,6 +15,7 @@ use aviary_engine::explain::Phase;
 use aviary_engine::name::Text;
 use aviary_engine::observed::{Observed, ObservedCondition};
 use aviary_engine::plan::{Completion, Plan, Step, Write};
+use aviary_engine::verdict;
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -183,11 +184,9 @@ struct Standing {
     is_halted: bool,
     settled: usize,
     failed: usize,
-    waiting: usize,
     desired: Text,
     target: Text,
-    /// Since when it has been progressing.
-    since: Option<Timestamp>,
+    waits_since: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -321,23 +320,17 @@ fn standing_of(observed: &Observed, plan: &Plan) -> AddOnStanding {
     let mut by_index: Vec<Standing> = report
         .placements
         .iter()
-        .map(|placement| {
-            let recorded = observed.addon.status.placements.get(&placement.name);
-            let progressing =
-                recorded.and_then(|recorded| ObservedCondition::find(&recorded.conditions, PROGRESSING));
-            Standing {
-                in_flight: placement.tally.in_flight,
-                slots_used: placement.counts.slots_held,
-                budget: placement.counts.budget,
-                is_halted: placement.state.is_halted(),
-                settled: placement.counts.settled,
-                failed: placement.counts.failed,
-                waiting: placement.counts.waiting,
-                desired: placement.desired.clone().unwrap_or_default(),
-                target: placement.target.clone().unwrap_or_default(),
-                since: progressing.filter(|condition| condition.is_true()).and_then(|is| is.since),
-                ..Standing::default()
-            }
+        .map(|placement| Standing {
+            in_flight: placement.tally.in_flight,
+            slots_used: placement.counts.slots_held,
+            budget: placement.counts.budget,
+            is_halted: placement.state.is_halted(),
+            settled: placement.counts.settled,
+            failed: placement.counts.failed,
+            desired: placement.desired.clone().unwrap_or_default(),
+            target: placement.target.clone().unwrap_or_default(),
+            waits_since: verdict::waits_since(observed, placement),
+            ..Standing::default()
         })
         .collect();
     let mut free = Standing::default();
@@ -433,8 +426,9 @@ fn encode_rollouts(gauges: &mut Gauges<'_>, addons: &Standings, now: Option<Time
     let help = "1 while failed clusters keep the others from starting: more failed than is tolerated, or they hold every slot";
     gauges.put("rollout_halted", help, None, halted)?;
     let waits = governed().map(|(of, standing)| {
-        let since = standing.since.filter(|_| standing.waiting > 0);
-        let wait = now.zip(since).map_or(0, |(now, since)| now.duration_since(since).as_secs().max(0));
+        let wait = now
+            .zip(standing.waits_since)
+            .map_or(0, |(now, since)| now.duration_since(since).as_secs().max(0));
         (of, wait)
     });
     let help = "How long clusters have been waiting for a rollout to reach them";

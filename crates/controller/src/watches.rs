@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::time::Duration;
 
 use aviary_api::names::{self, labels};
 use aviary_api::work::WorkText;
@@ -209,6 +210,10 @@ async fn stream<K, T, E>(
     }
 }
 
+/// A manager without news decides nothing, so it asks for them this often at least. A single process
+/// with a dozen watches burdens no hub.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// How a watch waits after a failure.
 pub(crate) struct Retries {
     reach: Option<Reach>,
@@ -236,7 +241,7 @@ impl Retries {
                     self.backoff.reset();
                 }
             }
-            None => tokio::time::sleep(pause).await,
+            None => tokio::time::sleep(pause.min(LONGEST_PAUSE)).await,
         }
     }
 
@@ -311,6 +316,23 @@ async fn follow_kinds(client: Client, events: mpsc::Sender<WatchEvent>) {
         };
         if changed && events.send(WatchEvent::Kinds).await.is_err() {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn however_often_a_watch_of_a_manager_has_failed_it_soon_tries_again() {
+        let mut retries = Retries::new(None);
+        for _ in 0..20 {
+            let before = Instant::now();
+            retries.pace(true).await;
+            assert!(before.elapsed() <= LONGEST_PAUSE);
         }
     }
 }

@@ -1,11 +1,9 @@
 //! An add-on in one line of the list: its state, its counts, its version.
 
-use aviary_api::names::conditions::PROGRESSING;
 use aviary_engine::name::Text;
-use aviary_engine::observed::{Observed, ObservedCondition};
+use aviary_engine::observed::Observed;
 use aviary_engine::plan::Plan;
 use aviary_engine::problem::Problem;
-use aviary_engine::reason::Reason;
 use aviary_engine::tally::ClusterTally;
 use aviary_engine::verdict::{self, Verdict};
 use jiff::Timestamp;
@@ -78,12 +76,5 @@ fn wanted(plan: &Plan) -> Option<Text> {
 
 /// Since when clusters have been waiting for a rollout that is in progress or has stopped.
 fn oldest_wait(observed: &Observed, plan: &Plan) -> Option<Timestamp> {
-    let waiting = plan.report.placements.iter().filter(|placement| placement.tally.waiting > 0);
-    let since = waiting.filter_map(|placement| {
-        let recorded = observed.addon.status.placements.get(&placement.name)?;
-        let condition = ObservedCondition::find(&recorded.conditions, PROGRESSING)?;
-        let stands = condition.is_true() || condition.reason.is(Reason::is_failure);
-        condition.since.filter(|_| stands)
-    });
-    since.min()
+    plan.report.placements.iter().filter_map(|placement| verdict::waits_since(observed, placement)).min()
 }

@@ -76,7 +76,7 @@ pub struct Governor<'a> {
     pub canaries: Vec<Canary<'a>>,
     /// It exists.
     pub known: bool,
-    /// It exists, but its decisions do not match its count.
+    /// It exists, but nothing is decided yet, or its decisions do not match its count.
     pub in_motion: bool,
     /// A later placement in the list is unknown or still changing, so it may take clusters from
     /// this one.
@@ -249,10 +249,15 @@ impl<'a> Fleet<'a> {
         Some((self.lines.get(at as usize)?.name, cohort))
     }
 
-    /// Whether a listed placement is unknown or still changing.
+    /// Whether a listed placement is unknown, undecided or still changing.
     pub(crate) fn uncertain(&self) -> bool {
         self.problems.iter().any(|problem| {
-            matches!(problem, Problem::PlacementUnknown { .. } | Problem::PlacementInMotion { .. })
+            matches!(
+                problem,
+                Problem::PlacementUnknown { .. }
+                    | Problem::PlacementUndecided { .. }
+                    | Problem::PlacementInMotion { .. }
+            )
         })
     }
 }
@@ -297,6 +302,9 @@ fn governors<'a>(
 fn doubt(spec: &InstallPlacement, selection: Option<&Selection>) -> Option<Problem> {
     let placement = spec.name.clone();
     let Some(selection) = selection else { return Some(Problem::PlacementUnknown { placement }) };
+    if selection.is_undecided() {
+        return Some(Problem::PlacementUndecided { placement });
+    }
     let (published, decided) = selection.in_motion()?;
     Some(Problem::PlacementInMotion { placement, published, decided })
 }
@@ -330,7 +338,7 @@ impl<'a> Governor<'a> {
             stages: selection.map(|selection| stages(spec, selection)).unwrap_or_default(),
             canaries: Vec::new(),
             known: selection.is_some(),
-            in_motion: selection.is_some_and(|selection| selection.in_motion().is_some()),
+            in_motion: selection.is_some_and(Selection::is_unsure),
             later_uncertain: false,
             group_size: selection.and_then(|selection| selection.group_size),
             fault: spec.fault.clone(),

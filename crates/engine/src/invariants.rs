@@ -235,9 +235,13 @@ impl<'a> Checker<'a> {
         if selects(self.before, cluster) {
             self.broken("S6", format!("{cluster} is selected"));
         }
-        let unsure = self.before.addon.strategy.placements().iter().any(|spec| {
-            self.before.placements.get(&spec.name).is_none_or(|selection| selection.in_motion().is_some())
-        });
+        let unsure = self
+            .before
+            .addon
+            .strategy
+            .placements()
+            .iter()
+            .any(|spec| self.before.placements.get(&spec.name).is_none_or(Selection::is_unsure));
         if unsure {
             self.broken(
                 "S6",
@@ -428,8 +432,7 @@ impl<'a> Checker<'a> {
         revision: &Revision,
     ) {
         let clusters = self.canary_clusters(canary);
-        let torn =
-            self.before.placements.get(canary).is_some_and(|selection| selection.in_motion().is_some());
+        let torn = self.before.placements.get(canary).is_some_and(Selection::is_unsure);
         let instances: Option<Vec<&Arc<Instance>>> =
             clusters.iter().map(|name| self.before.instances.get(name)).collect();
         let passed = instances.as_ref().is_some_and(|instances| {

@@ -482,10 +482,16 @@ impl Selection {
         (says && published != decided).then_some((published, decided))
     }
 
-    /// No controller has decided yet what it selects: there is no count and no decision. Affects
-    /// only messages, not decisions about clusters.
+    /// No controller has decided yet what it selects: there is no decision, and no trusted count. A
+    /// Placement that was deleted and made again is so for a moment, and selects what it did before.
     pub(crate) fn is_undecided(&self) -> bool {
-        self.published.is_none() && self.refused == 0 && self.is_empty()
+        let has_counted = self.counted && self.published.is_some();
+        !has_counted && self.published.unwrap_or(0) == 0 && self.refused == 0 && self.is_empty()
+    }
+
+    /// Its clusters are not known yet, or are changing.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.is_undecided() || self.in_motion().is_some()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -65,6 +65,10 @@ pub enum Problem {
     #[error("placement {placement} does not exist: its clusters are unknown, so nothing is deleted")]
     PlacementUnknown { placement: PlacementName },
     #[error(
+        "no placement controller has decided yet which clusters placement {placement} selects: nothing is deleted until one has"
+    )]
+    PlacementUndecided { placement: PlacementName },
+    #[error(
         "placement {placement} publishes {published} clusters but its decisions hold {decided}: deletions wait until they agree"
     )]
     PlacementInMotion { placement: PlacementName, published: usize, decided: usize },
@@ -175,6 +179,7 @@ impl Problem {
             Self::TermUnreached { .. } => Reason::ManagerTermUnreached,
             Self::FieldDeprecated { .. } => Reason::FieldDeprecated,
             Self::PlacementUnknown { .. } => Reason::PlacementUnknown,
+            Self::PlacementUndecided { .. } => Reason::PlacementUndecided,
             Self::PlacementInMotion { .. } => Reason::PlacementInMotion,
             Self::ClusterNameInvalid { .. } => Reason::ClusterNameInvalid,
             Self::ConfigMissing { .. } => Reason::ConfigurationMissing,
@@ -221,8 +226,9 @@ impl Problem {
         matches!(
             self,
             Self::FieldDeprecated { .. }
-                // Its controller is still writing its decisions.
+                // Its controller is still writing its decisions, or about to.
                 | Self::PlacementInMotion { .. }
+                | Self::PlacementUndecided { .. }
                 | Self::ConfigListedTwice { .. }
                 | Self::PlacementListedTwice { .. }
                 | Self::NotCoveredByCanary { .. }

@@ -6,10 +6,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use aviary_api::names::conditions::PROGRESSING;
+use jiff::Timestamp;
+
 use crate::explain::{Decision, Wait};
 use crate::fleet::Fleet;
 use crate::name::{ClusterName, PlacementName};
-use crate::observed::{InstallPlacement, Observed, Pace, Selection};
+use crate::observed::{InstallPlacement, Observed, ObservedCondition, Pace, Selection};
 use crate::plan::{ClusterReport, PlacementReport, Plan, Report, Step, Why};
 use crate::problem::Problem;
 use crate::reason::Reason;
@@ -113,6 +116,15 @@ fn left_out(report: &Report) -> impl Iterator<Item = &ClusterReport> {
         let is_refused = cluster.decision.code() == Reason::WriteRefused;
         is_complete && !is_refused && matches!(cluster.decision, Decision::Hold(Wait::Problem(_)))
     })
+}
+
+/// Since when clusters of a placement have been waiting for its rollout, which is in progress or has
+/// stopped.
+pub fn waits_since(observed: &Observed, placement: &PlacementReport) -> Option<Timestamp> {
+    let recorded = observed.addon.status.placements.get(&placement.name)?;
+    let condition = ObservedCondition::find(&recorded.conditions, PROGRESSING)?;
+    let stands = condition.is_true() || condition.reason.is(Reason::is_failure);
+    condition.since.filter(|_| stands && placement.tally.waiting > 0)
 }
 
 /// The placements that exist, and for which no controller has chosen clusters yet.

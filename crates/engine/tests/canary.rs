@@ -1,6 +1,8 @@
 //! The canary gate (semantics §5.4).
 
-use crate::story::check;
+use crate::story::{Story, check};
+use aviary_engine::plan::plan;
+use aviary_engine::verdict::waits_since;
 use expect_test::expect;
 
 #[test]
@@ -674,4 +676,30 @@ fn rule_4_a_canary_that_compares_nothing_keeps_a_change_of_the_other_object_back
             problem  CanaryComparesNothing: placement default/prod: canary default/canary proves nothing: cluster c1 has none of the configs of default/prod, so the gate stays closed
         "#]],
     );
+}
+
+/// Behind a canary that has failed, clusters are settled on what they have, and wait all the same.
+#[test]
+fn clusters_behind_a_failed_canary_have_waited_since_the_rollout_began() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2
+        place canary: c1 c2
+        place prod: p1 p2
+        rollout canary version=v1 RollingUpdate 1
+        rollout prod version=v1 Canary 1 canary=canary
+        settle
+        bad v2 broken
+        wait 1h",
+    );
+    let begin = story.now;
+    story.run("rollout canary version=v2 RollingUpdate 1\n rollout prod version=v2 Canary 1 canary=canary\n settle\n wait 10m\n settle");
+    let plan = plan(&story.world.observed, story.now);
+    let since: Vec<_> = plan
+        .report
+        .placements
+        .iter()
+        .map(|placement| waits_since(&story.world.observed, placement))
+        .collect();
+    assert_eq!(since, [Some(begin), Some(begin)]);
 }

@@ -135,6 +135,40 @@ fn rule_3_placements_to_manual_keeps_everything_as_it_is() {
     );
 }
 
+/// The drill: everything is on v1, v2 crashes in the canary, and the strategy is `Manual` for a while.
+#[test]
+fn rule_3_what_was_known_good_before_a_time_without_placements_still_is() {
+    check(
+        "
+        template v1 v2
+        place canary: c1
+        place prod: p1 p2
+        rollout canary version=v1 RollingUpdate 1
+        rollout prod version=v1 Canary 1 canary=canary
+        settle
+        bad v2 broken
+        rollout canary version=v2 RollingUpdate 1
+        rollout prod version=v2 Canary 1 canary=canary
+        settle
+        note without placements, and with them again
+        install Manual
+        settle
+        rollout canary version=v2 RollingUpdate 1
+        rollout prod version=v2 Canary 1 canary=canary
+        settle
+        note a cluster joins
+        place prod: p1 p2 p3
+        settle
+        show all",
+        &expect![[r#"
+            -- without placements, and with them again
+            -- a cluster joins
+            c1               in flight v2       not healthy yet: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available; its progress deadline has passed
+            p1..p3 (3)       hold      v1       canary default/canary: 1 of 1 not passed, first c1
+        "#]],
+    );
+}
+
 #[test]
 fn rule_3_manual_to_placements_leaves_what_users_made_untouched() {
     let mut story = Story::new();
@@ -262,6 +296,43 @@ fn rule_5_a_placement_that_does_not_exist_is_unknown_and_not_empty() {
             Reconciling  False Stalled  the rollout continues when the cause is fixed
             Stalled  True UpgradeFailed  default/prod: 0/0 upgrade failed: placement default/prod does not exist: its clusters are unknown, so nothing is deleted
             a1..a3 (3)       settled   v2       settled
+        "#]],
+    );
+}
+
+#[test]
+fn rule_5_a_placement_that_is_made_again_is_undecided_and_not_empty() {
+    check(
+        "
+        config A v1
+        place prod: a1 a2 a3
+        rollout prod config=A
+        settle
+        note nobody has decided yet
+        place prod (undecided):
+        settle
+        show all
+        show conditions
+        note it selects one less
+        place prod: a2 a3
+        pass
+        show all
+        note none is selected, says a controller
+        place prod:
+        pass
+        show all",
+        &expect![[r#"
+            -- nobody has decided yet
+            a1..a3 (3)       hold      v1       no longer selected, but its placement is unknown or still changing
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  False PlacementUndecided  no placement controller has decided yet which clusters placement default/prod selects: nothing is deleted until one has
+            Progressing  True Upgrading  default/prod: 0/0 the placement's decisions are not known yet
+            Succeeded  False PlacementUndecided  default/prod: no placement controller has decided yet which clusters it selects
+            Reconciling  True PlacementUndecided  default/prod: no placement controller has decided yet which clusters it selects
+            Stalled  False NotStalled  nothing is stalled
+            -- it selects one less
+            a2..a3 (2)       settled   v1       settled
+            -- none is selected, says a controller
         "#]],
     );
 }

@@ -339,6 +339,8 @@ fn what_a_leader_would_do_next_is_not_promised_where_nobody_leads() {
     };
     world.give(lease("gone", Some("2026-01-01T00:00:00.000000Z")));
     check("has not renewed its lease");
+    world.give(lease("ahead", Some("2999-01-01T00:00:00.000000Z")));
+    check("has not renewed its lease");
     world.give(lease("", Some("2026-01-01T00:00:00.000000Z")));
     check("was released at");
     world.give(lease("never-renewed", None));

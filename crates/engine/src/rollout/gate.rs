@@ -97,10 +97,15 @@ pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) ->
 }
 
 /// The known good revision as this pass finds it. Without a canary a rollback withdraws it before
-/// all clusters have left it; with one it may have been withdrawn and have passed again since.
+/// all clusters have left it; with one it may have been withdrawn and have passed again since. Where
+/// the status has forgotten it, as after a time without placements, the history knows.
 fn known_good_before(governor: &Governor<'_>) -> Option<Revision> {
-    let recorded = governor.recorded?.known_good.as_ref();
-    if governor.canaries.is_empty() { governor.standing(recorded) } else { recorded.cloned() }
+    let recorded = governor.recorded.and_then(|recorded| recorded.known_good.as_ref());
+    match recorded {
+        None => governor.standing_history().last().cloned(),
+        Some(_) if governor.canaries.is_empty() => governor.standing(recorded),
+        Some(known_good) => Some(known_good.clone()),
+    }
 }
 
 /// What the canary makes of the desired revision.

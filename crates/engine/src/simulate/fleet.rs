@@ -71,8 +71,11 @@ fn spread(observed: &mut Observed, clusters: usize) {
             .filter_map(|number| ClusterName::parse(&format!("{}-{number:0width$}", name.name)).ok())
             .collect();
         members.sort();
+        let published = Some(members.len());
         let groups = vec![ClusterGroup { name: "".into(), clusters: members }];
-        observed.placements.insert(name, Selection { groups, ..Selection::default() });
+        observed
+            .placements
+            .insert(name, Selection { published, counted: true, groups, ..Selection::default() });
     }
 }
 

@@ -395,6 +395,10 @@ fn without_counts(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placemen
         return failed(Problem::PlacementUnknown { placement: governor.spec.name.clone() }.to_string());
     }
     match &outcome.state {
+        State::Empty if governor.in_motion => {
+            let reason = if first { Reason::Installing } else { Reason::Upgrading };
+            ("True", reason, "the placement's decisions are not known yet".into())
+        }
         State::Empty => ("False", Reason::InstallSucceed, "the placement selects no cluster".into()),
         State::Installing => ("True", Reason::Installing, "installing...".into()),
         State::InstallSucceeded => {
@@ -506,6 +510,7 @@ fn conditions(
             matches!(
                 problem,
                 Problem::PlacementUnknown { .. }
+                    | Problem::PlacementUndecided { .. }
                     | Problem::PlacementInMotion { .. }
                     | Problem::ClusterNameInvalid { .. }
             )

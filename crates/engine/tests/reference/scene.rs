@@ -191,6 +191,7 @@ impl Scene {
             clusters.push(cluster);
             clusters.sort();
         }
+        selection.published = Some(clusters.len());
     }
 
     fn edit(&mut self, number: usize, revision: Rev) {
@@ -492,7 +493,8 @@ fn put_template(observed: &mut Observed, revision: Rev) {
 
 fn selection(clusters: BTreeSet<ClusterName>) -> Selection {
     let group = ClusterGroup { name: "".into(), clusters: clusters.into_iter().collect() };
-    Selection { groups: vec![group], ..Selection::default() }
+    let published = Some(group.clusters.len());
+    Selection { published, counted: true, groups: vec![group], ..Selection::default() }
 }
 
 fn spec(number: usize, setup: &PlacementSetup, listed: usize) -> InstallPlacement {

@@ -386,7 +386,8 @@ impl Story {
         self.world.observed.clusters.get_or_insert_with(name, || cluster);
     }
 
-    /// `place aws: a1..a4` or, with decision groups, `place aws: a1 a2 | a3 a4`; `place aws (9): …` publishes a count of 9.
+    /// `place aws: a1..a4` or, with decision groups, `place aws: a1 a2 | a3 a4`; `place aws (9): …` publishes a count of 9;
+    /// `place aws (undecided):` is not decided yet.
     fn place(&mut self, rest: &str) {
         let (head, members) = rest.split_once(':').expect("place NAME: CLUSTERS");
         let (name, published) = match head.split_once('(') {
@@ -404,10 +405,12 @@ impl Story {
                 clusters,
             });
         }
-        self.world
-            .observed
-            .placements
-            .insert(placement(name), Selection { published, groups, ..Selection::default() });
+        let mut selection = Selection { published, groups, ..Selection::default() };
+        // A controller says that there are none.
+        if selection.is_empty() && !head.contains('(') {
+            (selection.published, selection.counted) = (Some(0), true);
+        }
+        self.world.observed.placements.insert(placement(name), selection);
     }
 
     fn rollout(&mut self, rest: &str) {

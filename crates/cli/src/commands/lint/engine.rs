@@ -220,9 +220,6 @@ fn finding(document: &Document, field: &str, problem: &Problem) -> Finding {
         Problem::DurationInvalid { error, .. } => {
             Finding::of(document, field, problem.code().as_str(), error.to_string())
         }
-        Problem::PlacementInMotion { .. } => {
-            Finding::of(document, field, problem.code().as_str(), problem.to_string()).warning()
-        }
         problem if problem.is_warning() => {
             Finding::of(document, field, problem.code().as_str(), problem.to_string()).warning()
         }

@@ -30,6 +30,7 @@ pub(super) fn of_addon(document: &Document, problem: &Problem) -> String {
         },
         Problem::PlacementListedTwice { placement }
         | Problem::PlacementUnknown { placement }
+        | Problem::PlacementUndecided { placement }
         | Problem::PlacementInMotion { placement, .. }
         | Problem::ClusterNameInvalid { placement, .. } => entry(placement, ""),
         Problem::FieldDeprecated { field, .. } => (*field).to_owned(),
