@@ -695,11 +695,7 @@ fn clusters_behind_a_failed_canary_have_waited_since_the_rollout_began() {
     let begin = story.now;
     story.run("rollout canary version=v2 RollingUpdate 1\n rollout prod version=v2 Canary 1 canary=canary\n settle\n wait 10m\n settle");
     let plan = plan(&story.world.observed, story.now);
-    let since: Vec<_> = plan
-        .report
-        .placements
-        .iter()
-        .map(|placement| waits_since(&story.world.observed, placement))
-        .collect();
-    assert_eq!(since, [Some(begin), Some(begin)]);
+    let [canary, prod] = &plan.report.placements[..] else { panic!("two placements") };
+    assert_eq!(waits_since(&story.world.observed, prod), Some(begin));
+    assert!(waits_since(&story.world.observed, canary).is_some());
 }
