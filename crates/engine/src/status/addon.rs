@@ -145,14 +145,14 @@ fn judge(
     outcomes: &[PlacementOutcome],
     free: &PlacementOutcome,
 ) -> Success {
-    stuck(fleet, outcomes)
+    stuck(fleet, install, outcomes)
         .or_else(|| unsettled(fleet, outcomes))
         .or_else(|| incomplete(fleet, install))
         .unwrap_or_else(|| ungoverned(fleet, free))
 }
 
 /// What somebody must fix first.
-fn stuck(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<Success> {
+fn stuck(fleet: &Fleet<'_>, install: &Install, outcomes: &[PlacementOutcome]) -> Option<Success> {
     for (governor, outcome) in fleet.governors.iter().zip(outcomes) {
         let unknown = !governor.known;
         if unknown || matches!(outcome.state, State::Failed(_)) {
@@ -160,7 +160,8 @@ fn stuck(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<Success> {
             return Some(Success::Stuck { reason, message: format!("{}: {message}", governor.spec.name) });
         }
     }
-    let problem = fleet.problems.iter().find(|problem| !problem.is_warning())?;
+    // Held deletions go on only after an approval.
+    let problem = fleet.problems.iter().chain(&install.problem).find(|problem| !problem.is_warning())?;
     Some(Success::Stuck { reason: problem.code(), message: problem.to_string() })
 }
 
