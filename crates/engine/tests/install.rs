@@ -127,7 +127,7 @@ fn rule_3_placements_to_manual_keeps_everything_as_it_is() {
             a1  Configured True ConfigurationsConfigured: all configurations are resolved
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
-            Progressing  False InstallSucceed  default/prod: 2/2 install completed with no errors.
+            Progressing  False Settled  nothing is rolled out: no placement governs an instance
             Succeeded  True Settled  every placement has completed the desired revision
             Reconciling  False Settled  every placement has completed the desired revision
             Stalled  False Settled  every placement has completed the desired revision

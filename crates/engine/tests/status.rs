@@ -815,3 +815,58 @@ fn rule_5_the_end_of_a_rollback_is_told_also_of_one_that_had_not_completed() {
         "#]],
     );
 }
+
+#[test]
+fn without_placements_the_add_on_says_nothing_of_the_rollout_before() {
+    check(
+        "
+        config A v1
+        place prod: a1 a2
+        rollout prod config=A
+        settle
+        install Manual
+        settle
+        show conditions
+        note a user makes an instance
+        defaults config=A
+        clusters u1
+        user u1
+        pass 2
+        show conditions
+        fail u1
+        pass 2
+        show conditions
+        ack u1
+        settle
+        show conditions
+        show writes",
+        &expect![[r#"
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False Settled  nothing is rolled out: no placement governs an instance
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
+            -- a user makes an instance
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  upgrading... 1 instance that no placement governs
+            Succeeded  False Upgrading  1 that no placement governs have not settled
+            Reconciling  True Upgrading  1 that no placement governs have not settled
+            Stalled  False NotStalled  nothing is stalled
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False UpgradeFailed  upgrade failed: 1 instance that no placement governs
+            Succeeded  False Upgrading  1 that no placement governs have not settled
+            Reconciling  True Upgrading  1 that no placement governs have not settled
+            Stalled  False NotStalled  nothing is stalled
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False Settled  nothing is rolled out: no placement governs an instance
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
+            0 writes
+        "#]],
+    );
+}

@@ -22,7 +22,7 @@ use crate::explain::{Decision, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
 use crate::install::{self, Install, acknowledgement};
 use crate::name::{ClusterName, Text, Word};
-use crate::observed::{AddOnStatus, InstallRule, Recorded, RolloutSummary};
+use crate::observed::{AddOnStatus, InstallRule, ObservedCondition, Recorded, RolloutSummary};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Counts, Failure, PlacementOutcome, State, Unhealthy};
@@ -65,7 +65,8 @@ pub(crate) fn next(
     namespaces(fleet, install, &mut status, now);
     refused_writes(fleet, &mut status, now);
     kept_instances(fleet, &mut status, now);
-    if let Some((status_of_all, reason, message)) = overall(fleet, outcomes) {
+    let all = overall(fleet, outcomes).or_else(|| without_placements(fleet, free));
+    if let Some((status_of_all, reason, message)) = all {
         let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: message.into() };
         set(&mut status.conditions, addon.generation, now, stated);
     }
@@ -210,11 +211,7 @@ fn incomplete(fleet: &Fleet<'_>, install: &Install) -> Option<Success> {
 
 /// Instances that no placement governs.
 fn ungoverned(fleet: &Fleet<'_>, free: &PlacementOutcome) -> Success {
-    // With placements, an instance that none of them governs is a user's, or on its way out.
-    let Counts { governed, settled, left_out, .. } = match fleet.observed.addon.strategy {
-        InstallRule::Placements(_) => Counts::default(),
-        _ => free.counts,
-    };
+    let Counts { governed, settled, left_out, .. } = free_counts(fleet, free);
     match governed - settled - left_out {
         0 => Success::Yes,
         count => Success::NotYet {
@@ -242,6 +239,33 @@ fn overall(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<(&'static
         .min_by_key(|(governor, outcome)| urgency(governor, &outcome.state))?;
     let (status, reason, message) = summary(fleet, governor, outcome);
     Some((status, reason, format!("{}: {message}", governor.spec.name)))
+}
+
+/// The same where there is no placement any more: what was said of one must not stay.
+fn without_placements(fleet: &Fleet<'_>, free: &PlacementOutcome) -> Option<(&'static str, Reason, String)> {
+    ObservedCondition::find(&fleet.observed.addon.status.conditions, PROGRESSING)?;
+    let Counts { governed, settled, left_out, failed, .. } = free_counts(fleet, free);
+    let instances = |count| counted_as(count, "instance", "instances");
+    Some(match governed - settled - left_out {
+        0 => ("False", Reason::Settled, "nothing is rolled out: no placement governs an instance".to_owned()),
+        count if count == failed => {
+            let message = format!("upgrade failed: {} that no placement governs", instances(count));
+            ("False", Reason::UpgradeFailed, message)
+        }
+        count => {
+            let message = format!("upgrading... {} that no placement governs", instances(count));
+            ("True", Reason::Upgrading, message)
+        }
+    })
+}
+
+/// Counts of the instances that no placement governs. With placements, such an instance is a
+/// user's, or on its way out.
+fn free_counts(fleet: &Fleet<'_>, free: &PlacementOutcome) -> Counts {
+    match fleet.observed.addon.strategy {
+        InstallRule::Placements(_) => Counts::default(),
+        _ => free.counts,
+    }
 }
 
 fn recorded(
