@@ -870,3 +870,55 @@ fn without_placements_the_add_on_says_nothing_of_the_rollout_before() {
         "#]],
     );
 }
+
+#[test]
+fn a_pause_is_the_state_of_an_add_on_where_nothing_moves() {
+    check(
+        "
+        config A v1
+        config B v2
+        place canary: c1 c2
+        place prod: p1..p4
+        rollout canary config=A
+        rollout prod config=A Canary 2 canary=canary
+        settle
+        note in flight
+        rollout canary config=B RollingUpdate 1
+        rollout prod config=B Canary 2 canary=canary paused
+        pass 2
+        rollout canary config=B RollingUpdate 1 paused
+        pass 2
+        show conditions
+        note nothing in flight
+        ack c1
+        pass 2
+        show conditions
+        note only the canary goes on
+        rollout canary config=B RollingUpdate 1
+        settle
+        show conditions",
+        &expect![[r#"
+            -- in flight
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  default/canary: 1/2 upgrading... paused
+            Succeeded  False Upgrading  default/canary: 1/2 upgrading... paused; also paused: default/prod
+            Reconciling  True Upgrading  default/canary: 1/2 upgrading... paused; also paused: default/prod
+            Stalled  False NotStalled  nothing is stalled
+            -- nothing in flight
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  default/canary: 1/2 upgrading... paused
+            Succeeded  False Paused  default/canary: 1/2 upgrading... paused; also paused: default/prod
+            Reconciling  True Paused  default/canary: 1/2 upgrading... paused; also paused: default/prod
+            Stalled  False NotStalled  nothing is stalled
+            -- only the canary goes on
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  default/prod: 0/4 upgrading... paused
+            Succeeded  False Paused  default/prod: 0/4 upgrading... paused
+            Reconciling  True Paused  default/prod: 0/4 upgrading... paused
+            Stalled  False NotStalled  nothing is stalled
+        "#]],
+    );
+}

@@ -175,19 +175,43 @@ fn unsettled(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<Success
         return Some(Success::NotYet { reason, message });
     }
     // A rollout stays completed while clusters join; the add-on has not succeeded on those yet.
-    let (governor, outcome) = fleet.governors.iter().zip(outcomes).find(|(_, outcome)| {
-        outcome.counts.fresh > 0
-            || !matches!(outcome.state, State::Empty | State::InstallSucceeded | State::UpgradeSucceeded)
-    })?;
+    let all = || {
+        fleet.governors.iter().zip(outcomes).filter(|(_, outcome)| {
+            outcome.counts.fresh > 0
+                || !matches!(outcome.state, State::Empty | State::InstallSucceeded | State::UpgradeSucceeded)
+        })
+    };
+    // A pause is the reason only where nothing moves.
+    let paused = all().find(|(_, outcome)| outcome.state == State::Paused);
+    let paused = paused.filter(|_| !all().any(|(_, outcome)| is_moving(outcome)));
+    let (governor, outcome) = paused.or_else(|| all().next())?;
     let (truth, reason, message) = summary(fleet, governor, outcome);
     let name = &governor.spec.name;
-    Some(match truth {
-        "True" => Success::NotYet { reason, message: format!("{name}: {message}") },
-        _ => Success::NotYet {
-            reason: Reason::Installing,
-            message: format!("{name}: {} installing...", outcome.counts.fresh),
-        },
-    })
+    let (reason, message) = match truth {
+        _ if paused.is_some() => (Reason::Paused, format!("{name}: {message}")),
+        "True" => (reason, format!("{name}: {message}")),
+        _ => (Reason::Installing, format!("{name}: {} installing...", outcome.counts.fresh)),
+    };
+    let is_paused = |(other, outcome): &(&Governor<'_>, &PlacementOutcome)| {
+        // The message names its own pause.
+        let is_named = std::ptr::eq(*other, governor) && outcome.state == State::Paused;
+        other.spec.rollout.paused && !is_named
+    };
+    let names: Vec<String> =
+        all().filter(is_paused).take(NAMED).map(|(other, _)| other.spec.name.to_string()).collect();
+    let also = if outcome.state == State::Paused { "also paused" } else { "paused" };
+    let paused = if names.is_empty() { String::new() } else { format!("; {also}: {}", names.join(", ")) };
+    Some(Success::NotYet { reason, message: message + &paused })
+}
+
+/// Whether some cluster of the placement is started, or in flight and not failed.
+fn is_moving(outcome: &PlacementOutcome) -> bool {
+    let moves = |decision: &Decision| match decision {
+        Decision::Start(_) => true,
+        Decision::InFlight(flight) => !flight.is_failure(),
+        _ => false,
+    };
+    outcome.counts.fresh > 0 || outcome.moves.iter().flatten().any(|run| moves(&run.decided.decision))
 }
 
 /// Instances that do not exist yet, and writes that the hub refuses.
