@@ -180,6 +180,12 @@ pub enum CanaryWait {
         placement: PlacementName,
         cluster: ClusterName,
     },
+    /// None of its clusters that have not passed is asked for the desired revision.
+    AskedForAnother {
+        placement: PlacementName,
+        wanted: Text,
+        desired: Text,
+    },
 }
 
 wire_enum! {
@@ -501,6 +507,9 @@ impl fmt::Display for CanaryWait {
             }
             Self::ComparesNothing { placement, cluster } => {
                 write!(f, "canary {placement}: {cluster} has none of the configs that would be rolled out")
+            }
+            Self::AskedForAnother { placement, wanted, desired } => {
+                write!(f, "canary {placement} wants {wanted}, not {desired}: nothing tries {desired} there")
             }
         }
     }

@@ -699,3 +699,52 @@ fn clusters_behind_a_failed_canary_have_waited_since_the_rollout_began() {
     assert_eq!(waits_since(&story.world.observed, prod), Some(begin));
     assert!(waits_since(&story.world.observed, canary).is_some());
 }
+
+#[test]
+fn a_canary_that_is_asked_for_another_revision_is_told_apart_from_one_that_has_not_passed_yet() {
+    check(
+        "
+        template v1 v2
+        place canary: c1 c2
+        place prod: p1 p2
+        rollout canary version=v1
+        rollout prod version=v1 Canary 2 canary=canary
+        settle
+        bad v2 fail
+        rollout canary version=v2
+        rollout prod version=v2 Canary 2 canary=canary
+        settle
+        show clusters
+        note only the canary goes back
+        rollout canary version=v1
+        settle
+        show clusters
+        show conditions
+        note a user tries it on one cluster
+        user c1 {desiredVersion: v2}
+        settle
+        show clusters
+        note both want it
+        good v2
+        ack c1
+        rollout canary version=v2
+        settle
+        show clusters",
+        &expect![[r#"
+            c1..c2 (2)       failed    v2       failed: work reports Applied=False: boom
+            p1..p2 (2)       hold      v1       canary default/canary: 2 of 2 not passed, first c1
+            -- only the canary goes back
+            p1..p2 (2)       hold      v1       canary default/canary wants v1, not v2: nothing tries v2 there
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True WaitingForCanary  default/prod: waitingForCanary... canary default/canary wants v1, not v2: nothing tries v2 there
+            Succeeded  False WaitingForCanary  default/prod: waitingForCanary... canary default/canary wants v1, not v2: nothing tries v2 there
+            Reconciling  True WaitingForCanary  default/prod: waitingForCanary... canary default/canary wants v1, not v2: nothing tries v2 there
+            Stalled  False NotStalled  nothing is stalled
+            -- a user tries it on one cluster
+            c1               failed    v2       failed: work reports Applied=False: boom
+            p1..p2 (2)       hold      v1       canary default/canary: 2 of 2 not passed, first c1
+            -- both want it
+        "#]],
+    );
+}

@@ -127,7 +127,7 @@ fn rule_3_placements_to_manual_keeps_everything_as_it_is() {
             a1  Configured True ConfigurationsConfigured: all configurations are resolved
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
-            Progressing  False InstallSucceed  default/prod: 2/2 install completed with no errors.
+            Progressing  False Settled  nothing is rolled out: no placement governs an instance
             Succeeded  True Settled  every placement has completed the desired revision
             Reconciling  False Settled  every placement has completed the desired revision
             Stalled  False Settled  every placement has completed the desired revision
@@ -382,9 +382,9 @@ fn rule_5_the_brake_holds_a_mass_deletion_until_a_person_acknowledges_its_number
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
-            Succeeded  True Settled  every placement has completed the desired revision
-            Reconciling  False Settled  every placement has completed the desired revision
-            Stalled  False Settled  every placement has completed the desired revision
+            Succeeded  False DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
+            Reconciling  False Stalled  the rollout continues when the cause is fixed
+            Stalled  True DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
             DeletionsHeld  True DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
             -- another number acknowledges nothing
             a26..a40 (15)    hold      v1       no longer selected, but the deletion brake holds

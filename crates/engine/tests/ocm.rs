@@ -61,9 +61,9 @@ fn the_brake_and_its_acknowledgement_work_with_a_record() {
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known
             Progressing  False InstallSucceed  default/prod: 25/25 install completed with no errors.
-            Succeeded  True Settled  every placement has completed the desired revision
-            Reconciling  False Settled  every placement has completed the desired revision
-            Stalled  False Settled  every placement has completed the desired revision
+            Succeeded  False DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
+            Reconciling  False Stalled  the rollout continues when the cause is fixed
+            Stalled  True DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
             DeletionsHeld  True DeletionHeld  15 of 40 instances would be deleted: to allow it, annotate the add-on with addon.open-cluster-management.io/allow-deletions="15"
             Valid  True Valid  the spec is valid
             PlacementsResolved  True Resolved  all placements are known

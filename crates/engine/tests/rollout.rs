@@ -195,9 +195,9 @@ fn rule_6_a_rollback_supersedes_the_rollout_at_once_and_touches_only_what_had_mo
             event  default/prod CanaryPassed: v1 passed the canary
             event  default/prod RolloutCompleted: all 6 clusters have v1
             event  default/canary RolloutCompleted: its cluster has v1
-            event  default/prod RolloutStarted: rolling out v2 to 6 clusters
             event  default/canary RolloutStarted: rolling out v2 to 1 cluster
             event  default/prod CanaryPassed: v2 passed the canary
+            event  default/prod RolloutStarted: rolling out v2 to 6 clusters
             event  default/canary RolloutCompleted: its cluster has v2
             event  default/prod RolledBack: rolling back to v1 on 3 clusters
             event  default/canary RolledBack: rolling back to v1 on 1 cluster

@@ -706,3 +706,219 @@ fn counts_alone_are_written_at_most_every_two_seconds_while_clusters_are_in_flig
     assert_eq!(counts(&story), (4, 0));
     assert!(plan(&story.world.observed, story.now).is_at_rest());
 }
+
+#[test]
+fn rule_5_the_start_of_a_gated_placement_is_told_when_its_gate_opens() {
+    check(
+        "
+        config A v1
+        config B v2
+        place canary: c1
+        place prod: p1 p2
+        rollout canary config=A
+        rollout prod config=A Canary 2 canary=canary
+        settle
+        events
+        note the canary fails: nothing starts behind it
+        fail c1
+        rollout canary config=B
+        rollout prod config=B Canary 2 canary=canary
+        settle
+        events
+        note it passes
+        ack c1
+        settle
+        events",
+        &expect![[r#"
+            event  default/canary RolloutStarted: rolling out v1 to 1 cluster
+            event  default/prod RolloutStarted: rolling out v1 to 2 clusters
+            event  default/canary RolloutCompleted: its cluster has v1
+            event  default/prod CanaryPassed: v1 passed the canary
+            event  default/prod RolloutCompleted: all 2 clusters have v1
+            -- the canary fails: nothing starts behind it
+            event  default/canary RolloutStarted: rolling out v2 to 1 cluster
+            event  default/canary RolloutFailed: completed with failures, 1 failed; c1 failed: work reports Applied=False: boom
+            -- it passes
+            event  default/canary RolloutCompleted: its cluster has v2
+            event  default/prod CanaryPassed: v2 passed the canary
+            event  default/prod RolloutStarted: rolling out v2 to 2 clusters
+            event  default/prod RolloutCompleted: all 2 clusters have v2
+        "#]],
+    );
+}
+
+#[test]
+fn rule_5_a_gated_placement_whose_gate_is_dropped_tells_its_start() {
+    check(
+        "
+        config A v1
+        config B v2
+        place canary: c1
+        place prod: p1 p2
+        rollout canary config=A
+        rollout prod config=A Canary 2 canary=canary
+        settle
+        fail c1
+        rollout canary config=B
+        rollout prod config=B Canary 2 canary=canary
+        settle
+        note without its canary
+        rollout prod config=B RollingUpdate 1
+        pass 3
+        events",
+        &expect![[r#"
+            -- without its canary
+            event  default/canary RolloutStarted: rolling out v1 to 1 cluster
+            event  default/prod RolloutStarted: rolling out v1 to 2 clusters
+            event  default/canary RolloutCompleted: its cluster has v1
+            event  default/prod CanaryPassed: v1 passed the canary
+            event  default/prod RolloutCompleted: all 2 clusters have v1
+            event  default/canary RolloutStarted: rolling out v2 to 1 cluster
+            event  default/canary RolloutFailed: completed with failures, 1 failed; c1 failed: work reports Applied=False: boom
+            event  default/prod RolloutStarted: rolling out v2 to 2 clusters
+        "#]],
+    );
+}
+
+#[test]
+fn rule_5_the_end_of_a_rollback_is_told_also_of_one_that_had_not_completed() {
+    check(
+        "
+        config A v1
+        config B v2
+        place prod: a1..a4
+        rollout prod config=A
+        settle
+        rollout prod config=B RollingUpdate 2
+        pass 2
+        ack a1
+        pass 2
+        rollout prod config=A RollingUpdate 2
+        settle
+        pass 3
+        events
+        note nothing had left it
+        rollout prod config=B RollingUpdate 2 paused
+        pass 2
+        rollout prod config=A RollingUpdate 2
+        settle
+        events",
+        &expect![[r#"
+            event  default/prod RolloutStarted: rolling out v1 to 4 clusters
+            event  default/prod RolloutCompleted: all 4 clusters have v1
+            event  default/prod RolloutStarted: rolling out v2 to 4 clusters
+            event  default/prod RolledBack: rolling back to v1 on 3 clusters
+            event  default/prod RolloutCompleted: all 4 clusters have v1
+            -- nothing had left it
+            event  default/prod RolloutStarted: rolling out v2 to 4 clusters
+            event  default/prod RolledBack: v1 is desired again; no cluster had left it
+        "#]],
+    );
+}
+
+#[test]
+fn without_placements_the_add_on_says_nothing_of_the_rollout_before() {
+    check(
+        "
+        config A v1
+        place prod: a1 a2
+        rollout prod config=A
+        settle
+        install Manual
+        settle
+        show conditions
+        note a user makes an instance
+        defaults config=A
+        clusters u1
+        user u1
+        pass 2
+        show conditions
+        fail u1
+        pass 2
+        show conditions
+        ack u1
+        settle
+        show conditions
+        show writes",
+        &expect![[r#"
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False Settled  nothing is rolled out: no placement governs an instance
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
+            -- a user makes an instance
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  upgrading... 1 instance that no placement governs
+            Succeeded  False Upgrading  1 that no placement governs have not settled
+            Reconciling  True Upgrading  1 that no placement governs have not settled
+            Stalled  False NotStalled  nothing is stalled
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False UpgradeFailed  upgrade failed: 1 instance that no placement governs
+            Succeeded  False Upgrading  1 that no placement governs have not settled
+            Reconciling  True Upgrading  1 that no placement governs have not settled
+            Stalled  False NotStalled  nothing is stalled
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  False Settled  nothing is rolled out: no placement governs an instance
+            Succeeded  True Settled  every placement has completed the desired revision
+            Reconciling  False Settled  every placement has completed the desired revision
+            Stalled  False Settled  every placement has completed the desired revision
+            0 writes
+        "#]],
+    );
+}
+
+#[test]
+fn a_pause_is_the_state_of_an_add_on_where_nothing_moves() {
+    check(
+        "
+        config A v1
+        config B v2
+        place canary: c1 c2
+        place prod: p1..p4
+        rollout canary config=A
+        rollout prod config=A Canary 2 canary=canary
+        settle
+        note in flight
+        rollout canary config=B RollingUpdate 1
+        rollout prod config=B Canary 2 canary=canary paused
+        pass 2
+        rollout canary config=B RollingUpdate 1 paused
+        pass 2
+        show conditions
+        note nothing in flight
+        ack c1
+        pass 2
+        show conditions
+        note only the canary goes on
+        rollout canary config=B RollingUpdate 1
+        settle
+        show conditions",
+        &expect![[r#"
+            -- in flight
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  default/canary: 1/2 upgrading... paused
+            Succeeded  False Upgrading  default/canary: 1/2 upgrading... paused; also paused: default/prod
+            Reconciling  True Upgrading  default/canary: 1/2 upgrading... paused; also paused: default/prod
+            Stalled  False NotStalled  nothing is stalled
+            -- nothing in flight
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  default/canary: 1/2 upgrading... paused
+            Succeeded  False Paused  default/canary: 1/2 upgrading... paused; also paused: default/prod
+            Reconciling  True Paused  default/canary: 1/2 upgrading... paused; also paused: default/prod
+            Stalled  False NotStalled  nothing is stalled
+            -- only the canary goes on
+            Valid  True Valid  the spec is valid
+            PlacementsResolved  True Resolved  all placements are known
+            Progressing  True Upgrading  default/prod: 0/4 upgrading... paused
+            Succeeded  False Paused  default/prod: 0/4 upgrading... paused
+            Reconciling  True Paused  default/prod: 0/4 upgrading... paused
+            Stalled  False NotStalled  nothing is stalled
+        "#]],
+    );
+}

@@ -44,9 +44,9 @@ fn rule_6_a_withdrawn_revision_waits_for_the_canary_again() {
             event  default/prod CanaryPassed: v0.10.0 passed the canary
             event  default/prod RolloutCompleted: all 8 clusters have v0.10.0
             event  default/canary RolloutCompleted: its cluster has v0.10.0
-            event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
             event  default/canary RolloutStarted: rolling out v0.11.0 to 1 cluster
             event  default/prod CanaryPassed: v0.11.0 passed the canary
+            event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
             event  default/canary RolloutCompleted: its cluster has v0.11.0
             event  default/prod RolloutCompleted: all 8 clusters have v0.11.0
             event  default/prod RolledBack: rolling back to v0.10.0 on 8 clusters
@@ -65,10 +65,10 @@ fn rule_6_a_withdrawn_revision_waits_for_the_canary_again() {
                 desired yyy good yyy applied yyy
             canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
                 desired yyy good yyy applied yyy
-            event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
             event  default/canary RolloutStarted: rolling out v0.11.0 to 1 cluster
             event  default/canary RolloutFailed: completed with failures, 1 failed; c1 failed: work reports Applied=False: boom
             event  default/prod CanaryPassed: v0.11.0 passed the canary
+            event  default/prod RolloutStarted: rolling out v0.11.0 to 8 clusters
             event  default/canary RolloutCompleted: its cluster has v0.11.0
             event  default/prod RolloutCompleted: all 8 clusters have v0.11.0
         "#]],

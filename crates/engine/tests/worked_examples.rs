@@ -140,9 +140,9 @@ fn canary_upgrade_of_400_clusters_behind_100() {
             event  default/aws-placement CanaryPassed: v0.10.0 passed the canary
             event  default/aws-placement RolloutCompleted: all 400 clusters have v0.10.0
             event  default/canary-placement RolloutCompleted: all 100 clusters have v0.10.0
-            event  default/aws-placement RolloutStarted: rolling out v0.11.0 to 400 clusters
             event  default/canary-placement RolloutStarted: rolling out v0.11.0 to 100 clusters
             event  default/aws-placement CanaryPassed: v0.11.0 passed the canary
+            event  default/aws-placement RolloutStarted: rolling out v0.11.0 to 400 clusters
             event  default/canary-placement RolloutCompleted: all 100 clusters have v0.11.0
             event  default/aws-placement RolloutCompleted: all 400 clusters have v0.11.0
         "#]],

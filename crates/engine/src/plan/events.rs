@@ -17,8 +17,8 @@ type Told = (EventReason, String);
 /// it is published once.
 pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Vec<Event> {
     let told = [
-        started(fleet, governor, outcome),
         promoted(fleet, outcome),
+        started(fleet, governor, outcome),
         completed(fleet, governor, outcome),
         failed(fleet, governor, outcome),
     ];
@@ -29,30 +29,48 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &Placement
 fn started(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Option<Told> {
     let recorded = governor.recorded;
     let clusters = outcome.counts.governed;
-    // A placement may be decided after its revision is desired: only then does the rollout start.
-    let was_empty = recorded_condition(governor, PROGRESSING)
-        .and_then(|condition| ProgressCounts::read(&condition.message))
-        .is_some_and(|progress| progress.governed == 0);
     let desired = outcome.aim.desired.as_ref().ok().filter(|desired| !desired.is_empty())?;
-    if !was_empty && recorded.and_then(|recorded| recorded.desired.as_ref()) == Some(desired) {
-        return None;
-    }
+    // A placement may be decided after its revision is desired: only then does the rollout start.
+    let was_empty = recorded_counts(governor).is_some_and(|progress| progress.governed == 0);
+    let is_new = was_empty || recorded.and_then(|recorded| recorded.desired.as_ref()) != Some(desired);
+    // First installs are not gated.
+    let is_gated = outcome.aim.gate.is_some() && outcome.aim.known_good.is_some();
     let shown = label(fleet.observed, desired);
     // Clusters that already run it are not touched.
-    let left = counted(clusters - outcome.counts.done - outcome.counts.left_out, "cluster");
+    let left = clusters - outcome.counts.done - outcome.counts.left_out;
+    if is_gated {
+        // Only its clusters in the canary start before the gate opens.
+        let unsettled = clusters - outcome.counts.settled - outcome.counts.left_out;
+        let first = unsettled.saturating_sub(outcome.counts.unsettled_gated);
+        let message = || format!("rolling out {shown} to {} in the canary", counted(first, "cluster"));
+        return (is_new && first > 0).then(|| (EventReason::RolloutStarted, message()));
+    }
+    let starts = is_new || (left > 0 && gate_opens(governor, outcome));
+    if !starts {
+        return None;
+    }
     let is_rollback = governor.completed.contains(desired);
-    match (is_rollback, clusters, outcome.counts.done + outcome.counts.left_out == clusters) {
+    let on = counted(left, "cluster");
+    match (is_rollback, clusters, left) {
         // There is nothing to report about clusters that are not there.
         (_, 0, _) => None,
-        (true, _, true) => {
+        (true, _, 0) => {
             Some((EventReason::RolledBack, format!("{shown} is desired again; no cluster had left it")))
         }
-        (true, _, false) => Some((EventReason::RolledBack, format!("rolling back to {shown} on {left}"))),
-        (false, _, true) => {
+        (true, ..) => Some((EventReason::RolledBack, format!("rolling back to {shown} on {on}"))),
+        (false, _, 0) => {
             Some((EventReason::RolloutStarted, format!("{shown} is desired; every cluster has it already")))
         }
-        (false, _, false) => Some((EventReason::RolloutStarted, format!("rolling out {shown} to {left}"))),
+        (false, ..) => Some((EventReason::RolloutStarted, format!("rolling out {shown} to {on}"))),
     }
+}
+
+/// Whether clusters that a closed gate kept back may start from this pass on.
+fn gate_opens(governor: &Governor<'_>, outcome: &PlacementOutcome) -> bool {
+    let was_gated = governor.recorded.is_some_and(|recorded| recorded.known_good.is_some());
+    let was_waiting = recorded_condition(governor, PROGRESSING)
+        .is_some_and(|condition| condition.reason == Reason::WaitingForCanary);
+    was_gated && (outcome.aim.promotion.is_some() || was_waiting)
 }
 
 fn promoted(fleet: &Fleet<'_>, outcome: &PlacementOutcome) -> Option<Told> {
@@ -67,7 +85,7 @@ fn completed(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutc
     let applied = outcome.applied.as_ref().filter(|applied| !applied.is_empty())?;
     let was_known = recorded.and_then(|recorded| recorded.applied.as_ref()) == Some(applied);
     let good = [outcome.known_good.as_ref(), recorded.and_then(|recorded| recorded.known_good.as_ref())];
-    if was_known || !good.contains(&Some(applied)) {
+    if (was_known && !is_back(governor, outcome)) || !good.contains(&Some(applied)) {
         return None;
     }
     let (shown, all) = (label(fleet.observed, applied), outcome.counts.governed - outcome.counts.left_out);
@@ -76,6 +94,23 @@ fn completed(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutc
         1 => Some((EventReason::RolloutCompleted, format!("its cluster has {shown}"))),
         _ => Some((EventReason::RolloutCompleted, format!("all {all} clusters have {shown}"))),
     }
+}
+
+/// Whether all clusters are back on the revision that the placement had completed before, and that
+/// some had left. Its recorded revisions are the same all the time.
+fn is_back(governor: &Governor<'_>, outcome: &PlacementOutcome) -> bool {
+    let desired = outcome.aim.desired.as_ref().ok();
+    let was_desired =
+        governor.recorded.is_some_and(|recorded| recorded.desired.as_ref() == desired && desired.is_some());
+    let was_under_way = recorded_condition(governor, PROGRESSING)
+        .is_some_and(|condition| !condition.reason.is(Reason::is_success))
+        && recorded_counts(governor).is_none_or(|progress| progress.governed > 0);
+    let is_complete = matches!(outcome.state, State::InstallSucceeded | State::UpgradeSucceeded);
+    was_desired
+        && was_under_way
+        && is_complete
+        && outcome.counts.fresh == 0
+        && outcome.applied.as_ref() == desired
 }
 
 fn failed(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome) -> Option<Told> {
@@ -98,6 +133,10 @@ fn failed(fleet: &Fleet<'_>, governor: &Governor<'_>, outcome: &PlacementOutcome
         None => failure.to_string(),
     };
     Some((reason, message))
+}
+
+fn recorded_counts(governor: &Governor<'_>) -> Option<ProgressCounts> {
+    ProgressCounts::read(&recorded_condition(governor, PROGRESSING)?.message)
 }
 
 fn recorded_condition<'a>(governor: &Governor<'a>, kind: &str) -> Option<&'a ObservedCondition> {

@@ -13,6 +13,7 @@ use crate::fleet::{Canary, ClusterFacts, Fleet, Governor};
 use crate::hash::Hash;
 use crate::name::ClusterName;
 use crate::observed::Pace;
+use crate::plan::label;
 use crate::problem::Problem;
 
 /// The target of a placement.
@@ -352,6 +353,9 @@ impl<'f> CanaryComparison<'f> {
                 clusters.iter().copied().filter(|name| !there.contains(name)).min()
             }
         }?;
+        if let Some(wait) = self.asked_for_another(fleet, canary, is_missing) {
+            return Some(wait);
+        }
         Some(CanaryWait::NotPassed {
             placement: canary.name.clone(),
             missing,
@@ -359,6 +363,34 @@ impl<'f> CanaryComparison<'f> {
             first: first.clone(),
             not_compared: self.left_out(),
         })
+    }
+}
+
+impl CanaryComparison<'_> {
+    /// The canary placement asks no cluster that has not passed for the desired revision, so time
+    /// changes nothing.
+    fn asked_for_another(
+        &self,
+        fleet: &Fleet<'_>,
+        canary: &Canary<'_>,
+        is_missing: impl Fn(usize) -> bool,
+    ) -> Option<CanaryWait> {
+        let missing = self.cohorts.iter().enumerate().filter(|(at, _)| is_missing(*at));
+        let mut asked = missing.map(|(_, (facts, compared))| {
+            let governor = fleet.governor_of(facts);
+            let wanted = governor.desired.as_ref().ok().filter(|_| governor.spec.name == *canary.name)?;
+            let is_own = |kind: &GroupResource| {
+                facts.overrides().is_some_and(|own| own.pins.iter().any(|pin| pin.config.kind == *kind))
+            };
+            let differs = |(kind, hash): &(&GroupResource, Option<&Hash>)| {
+                !is_own(kind) && wanted.pin(kind).map(|pin| &pin.hash) != *hash
+            };
+            compared.kinds.iter().any(differs).then(|| label(fleet.observed, wanted))
+        });
+        let wanted = asked.next()??;
+        let desired = label(fleet.observed, self.desired);
+        let is_other = asked.all(|other| other.is_some()) && wanted != desired;
+        is_other.then(|| CanaryWait::AskedForAnother { placement: canary.name.clone(), wanted, desired })
     }
 }
 

@@ -22,7 +22,7 @@ use crate::explain::{Decision, Wait};
 use crate::fleet::{Cohort, Fleet, Governor};
 use crate::install::{self, Install, acknowledgement};
 use crate::name::{ClusterName, Text, Word};
-use crate::observed::{AddOnStatus, InstallRule, Recorded, RolloutSummary};
+use crate::observed::{AddOnStatus, InstallRule, ObservedCondition, Recorded, RolloutSummary};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Counts, Failure, PlacementOutcome, State, Unhealthy};
@@ -65,7 +65,8 @@ pub(crate) fn next(
     namespaces(fleet, install, &mut status, now);
     refused_writes(fleet, &mut status, now);
     kept_instances(fleet, &mut status, now);
-    if let Some((status_of_all, reason, message)) = overall(fleet, outcomes) {
+    let all = overall(fleet, outcomes).or_else(|| without_placements(fleet, free));
+    if let Some((status_of_all, reason, message)) = all {
         let stated = Stated { kind: PROGRESSING, status: status_of_all, reason, message: message.into() };
         set(&mut status.conditions, addon.generation, now, stated);
     }
@@ -145,14 +146,14 @@ fn judge(
     outcomes: &[PlacementOutcome],
     free: &PlacementOutcome,
 ) -> Success {
-    stuck(fleet, outcomes)
+    stuck(fleet, install, outcomes)
         .or_else(|| unsettled(fleet, outcomes))
         .or_else(|| incomplete(fleet, install))
         .unwrap_or_else(|| ungoverned(fleet, free))
 }
 
 /// What somebody must fix first.
-fn stuck(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<Success> {
+fn stuck(fleet: &Fleet<'_>, install: &Install, outcomes: &[PlacementOutcome]) -> Option<Success> {
     for (governor, outcome) in fleet.governors.iter().zip(outcomes) {
         let unknown = !governor.known;
         if unknown || matches!(outcome.state, State::Failed(_)) {
@@ -160,7 +161,8 @@ fn stuck(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<Success> {
             return Some(Success::Stuck { reason, message: format!("{}: {message}", governor.spec.name) });
         }
     }
-    let problem = fleet.problems.iter().find(|problem| !problem.is_warning())?;
+    // Held deletions go on only after an approval.
+    let problem = fleet.problems.iter().chain(&install.problem).find(|problem| !problem.is_warning())?;
     Some(Success::Stuck { reason: problem.code(), message: problem.to_string() })
 }
 
@@ -173,19 +175,43 @@ fn unsettled(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<Success
         return Some(Success::NotYet { reason, message });
     }
     // A rollout stays completed while clusters join; the add-on has not succeeded on those yet.
-    let (governor, outcome) = fleet.governors.iter().zip(outcomes).find(|(_, outcome)| {
-        outcome.counts.fresh > 0
-            || !matches!(outcome.state, State::Empty | State::InstallSucceeded | State::UpgradeSucceeded)
-    })?;
+    let all = || {
+        fleet.governors.iter().zip(outcomes).filter(|(_, outcome)| {
+            outcome.counts.fresh > 0
+                || !matches!(outcome.state, State::Empty | State::InstallSucceeded | State::UpgradeSucceeded)
+        })
+    };
+    // A pause is the reason only where nothing moves.
+    let paused = all().find(|(_, outcome)| outcome.state == State::Paused);
+    let paused = paused.filter(|_| !all().any(|(_, outcome)| is_moving(outcome)));
+    let (governor, outcome) = paused.or_else(|| all().next())?;
     let (truth, reason, message) = summary(fleet, governor, outcome);
     let name = &governor.spec.name;
-    Some(match truth {
-        "True" => Success::NotYet { reason, message: format!("{name}: {message}") },
-        _ => Success::NotYet {
-            reason: Reason::Installing,
-            message: format!("{name}: {} installing...", outcome.counts.fresh),
-        },
-    })
+    let (reason, message) = match truth {
+        _ if paused.is_some() => (Reason::Paused, format!("{name}: {message}")),
+        "True" => (reason, format!("{name}: {message}")),
+        _ => (Reason::Installing, format!("{name}: {} installing...", outcome.counts.fresh)),
+    };
+    let is_paused = |(other, outcome): &(&Governor<'_>, &PlacementOutcome)| {
+        // The message names its own pause.
+        let is_named = std::ptr::eq(*other, governor) && outcome.state == State::Paused;
+        other.spec.rollout.paused && !is_named
+    };
+    let names: Vec<String> =
+        all().filter(is_paused).take(NAMED).map(|(other, _)| other.spec.name.to_string()).collect();
+    let also = if outcome.state == State::Paused { "also paused" } else { "paused" };
+    let paused = if names.is_empty() { String::new() } else { format!("; {also}: {}", names.join(", ")) };
+    Some(Success::NotYet { reason, message: message + &paused })
+}
+
+/// Whether some cluster of the placement is started, or in flight and not failed.
+fn is_moving(outcome: &PlacementOutcome) -> bool {
+    let moves = |decision: &Decision| match decision {
+        Decision::Start(_) => true,
+        Decision::InFlight(flight) => !flight.is_failure(),
+        _ => false,
+    };
+    outcome.counts.fresh > 0 || outcome.moves.iter().flatten().any(|run| moves(&run.decided.decision))
 }
 
 /// Instances that do not exist yet, and writes that the hub refuses.
@@ -209,11 +235,7 @@ fn incomplete(fleet: &Fleet<'_>, install: &Install) -> Option<Success> {
 
 /// Instances that no placement governs.
 fn ungoverned(fleet: &Fleet<'_>, free: &PlacementOutcome) -> Success {
-    // With placements, an instance that none of them governs is a user's, or on its way out.
-    let Counts { governed, settled, left_out, .. } = match fleet.observed.addon.strategy {
-        InstallRule::Placements(_) => Counts::default(),
-        _ => free.counts,
-    };
+    let Counts { governed, settled, left_out, .. } = free_counts(fleet, free);
     match governed - settled - left_out {
         0 => Success::Yes,
         count => Success::NotYet {
@@ -241,6 +263,33 @@ fn overall(fleet: &Fleet<'_>, outcomes: &[PlacementOutcome]) -> Option<(&'static
         .min_by_key(|(governor, outcome)| urgency(governor, &outcome.state))?;
     let (status, reason, message) = summary(fleet, governor, outcome);
     Some((status, reason, format!("{}: {message}", governor.spec.name)))
+}
+
+/// The same where there is no placement any more: what was said of one must not stay.
+fn without_placements(fleet: &Fleet<'_>, free: &PlacementOutcome) -> Option<(&'static str, Reason, String)> {
+    ObservedCondition::find(&fleet.observed.addon.status.conditions, PROGRESSING)?;
+    let Counts { governed, settled, left_out, failed, .. } = free_counts(fleet, free);
+    let instances = |count| counted_as(count, "instance", "instances");
+    Some(match governed - settled - left_out {
+        0 => ("False", Reason::Settled, "nothing is rolled out: no placement governs an instance".to_owned()),
+        count if count == failed => {
+            let message = format!("upgrade failed: {} that no placement governs", instances(count));
+            ("False", Reason::UpgradeFailed, message)
+        }
+        count => {
+            let message = format!("upgrading... {} that no placement governs", instances(count));
+            ("True", Reason::Upgrading, message)
+        }
+    })
+}
+
+/// Counts of the instances that no placement governs. With placements, such an instance is a
+/// user's, or on its way out.
+fn free_counts(fleet: &Fleet<'_>, free: &PlacementOutcome) -> Counts {
+    match fleet.observed.addon.strategy {
+        InstallRule::Placements(_) => Counts::default(),
+        _ => free.counts,
+    }
 }
 
 fn recorded(
