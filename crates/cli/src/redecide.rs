@@ -234,6 +234,7 @@ fn redecide(
     let (mut selection, _) = normalise::selection(new, []);
     selection.published = Some(selects.len());
     selection.counted = true;
+    selection.outdated = false;
     let group =
         |group: &SelectedGroup| ClusterGroup { name: group.name.clone(), clusters: group.clusters.clone() };
     selection.groups = groups.iter().map(group).collect();

@@ -128,6 +128,10 @@ pub(crate) fn uncertain(observed: &Observed, spec: &InstallPlacement) -> Option<
         let message = format!("{name}: no placement controller has decided yet which clusters it selects");
         return Some((Reason::PlacementUndecided, message));
     }
+    if selection.outdated {
+        let message = format!("{name}: its clusters have not been chosen again since it was changed");
+        return Some((Reason::PlacementInMotion, message));
+    }
     let (published, decided) = selection.in_motion()?;
     let message = format!("{name}: its decisions hold {decided} of {published} clusters so far");
     Some((Reason::PlacementInMotion, message))

@@ -24,7 +24,9 @@ Show the progress of rollouts: the add-on, its placements, and the clusters that
 
 The report is computed from the current state of the hub, by the same code as the manager's decisions. Without ADDON it has one \
 line per add-on. With -w it is updated until everything is done or something has failed: on a terminal it is redrawn, \
-otherwise every change prints one line, however long. A change counts as done only after the manager has observed it. --for waits for something else.
+otherwise every change prints one line, however long. A change counts as done only after the manager has observed it, and that of a Placement only after its placement \
+controller has decided it again, if the controller records that: Aviary's does, Open Cluster Management's does not. --for waits for \
+something else.
 
 Every cluster is in one of these states. Settled: it runs the desired revision and has been healthy for long enough. In flight: it is \
 assigned a revision, and has neither settled on it nor failed. Failed: it is assigned a revision and failed. Waiting: it is not \
