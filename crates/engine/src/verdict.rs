@@ -31,6 +31,7 @@ wire_enum! {
         Failed = "Failed",
         // Of a placement.
         Empty = "Empty",
+        Undecided = "Undecided",
         Installing = "Installing",
         Installed = "Installed",
         Upgrading = "Upgrading",
@@ -119,6 +120,14 @@ fn left_out(report: &Report) -> impl Iterator<Item = &ClusterReport> {
 pub fn undecided(observed: &Observed) -> impl Iterator<Item = &PlacementName> {
     let placements = observed.addon.strategy.placements().iter().map(|spec| &spec.name);
     placements.filter(|name| observed.placements.get(*name).is_some_and(Selection::is_undecided))
+}
+
+/// The state of a placement in one word, also if no controller has chosen its clusters yet.
+pub fn of_placement(observed: &Observed, report: &PlacementReport) -> Verdict {
+    match report.verdict() {
+        Verdict::Empty if undecided(observed).any(|name| *name == report.name) => Verdict::Undecided,
+        verdict => verdict,
+    }
 }
 
 /// Why it is not known yet which clusters an existing placement selects.

@@ -306,12 +306,20 @@ fn next(args: &Args, report: &StatusReport, program: &str) -> String {
         return format!("There is no add-on. Next: {program} plan -f addon.yaml{hub}");
     };
     let name = &addon.name;
+    let first = addon.first_step(program, &hub).filter(|_| addon.outcome() != Outcome::Done);
+    if let (Some(step), Some(_)) = (first, &args.addon) {
+        return format!("Next: {step}");
+    }
     let next = match (addon.outcome(), &args.addon) {
+        (Outcome::Done, Some(_)) if addon.placements.is_empty() => {
+            format!("{program} plan {name}{hub} # what its manager does next")
+        }
         (Outcome::Done, Some(_)) => format!("{program} rollout history {name}{hub}"),
         (Outcome::Done, None) => format!("{program} status {name}{hub}"),
-        (Outcome::Failed, Some(_)) => {
+        (Outcome::Failed, Some(_)) if addon.can_undo => {
             format!("{program} explain {name}{hub} # or {program} rollout undo {name}{hub} to roll back")
         }
+        (Outcome::Failed, Some(_)) => format!("{program} explain {name}{hub} # why it has failed"),
         (_, Some(_)) => format!("{program} explain {name}{hub} # why it is stuck"),
         (_, None) => format!("{program} status {name}{hub} # which clusters, and why"),
     };

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use aviary_testing::objects;
 use expect_test::expect;
 use serde_json::json;
 
@@ -305,14 +306,20 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
         $ aviary status helloworld
         helloworld  Progressing  default/fleet: no placement controller has decided yet
             which clusters it selects
-        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc
+        └─ default/fleet  [........................] 0/0  Undecided e3b0c44298fc
         Note: no manager has ever run here: there is no lease
           open-cluster-management/aviary-manager; nothing moves without a manager,
           unless it runs with --leader-elect=false
-        Next: aviary explain helloworld # why it is stuck
+        Next: kubectl -n default get placement fleet -o yaml # which controller should decide it
         exit 3
     "#]],
     );
+    let told = world.run("explain helloworld");
+    assert!(
+        told.contains("default/fleet  Undecided  no placement controller has chosen its clusters yet"),
+        "{told}"
+    );
+    assert!(!told.contains("Nothing is waiting") && !told.contains("selects no cluster"), "{told}");
     // The placement selects no cluster. Now the manager has to act.
     world.block_on(world.clusters("fleet", &[]));
     world.check(
@@ -339,4 +346,65 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
             Next: aviary rollout history helloworld
         "#]],
     );
+}
+
+fn install(strategy: &serde_json::Value) -> serde_json::Value {
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {"name": "helloworld"}, "spec": {"installStrategy": strategy},
+    })
+}
+
+/// Nothing was ever installed, so there is nothing to roll back to.
+#[test]
+fn a_missing_placement_is_to_be_created() {
+    let world = World::quiet("status-missing-placement");
+    world.block_on(world.fleet());
+    let placements = json!([{"name": "nowhere", "namespace": "default"}]);
+    world.give(install(&json!({"type": "Placements", "placements": placements})));
+    let told = world.run("status helloworld");
+    let step = "Next: create the Placement default/nowhere, or correct the add-on's placements";
+    assert!(told.contains(step) && !told.contains("rollout undo"), "{told}");
+    let told = world.run("explain helloworld");
+    assert!(told.contains(step) && !told.contains("Nothing is waiting"), "{told}");
+    let told = world.run("plan helloworld");
+    assert!(told.contains("0 clusters: stopped by the problems below"), "{told}");
+    assert!(!told.contains("nothing to do"), "{told}");
+}
+
+/// Held deletions are not undone by a rollback.
+#[test]
+fn held_deletions_lead_to_the_plan() {
+    let world = World::installed("status-held-deletions");
+    world.give(objects::decision("fleet", 1, &[]));
+    let mut none = objects::placement_of("fleet", 0);
+    none["status"]["conditions"] = json!([{
+        "type": "PlacementSatisfied", "status": "False", "reason": "NoManagedClusterMatched", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]);
+    world.give(none);
+    world.until("the brake", |_, plan| plan.report.problems.iter().any(|problem| !problem.is_warning()));
+    let told = world.run("status helloworld");
+    assert!(
+        told.contains("Next: aviary plan helloworld # what would be deleted, and how to approve it"),
+        "{told}"
+    );
+    assert!(!told.contains("rollout undo"), "{told}");
+    let told = world.run("plan helloworld");
+    assert!(told.contains("Next: kubectl annotate clustermanagementaddon helloworld"), "{told}");
+}
+
+/// An add-on without placements has no rollout, and so no history.
+#[test]
+fn what_is_manual_does_not_lead_to_a_history() {
+    let world = World::quiet("status-manual").looked_after();
+    world.give(install(&json!({"type": "Manual"})));
+    world.until("success", |observed, _| {
+        observed.addon.status.conditions.iter().any(|one| one.kind == "Succeeded" && one.is_true())
+    });
+    let told = world.run("status helloworld");
+    assert!(told.ends_with("Next: aviary plan helloworld # what its manager does next\n"), "{told}");
+    world.json("plan helloworld -o json", 0);
+    let told = world.run("explain helloworld");
+    assert!(told.ends_with("Nothing is waiting. Next: aviary status helloworld\n"), "{told}");
 }
