@@ -148,7 +148,13 @@ pub(super) async fn show(args: &Args, session: &mut Session) -> anyhow::Result<O
     }
     let stopped = stop_signal()?;
     let connection = live.connection.clone();
-    let watch = Watch { args, begun, follower: live.view.follow() };
+    let mut nobody = None;
+    if args.outcome(&report) == Outcome::Progressing {
+        let leader = args.live.leader(&connection.client, args.addon.as_deref(), session.now).await;
+        nobody = leader.note();
+        announce(nobody.as_deref(), session)?;
+    }
+    let watch = Watch { args, begun, follower: live.view.follow(), nobody: nobody.clone() };
     let watched = tokio::select! {
         watched = watch.go_on(report, session) => watched.map_err(|error| match error.downcast_ref() {
             Some(error) => told(error, &connection),
@@ -158,11 +164,25 @@ pub(super) async fn show(args: &Args, session: &mut Session) -> anyhow::Result<O
     };
     let (mut report, shown) = watched;
     if args.outcome(&report) == Outcome::Progressing {
-        let leader = args.live.leader(&connection.client, args.addon.as_deref(), session.now).await;
-        report.notes.extend(leader.note());
+        let now = since(session.now, begun);
+        let leader = args.live.leader(&connection.client, args.addon.as_deref(), now).await;
+        // What was said at the start is not repeated below the lines.
+        let is_said = shown && leader.note() == nobody;
+        report.notes.extend(leader.note().filter(|_| !is_said));
+        report.notes.extend(args.timeout.map(|limit| format!("timed out after {}", duration::shown(limit))));
     }
     finish(args, session, &report, !shown)?;
     Ok(args.outcome(&report))
+}
+
+/// Prints why nothing will happen while somebody waits. A terminal shows it with every picture.
+fn announce(nobody: Option<&str>, session: &mut Session) -> anyhow::Result<()> {
+    let Some(nobody) = nobody.filter(|_| session.output.format().is_none() && !session.output.is_terminal())
+    else {
+        return Ok(());
+    };
+    session.output.line(format_args!("Note: {nobody}"))?;
+    session.output.finish()
 }
 
 /// Prints the final report, unless it is already on the screen, and the next command.
@@ -185,6 +205,8 @@ struct Watch<'a> {
     args: &'a Args,
     begun: Instant,
     follower: Follower,
+    /// Why nothing happened when the watch began: no manager leads.
+    nobody: Option<String>,
 }
 
 impl Watch<'_> {
@@ -209,6 +231,9 @@ impl Watch<'_> {
             if redraws {
                 let (wide, paint) = (session.output.is_wide(), session.output.paint);
                 let mut picture = text::render(&report, self.args.addon.is_some(), wide, paint);
+                if let Some(nobody) = &self.nobody {
+                    picture.wrapped("Note: ", "  ", nobody);
+                }
                 if let Some(outage) = &outage {
                     picture.line(paint.paint(Style::Red, &stale(outage)));
                 }

@@ -229,6 +229,7 @@ fn what_is_under_way_is_exit_3_and_nothing_is_left_out_when_wide() {
             TIME  helloworld default/fleet  Upgrading  0 settled, 3 in flight, 0 failed, 9 waiting of 12
             TIME  helloworld default/canary  Upgrading  0 settled, 1 in flight, 0 failed, 3 waiting of 4
             TIME  helloworld  Progressing  0 of 16 clusters settled
+            Note: timed out after 1s
             Next: aviary explain helloworld # why it is stuck
             exit 3
         "#]],
@@ -407,4 +408,25 @@ fn what_is_manual_does_not_lead_to_a_history() {
     world.json("plan helloworld -o json", 0);
     let told = world.run("explain helloworld");
     assert!(told.ends_with("Nothing is waiting. Next: aviary status helloworld\n"), "{told}");
+}
+
+#[test]
+fn a_watch_says_first_that_nobody_leads_and_last_that_it_timed_out() {
+    let world = World::quiet("status-watch-unmanaged");
+    world.block_on(world.fleet());
+    world.give(addon("one"));
+    world.check("status helloworld --timeout 1s", &expect![[r#"
+        $ aviary status helloworld --timeout 1s
+        Note: no manager has ever run here: there is no lease open-cluster-management/aviary-manager; nothing moves without a manager, unless it runs with --leader-elect=false
+        TIME  helloworld default/fleet  Installing  0 settled, 0 in flight, 0 failed, 12 waiting of 12
+        TIME  helloworld default/canary  Installing  0 settled, 0 in flight, 0 failed, 4 waiting of 4
+        TIME  helloworld  Progressing  0 of 16 clusters settled
+        Note: timed out after 1s
+        Next: aviary explain helloworld # why it is stuck
+        exit 3
+    "#]]);
+    let told = world.json("status helloworld --timeout 1s -o json", 3);
+    let notes = told["notes"].as_array().unwrap();
+    assert!(notes[0].as_str().unwrap().starts_with("no manager has ever run here"), "{told:#}");
+    assert_eq!(notes[1], "timed out after 1s", "{told:#}");
 }
